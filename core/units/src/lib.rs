@@ -1,0 +1,13 @@
+//! Quantities, parameters and chance: what every other crate of the core is written in.
+//!
+//! Nothing here reads a clock. [`Time`] is given to state machines by whoever drives them, and all
+//! randomness comes from a [`Stream`] that is named and derived from the seed of the run.
+#![forbid(unsafe_code)]
+
+mod params;
+mod quantity;
+mod random;
+
+pub use params::{Kind, ParamError, ParamSpec, Params, Value};
+pub use quantity::{Bytes, Rate, RateClock, Span, Time};
+pub use random::Stream;
