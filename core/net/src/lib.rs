@@ -1,1 +1,165 @@
-//! Placeholder.
+//! The network: packets, queues, link elements, paths and topologies.
+//!
+//! Everything here is a state machine that is given the time. The same objects run on the virtual
+//! clock of the simulator and on the machine's clock in the emulator; they are generic over
+//! [`Packet`], so that the simulator passes small `Copy` packets and the emulator handles of
+//! pooled frames.
+//!
+//! The pieces, from small to large:
+//!
+//! * a [`Queue`] stores packets and decides which to drop or mark;
+//! * a [`RateServer`] says when a packet that starts now has left;
+//! * an [`Element`] is anything a packet passes: delay, loss, or a [`Bottleneck`] = queue + server;
+//! * a [`Path`] is a list of elements, a [`Network`] routes flows over paths.
+//!
+//! **Time contract.** A driver may be late. [`Path::advance`] therefore never shows an element the
+//! driver's time: it calls each element at exactly the time the element asked for, and hands the
+//! packet on with that *model time*. A late driver changes when packets are released, never what
+//! happens to them.
+//!
+//! **Witness contract.** The element that drops or marks a packet says so in [`Outcomes`];
+//! nothing has to be inferred afterwards.
+#![forbid(unsafe_code)]
+
+mod bottleneck;
+pub mod links;
+mod network;
+mod outcomes;
+mod path;
+pub mod queues;
+pub mod rates;
+mod registry;
+pub mod testing;
+
+pub use bottleneck::Bottleneck;
+pub use network::{Direction, FlowSetup, Network, NetworkError};
+pub use outcomes::{Drop, Outcomes, Reason};
+pub use path::{Counters, Path};
+pub use registry::{BuildError, Entry, Setup};
+
+use narrows_units::{Bytes, Rate, Span, Time};
+
+/// The ECN field of an IP header (RFC 3168, section 5; RFC 9331 for ECT(1)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECT(1): scalable congestion control.
+    Ect1 = 1,
+    /// ECT(0): classic ECN.
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// From the two low bits of the traffic class octet.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
+/// What the network needs to know of a packet.
+pub trait Packet: Copy {
+    /// Size of the IP packet in bytes.
+    fn size(&self) -> u32;
+    /// Number of the flow, from 1; 0 for packets of no flow.
+    fn flow(&self) -> u16;
+    /// The ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Sets the ECN field to congestion experienced.
+    fn mark(&mut self);
+}
+
+/// Packets and bytes that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Sum of the IP sizes.
+    pub bytes: u64,
+    /// Number of packets.
+    pub packets: u32,
+}
+
+impl Backlog {
+    /// Counts a packet of `size` bytes in.
+    #[inline]
+    pub fn add(&mut self, size: u32) {
+        self.bytes += u64::from(size);
+        self.packets += 1;
+    }
+
+    /// Counts a packet of `size` bytes out.
+    #[inline]
+    pub fn remove(&mut self, size: u32) {
+        self.bytes -= u64::from(size);
+        self.packets -= 1;
+    }
+}
+
+/// A store of packets with a rule for what to drop or mark.
+///
+/// The packet in service is not in the queue. Every packet given to `enqueue` is later returned by
+/// `dequeue` once, or reported to `Outcomes` as dropped once.
+pub trait Queue<P: Packet> {
+    /// Takes `packet`, which arrives at `now`, or reports it (or another packet) as dropped.
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
+    /// The next packet to serve at `now`; `None` when nothing is left.
+    fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
+    /// What waits now.
+    fn backlog(&self) -> Backlog;
+    /// Calls `visit` for each packet that waits.
+    fn visit(&self, visit: &mut dyn FnMut(&P));
+}
+
+/// The server of a bottleneck: how fast packets leave.
+pub trait RateServer {
+    /// A packet of `bytes` starts to be served at `now`; returns when it has left ([`Time::FAR`]
+    /// if never). Called in order of time, never before the previous packet has left.
+    fn serve(&mut self, now: Time, bytes: u32) -> Time;
+    /// The server has nothing to do from now on until the next call of `serve`.
+    fn rest(&mut self);
+    /// The bytes that could have been served between two times.
+    fn capacity(&self, from: Time, to: Time) -> Bytes;
+    /// The rate at `now`, for plots.
+    fn rate(&self, now: Time) -> Rate;
+}
+
+/// Anything that a packet passes on its way.
+///
+/// Every packet given to `push` is later returned by `pop` once, or reported to `Outcomes` as
+/// dropped once (elements that copy packets give the copy an identity of its own). `push` is called
+/// with non-decreasing times (which may lie a little before the last `pop` when the driver is late);
+/// `pop(now)` is called with `now == next_wakeup()` and returns a packet
+/// that leaves at exactly that time, or `None` after purely internal work.
+pub trait Element<P: Packet> {
+    /// `packet` arrives at `now`.
+    fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
+    /// The packet that leaves at `now`, if any.
+    fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
+    /// When `pop` is to be called next; [`Time::FAR`] when nothing is inside.
+    fn next_wakeup(&self) -> Time;
+    /// What waits in the queue of this element (propagating packets never count as queued).
+    fn queued(&self) -> Backlog {
+        Backlog::default()
+    }
+    /// Everything inside the element: queued, in service and propagating.
+    fn held(&self) -> Backlog;
+    /// Calls `visit` for each packet inside, so that a record can name who holds it at the end.
+    fn visit_held(&self, visit: &mut dyn FnMut(&P));
+    /// The server, if the element has one.
+    fn server(&self) -> Option<&dyn RateServer> {
+        None
+    }
+    /// The constant propagation delay of this element; zero for all but delays.
+    fn propagation(&self) -> Span {
+        Span::ZERO
+    }
+}

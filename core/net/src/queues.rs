@@ -1,0 +1,5 @@
+//! The registry of queue disciplines. To add one: a file in `queues/` and a name in this list.
+
+use crate::Queue;
+
+crate::registry::registry!("queue", dyn Queue<P>: droptail, unlimited);

@@ -1,0 +1,5 @@
+//! The registry of rate servers. To add one: a file in `rates/` and a name in this list.
+
+use crate::RateServer;
+
+crate::registry::registry!("rate", dyn RateServer: constant);

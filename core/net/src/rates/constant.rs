@@ -1,0 +1,41 @@
+//! A constant rate.
+
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "constant",
+    summary: "Serves packets one after the other at a constant rate",
+    source: "exact serialisation time, sub-nanosecond remainder carried from packet to packet",
+    params: &[ParamSpec::new("rate", Kind::Rate, "Rate in IP bits per second.")
+        .range(1.0, 1e13)
+        .required()],
+    shorthand: &["rate"],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    Ok(Box::new(Constant(RateClock::new(params.rate("rate").unwrap_or_default()))))
+}
+
+struct Constant(RateClock);
+
+impl RateServer for Constant {
+    #[inline]
+    fn serve(&mut self, now: Time, bytes: u32) -> Time {
+        now + self.0.serve(u64::from(bytes))
+    }
+
+    fn rest(&mut self) {
+        self.0.rest();
+    }
+
+    fn capacity(&self, from: Time, to: Time) -> Bytes {
+        self.0.rate().bytes_in(to.since(from))
+    }
+
+    fn rate(&self, _: Time) -> Rate {
+        self.0.rate()
+    }
+}

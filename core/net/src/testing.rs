@@ -1,0 +1,184 @@
+//! The conformance kit: what every queue and every element must keep to.
+//!
+//! The registries run it over all their entries; an outside implementation runs it with one call.
+
+use crate::{Ecn, Element, Outcomes, Packet, Queue};
+use narrows_units::{Span, Stream, Time};
+use std::collections::HashSet;
+
+/// A packet for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestPacket {
+    /// Identity.
+    pub uid: u64,
+    /// IP size in bytes.
+    pub size: u32,
+    /// Flow number.
+    pub flow: u16,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+impl Packet for TestPacket {
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn flow(&self) -> u16 {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+}
+
+fn random_packet(stream: &mut Stream, uid: u64) -> TestPacket {
+    let sizes = [40, 52, 576, 1280, 1500, 9000];
+    TestPacket {
+        uid,
+        size: sizes[stream.below(sizes.len() as u64) as usize],
+        flow: stream.below(5) as u16,
+        ecn: Ecn::from_bits(stream.below(4) as u8),
+    }
+}
+
+/// Who has been seen where.
+#[derive(Default)]
+struct Ledger {
+    inside: HashSet<u64>,
+    bytes: u64,
+}
+
+impl Ledger {
+    fn enter(&mut self, packet: &TestPacket) {
+        assert!(self.inside.insert(packet.uid), "packet {} entered twice", packet.uid);
+        self.bytes += u64::from(packet.size);
+    }
+    fn leave(&mut self, packet: &TestPacket, how: &str) {
+        let known = self.inside.remove(&packet.uid);
+        assert!(known, "packet {} {how} but is not inside", packet.uid);
+        self.bytes -= u64::from(packet.size);
+    }
+    fn check(&self, bytes: u64, packets: u32) {
+        assert_eq!(self.inside.len(), packets as usize, "packets inside");
+        assert_eq!(self.bytes, bytes, "bytes inside");
+    }
+}
+
+/// Plays `steps` random arrivals and departures into a queue and checks conservation, honest
+/// backlog, and that an emptied queue is empty.
+///
+/// # Panics
+/// When the queue breaks the contract of [`Queue`].
+pub fn check_queue(mut queue: Box<dyn Queue<TestPacket>>, seed: u64, steps: u32) {
+    let mut stream = Stream::new(seed, "conformance/queue");
+    let mut outcomes = Outcomes::new();
+    let mut ledger = Ledger::default();
+    let mut now = Time::ZERO;
+    let mut phase = 0.5;
+    for step in 0..steps {
+        if stream.chance(0.01) {
+            phase = [0.3, 0.5, 0.9][stream.below(3) as usize];
+        }
+        now += Span::from_us(stream.below(2_000));
+        if stream.chance(phase) {
+            let packet = random_packet(&mut stream, u64::from(step));
+            ledger.enter(&packet);
+            queue.enqueue(now, packet, &mut outcomes);
+        } else {
+            let before = queue.backlog();
+            let drops = outcomes.drops.len();
+            match queue.dequeue(now, &mut outcomes) {
+                Some(packet) => ledger.leave(&packet, "was dequeued"),
+                None => assert_eq!(
+                    before.packets as usize,
+                    outcomes.drops.len() - drops,
+                    "a queue with packets must return one or drop all"
+                ),
+            }
+        }
+        for drop in outcomes.drops.drain(..) {
+            assert_eq!(drop.at, now, "a drop is reported when it happens");
+            assert!(!drop.reason.0.is_empty());
+            ledger.leave(&drop.packet, "was dropped");
+        }
+        let mut visited = 0;
+        queue.visit(&mut |packet| {
+            assert!(ledger.inside.contains(&packet.uid));
+            visited += 1;
+        });
+        let backlog = queue.backlog();
+        assert_eq!(visited, backlog.packets, "visit shows every packet once");
+        ledger.check(backlog.bytes, backlog.packets);
+    }
+    while queue.backlog().packets > 0 {
+        now += Span::from_ms(1);
+        if let Some(packet) = queue.dequeue(now, &mut outcomes) {
+            ledger.leave(&packet, "was dequeued");
+        }
+        for drop in outcomes.drops.drain(..) {
+            ledger.leave(&drop.packet, "was dropped");
+        }
+    }
+    ledger.check(0, 0);
+    assert_eq!(queue.dequeue(now, &mut outcomes), None);
+}
+
+/// Plays `steps` random arrivals into an element, calls it exactly when it asks, and checks
+/// conservation, that it never asks for the past, and that it empties.
+///
+/// # Panics
+/// When the element breaks the contract of [`Element`].
+pub fn check_element(mut element: Box<dyn Element<TestPacket>>, seed: u64, steps: u32) {
+    let mut stream = Stream::new(seed, "conformance/element");
+    let mut outcomes = Outcomes::new();
+    let mut ledger = Ledger::default();
+    let mut now = Time::ZERO;
+    let run = |element: &mut Box<dyn Element<TestPacket>>,
+                   ledger: &mut Ledger,
+                   outcomes: &mut Outcomes<TestPacket>,
+                   from: Time,
+                   until: Time| {
+        let mut at = from;
+        let mut idle = 0;
+        while element.next_wakeup() <= until && element.next_wakeup() != Time::FAR {
+            let due = element.next_wakeup();
+            assert!(due >= at, "wake-up {due:?} lies before {at:?}");
+            idle = if due > at { 0 } else { idle + 1 };
+            assert!(idle < 100_000, "the element never lets time pass");
+            at = due;
+            if let Some(packet) = element.pop(at, outcomes) {
+                ledger.leave(&packet, "left");
+                idle = 0;
+            }
+            for drop in outcomes.drops.drain(..) {
+                ledger.leave(&drop.packet, "was dropped");
+            }
+        }
+    };
+    for step in 0..steps {
+        let next = now + Span::from_us(stream.below(3_000));
+        run(&mut element, &mut ledger, &mut outcomes, now, next);
+        now = next;
+        let packet = random_packet(&mut stream, u64::from(step));
+        ledger.enter(&packet);
+        element.push(now, packet, &mut outcomes);
+        for drop in outcomes.drops.drain(..) {
+            ledger.leave(&drop.packet, "was dropped");
+        }
+        let held = element.held();
+        assert!(element.queued().packets <= held.packets);
+        ledger.check(held.bytes, held.packets);
+        let mut visited = 0;
+        element.visit_held(&mut |packet| {
+            assert!(ledger.inside.contains(&packet.uid));
+            visited += 1;
+        });
+        assert_eq!(visited, held.packets, "visit shows every packet once");
+    }
+    run(&mut element, &mut ledger, &mut outcomes, now, now + Span::from_secs(1e6));
+    ledger.check(0, 0);
+    assert_eq!(element.next_wakeup(), Time::FAR, "an empty element waits for nothing");
+}
