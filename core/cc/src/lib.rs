@@ -1,1 +1,183 @@
-//! Placeholder.
+//! Congestion control: what a scheme is told, what it answers, and the registry of all schemes.
+//!
+//! A scheme is a pure state machine. The transport tells it what happened ([`AckEvent`],
+//! [`LossEvent`] ...), with the time in every event, and asks it for an [`Allowance`]. It never
+//! sees a packet, a socket, a clock or the link: this crate depends on `narrows-units` alone.
+//!
+//! Everything that all schemes need is done once, in the transport: accounting of data in flight,
+//! RTT, rounds, delivery rate, loss detection, recovery epochs, application limits. A textbook
+//! AIMD scheme is one screen; see `schemes/reno.rs`. To add a scheme, write a file in `schemes/` and
+//! add its name to the list in `schemes.rs`.
+#![forbid(unsafe_code)]
+
+mod events;
+pub mod parts;
+pub mod schemes;
+pub mod testing;
+
+pub use events::{
+    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, RateSample, SendEvent, SpuriousLossEvent,
+};
+
+use narrows_units::{Bytes, ParamError, ParamSpec, Params, Rate, Stream, Time};
+
+/// What a scheme allows the transport to do. At least one member is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Most bytes that may be in flight.
+    pub cwnd: Option<Bytes>,
+    /// Fastest rate at which bytes may be sent.
+    pub pacing: Option<Rate>,
+}
+
+/// What a scheme is born with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Payload of a full packet; windows are counted in payload bytes.
+    pub mss: Bytes,
+    /// Initial window in packets (RFC 6928: 10).
+    pub initial_window: u64,
+    /// The time of birth.
+    pub now: Time,
+    /// The scheme's own random numbers.
+    pub random: Stream,
+}
+
+impl Setup {
+    /// The initial window in bytes.
+    pub fn initial_cwnd(&self) -> Bytes {
+        self.mss * self.initial_window
+    }
+}
+
+/// Values that a scheme shows for plots and audits.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// Slow-start threshold, if the scheme has one and it is finite.
+    pub ssthresh: Option<Bytes>,
+    /// What the scheme is doing (`slow_start`, `avoidance`, `probe_bw` ...).
+    pub mode: &'static str,
+    /// Anything else: name (with its unit at the end) and value.
+    pub values: Vec<(&'static str, f64)>,
+}
+
+/// A congestion control scheme.
+///
+/// Times in events never decrease. For each acknowledgement the transport calls, in this order:
+/// `on_spurious_loss`, `on_loss`, `on_ecn`, `on_recovery_exit` (each only where it applies), then
+/// `on_ack`; and reads `allowance` after that.
+pub trait CongestionControl: Send {
+    /// An acknowledgement arrived that acknowledges new packets.
+    fn on_ack(&mut self, ack: &AckEvent<'_>);
+
+    /// Packets were found to be lost.
+    fn on_loss(&mut self, loss: &LossEvent);
+
+    /// What may be sent now.
+    fn allowance(&self) -> Allowance;
+
+    /// A packet was sent.
+    fn on_send(&mut self, _send: &SendEvent) {}
+
+    /// The peer reported packets that were marked with congestion experienced.
+    fn on_ecn(&mut self, _ecn: &EcnEvent) {}
+
+    /// All losses of an epoch turned out to be none: the packets had only been late.
+    fn on_spurious_loss(&mut self, _spurious: &SpuriousLossEvent) {}
+
+    /// Everything that was in flight when the recovery epoch began is settled.
+    fn on_recovery_exit(&mut self, _now: Time) {}
+
+    /// When `on_timer` is wanted.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time asked for with `next_timer` has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// Shows values for plots and audits.
+    fn trace(&self, _fields: &mut Fields) {}
+}
+
+/// How the transport brings the amount in flight down after a window reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Spread over one round by Proportional Rate Reduction (RFC 6937), as in Linux for schemes
+    /// that only say how large the new window is.
+    Proportional,
+    /// The scheme's allowance holds at once, also during recovery.
+    Direct,
+}
+
+/// Which ECN codepoint the scheme's packets carry when ECN is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnUse {
+    /// None: the scheme does not react to marks.
+    None,
+    /// ECT(0), RFC 3168.
+    Classic,
+    /// ECT(1), RFC 9331.
+    Scalable,
+}
+
+/// How far a scheme has been compared with its reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Agrees with its reference within the stated tolerances.
+    Verified,
+    /// Not compared yet, or outside the tolerances.
+    Unverified,
+}
+
+/// Constructor of a scheme.
+pub type Build = fn(&Params, Setup) -> Result<Box<dyn CongestionControl>, ParamError>;
+
+/// One line of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// What it is, one sentence.
+    pub summary: &'static str,
+    /// Paper, RFC or draft with version.
+    pub source: &'static str,
+    /// How far it has been checked.
+    pub status: Status,
+    /// Window reduction.
+    pub recovery: Recovery,
+    /// ECN codepoint.
+    pub ecn: EcnUse,
+    /// Its parameters.
+    pub params: &'static [ParamSpec],
+    /// Its constructor.
+    pub build: Build,
+}
+
+impl Scheme {
+    /// The scheme as JSON, as scenario validation and references read it.
+    pub fn to_json_text(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("name", self.name.to_owned()),
+            ("summary", self.summary.to_owned()),
+            ("source", self.source.to_owned()),
+            (
+                "status",
+                match self.status {
+                    Status::Verified => "verified",
+                    Status::Unverified => "unverified",
+                }
+                .to_owned(),
+            ),
+            (
+                "ecn",
+                match self.ecn {
+                    EcnUse::None => "none",
+                    EcnUse::Classic => "classic",
+                    EcnUse::Scalable => "scalable",
+                }
+                .to_owned(),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,208 @@
+//! What the transport tells a scheme. Each event is one struct, built only by the transport (and
+//! by tests): adding a member touches the transport and the schemes that want it, nobody else.
+
+use narrows_units::{Bytes, Rate, Span, Time};
+
+/// One packet that an acknowledgement newly acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckedPacket {
+    /// Packet number, unique and increasing in order of transmission.
+    pub number: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// When it was sent.
+    pub sent: Time,
+    /// When it arrived by the peer's clock (an unknown but constant offset), if the peer said so.
+    pub arrived: Option<Time>,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes delivered per time over `interval`.
+    pub rate: Rate,
+    /// Bytes delivered in the interval.
+    pub delivered: Bytes,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: Span,
+    /// Whether the application, not the path, limited the rate.
+    pub app_limited: bool,
+    /// Value of the connection's delivered counter when the sampled packet was sent.
+    pub prior_delivered: Bytes,
+}
+
+/// An acknowledgement that acknowledges new packets.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AckEvent<'a> {
+    /// Now.
+    pub now: Time,
+    /// The packets newly acknowledged, in ascending order of their numbers.
+    pub packets: &'a [AckedPacket],
+    /// Payload bytes newly acknowledged.
+    pub bytes: Bytes,
+    /// Payload bytes of packets that the peer newly reports as marked, estimated from packets.
+    pub ce_bytes: Bytes,
+    /// RTT of the newest packet that is acknowledged by this event.
+    pub latest_rtt: Option<Span>,
+    /// Smoothed RTT.
+    pub smoothed_rtt: Span,
+    /// Smallest RTT of the connection.
+    pub min_rtt: Span,
+    /// Delivery-rate sample, if a valid one could be taken.
+    pub rate: Option<RateSample>,
+    /// Total payload bytes delivered so far, including these.
+    pub delivered: Bytes,
+    /// Payload bytes found lost by this acknowledgement.
+    pub lost: Bytes,
+    /// Number of the current round trip, from 0.
+    pub round: u64,
+    /// Whether a round trip begins with this acknowledgement.
+    pub round_start: bool,
+    /// Payload bytes in flight before this acknowledgement was processed.
+    pub in_flight_before: Bytes,
+    /// Payload bytes in flight after it (acknowledged and lost ones removed).
+    pub in_flight: Bytes,
+    /// Whether the window was what limited the sender in the last round trip.
+    pub cwnd_limited: bool,
+    /// Whether a recovery epoch caused by losses or marks is running. A scheme with
+    /// `Recovery::Proportional` must not grow its window then.
+    pub in_recovery: bool,
+}
+
+impl AckEvent<'_> {
+    /// An event at `now` with nothing else set.
+    pub fn new(now: Time) -> Self {
+        AckEvent {
+            now,
+            packets: &[],
+            bytes: Bytes::ZERO,
+            ce_bytes: Bytes::ZERO,
+            latest_rtt: None,
+            smoothed_rtt: Span::ZERO,
+            min_rtt: Span::ZERO,
+            rate: None,
+            delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            round: 0,
+            round_start: false,
+            in_flight_before: Bytes::ZERO,
+            in_flight: Bytes::ZERO,
+            cwnd_limited: true,
+            in_recovery: false,
+        }
+    }
+}
+
+/// Why packets are taken to be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// Packets sent later have arrived (packet or time threshold, or a tail-loss probe).
+    Reordering,
+    /// The retransmission timer expired: nothing was heard at all.
+    Timeout,
+    /// Everything sent over several timeouts was lost (RFC 9002, section 7.6).
+    Persistent,
+}
+
+/// Packets were found to be lost.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LossEvent {
+    /// Now.
+    pub now: Time,
+    /// Why.
+    pub cause: LossCause,
+    /// Payload bytes lost.
+    pub bytes: Bytes,
+    /// Packets lost.
+    pub packets: u64,
+    /// Send time of the newest packet among them.
+    pub newest_sent: Time,
+    /// Payload bytes in flight before these were taken out.
+    pub in_flight: Bytes,
+    /// Whether this is the first loss of a recovery epoch. Schemes reduce once per epoch; a
+    /// timeout always opens a new one unless it repeats an unanswered timeout.
+    pub new_epoch: bool,
+    /// Smoothed RTT.
+    pub smoothed_rtt: Span,
+}
+
+impl LossEvent {
+    /// A loss of one full packet that opens an epoch; refine the members.
+    pub fn new(now: Time, cause: LossCause, bytes: Bytes) -> Self {
+        LossEvent {
+            now,
+            cause,
+            bytes,
+            packets: 1,
+            newest_sent: now,
+            in_flight: bytes,
+            new_epoch: true,
+            smoothed_rtt: Span::ZERO,
+        }
+    }
+}
+
+/// The peer reported marked packets.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EcnEvent {
+    /// Now.
+    pub now: Time,
+    /// Packets newly reported as marked.
+    pub packets: u64,
+    /// Payload bytes in flight before the acknowledgement was processed.
+    pub in_flight: Bytes,
+    /// Whether this opens a recovery epoch (at most once per round trip).
+    pub new_epoch: bool,
+}
+
+impl EcnEvent {
+    /// One marked packet that opens an epoch; refine the members.
+    pub fn new(now: Time, in_flight: Bytes) -> Self {
+        EcnEvent { now, packets: 1, in_flight, new_epoch: true }
+    }
+}
+
+/// A packet was sent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SendEvent {
+    /// Now.
+    pub now: Time,
+    /// Its packet number.
+    pub number: u64,
+    /// Its payload bytes.
+    pub bytes: Bytes,
+    /// Payload bytes in flight with it.
+    pub in_flight: Bytes,
+    /// How long nothing had been in flight before it, if so.
+    pub idle: Option<Span>,
+    /// Whether it repeats data.
+    pub retransmission: bool,
+}
+
+impl SendEvent {
+    /// A first transmission; refine the members.
+    pub fn new(now: Time, number: u64, bytes: Bytes) -> Self {
+        SendEvent { now, number, bytes, in_flight: bytes, idle: None, retransmission: false }
+    }
+}
+
+/// The losses of the last epoch were none.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SpuriousLossEvent {
+    /// Now.
+    pub now: Time,
+    /// Cause that the losses had been given.
+    pub cause: LossCause,
+}
+
+impl SpuriousLossEvent {
+    /// A spurious loss at `now` that had been put down to `cause`.
+    pub fn new(now: Time, cause: LossCause) -> Self {
+        SpuriousLossEvent { now, cause }
+    }
+}

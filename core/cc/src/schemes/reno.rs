@@ -1,0 +1,168 @@
+//! Reno: additive increase, multiplicative decrease.
+//!
+//! Provenance: RFC 5681 (2009) with byte counting (RFC 3465) and the initial window of RFC 6928.
+//! Losses are detected and repaired by the transport (selective acknowledgements), so this is what
+//! the literature calls SACK-TCP. Deviations: slow start has no limit per acknowledgement (as in
+//! Linux; RFC 3465 suggests two packets), and the reduction is spread over the recovery round by
+//! Proportional Rate Reduction (RFC 6937).
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | beta | 0.5 | RFC 5681, equation 4 |
+//! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
+
+use crate::parts::Window;
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
+    Recovery, Scheme, Setup, SpuriousLossEvent, Status,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "reno",
+    summary: "One packet more per round trip, half the window after a loss (SACK-TCP)",
+    source: "RFC 5681, RFC 3465, RFC 6928",
+    status: Status::Unverified,
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    params: &[
+        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
+            .default("0.5")
+            .range(0.05, 0.95)
+            .source("RFC 5681, equation 4"),
+        ParamSpec::new("ecn_beta", Kind::Ratio, "Share kept after a congestion mark.")
+            .default("0.5")
+            .range(0.05, 0.95)
+            .source("RFC 3168, section 6.1.2"),
+    ],
+    build,
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Reno {
+        window: Window::new(&setup),
+        beta: params.real("beta").unwrap_or(0.5),
+        ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
+    }))
+}
+
+struct Reno {
+    window: Window,
+    beta: f64,
+    ecn_beta: f64,
+}
+
+impl CongestionControl for Reno {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        if ack.cwnd_limited && !ack.in_recovery {
+            self.window.reno(ack);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent) {
+        let target = (loss.in_flight.get() as f64 * self.beta).round() as u64;
+        match loss.cause {
+            LossCause::Reordering if loss.new_epoch => self.window.reduce(target),
+            LossCause::Reordering => {}
+            LossCause::Timeout if loss.new_epoch => self.window.restart(target),
+            LossCause::Timeout | LossCause::Persistent => self.window.restart_again(),
+        }
+    }
+
+    fn on_ecn(&mut self, ecn: &EcnEvent) {
+        if ecn.new_epoch {
+            self.window.reduce((ecn.in_flight.get() as f64 * self.ecn_beta).round() as u64);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
+        self.window.undo();
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { cwnd: Some(self.window.cwnd()), pacing: None }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.ssthresh = self.window.ssthresh();
+        fields.mode = if self.window.in_slow_start() { "slow_start" } else { "avoidance" };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, Script, setup};
+    use narrows_units::{Bytes, Time};
+
+    fn script() -> Script {
+        Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
+    }
+
+    #[test]
+    fn slow_start_doubles_each_round() {
+        let mut s = script();
+        let mut windows = vec![];
+        for _ in 0..4 {
+            windows.push(s.cwnd_packets());
+            s.ack_round();
+        }
+        assert_eq!(windows, [10.0, 20.0, 40.0, 80.0]);
+    }
+
+    #[test]
+    fn one_loss_halves_the_data_in_flight() {
+        let mut s = script();
+        s.ack_round();
+        assert_eq!(s.cwnd_packets(), 20.0);
+        s.lose(LossCause::Reordering, 20);
+        assert_eq!(s.cwnd_packets(), 10.0);
+        // A second loss of the same epoch changes nothing.
+        s.lose_again(LossCause::Reordering, 10);
+        assert_eq!(s.cwnd_packets(), 10.0);
+    }
+
+    #[test]
+    fn a_timeout_restarts_from_one_packet() {
+        let mut s = script();
+        s.lose(LossCause::Timeout, 21);
+        assert_eq!(s.cwnd_packets(), 1.0);
+        assert_eq!(s.fields().ssthresh, Some(Bytes::new(21 * MSS / 2)));
+        // The same data timing out again leaves the threshold alone (RFC 5681, section 3.1).
+        s.lose_again(LossCause::Timeout, 1);
+        assert_eq!(s.fields().ssthresh, Some(Bytes::new(21 * MSS / 2)));
+    }
+
+    #[test]
+    fn avoidance_adds_one_packet_per_round_however_acks_are_thinned() {
+        for packets_per_ack in [1, 2, 10] {
+            let mut s = script();
+            s.ack_round();
+            s.lose(LossCause::Reordering, 40);
+            let start = s.cwnd_packets();
+            for _ in 0..10 {
+                s.ack_round_by(packets_per_ack);
+            }
+            assert_eq!(s.cwnd_packets(), start + 10.0, "{packets_per_ack} packets per ack");
+        }
+    }
+
+    #[test]
+    fn a_spurious_loss_is_undone() {
+        let mut s = script();
+        s.ack_round();
+        s.lose(LossCause::Reordering, 20);
+        s.scheme.on_spurious_loss(&SpuriousLossEvent::new(Time::ZERO, LossCause::Reordering));
+        assert_eq!(s.cwnd_packets(), 20.0);
+        assert_eq!(s.fields().ssthresh, None);
+    }
+
+    #[test]
+    fn an_application_that_sends_little_does_not_grow_the_window() {
+        let mut s = script();
+        s.cwnd_limited = false;
+        s.ack_round();
+        assert_eq!(s.cwnd_packets(), 10.0);
+    }
+}
