@@ -1,0 +1,70 @@
+"""What can go wrong, with the exit code that each kind of failure has on the command line.
+
+Every message is one sentence that a user can act on; the command line prints it as it stands and
+never a traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_BAD_INPUT = 3
+EXIT_CANNOT_HERE = 4
+EXIT_SOME_INVALID = 6
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class NarrowsError(Exception):
+    """A failure that is told to the user in one sentence."""
+
+    exit_code = EXIT_FAILURE
+
+
+class UsageError(NarrowsError):
+    """The command was called in a way that makes no sense."""
+
+    exit_code = EXIT_USAGE
+
+
+class DataError(NarrowsError):
+    """A file or folder that does not hold what it should."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class UnavailableError(NarrowsError):
+    """This machine can't do what was asked; the message says what would help."""
+
+    exit_code = EXIT_CANNOT_HERE
+
+
+class Interrupted(NarrowsError):  # noqa: N818 - it is not an error of anybody
+    """The user (or the system) asked to stop; everything finished so far is kept."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a scenario: where it stands, which key, what is wrong."""
+
+    position: str
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.position, self.key, self.text) if part)
+
+
+class ScenarioError(DataError):
+    """A scenario that can't be run, with everything that is wrong in it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems

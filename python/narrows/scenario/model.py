@@ -1,0 +1,140 @@
+"""Step two: the resolved scenario. Units, defaults and names are settled; it is plain data.
+
+Its canonical JSON is stored with every campaign, and the hash of that is the identity of the campaign.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+#: Keys that explain a scenario to people; changing them does not make it another experiment.
+FOR_PEOPLE = ("name", "title", "question", "report")
+
+
+@dataclass(frozen=True)
+class SchemeRow:
+    """One row of the results: a scheme (or a mix of schemes) with the flows it is tested with."""
+
+    label: str
+    slug: str
+    flows: list[dict[str, Any]]
+
+    @property
+    def scheme_names(self) -> list[str]:
+        """The schemes of the flows, each once."""
+        return list(dict.fromkeys(flow["scheme"] for flow in self.flows))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A resolved scenario; all quantities are in base units (ns, bytes, bit/s)."""
+
+    name: str
+    title: str | None
+    question: str
+    where: str
+    topology: str
+    network: dict[str, Any]
+    base_rtt_ns: int
+    schemes: list[SchemeRow]
+    duration_ns: int
+    runs: int
+    seed: int
+    record: str
+    bin_ns: int
+    sample_ns: int
+    transport: dict[str, Any]
+    report: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The resolved scenario as it is stored."""
+        return {
+            "format": "narrows/resolved/1",
+            "name": self.name,
+            "title": self.title,
+            "question": self.question,
+            "where": self.where,
+            "topology": self.topology,
+            "network": self.network,
+            "base_rtt_ns": self.base_rtt_ns,
+            "schemes": [{"label": row.label, "slug": row.slug, "flows": row.flows} for row in self.schemes],
+            "duration_ns": self.duration_ns,
+            "runs": self.runs,
+            "seed": self.seed,
+            "record": self.record,
+            "bin_ns": self.bin_ns,
+            "sample_ns": self.sample_ns,
+            "transport": self.transport,
+            "report": self.report,
+        }
+
+    @property
+    def hash(self) -> str:
+        """The identity of the scenario: everything that can change a result, and nothing else."""
+        content = {key: value for key, value in self.to_json().items() if key not in FOR_PEOPLE}
+        return content_hash(content)
+
+
+def canonical_json(content: Any) -> str:
+    """JSON with sorted keys and no spaces: the same text for the same content."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def content_hash(content: Any) -> str:
+    """The first 12 hexadecimal digits of the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
+
+
+def run_seed(seed: int, run: int) -> int:
+    """The seed of one run: the first 53 bits of SHA-256 of `narrows/run-seed/1:SEED:RUN`.
+
+    It does not depend on the scheme, so all schemes meet the same chance events in the same run
+    (common random numbers). 53 bits survive every JSON reader.
+    """
+    digest = hashlib.sha256(f"narrows/run-seed/1:{seed}:{run}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 11
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of one scheme: what the agent is given, and under which name it is kept."""
+
+    id: str
+    scheme: str
+    run: int
+    seed: int
+    content: dict[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """The identity of the cell."""
+        return content_hash(self.content)
+
+
+def cells_of(scenario: Scenario) -> list[Cell]:
+    """All cells of a scenario, scheme by scheme (the plan decides in which order they run)."""
+    return [_cell(scenario, row, run) for row in scenario.schemes for run in range(1, scenario.runs + 1)]
+
+
+def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
+    cell_id = f"{row.slug}-r{run}"
+    seed = run_seed(scenario.seed, run)
+    content = {
+        "format": "narrows/cell/1",
+        "id": cell_id,
+        "scheme": row.label,
+        "run": run,
+        "where": scenario.where,
+        "seed": seed,
+        "duration_ns": scenario.duration_ns,
+        "record": scenario.record,
+        "bin_ns": scenario.bin_ns,
+        "sample_ns": scenario.sample_ns,
+        "network": scenario.network,
+        "flows": row.flows,
+        "transport": scenario.transport,
+    }
+    return Cell(cell_id, row.label, run, seed, content)

@@ -1,0 +1,97 @@
+"""Changes from the command line: `--set path.forward.0.rate="5 Mbit/s"`, `--runs 3`, `--schemes a,b`.
+
+They change the scenario as written, before it is resolved, so they are checked like the file and a
+message names the option instead of a line.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from narrows.errors import UsageError
+from narrows.scenario.problems import did_you_mean
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
+
+
+@dataclass(frozen=True)
+class Override:
+    """One change: the option as the user typed it, the address of the key, the new value."""
+
+    option: str
+    path: str
+    text: str
+
+    @classmethod
+    def from_set(cls, argument: str) -> Override:
+        """From the argument of `--set`."""
+        path, separator, text = argument.partition("=")
+        path = path.strip()
+        if not separator or not path:
+            raise UsageError(f'--set takes KEY=VALUE such as --set path.forward.0.rate="5 Mbit/s", not "{argument}"')
+        return cls(f"--set {path}", path, text)
+
+
+def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
+    """A copy of the tree with the changes made."""
+    result = copy.deepcopy(tree)
+    for override in overrides:
+        value = parse_value(override.text, override.option, is_option=True)
+        if value is None:
+            value = Scalar(Mark(override.option), "")
+        _place(result, override, value)
+    return result
+
+
+def split_list(text: str) -> str:
+    """The YAML list of a comma-separated option (`--schemes linux:cubic,reno`)."""
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in items) + "]"
+
+
+def _place(tree: Mapping, override: Override, value: Written) -> None:
+    parts = override.path.split(".")
+    here: Written = tree
+    walked: list[str] = []
+    for part in parts[:-1]:
+        here = _step(here, part, walked, override)
+        walked.append(part)
+    last = parts[-1]
+    mark = Mark(override.option)
+    if isinstance(here, Mapping):
+        here.entries[last] = value
+        here.key_marks[last] = mark
+    elif isinstance(here, Sequence):
+        index = _index(here, last, walked, override)
+        if index == len(here.items):
+            here.items.append(value)
+        else:
+            here.items[index] = value
+    else:
+        raise UsageError(f"{override.option}: {'.'.join(walked)} is a single value, it has no key {last}")
+
+
+def _step(here: Written, part: str, walked: list[str], override: Override) -> Written:
+    if isinstance(here, Mapping):
+        if part not in here.entries:
+            if not walked or len(walked) == 1:
+                # A key the file leaves out (such as transport) may be filled by the command line.
+                hint = did_you_mean(part, here.entries)
+                if hint:
+                    raise UsageError(f"{override.option}: the scenario has no key {'.'.join([*walked, part])}{hint}")
+            here.entries[part] = Mapping(Mark(override.option))
+            here.key_marks[part] = Mark(override.option)
+        return here.entries[part]
+    if isinstance(here, Sequence):
+        index = _index(here, part, walked, override)
+        if index < len(here.items):
+            return here.items[index]
+    raise UsageError(f"{override.option}: the scenario has no {'.'.join([*walked, part])}")
+
+
+def _index(here: Sequence, part: str, walked: list[str], override: Override) -> int:
+    count = len(here.items)
+    if not part.isdecimal() or len(part) > 6 or int(part) > count:
+        raise UsageError(f"{override.option}: {'.'.join(walked)} is a list of {count}; its items are 0 to {count - 1}"
+                         f" and {count} adds one")
+    return int(part)

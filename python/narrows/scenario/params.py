@@ -1,0 +1,219 @@
+"""Values of parameters and choices from the registry: written text in, base units out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from narrows.scenario import quantity
+from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.quantity import EXAMPLES, QuantityError
+from narrows.scenario.registry import Entry, Param
+from narrows.scenario.written import Mapping, Scalar, Written
+
+_WITH_UNIT = ("rate", "span", "bytes", "packets")
+
+
+@dataclass
+class Context:
+    """What reading a value needs besides the value."""
+
+    problems: Problems
+    #: Bandwidth-delay product in bytes of the direction being read, when it is known.
+    bdp: Fraction | None = None
+
+
+def read_value(value: Written, path: str, param: Param, context: Context) -> Any:
+    """The value of a parameter in base units, or None after noting a problem."""
+    if not isinstance(value, Scalar) or (value.is_null and param.kind != "choice"):
+        context.problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+        return None
+    try:
+        result = _convert(value, param, context)
+        _check_range(result, param)
+    except QuantityError as error:
+        context.problems.add(value.mark, path, str(error))
+        return None
+    return result
+
+
+def _convert(value: Scalar, param: Param, context: Context) -> Any:
+    kind = param.kind
+    if kind in _WITH_UNIT:
+        return quantity.convert(quantity.parse(value.text, kind), kind, context.bdp)
+    if kind == "flag":
+        if value.flag is None:
+            raise QuantityError(f'"{shorten(value.text)}" is neither true nor false')
+        return value.flag
+    if kind == "choice":
+        if value.text not in param.choices:
+            hint = did_you_mean(value.text, param.choices)
+            raise QuantityError(f'"{shorten(value.text)}" is not one of {any_of(param.choices)}{hint}')
+        return value.text
+    if kind == "count":
+        if value.integer is None:
+            raise QuantityError(f'"{shorten(value.text)}" is not {EXAMPLES[kind]}')
+        if value.integer > quantity.LARGEST:
+            raise QuantityError(f"{shorten(value.text)} is too large")
+        return value.integer
+    if kind == "ratio" and value.text.endswith("%"):
+        return quantity.convert(quantity.parse(value.text, kind), kind, None)
+    if value.number is None or not math.isfinite(value.number):
+        what = "a share such as 0.5 or 50 %" if kind == "ratio" else EXAMPLES[kind]
+        raise QuantityError(f'"{shorten(value.text)}" is not {what}')
+    return value.number
+
+
+def _check_range(value: Any, param: Param) -> None:
+    if isinstance(value, str | bool):
+        return
+    low, high = param.low, param.high
+    if (low is None or value >= low) and (high is None or value <= high):
+        return
+    shown = quantity.show(param.kind, value)
+    if low is not None and high is not None:
+        allowed = f"between {quantity.show(param.kind, low)} and {quantity.show(param.kind, high)}"
+    elif low is not None:
+        allowed = f"{quantity.show(param.kind, low)} or more"
+    else:
+        allowed = f"{quantity.show(param.kind, high)} or less"
+    raise QuantityError(f"{shown} is out of range; it must be {allowed}")
+
+
+def read_params(
+    given: Mapping, path: str, params: tuple[Param, ...], owner: str, context: Context,
+    ignore: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """All parameters of something from the registry: those written, and the defaults of the rest."""
+    known = {param.name: param for param in params}
+    values: dict[str, Any] = {}
+    for key, mark, value in given:
+        if key in ignore:
+            continue
+        if key not in known:
+            if known:
+                context.problems.unknown_key(mark, path, key, known)
+            else:
+                context.problems.add(mark, join(path, key), f"{owner} takes no parameters; remove it")
+            continue
+        values[key] = read_value(value, join(path, key), known[key], context)
+    for param in params:
+        if param.name in given.entries:
+            continue
+        if param.required:
+            context.problems.add(given.mark, path, f"{owner} needs {param.name}: {EXAMPLES[param.kind]}")
+        values[param.name] = param.default
+    return {param.name: values.get(param.name) for param in params}
+
+
+def read_entry(
+    value: Written, path: str, family: dict[str, Entry], what: str, context: Context, *, any_shorthand: bool = False,
+) -> dict[str, Any] | None:
+    """Something from a family of the registry: `unlimited`, `{droptail: 75 kB}`, `{droptail: {bytes: 75 kB}}`.
+
+    With `any_shorthand` a bare quantity is taken too (`rate: 12 Mbit/s`): by the first member of the
+    family whose shorthand can hold it.
+    """
+    problems = context.problems
+    if isinstance(value, Mapping):
+        if len(value.entries) != 1:
+            problems.add(value.mark, path, f"must name one {what}: {any_of(family)}")
+            return None
+        ((name, mark, inner),) = value
+        if name not in family:
+            problems.unknown_key(mark, path, name, family)
+            return None
+        return entry_from(inner, join(path, name), family[name], context)
+    if isinstance(value, Scalar) and not value.is_null:
+        if value.text in family:
+            return entry_from(Mapping(value.mark), path, family[value.text], context)
+        if any_shorthand:
+            return _bare_quantity(value, path, family, what, context)
+        hint = did_you_mean(value.text, family) or _suggest_entry(value, family)
+        problems.add(value.mark, path, f'unknown {what} "{shorten(value.text)}"'
+                     f"{hint or '; known: ' + ', '.join(family)}")
+        return None
+    problems.add(value.mark, path, f"must name a {what}: {any_of(family)}")
+    return None
+
+
+def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dict[str, Any] | None:
+    """The parameters of one named entry, given by name or as one quantity that finds its parameter."""
+    if isinstance(value, Mapping):
+        return {"kind": entry.name, **read_params(value, path, entry.params, entry.name, context)}
+    if isinstance(value, Scalar) and value.is_null:
+        return {"kind": entry.name, **read_params(Mapping(value.mark), path, entry.params, entry.name, context)}
+    candidates = [param for name in entry.shorthand if (param := entry.param(name))]
+    if not candidates:
+        context.problems.add(value.mark, path, f"{entry.name} takes no value; write its parameters by name"
+                             if entry.params else f"{entry.name} takes no value; write it alone")
+        return None
+    if not isinstance(value, Scalar):
+        context.problems.add(value.mark, path, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
+        return None
+    param = _fitting(value, path, candidates, context)
+    if param is None:
+        return None
+    given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
+    found = read_value(value, path, param, context)
+    # The other parameters keep their defaults; a problem with the value is noted once, above.
+    quiet = Context(Problems(), context.bdp)
+    values = read_params(given, path, entry.params, entry.name, quiet)
+    return {"kind": entry.name, **values, param.name: found}
+
+
+def _fitting(value: Scalar, path: str, candidates: list[Param], context: Context) -> Param | None:
+    """The first parameter whose kind can hold the quantity as written."""
+    plain = [param for param in candidates if param.kind not in (*_WITH_UNIT, "ratio")]
+    try:
+        parsed = quantity.parse(value.text, candidates[0].kind)
+    except QuantityError as error:
+        if plain:
+            return plain[0]
+        context.problems.add(value.mark, path, str(error))
+        return None
+    for param in candidates:
+        if quantity.fits(parsed, param.kind):
+            return param
+    context.problems.add(value.mark, path, f"{shorten(value.text)} is not"
+                         f" {any_of(EXAMPLES[param.kind] for param in candidates)}")
+    return None
+
+
+def _bare_quantity(
+    value: Scalar, path: str, family: dict[str, Entry], what: str, context: Context
+) -> dict[str, Any] | None:
+    entries = [entry for entry in family.values() if entry.shorthand]
+    params = [param for entry in entries for name in entry.shorthand if (param := entry.param(name))]
+    if not params:
+        context.problems.add(value.mark, path, f"must name a {what}: {any_of(family)}")
+        return None
+    try:
+        parsed = quantity.parse(value.text, params[0].kind)
+    except QuantityError as error:
+        hint = did_you_mean(value.text, family)
+        context.problems.add(value.mark, path, f"{error}{hint}")
+        return None
+    for entry in entries:
+        for name in entry.shorthand:
+            param = entry.param(name)
+            if param and quantity.fits(parsed, param.kind):
+                return entry_from(value, path, entry, context)
+    context.problems.add(value.mark, path, f"{shorten(value.text)} is not {EXAMPLES[params[0].kind]}")
+    return None
+
+
+def _suggest_entry(value: Scalar, family: dict[str, Entry]) -> str:
+    """A bare amount where a queue belongs: show how to write it."""
+    try:
+        parsed = quantity.parse(value.text)
+    except QuantityError:
+        return ""
+    for entry in family.values():
+        for name in entry.shorthand:
+            param = entry.param(name)
+            if param and quantity.fits(parsed, param.kind):
+                return f"; write {{{entry.name}: {shorten(value.text)}}}"
+    return ""

@@ -1,0 +1,153 @@
+"""Quantities with units: `12 Mbit/s`, `20 ms`, `150 kB`, `100 packets`, `1.5 bdp`, `0.1 %`.
+
+k, M and G are powers of 1000, Ki, Mi and Gi powers of 1024; `bit` and `B` (byte) are never mixed up,
+because the unit is always written. Arithmetic is exact (fractions); results are whole numbers of
+base units: bit/s, ns, bytes, packets.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from narrows.scenario.problems import did_you_mean, shorten
+
+#: The largest value of any quantity: it must fit the integers of the core.
+LARGEST = 2**63 - 1
+
+
+class QuantityError(ValueError):
+    """A quantity that can't be read; the message is a clause that fits after a key and a colon."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its unit, in base units of its kind."""
+
+    kind: str  # rate, span, bytes, packets, bdp, ratio
+    value: Fraction
+    text: str
+
+
+def _units() -> dict[str, tuple[str, Fraction]]:
+    prefixes = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    prefixes |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+    units: dict[str, tuple[str, Fraction]] = {}
+    for prefix, factor in prefixes.items():
+        units[f"{prefix}bit/s"] = ("rate", Fraction(factor))
+        units[f"{prefix}B/s"] = ("rate", Fraction(factor * 8))
+        units[f"{prefix}B"] = ("bytes", Fraction(factor))
+    for unit, nanoseconds in {
+        "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9,
+        "min": 60 * 10**9, "h": 3600 * 10**9,
+    }.items():
+        units[unit] = ("span", Fraction(nanoseconds))
+    units |= {"packet": ("packets", Fraction(1)), "packets": ("packets", Fraction(1))}
+    units |= {"bdp": ("bdp", Fraction(1)), "BDP": ("bdp", Fraction(1)), "%": ("ratio", Fraction(1, 100))}
+    return units
+
+
+UNITS = _units()
+
+#: Common spellings that are not units here, with what was probably meant.
+_HABITS = {
+    "bps": "bit/s", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s", "bit": "B", "kbit": "kB",
+    "mbit": "Mbit/s", "gbit": "Gbit/s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+    "msec": "ms", "usec": "us", "minutes": "min", "minute": "min", "m": "min", "bytes": "B", "byte": "B",
+    "pkts": "packets", "pkt": "packets", "p": "packets", "percent": "%", "bdps": "bdp", "hours": "h",
+}
+
+#: What a value of each kind looks like, for messages.
+EXAMPLES = {
+    "rate": "a rate such as 12 Mbit/s",
+    "span": "a time such as 20 ms",
+    "bytes": "an amount of data such as 150 kB",
+    "packets": "a number of packets such as 100 packets",
+    "count": "a whole number without unit such as 10",
+    "ratio": "a share such as 0.1 %",
+    "number": "a number without unit such as 0.5",
+    "flag": "true or false",
+    "choice": "a word",
+}
+
+_UNIT_OF_KIND = {"rate": "Mbit/s", "span": "ms", "bytes": "kB", "packets": "packets", "ratio": "%"}
+_PATTERN = re.compile(r"(?P<number>[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?)"
+                      r"\s*(?P<unit>\S.*)?", re.DOTALL)
+
+
+def parse(text: str, wanted: str | None = None) -> Quantity:
+    """Reads a number with its unit; `wanted` is the kind that would be right here, for messages."""
+    match = _PATTERN.fullmatch(text.strip())
+    what = EXAMPLES.get(wanted or "", "a number with a unit such as 20 ms")
+    if match is None:
+        raise QuantityError(f'"{shorten(text)}" is not {what}')
+    number, unit = match["number"], match["unit"]
+    if unit is None:
+        suggestion = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
+        raise QuantityError(f"{shorten(text)} has no unit; write {what.split(' such as')[0]}, for example {suggestion}")
+    if unit not in UNITS:
+        habit = _HABITS.get(unit.lower())
+        hint = f'; did you mean "{habit}"?' if habit else did_you_mean(unit, UNITS)
+        kinds = sorted(name for name, (kind, _) in UNITS.items() if wanted in (kind, None))
+        raise QuantityError(f'unknown unit "{shorten(unit)}"{hint or "; known units: " + ", ".join(kinds)}')
+    kind, factor = UNITS[unit]
+    return Quantity(kind, Fraction(number) * factor, text.strip())
+
+
+def whole(value: Fraction, kind: str, text: str) -> int:
+    """The value as a whole number of base units, or a clear refusal."""
+    if value < 0:
+        raise QuantityError(f"{shorten(text)} is negative; it must be 0 or more")
+    if value.denominator != 1:
+        smallest = {"span": "1 ns", "rate": "1 bit/s", "bytes": "1 B", "packets": "1 packet"}[kind]
+        raise QuantityError(f"{shorten(text)} is not a whole multiple of {smallest}")
+    if value > LARGEST:
+        raise QuantityError(f"{shorten(text)} is too large")
+    return int(value)
+
+
+def fits(quantity: Quantity, kind: str) -> bool:
+    """Whether a parameter of that kind can hold the quantity."""
+    return quantity.kind == kind or (quantity.kind == "bdp" and kind == "bytes")
+
+
+def convert(quantity: Quantity, kind: str, bdp: Fraction | None) -> int | float:
+    """The quantity in base units of `kind`; `bdp` is the bandwidth-delay product in bytes."""
+    if not fits(quantity, kind):
+        raise QuantityError(f"{shorten(quantity.text)} is not {EXAMPLES.get(kind, 'a ' + kind)}")
+    if kind == "ratio":
+        return float(quantity.value)
+    if quantity.kind == "bdp":
+        if bdp is None:
+            raise QuantityError(f"{shorten(quantity.text)} needs a constant bottleneck rate in this direction"
+                                " and a delay on the path; write an amount such as 150 kB")
+        if quantity.value < 0:
+            raise QuantityError(f"{shorten(quantity.text)} is negative; it must be 0 or more")
+        return whole(Fraction(round(quantity.value * bdp)), kind, quantity.text)
+    return whole(quantity.value, kind, quantity.text)
+
+
+def show(kind: str, value: Any) -> str:
+    """A value in base units as people write it: 12000000 of kind rate is `12 Mbit/s`."""
+    if value is None:
+        return "none"
+    if kind == "flag":
+        return "true" if value else "false"
+    steps = {
+        "rate": ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s")),
+        "span": ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")),
+        "bytes": ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B")),
+        "packets": ((1, "packets"),),
+    }.get(kind)
+    if steps is None:
+        return str(value)
+    for factor, unit in steps:
+        if value >= factor and (value * 1000) % factor == 0:
+            return f"{_short(value / factor)} {unit}"
+    return f"{_short(float(value))} {steps[-1][1]}"
+
+
+def _short(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.12g}"

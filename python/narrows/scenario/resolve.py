@@ -1,0 +1,213 @@
+"""From the scenario as written to the resolved one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Any
+
+from narrows import __version__
+from narrows.scenario.flows import Flow, Flows, Scheme, read_flows, read_scheme, read_schemes
+from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET, NOT_YET_WHERE, SCHEMA
+from narrows.scenario.model import Scenario, SchemeRow
+from narrows.scenario.params import Context, read_params, read_value
+from narrows.scenario.path import Path, read_path
+from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.registry import Registry
+from narrows.scenario.written import Mapping, Mark, Scalar, Written
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}$")
+_FLAG_PDF = "pdf"
+
+__all__ = ["read_scheme", "resolve"]
+
+
+def resolve(tree: Mapping, registry: Registry, file_name: str) -> Scenario:
+    """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong."""
+    problems = Problems()
+    _check_keys(tree, problems)
+    _check_schema(tree, problems)
+    values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
+    duration = values["duration"]
+    path = read_path(tree.entries["path"], registry, problems) if "path" in tree.entries else Path([], [])
+    schemes = read_schemes(tree.entries["schemes"], registry, problems) if "schemes" in tree.entries else []
+    written_flows: Written = tree.entries.get("flows", Mapping(tree.mark))
+    flows = read_flows(written_flows, duration, registry, problems)
+    _check_extra_rtt(flows, values["topology"], problems)
+    rows = _rows(schemes, flows, tree, problems)
+    transport = _transport(tree, registry, problems)
+    report = _report(tree, problems)
+    name = _name(tree, file_name, problems)
+    question = _text(tree, "question", problems)
+    title = _text(tree, "title", problems) if "title" in tree.entries else None
+    problems.raise_if_any()
+    assert duration is not None
+    return Scenario(
+        name=name,
+        title=title,
+        question=question,
+        where=values["where"],
+        topology=values["topology"],
+        network={"kind": "dumbbell", "forward": path.forward, "backward": path.backward},
+        base_rtt_ns=path.base_rtt_ns,
+        schemes=rows,
+        duration_ns=duration,
+        runs=values["runs"],
+        seed=values["seed"],
+        record=values["record"],
+        bin_ns=values["bin"],
+        sample_ns=values["sample"],
+        transport=transport,
+        report=report,
+    )
+
+
+def _check_keys(tree: Mapping, problems: Problems) -> None:
+    for key, mark, _ in tree:
+        if key in NOT_YET:
+            problems.add(mark, key, f"is not supported yet by this version of narrows ({__version__}); remove it")
+        elif key not in BY_NAME:
+            problems.unknown_key(mark, "", key, BY_NAME)
+    for key_spec in KEYS:
+        if key_spec.required and key_spec.name not in tree.entries:
+            problems.add(tree.mark, "", f"the key {key_spec.name} is missing; write for example"
+                         f" {key_spec.name}: {key_spec.example}")
+
+
+def _check_schema(tree: Mapping, problems: Problems) -> None:
+    value = tree.entries.get("schema")
+    if value is None:
+        return
+    text = value.text if isinstance(value, Scalar) else ""
+    if text == SCHEMA:
+        return
+    prefix = SCHEMA.rsplit("/", 1)[0]
+    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text):
+        problems.add(value.mark, "schema", f"the file is in the format {text}, which this version of narrows"
+                     f" ({__version__}) can't read; it reads {SCHEMA}")
+    else:
+        problems.add(value.mark, "schema", f"must be {SCHEMA}")
+
+
+def _single(tree: Mapping, name: str, problems: Problems) -> Any:
+    param = BY_NAME[name].param
+    assert param is not None
+    value = tree.entries.get(name)
+    if value is None:
+        return param.default
+    if name == "where" and isinstance(value, Scalar) and value.text in NOT_YET_WHERE:
+        problems.add(value.mark, name, f"{value.text} is not supported yet by this version of narrows"
+                     f" ({__version__}); it runs simulate and emulate")
+        return param.default
+    found = read_value(value, name, param, Context(problems))
+    return param.default if found is None else found
+
+
+def _text(tree: Mapping, key: str, problems: Problems) -> str:
+    value = tree.entries.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, Scalar) or not value.text or value.is_null:
+        problems.add(value.mark, key, "must be a sentence")
+        return ""
+    if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
+        problems.add(value.mark, key, "contains control characters; remove them")
+        return ""
+    return " ".join(value.text.split())
+
+
+def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
+    value = tree.entries.get("name")
+    if value is None:
+        slug = slug_of(PurePath(file_name).stem)
+        return slug if _NAME.match(slug) else "scenario"
+    if not isinstance(value, Scalar) or not _NAME.match(value.text):
+        text = value.text if isinstance(value, Scalar) else "this"
+        hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
+        problems.add(value.mark, "name", f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and'
+                     f' "."{hint}')
+        return "scenario"
+    return value.text
+
+
+def slug_of(text: str) -> str:
+    """The text with everything but a-z, 0-9, `.`, `+` and `-` turned into dashes."""
+    return re.sub(r"[^a-z0-9.+]+", "-", text.lower()).strip("-.+")[:60].rstrip("-.+")
+
+
+def _check_extra_rtt(flows: Flows, topology: str, problems: Problems) -> None:
+    if topology == "path" and flows.extra_rtt_mark and any(flow.extra_rtt_ns for flow in flows.items):
+        problems.add(flows.extra_rtt_mark, "flows", "an extra RTT needs hosts of its own for each flow; write"
+                     " topology: dumbbell")
+
+
+def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems) -> list[SchemeRow]:
+    """The rows of the results: every scheme under test with all flows, or the one mix that is written."""
+    if not flows.items:
+        return []
+    need = any(flow.scheme is None for flow in flows.items)
+    if "schemes" in tree.entries and not need:
+        problems.add(tree.key_marks["schemes"], "schemes", "has no effect because every flow names its own scheme;"
+                     " remove it, or remove scheme from the flows that shall run the schemes under test")
+        return []
+    if need and "schemes" not in tree.entries:
+        problems.add(tree.mark, "", "the key schemes is missing; write for example schemes: [cubic, reno]")
+        return []
+    tested: list[Scheme | None] = list(schemes) if need else [None]
+    rows: list[SchemeRow] = []
+    for scheme in tested:
+        used = [flow.scheme or scheme for flow in flows.items]
+        labels = list(dict.fromkeys(one.label for one in used if one))
+        label = " + ".join(labels)
+        slug = _free_slug("+".join(slug_of(one) for one in labels), rows)
+        rows.append(SchemeRow(label, slug, [
+            _flow(number, flow, one) for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1) if one
+        ]))
+    return rows
+
+
+def _free_slug(slug: str, rows: list[SchemeRow]) -> str:
+    slug = slug[:80]
+    taken = {row.slug for row in rows}
+    number = 2
+    result = slug
+    while result in taken:
+        result = f"{slug}.{number}"
+        number += 1
+    return result
+
+
+def _flow(number: int, flow: Flow, scheme: Scheme) -> dict[str, Any]:
+    return {
+        "flow": number,
+        "scheme": scheme.name,
+        "params": scheme.params,
+        "start_ns": flow.start_ns,
+        "stop_ns": flow.stop_ns,
+        "direction": flow.direction,
+        "extra_rtt_ns": flow.extra_rtt_ns,
+    }
+
+
+def _transport(tree: Mapping, registry: Registry, problems: Problems) -> dict[str, Any]:
+    value: Written = tree.entries.get("transport", Mapping(Mark("")))
+    mapping = problems.expect_mapping(value, "transport", BY_NAME["transport"].example)
+    if mapping is None:
+        return {}
+    return read_params(mapping, "transport", registry.transport, "the transport", Context(problems))
+
+
+def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
+    value: Written = tree.entries.get("report", Mapping(Mark("")))
+    mapping = problems.expect_mapping(value, "report", BY_NAME["report"].example)
+    report: dict[str, Any] = {_FLAG_PDF: True}
+    for key, mark, item in mapping or ():
+        if key != _FLAG_PDF:
+            problems.unknown_key(mark, "report", key, (_FLAG_PDF,))
+            continue
+        flag = item.flag if isinstance(item, Scalar) else None
+        if flag is None:
+            problems.add(item.mark, join("report", key), "must be true or false")
+        else:
+            report[_FLAG_PDF] = flag
+    return report

@@ -1,0 +1,53 @@
+"""The scenarios that come with the package, in the source tree or installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.errors import DataError
+from narrows.scenario.problems import did_you_mean
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One shipped scenario."""
+
+    name: str
+    family: str
+    path: Path
+
+
+def folder() -> Path | None:
+    """The folder with the shipped scenarios."""
+    package = Path(__file__).resolve().parent.parent
+    for candidate in (package / "_scenarios", package.parent.parent / "scenarios"):
+        if candidate.is_dir():
+            return candidate
+    return None
+
+
+def shipped() -> list[Shipped]:
+    """All shipped scenarios, by family and name."""
+    root = folder()
+    if root is None:
+        return []
+    return [Shipped(path.stem, path.parent.name, path) for path in sorted(root.glob("*/*.yaml"))]
+
+
+def find(name: str) -> Path:
+    """The file of a scenario that is named by its path or, if it is shipped, by its name alone."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or "/" in name or path.exists():
+        if not path.exists():
+            by_tail = [one for one in shipped() if name in (f"{one.family}/{one.name}", f"{one.family}/{one.name}.yaml")]
+            if by_tail:
+                return by_tail[0].path
+        return path
+    known = shipped()
+    for scenario in known:
+        if scenario.name == name:
+            return scenario.path
+    hint = did_you_mean(name, [scenario.name for scenario in known])
+    raise DataError(f'there is no file and no shipped scenario "{name}"'
+                    f"{hint or '; narrows scenarios lists the shipped ones'}")
