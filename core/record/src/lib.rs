@@ -1,1 +1,31 @@
-//! Placeholder.
+//! Records of runs: their schema, their writers and readers, the metrics and the verifier.
+//!
+//! A record is a folder: `run.json` ([`RunDocument`]) and columnar files. While a run lasts, the
+//! driver reports every packet to a [`Log`], once when it enters the network and once when its
+//! fate is known; the log turns this into [`Chunk`]s of columns, which a [`PacketFile`] encodes.
+//! Nothing is inferred afterwards.
+//!
+//! Like everything under `core/`, this crate opens no file and reads no clock: writers take any
+//! [`std::io::Write`], readers take [`bytes::Bytes`].
+#![forbid(unsafe_code)]
+
+mod checksum;
+mod error;
+mod histogram;
+pub mod log;
+mod run;
+mod schema;
+pub mod write;
+
+pub use error::RecordError;
+pub use histogram::{Bucket, Histogram};
+pub use log::{BinLog, Chunk, Log, PacketLog};
+pub use run::{
+    Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host, Lateness, Process, Reason,
+    ReceiverCounters, Ring, RunDocument, SenderCounters, Severity, Verdict, Versions,
+};
+pub use schema::{
+    BINS_FILE, BinRow, DELAYS_FILE, DelayRow, Direction, Fate, PACKETS_FILE, PacketRow,
+    QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TraceRow,
+};
+pub use write::{BinFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile};

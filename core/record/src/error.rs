@@ -1,0 +1,43 @@
+//! What can be wrong with a record.
+
+/// Why a record could not be written or read. Each message is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The underlying writer failed (a full disk, for example).
+    #[error("the record could not be written: {0}")]
+    Io(#[from] std::io::Error),
+    /// The encoder refused the data or its writer failed.
+    #[error("the record could not be encoded: {0}")]
+    Encode(String),
+    /// The file is not what it should be; the text names the file and says what is wrong.
+    #[error("{file}: {problem}")]
+    Data {
+        /// Name of the file within the record.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl RecordError {
+    /// An error in the content of `file`.
+    pub fn data(file: &str, problem: impl Into<String>) -> Self {
+        RecordError::Data { file: file.to_owned(), problem: problem.into() }
+    }
+}
+
+impl From<parquet::errors::ParquetError> for RecordError {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        match error {
+            // A failing writer comes back as an external error; unwrap it, so that callers can
+            // tell a full disk from anything else.
+            parquet::errors::ParquetError::External(source) => {
+                match source.downcast::<std::io::Error>() {
+                    Ok(io) => RecordError::Io(*io),
+                    Err(other) => RecordError::Encode(other.to_string()),
+                }
+            }
+            other => RecordError::Encode(other.to_string()),
+        }
+    }
+}

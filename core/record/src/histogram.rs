@@ -1,0 +1,180 @@
+//! A log-linear histogram: exact below 1024 ns, relative bucket width at most 1/512 above.
+//!
+//! Values are split into octaves, each octave into 512 buckets of equal width. The memory grows
+//! with the largest value seen (30 kB up to 1 s), adding a value takes a few instructions, and the
+//! smallest and largest values are kept exactly.
+
+/// Buckets per octave; the relative width of a bucket is at most its inverse.
+const PER_OCTAVE: u64 = 512;
+const SHIFT: u32 = PER_OCTAVE.trailing_zeros();
+
+/// A histogram of non-negative integers.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// One bucket that is not empty; both bounds are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value counted here.
+    pub low: u64,
+    /// Largest value counted here.
+    pub high: u64,
+    /// How many values.
+    pub count: u64,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Histogram::default()
+    }
+
+    /// Counts `value`.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        let index = index_of(value);
+        if index >= self.counts.len() {
+            self.grow(index);
+        }
+        self.counts[index] += 1;
+        if self.total == 0 {
+            self.min = value;
+        }
+        self.total += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        // Whole octaves, so that a slowly growing maximum does not resize again and again.
+        let per = PER_OCTAVE as usize;
+        self.counts.resize((index / per + 1) * per, 0);
+    }
+
+    /// How many values were counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The exact mean, if there are values.
+    pub fn mean(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.sum as f64 / self.total as f64)
+    }
+
+    /// The exact minimum, if there are values.
+    pub fn min(&self) -> Option<u64> {
+        (self.total > 0).then_some(self.min)
+    }
+
+    /// The exact maximum, if there are values.
+    pub fn max(&self) -> Option<u64> {
+        (self.total > 0).then_some(self.max)
+    }
+
+    /// The buckets that are not empty, in order. The first begins at the exact minimum, the last
+    /// ends at the exact maximum.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(index, &count)| {
+            let (low, high) = bounds_of(index);
+            Bucket { low: low.max(self.min), high: high.min(self.max), count }
+        })
+    }
+
+    /// The value of nearest rank `ceil(p n)`, as the middle of its bucket (the exact extreme in
+    /// the outermost ranks); `None` if there are no values.
+    pub fn quantile(&self, p: f64) -> Option<u64> {
+        if self.total == 0 {
+            return None;
+        }
+        let rank = ((p * self.total as f64).ceil() as u64).clamp(1, self.total);
+        if rank == self.total {
+            return Some(self.max);
+        }
+        let mut seen = 0;
+        for bucket in self.buckets() {
+            seen += bucket.count;
+            if seen >= rank {
+                return Some(bucket.low + (bucket.high - bucket.low) / 2);
+            }
+        }
+        Some(self.max)
+    }
+}
+
+/// The bucket of `value`: the first two octaves' worth of buckets hold one value each.
+#[inline]
+fn index_of(value: u64) -> usize {
+    if value < PER_OCTAVE {
+        return value as usize;
+    }
+    // 2^(SHIFT + octave) <= value, so value >> octave is in PER_OCTAVE..2 PER_OCTAVE.
+    let octave = value.ilog2() - SHIFT;
+    (u64::from(octave) * PER_OCTAVE + (value >> octave)) as usize
+}
+
+/// The inclusive bounds of a bucket; the inverse of [`index_of`].
+fn bounds_of(index: usize) -> (u64, u64) {
+    let index = index as u64;
+    if index < 2 * PER_OCTAVE {
+        return (index, index);
+    }
+    let octave = index / PER_OCTAVE - 1;
+    let low = (index - octave * PER_OCTAVE) << octave;
+    (low, low + ((1 << octave) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_join_without_gap_and_are_narrow() {
+        let mut next = 0;
+        for index in 0..56 * 512 {
+            let (low, high) = bounds_of(index);
+            assert_eq!(low, next, "bucket {index}");
+            assert_eq!((index_of(low), index_of(high)), (index, index));
+            assert!(high - low < low.div_ceil(512).max(1), "bucket {index}");
+            if high == u64::MAX {
+                return;
+            }
+            next = high + 1;
+        }
+        panic!("the last bucket ends at the largest integer");
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_quantiles() {
+        let h = Histogram::new();
+        assert_eq!((h.quantile(0.5), h.mean(), h.min(), h.max()), (None, None, None, None));
+        assert_eq!(h.buckets().count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_near_the_exact_ones(
+            mut values in prop::collection::vec(0u64..10_000_000_000, 1..300),
+            p in 0.0f64..1.0,
+        ) {
+            let mut h = Histogram::new();
+            values.iter().for_each(|&v| h.add(v));
+            values.sort_unstable();
+            let rank = ((p * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1];
+            let got = h.quantile(p).unwrap();
+            prop_assert!(got.abs_diff(exact) <= exact / 512 + 1, "{got} for {exact}");
+            prop_assert_eq!(h.max(), values.last().copied());
+            prop_assert_eq!(h.min(), values.first().copied());
+            prop_assert_eq!(h.buckets().map(|b| b.count).sum::<u64>(), values.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The log for long runs: binned series and delay histograms in place of packets.
+
+use crate::histogram::Histogram;
+use crate::schema::{BinRow, DelayRow, Direction};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    sent_ns: u64,
+    size: u32,
+    flow: u16,
+    direction: Direction,
+    open: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    sent_packets: u64,
+    sent_bytes: u64,
+    arrived_packets: u64,
+    arrived_bytes: u64,
+    dropped_packets: u64,
+    dropped_bytes: u64,
+    delay_sum_ns: u64,
+    /// Valid if packets arrived.
+    first_arrival_ns: u64,
+    last_arrival_ns: u64,
+}
+
+/// What is kept of one flow in one direction.
+#[derive(Debug, Default)]
+struct Series {
+    bins: Vec<Bin>,
+    delays: Histogram,
+    sends: Cursor,
+    arrivals: Cursor,
+}
+
+/// Remembers the bin of the latest time: times mostly grow, so most need no division.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    start_ns: u64,
+    index: usize,
+}
+
+impl Cursor {
+    #[inline]
+    fn seek(&mut self, time_ns: u64, bin_ns: u64) -> usize {
+        if time_ns.wrapping_sub(self.start_ns) >= bin_ns {
+            self.index = (time_ns / bin_ns) as usize;
+            self.start_ns = self.index as u64 * bin_ns;
+        }
+        self.index
+    }
+}
+
+/// Accumulates binned series and delay histograms per flow and direction.
+///
+/// Sent packets count in the bin of their sending, arrived packets and their delays in the bin of
+/// their arrival, dropped packets in the bin of their sending.
+#[derive(Debug)]
+pub struct BinLog {
+    bin_ns: u64,
+    base: u64,
+    rows: VecDeque<Row>,
+    /// Indexed by flow, then direction.
+    series: Vec<[Series; 2]>,
+}
+
+impl BinLog {
+    /// A log with bins of `bin_ns`.
+    ///
+    /// # Panics
+    /// If `bin_ns` is zero.
+    pub fn new(bin_ns: u64) -> Self {
+        assert!(bin_ns > 0, "a bin lasts at least one nanosecond");
+        BinLog { bin_ns, base: 1, rows: VecDeque::with_capacity(4096), series: Vec::new() }
+    }
+
+    /// A packet enters the network; returns its uid.
+    #[inline]
+    pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
+        let uid = self.base + self.rows.len() as u64;
+        self.rows.push_back(Row { sent_ns, size, flow, direction, open: true });
+        if usize::from(flow) >= self.series.len() {
+            self.series.resize_with(usize::from(flow) + 1, Default::default);
+        }
+        let series = &mut self.series[usize::from(flow)][direction as usize];
+        let index = series.sends.seek(sent_ns, self.bin_ns);
+        let bin = series.bin(index);
+        bin.sent_packets += 1;
+        bin.sent_bytes += u64::from(size);
+        uid
+    }
+
+    /// A packet is released to the other host.
+    #[inline]
+    pub fn arrive(&mut self, uid: u64, arrived_ns: u64) {
+        let row = self.close(uid);
+        let delay = arrived_ns.saturating_sub(row.sent_ns);
+        let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
+        series.delays.add(delay);
+        let index = series.arrivals.seek(arrived_ns, self.bin_ns);
+        let bin = series.bin(index);
+        if bin.arrived_packets == 0 {
+            bin.first_arrival_ns = arrived_ns;
+            bin.last_arrival_ns = arrived_ns;
+        }
+        bin.arrived_packets += 1;
+        bin.arrived_bytes += u64::from(row.size);
+        bin.delay_sum_ns += delay;
+        bin.first_arrival_ns = bin.first_arrival_ns.min(arrived_ns);
+        bin.last_arrival_ns = bin.last_arrival_ns.max(arrived_ns);
+    }
+
+    /// An element drops a packet.
+    #[inline]
+    pub fn drop(&mut self, uid: u64) {
+        let row = self.close(uid);
+        let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
+        let bin = series.bin((row.sent_ns / self.bin_ns) as usize);
+        bin.dropped_packets += 1;
+        bin.dropped_bytes += u64::from(row.size);
+    }
+
+    /// Forgets the packets whose fate is open: they are in flight.
+    pub fn finish(&mut self) {
+        self.base += self.rows.len() as u64;
+        self.rows.clear();
+    }
+
+    /// The number of packets that entered so far.
+    pub fn entered(&self) -> u64 {
+        self.base + self.rows.len() as u64 - 1
+    }
+
+    /// The bins in which something happened, by flow, direction and time.
+    pub fn bins(&self) -> impl Iterator<Item = BinRow> + '_ {
+        let bin_ns = self.bin_ns;
+        self.each().flat_map(move |(flow, direction, series)| {
+            let used = |bin: &Bin| bin.sent_packets + bin.arrived_packets + bin.dropped_packets > 0;
+            series.bins.iter().enumerate().filter(move |(_, bin)| used(bin)).map(
+                move |(index, bin)| BinRow {
+                    flow,
+                    direction,
+                    bin_ns: index as u64 * bin_ns,
+                    sent_packets: bin.sent_packets,
+                    sent_bytes: bin.sent_bytes,
+                    arrived_packets: bin.arrived_packets,
+                    arrived_bytes: bin.arrived_bytes,
+                    dropped_packets: bin.dropped_packets,
+                    dropped_bytes: bin.dropped_bytes,
+                    delay_sum_ns: bin.delay_sum_ns,
+                    first_arrival_ns: (bin.arrived_packets > 0).then_some(bin.first_arrival_ns),
+                    last_arrival_ns: (bin.arrived_packets > 0).then_some(bin.last_arrival_ns),
+                },
+            )
+        })
+    }
+
+    /// The delay histograms, by flow, direction and delay.
+    pub fn delays(&self) -> impl Iterator<Item = DelayRow> + '_ {
+        self.each().flat_map(|(flow, direction, series)| {
+            series.delays.buckets().map(move |bucket| DelayRow {
+                flow,
+                direction,
+                low_ns: bucket.low,
+                high_ns: bucket.high,
+                packets: bucket.count,
+            })
+        })
+    }
+
+    fn each(&self) -> impl Iterator<Item = (u16, Direction, &Series)> {
+        self.series.iter().enumerate().flat_map(|(flow, [forward, backward])| {
+            [
+                (flow as u16, Direction::Forward, forward),
+                (flow as u16, Direction::Backward, backward),
+            ]
+        })
+    }
+
+    #[inline]
+    fn close(&mut self, uid: u64) -> Row {
+        let index = uid.wrapping_sub(self.base) as usize;
+        let row = self.rows.get_mut(index).filter(|row| row.open);
+        // A driver that reports two fates for one packet would falsify the record.
+        let row = row.unwrap_or_else(|| panic!("packet {uid} is not in the network"));
+        row.open = false;
+        let copy = *row;
+        while self.rows.front().is_some_and(|row| !row.open) {
+            self.rows.pop_front();
+            self.base += 1;
+        }
+        copy
+    }
+}
+
+impl Series {
+    #[inline]
+    fn bin(&mut self, index: usize) -> &mut Bin {
+        if index >= self.bins.len() {
+            self.bins.resize(index + 1, Bin::default());
+        }
+        &mut self.bins[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_where_they_happen() {
+        let mut log = BinLog::new(100);
+        let a = log.enter(1, Direction::Forward, 1500, 10);
+        let b = log.enter(1, Direction::Forward, 1500, 90);
+        let c = log.enter(2, Direction::Backward, 52, 110);
+        let d = log.enter(1, Direction::Forward, 500, 120);
+        assert_eq!((a, b, c, d), (1, 2, 3, 4));
+        log.arrive(a, 130);
+        log.arrive(c, 150);
+        log.drop(b);
+        log.finish();
+        assert_eq!(log.entered(), 4);
+        let bins: Vec<_> = log.bins().collect();
+        assert_eq!(bins.len(), 3);
+        assert_eq!((bins[0].flow, bins[0].bin_ns, bins[0].sent_packets), (1, 0, 2));
+        assert_eq!((bins[0].dropped_packets, bins[0].dropped_bytes), (1, 1500));
+        assert_eq!(bins[0].first_arrival_ns, None);
+        assert_eq!((bins[1].bin_ns, bins[1].sent_bytes, bins[1].arrived_bytes), (100, 500, 1500));
+        assert_eq!((bins[1].delay_sum_ns, bins[1].first_arrival_ns), (120, Some(130)));
+        assert_eq!((bins[2].flow, bins[2].direction), (2, Direction::Backward));
+        let delays: Vec<_> = log.delays().collect();
+        assert_eq!(delays.len(), 2);
+        assert_eq!((delays[0].low_ns, delays[0].high_ns, delays[0].packets), (120, 120, 1));
+    }
+}

@@ -1,0 +1,434 @@
+//! `run.json`: what ran, on what, how it ended and how the run is judged.
+
+use crate::RecordError;
+use crate::schema::{Direction, RUN_FILE};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Name and major version of the format that this version writes and reads.
+const FORMAT: &str = "narrows/run/";
+const MAJOR: u32 = 1;
+
+/// The document `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunDocument {
+    /// `narrows/run/1`; a minor version may follow (`narrows/run/1.2`).
+    pub format: String,
+    /// The cell as it was given.
+    pub cell: Value,
+    /// `simulate` or `emulate`.
+    pub plane: String,
+    /// What wrote the record.
+    pub versions: Versions,
+    /// The machine, if the run depended on one.
+    pub host: Option<Host>,
+    /// Start of the run by the wall clock (RFC 3339, UTC), if it depended on one.
+    pub started_at: Option<String>,
+    /// End of the run by the wall clock.
+    pub ended_at: Option<String>,
+    /// How well the clocks at both ends agree.
+    #[serde(default)]
+    pub clock: Clock,
+    /// Per flow: what ran and what its endpoints counted.
+    #[serde(default)]
+    pub flows: Vec<FlowSummary>,
+    /// Per element: what it counted.
+    #[serde(default)]
+    pub elements: Vec<ElementCounters>,
+    /// How the processes of the run ended.
+    #[serde(default)]
+    pub processes: Vec<Process>,
+    /// How late packets were released, if in real time.
+    pub lateness: Option<Lateness>,
+    /// Counters of the rings that packets were read from.
+    #[serde(default)]
+    pub rings: Vec<Ring>,
+    /// Use of the processors, if it mattered.
+    pub cpu: Option<Cpu>,
+    /// The judgement of the run.
+    pub verdict: Verdict,
+    /// Why it is not better.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
+    /// Checks made when the record was written.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// Fields of newer minor versions, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl RunDocument {
+    /// A document for `cell`, with nothing counted yet.
+    pub fn new(cell: Value, plane: &str, versions: Versions) -> Self {
+        RunDocument {
+            format: format!("{FORMAT}{MAJOR}"),
+            cell,
+            plane: plane.to_owned(),
+            versions,
+            host: None,
+            started_at: None,
+            ended_at: None,
+            clock: Clock::default(),
+            flows: Vec::new(),
+            elements: Vec::new(),
+            processes: Vec::new(),
+            lateness: None,
+            rings: Vec::new(),
+            cpu: None,
+            verdict: Verdict::Ok,
+            reasons: Vec::new(),
+            checks: Vec::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// Reads `run.json`. Older minor versions and fields of newer ones are accepted.
+    ///
+    /// # Errors
+    /// Text that is not such a document, or one of a newer major version.
+    pub fn parse(text: &[u8]) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: Option<String>,
+        }
+        let error = |problem: String| RecordError::data(RUN_FILE, problem);
+        let head: Head = serde_json::from_slice(text)
+            .map_err(|e| error(format!("this is not a JSON document of a run ({e})")))?;
+        check_format(head.format.as_deref())?;
+        serde_json::from_slice(text)
+            .map_err(|e| error(format!("a field of the document is missing or wrong ({e})")))
+    }
+
+    /// The text of `run.json`, with a newline at the end.
+    pub fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self)
+            .expect("a run document has string keys and finite numbers");
+        text.push('\n');
+        text
+    }
+
+    /// Adds a reason and lowers the verdict to its severity.
+    pub fn judge(&mut self, severity: Severity, code: &str, text: impl Into<String>) {
+        let verdict = match severity {
+            Severity::Note => Verdict::Ok,
+            Severity::Degraded => Verdict::Degraded,
+            Severity::Invalid => Verdict::Invalid,
+        };
+        self.verdict = self.verdict.max(verdict);
+        self.reasons.push(Reason { code: code.to_owned(), severity, text: text.into() });
+    }
+}
+
+fn check_format(format: Option<&str>) -> Result<(), RecordError> {
+    let refuse = |problem: String| Err(RecordError::data(RUN_FILE, problem));
+    let Some(format) = format else {
+        return refuse("the document has no 'format', so it is not the record of a run".into());
+    };
+    let major = format
+        .strip_prefix(FORMAT)
+        .and_then(|version| version.split('.').next())
+        .and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(MAJOR) => Ok(()),
+        Some(newer) if newer > MAJOR => refuse(format!(
+            "the record has format '{format}', and this version reads '{FORMAT}{MAJOR}' and older; \
+             install a newer version of Narrows to read it"
+        )),
+        _ => refuse(format!("the format '{format}' is not that of a run ('{FORMAT}{MAJOR}')")),
+    }
+}
+
+/// What wrote the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Version of Narrows.
+    pub narrows: String,
+    /// Hash of the source, if known.
+    pub git: Option<String>,
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Model of the processor.
+    pub cpu_model: String,
+    /// Number of processors.
+    pub cpus: u32,
+    /// Size of the memory.
+    pub memory_bytes: u64,
+    /// Source of the kernel's clock.
+    pub clocksource: String,
+    /// Settings of the kernel that bear on the run.
+    pub sysctls: Map<String, Value>,
+    /// Fields of newer minor versions, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// How well the clocks at both ends agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Clock {
+    /// Receiver's clock less sender's.
+    pub offset_ns: i64,
+    /// Bound of the error of the offset.
+    pub error_ns: u64,
+}
+
+/// What ran as one flow and what its endpoints counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// Number of the flow, from 1.
+    pub flow: u16,
+    /// Name of the scheme.
+    pub scheme: String,
+    /// What the scheme was in fact.
+    #[serde(default)]
+    pub fingerprint: Fingerprint,
+    /// Counters of the sender.
+    #[serde(default)]
+    pub sender: SenderCounters,
+    /// Counters of the receiver.
+    #[serde(default)]
+    pub receiver: ReceiverCounters,
+    /// Fields of newer minor versions, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Identity of a scheme that ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fingerprint {
+    /// `native` or `linux`.
+    pub kind: String,
+    /// Name of the algorithm.
+    pub name: String,
+    /// Version of Narrows, for native schemes.
+    pub version: Option<String>,
+    /// Hash of its source, for native schemes.
+    pub git: Option<String>,
+    /// Release of the kernel, for the kernel's schemes.
+    pub kernel: Option<String>,
+    /// Name read back from the socket or object after the start.
+    pub read_back: Option<String>,
+    /// Parameters in force.
+    pub params: Map<String, Value>,
+}
+
+/// What a sender counted; `None` where it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SenderCounters {
+    /// Packets that left the sender.
+    pub sent_packets: Option<u64>,
+    /// IP bytes that left the sender.
+    pub sent_bytes: Option<u64>,
+    /// Packets among them that repeated data.
+    pub retransmitted_packets: Option<u64>,
+    /// Bytes among them that repeated data.
+    pub retransmitted_bytes: Option<u64>,
+    /// Retransmission timeouts.
+    pub timeouts: Option<u64>,
+    /// Tail-loss probes.
+    pub tail_probes: Option<u64>,
+    /// Losses that turned out to be none.
+    pub spurious_losses: Option<u64>,
+}
+
+/// What a receiver counted; `None` where it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReceiverCounters {
+    /// Packets that reached the receiver.
+    pub received_packets: Option<u64>,
+    /// Their IP bytes.
+    pub received_bytes: Option<u64>,
+    /// New application bytes among them.
+    pub goodput_bytes: Option<u64>,
+}
+
+/// What an element counted: `in = out + dropped + held`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElementCounters {
+    /// Name, unique within the network.
+    pub name: String,
+    /// Kind, as in the registry.
+    pub kind: String,
+    /// Direction of the path it belongs to.
+    pub direction: Direction,
+    /// Packets that entered.
+    pub in_packets: u64,
+    /// Their bytes.
+    pub in_bytes: u64,
+    /// Packets that left.
+    pub out_packets: u64,
+    /// Their bytes.
+    pub out_bytes: u64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Packets marked (ECN).
+    pub marked_packets: u64,
+    /// Packets held at the end.
+    pub held_packets: u64,
+    /// Their bytes.
+    pub held_bytes: u64,
+}
+
+/// How a process of the run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// What it was for.
+    pub name: String,
+    /// Its exit status, if it ended by itself.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it ended as it should.
+    pub expected: bool,
+}
+
+/// How late packets were released after the model's time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Packets released.
+    pub packets: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+/// Counters of a ring that packets were read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ring {
+    /// Host on the other side.
+    pub port: String,
+    /// Packets read.
+    pub received: u64,
+    /// Packets that found the ring full.
+    pub dropped: u64,
+}
+
+/// Shares of processor time during the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Of one processor, used by the emulator.
+    pub emulator_ratio: f64,
+    /// Of all processors, busy with anything.
+    pub busy_ratio: f64,
+    /// Of all processors, taken by the hypervisor.
+    pub stolen_ratio: f64,
+}
+
+/// Judgement of a run, from best to worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing speaks against the run.
+    #[default]
+    Ok,
+    /// To be read with the reasons beside it.
+    Degraded,
+    /// Not a result.
+    Invalid,
+}
+
+/// How much a reason weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Makes the run degraded.
+    Degraded,
+    /// Makes the run invalid.
+    Invalid,
+}
+
+/// One reason of a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// A word for programs.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// Result of one check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Name of the check.
+    pub name: String,
+    /// Whether it holds.
+    pub ok: bool,
+    /// What was found, one sentence.
+    pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> RunDocument {
+        RunDocument::new(
+            serde_json::json!({"format": "narrows/cell/1", "id": "reno-r1"}),
+            "simulate",
+            Versions { narrows: "0.1.0".into(), git: None },
+        )
+    }
+
+    #[test]
+    fn documents_survive_writing_and_reading() {
+        let mut run = document();
+        run.judge(Severity::Note, "seed", "The seed was given.");
+        assert_eq!(run.verdict, Verdict::Ok);
+        run.judge(Severity::Invalid, "lateness", "The emulator was late.");
+        run.judge(Severity::Degraded, "cpu", "The machine was busy.");
+        assert_eq!(run.verdict, Verdict::Invalid);
+        assert_eq!(RunDocument::parse(run.to_text().as_bytes()).unwrap(), run);
+    }
+
+    #[test]
+    fn minor_versions_are_accepted_and_kept() {
+        let mut value = serde_json::to_value(document()).unwrap();
+        value["format"] = "narrows/run/1.7".into();
+        value["invented_later"] = 5.into();
+        value.as_object_mut().unwrap().remove("rings");
+        let run = RunDocument::parse(value.to_string().as_bytes()).unwrap();
+        assert_eq!(run.other["invented_later"], 5);
+        assert!(run.rings.is_empty());
+    }
+
+    #[test]
+    fn other_formats_are_refused_in_one_sentence() {
+        for (format, says) in [
+            ("\"narrows/run/2\"", "install a newer version of Narrows"),
+            ("\"narrows/results/1\"", "is not that of a run"),
+            ("\"narrows/run/x\"", "is not that of a run"),
+            ("null", "has no 'format'"),
+        ] {
+            let error = RunDocument::parse(format!("{{\"format\":{format}}}").as_bytes());
+            let text = error.unwrap_err().to_string();
+            assert!(text.starts_with("run.json: ") && text.contains(says), "{text}");
+        }
+        assert!(RunDocument::parse(b"[]").is_err());
+        assert!(RunDocument::parse(b"\xff").is_err());
+        let text = RunDocument::parse(b"{\"format\":\"narrows/run/1\"}").unwrap_err().to_string();
+        assert!(text.contains("missing field `cell`"), "{text}");
+    }
+}

@@ -1,0 +1,228 @@
+//! The rows of the columnar files. Times are nanoseconds since the start of the run, sizes are
+//! those of IP packets; every column ends in its unit.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The document that describes the run.
+pub const RUN_FILE: &str = "run.json";
+/// One row per packet.
+pub const PACKETS_FILE: &str = "packets.parquet";
+/// Sampled states of the senders.
+pub const STATES_FILE: &str = "states.parquet";
+/// Sampled backlogs of the queues.
+pub const QUEUES_FILE: &str = "queues.parquet";
+/// Values that schemes publish beyond the common state.
+pub const TRACES_FILE: &str = "traces.parquet";
+/// Binned series, kept in place of packets for `record: bins`.
+pub const BINS_FILE: &str = "bins.parquet";
+/// Delay histograms, kept in place of packets for `record: bins`.
+pub const DELAYS_FILE: &str = "delays.parquet";
+
+/// Which way a packet travels. Forward is from the senders' side of the topology to the receivers'.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Along `path.forward`.
+    #[default]
+    Forward = 0,
+    /// Along `path.backward`.
+    Backward = 1,
+}
+
+impl Direction {
+    /// The word used in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Direction::Forward => "forward",
+            Direction::Backward => "backward",
+        }
+    }
+
+    /// The direction that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "forward" => Some(Direction::Forward),
+            "backward" => Some(Direction::Backward),
+            _ => None,
+        }
+    }
+
+    /// The other direction.
+    pub const fn reverse(self) -> Self {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fate {
+    /// It reached the other host.
+    Delivered = 0,
+    /// An element dropped it.
+    Dropped = 1,
+    /// An element still held it when the run ended.
+    InFlight = 2,
+}
+
+impl Fate {
+    /// The word used in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Fate::Delivered => "delivered",
+            Fate::Dropped => "dropped",
+            Fate::InFlight => "in_flight",
+        }
+    }
+
+    /// The fate that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "delivered" => Some(Fate::Delivered),
+            "dropped" => Some(Fate::Dropped),
+            "in_flight" => Some(Fate::InFlight),
+            _ => None,
+        }
+    }
+}
+
+/// One IP packet that entered the network (`packets.parquet`, in order of `uid`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketRow {
+    /// Flow it belongs to; 0 if none.
+    pub flow: u16,
+    /// Which way it travels.
+    pub direction: Direction,
+    /// 1, 2, 3... in the order of entering, without gaps.
+    pub uid: u64,
+    /// Size of the IP packet.
+    pub size_bytes: u32,
+    /// When it left its host.
+    pub sent_ns: u64,
+    /// When it was released to the other host.
+    pub arrived_ns: Option<u64>,
+    /// `arrived_ns` less the time the model asked for; 0 in simulation.
+    pub late_ns: Option<i64>,
+    /// What became of it.
+    pub fate: Fate,
+    /// The element that dropped or holds it.
+    pub element: Option<String>,
+    /// Why it was dropped.
+    pub reason: Option<String>,
+}
+
+/// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
+/// kernel does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateRow {
+    /// Flow of the sender.
+    pub flow: u16,
+    /// When it was sampled.
+    pub time_ns: u64,
+    /// Congestion window.
+    pub cwnd_bytes: Option<u64>,
+    /// Slow-start threshold.
+    pub ssthresh_bytes: Option<u64>,
+    /// Pacing rate in bit/s.
+    pub pacing_bps: Option<u64>,
+    /// Latest round-trip time.
+    pub rtt_ns: Option<u64>,
+    /// Smoothed round-trip time.
+    pub srtt_ns: Option<u64>,
+    /// Smallest round-trip time of the scheme's or transport's window.
+    pub min_rtt_ns: Option<u64>,
+    /// Sent and neither acknowledged nor lost.
+    pub inflight_bytes: Option<u64>,
+    /// Acknowledged since the start.
+    pub delivered_bytes: Option<u64>,
+    /// Latest delivery-rate sample in bit/s.
+    pub delivery_rate_bps: Option<u64>,
+    /// Sent again since the start.
+    pub retransmitted_bytes: Option<u64>,
+    /// Declared lost since the start.
+    pub lost_packets: Option<u64>,
+    /// Phase of the scheme, in its own words.
+    pub mode: Option<String>,
+}
+
+/// One sample of a queue (`queues.parquet`). The packet in service is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueRow {
+    /// The element that holds the queue.
+    pub element: String,
+    /// When it was sampled.
+    pub time_ns: u64,
+    /// Bytes waiting.
+    pub backlog_bytes: u64,
+    /// Packets waiting.
+    pub backlog_packets: u32,
+}
+
+/// One value that a scheme publishes beyond the common state (`traces.parquet`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceRow {
+    /// Flow of the scheme.
+    pub flow: u16,
+    /// When it was sampled.
+    pub time_ns: u64,
+    /// Name of the quantity.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// What one flow did in one direction during one bin of time (`bins.parquet`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinRow {
+    /// Flow.
+    pub flow: u16,
+    /// Which way the packets travel.
+    pub direction: Direction,
+    /// Start of the bin.
+    pub bin_ns: u64,
+    /// Packets that entered the network in the bin.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets that arrived in the bin.
+    pub arrived_packets: u64,
+    /// Their bytes.
+    pub arrived_bytes: u64,
+    /// Packets *sent* in the bin that were dropped later.
+    pub dropped_packets: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Sum of the one-way delays of the packets that arrived in the bin.
+    pub delay_sum_ns: u64,
+    /// First arrival in the bin.
+    pub first_arrival_ns: Option<u64>,
+    /// Last arrival in the bin.
+    pub last_arrival_ns: Option<u64>,
+}
+
+/// One bucket of a delay histogram (`delays.parquet`). Both bounds are inclusive; the lowest bound
+/// of a flow is its exact minimum, the highest its exact maximum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelayRow {
+    /// Flow.
+    pub flow: u16,
+    /// Which way the packets travel.
+    pub direction: Direction,
+    /// Smallest delay counted here.
+    pub low_ns: u64,
+    /// Largest delay counted here.
+    pub high_ns: u64,
+    /// Number of packets.
+    pub packets: u64,
+}

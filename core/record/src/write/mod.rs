@@ -1,0 +1,11 @@
+//! Writers of the columnar files: parquet, compressed with zstd.
+//!
+//! Files hold nothing but the rows: no time of writing, no host. The same rows give the same
+//! bytes, so simulated records can be compared byte by byte.
+
+mod packets;
+mod rows;
+mod table;
+
+pub use packets::PacketFile;
+pub use rows::{BinFile, DelayFile, QueueFile, StateFile, TraceFile};

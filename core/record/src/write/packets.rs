@@ -1,0 +1,131 @@
+//! `packets.parquet`.
+
+use super::table::{Coding, Column, Table, column, optional};
+use crate::RecordError;
+use crate::log::{Chunk, NO_WORD, NOT_ARRIVED, PacketLog};
+use arrow_array::types::UInt16Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::DataType;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Encodes packet chunks into `packets.parquet`.
+pub struct PacketFile<W: Write + Send> {
+    table: Table<W>,
+    rows: u64,
+    directions: Arc<StringArray>,
+    fates: Arc<StringArray>,
+}
+
+fn words_type<K: Into<DataType>>(key: K) -> DataType {
+    DataType::Dictionary(Box::new(key.into()), Box::new(DataType::Utf8))
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        column("flow", DataType::UInt16, Coding::Words),
+        column("direction", words_type(DataType::UInt8), Coding::Words),
+        column("uid", DataType::UInt64, Coding::Delta),
+        column("size_bytes", DataType::UInt32, Coding::Words),
+        column("sent_ns", DataType::UInt64, Coding::Delta),
+        optional("arrived_ns", DataType::UInt64, Coding::Delta),
+        optional("late_ns", DataType::Int64, Coding::Delta),
+        column("fate", words_type(DataType::UInt8), Coding::Words),
+        optional("element", words_type(DataType::UInt16), Coding::Words),
+        optional("reason", words_type(DataType::UInt16), Coding::Words),
+    ]
+}
+
+impl<W: Write + Send> PacketFile<W> {
+    /// Begins a file on `output`.
+    pub fn create(output: W) -> Result<Self, RecordError> {
+        Ok(PacketFile {
+            table: Table::create(output, &columns())?,
+            rows: 0,
+            directions: Arc::new(StringArray::from(vec!["forward", "backward"])),
+            fates: Arc::new(StringArray::from(vec!["delivered", "dropped", "in_flight"])),
+        })
+    }
+
+    /// Appends the rows of `chunk`.
+    pub fn write(&mut self, chunk: &Chunk) -> Result<(), RecordError> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let encode = |e: arrow_schema::ArrowError| RecordError::Encode(e.to_string());
+        let directions = chunk.direction.iter().map(|&d| d as u8);
+        let directions = DictionaryArray::try_new(
+            UInt8Array::from_iter_values(directions),
+            self.directions.clone(),
+        )
+        .map_err(encode)?;
+        let fates = chunk.fate.iter().map(|&f| f as u8);
+        let fates =
+            DictionaryArray::try_new(UInt8Array::from_iter_values(fates), self.fates.clone())
+                .map_err(encode)?;
+        let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
+        let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
+        let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
+            (
+                Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
+                Arc::new(Int64Array::from(chunk.late_ns.clone())),
+            )
+        } else {
+            (
+                Arc::new(UInt64Array::from_iter(
+                    chunk.arrived_ns.iter().map(|&t| (t != NOT_ARRIVED).then_some(t)),
+                )),
+                Arc::new(Int64Array::from_iter(
+                    chunk.late_ns.iter().enumerate().map(|(i, &l)| arrived(i).then_some(l)),
+                )),
+            )
+        };
+        self.rows += chunk.len() as u64;
+        self.table.write(vec![
+            Arc::new(UInt16Array::from(chunk.flow.clone())),
+            Arc::new(directions),
+            Arc::new(UInt64Array::from(chunk.uid.clone())),
+            Arc::new(UInt32Array::from(chunk.size_bytes.clone())),
+            Arc::new(UInt64Array::from(chunk.sent_ns.clone())),
+            arrived_ns,
+            late_ns,
+            Arc::new(fates),
+            words(&chunk.element, chunk.elements.iter().map(String::as_str)).map_err(encode)?,
+            words(&chunk.reason, chunk.reasons.iter().map(AsRef::as_ref)).map_err(encode)?,
+        ])
+    }
+
+    /// Writes all full chunks of `log` and gives them back to it: what a driver does whenever
+    /// [`PacketLog::has_chunk`].
+    pub fn drain(&mut self, log: &mut PacketLog) -> Result<(), RecordError> {
+        while let Some(chunk) = log.take() {
+            self.write(&chunk)?;
+            log.recycle(chunk);
+        }
+        Ok(())
+    }
+
+    /// The number of rows written.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Completes the file and returns the output, flushed.
+    pub fn finish(self) -> Result<W, RecordError> {
+        self.table.finish()
+    }
+}
+
+/// Indices into `names` as a column of words; [`NO_WORD`] becomes null.
+fn words<'a>(
+    indices: &[u16],
+    names: impl Iterator<Item = &'a str>,
+) -> Result<ArrayRef, arrow_schema::ArrowError> {
+    let keys: UInt16Array =
+        indices.iter().map(|&index| (index != NO_WORD).then_some(index)).collect();
+    let names: StringArray = names.map(Some).collect();
+    Ok(Arc::new(DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names))?))
+}
