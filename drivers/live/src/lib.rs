@@ -1,1 +1,9 @@
-//! Placeholder.
+//! The live driver: the same state machines as in the simulator, on the machine's clock.
+#![deny(unsafe_code)]
+
+mod error;
+pub mod hosts;
+#[allow(unsafe_code)]
+pub mod sys;
+
+pub use error::LiveError;

@@ -1,0 +1,141 @@
+//! Which CPU a thread runs on, how it is scheduled, and how busy the machine is.
+
+use super::check;
+use std::io;
+
+/// The CPUs that this process may use, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: a zeroed cpu_set_t is a valid empty set, and the size given is its size.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set))?;
+        set
+    };
+    // SAFETY: the index stays below the capacity of the set.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// Binds the calling thread to `cpus`. Callable between `fork` and `exec`.
+pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: a zeroed cpu_set_t is a valid empty set; indices are checked against its capacity.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set))?;
+    }
+    Ok(())
+}
+
+/// Makes the calling thread run only when nothing else wants the CPU.
+pub fn run_when_idle() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` outlives the call; 0 means the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) })?;
+    Ok(())
+}
+
+/// Raises the priority of the calling thread where that is allowed; otherwise changes nothing.
+pub fn prefer(nice: i32) -> bool {
+    // SAFETY: no memory is involved. On Linux "process 0" is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+}
+
+/// Wake-ups of the calling thread are no longer deferred to save energy (the default slack of
+/// 50 us would be most of the emulator's error).
+pub fn precise_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+}
+
+/// Jiffies of one CPU since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// All time.
+    pub total: u64,
+    /// Time in which nothing ran (idle and waiting for disks).
+    pub idle: u64,
+    /// Time that the hypervisor gave to somebody else.
+    pub stolen: u64,
+}
+
+impl CpuTicks {
+    /// What passed since `earlier`.
+    pub fn since(self, earlier: CpuTicks) -> CpuTicks {
+        CpuTicks {
+            total: self.total.saturating_sub(earlier.total),
+            idle: self.idle.saturating_sub(earlier.idle),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+        }
+    }
+
+    /// Share of the time in which the CPU worked.
+    pub fn busy_ratio(self) -> f64 {
+        if self.total == 0 { 0.0 } else { 1.0 - self.idle as f64 / self.total as f64 }
+    }
+
+    /// Share of the time that was stolen.
+    pub fn stolen_ratio(self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.stolen as f64 / self.total as f64 }
+    }
+}
+
+/// The tick counters of each CPU, by number.
+pub fn ticks() -> Vec<CpuTicks> {
+    parse_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn parse_ticks(text: &str) -> Vec<CpuTicks> {
+    let mut cpus = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(number) = words.next().and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
+        else {
+            continue;
+        };
+        // user nice system idle iowait irq softirq steal; guest time is already inside user time.
+        let fields: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
+        if cpus.len() <= number {
+            cpus.resize(number + 1, CpuTicks::default());
+        }
+        let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+        cpus[number] = CpuTicks { total: fields.iter().sum(), idle: at(3) + at(4), stolen: at(7) };
+    }
+    cpus
+}
+
+/// How long a process has run and how long it was ready but had to wait for a CPU, in ns
+/// (`/proc/PID/schedstat`). `None` when the kernel does not tell.
+pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_be_pinned() {
+        let all = allowed_cpus().unwrap();
+        let last = *all.last().unwrap();
+        std::thread::spawn(move || {
+            pin_to(&[last]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), vec![last]);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(allowed_cpus().unwrap(), all, "other threads are not affected");
+    }
+
+    #[test]
+    fn tick_counters_are_read() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 1 5 100 4 0 2 3 0 0\ncpu1 1 0 0 50 0 0 0 0 0 0\nintr 4\n";
+        let ticks = parse_ticks(text);
+        assert_eq!(ticks[0], CpuTicks { total: 125, idle: 104, stolen: 3 });
+        assert_eq!(ticks[1].busy_ratio(), 1.0 - 50.0 / 51.0);
+        assert!(!super::ticks().is_empty());
+    }
+}

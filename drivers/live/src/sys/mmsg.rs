@@ -1,0 +1,195 @@
+//! Many messages per system call: sendmmsg(2) and recvmmsg(2).
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Arrays for sending many messages at once, reused for every call.
+pub struct SendBatch {
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
+unsafe impl Send for SendBatch {}
+
+impl std::fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SendBatch")
+    }
+}
+
+impl Default for SendBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SendBatch {
+    /// Largest number of messages per call.
+    pub const CAPACITY: usize = 64;
+
+    /// Empty arrays.
+    pub fn new() -> Self {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        SendBatch {
+            vectors: vec![empty; Self::CAPACITY].into(),
+            messages: vec![message; Self::CAPACITY].into(),
+        }
+    }
+
+    /// Sends `payloads` (the first [`Self::CAPACITY`] of them) on a bound or connected socket;
+    /// returns how many the system took.
+    #[inline]
+    pub fn send<'a>(
+        &mut self,
+        fd: BorrowedFd,
+        payloads: impl Iterator<Item = &'a [u8]>,
+    ) -> io::Result<usize> {
+        let mut count = 0;
+        for payload in payloads.take(Self::CAPACITY) {
+            self.vectors[count] =
+                libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+            self.messages[count].msg_hdr.msg_iov = &raw mut self.vectors[count];
+            self.messages[count].msg_hdr.msg_iovlen = 1;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(0);
+        }
+        // SAFETY: the first `count` messages were just filled with one vector each; the payloads
+        // are borrowed for 'a, which outlives the call, and are only read.
+        let sent = check(unsafe {
+            libc::sendmmsg(fd.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
+        })?;
+        Ok(sent as usize)
+    }
+}
+
+/// One datagram that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Payload.
+    pub bytes: &'a [u8],
+    /// When the kernel received it (`CLOCK_REALTIME`), if it says so.
+    pub stamp_ns: Option<u64>,
+    /// The two ECN bits of the IP header.
+    pub ecn: u8,
+}
+
+/// Space for receiving many datagrams at once, with stamps and ECN bits.
+pub struct ReceiveBatch {
+    payloads: Box<[[u8; Self::SIZE]]>,
+    controls: Box<[Control]>,
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+    dropped: u32,
+}
+
+/// Control data, aligned as the headers in it need.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Control([u8; 128]);
+
+// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
+unsafe impl Send for ReceiveBatch {}
+
+impl std::fmt::Debug for ReceiveBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReceiveBatch")
+    }
+}
+
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReceiveBatch {
+    /// Largest number of datagrams per call.
+    pub const CAPACITY: usize = 64;
+    /// Largest payload.
+    pub const SIZE: usize = 2048;
+
+    /// Empty buffers.
+    pub fn new() -> Self {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        ReceiveBatch {
+            payloads: vec![[0; Self::SIZE]; Self::CAPACITY].into(),
+            controls: vec![Control([0; 128]); Self::CAPACITY].into(),
+            vectors: vec![empty; Self::CAPACITY].into(),
+            messages: vec![message; Self::CAPACITY].into(),
+            dropped: 0,
+        }
+    }
+
+    /// Receives what is there, without waiting, and shows each datagram to `visit`; returns how
+    /// many there were.
+    #[inline]
+    pub fn receive(&mut self, fd: BorrowedFd, mut visit: impl FnMut(Datagram)) -> io::Result<usize> {
+        for index in 0..Self::CAPACITY {
+            self.vectors[index] =
+                libc::iovec { iov_base: self.payloads[index].as_mut_ptr().cast(), iov_len: Self::SIZE };
+            let header = &mut self.messages[index].msg_hdr;
+            header.msg_iov = &raw mut self.vectors[index];
+            header.msg_iovlen = 1;
+            header.msg_control = self.controls[index].0.as_mut_ptr().cast();
+            header.msg_controllen = size_of::<Control>() as _;
+        }
+        // SAFETY: every message was just pointed to buffers of this struct with their true sizes.
+        let received = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                Self::CAPACITY as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        let received = match check(received) {
+            Ok(received) => received as usize,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        for index in 0..received {
+            let length = (self.messages[index].msg_len as usize).min(Self::SIZE);
+            let mut datagram =
+                Datagram { bytes: &self.payloads[index][..length], stamp_ns: None, ecn: 0 };
+            let header = &raw const self.messages[index].msg_hdr;
+            // SAFETY: the kernel has filled the control data of this message; the CMSG macros
+            // walk it within the length it set, and values are read unaligned.
+            unsafe {
+                let mut control = libc::CMSG_FIRSTHDR(header);
+                while !control.is_null() {
+                    let data = libc::CMSG_DATA(control);
+                    match ((*control).cmsg_level, (*control).cmsg_type) {
+                        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                            let time = data.cast::<libc::timespec>().read_unaligned();
+                            datagram.stamp_ns =
+                                Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+                        }
+                        (libc::IPPROTO_IP, libc::IP_TOS) => datagram.ecn = *data & 3,
+                        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                            self.dropped = data.cast::<u32>().read_unaligned();
+                        }
+                        _ => {}
+                    }
+                    control = libc::CMSG_NXTHDR(header, control);
+                }
+            }
+            visit(datagram);
+        }
+        Ok(received)
+    }
+
+    /// Datagrams that the socket has dropped because its buffer was full, as far as reported with
+    /// the datagrams received (needs `SO_RXQ_OVFL`).
+    pub fn dropped(&self) -> u32 {
+        self.dropped
+    }
+}

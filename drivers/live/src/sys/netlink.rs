@@ -1,0 +1,283 @@
+//! A minimal rtnetlink client: enough to create veth pairs, give them addresses and neighbours,
+//! and read their counters. Message layouts: rtnetlink(7), netlink(7).
+
+use super::{check, check_len};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+// linux/if_link.h, linux/neighbour.h, linux/veth.h
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u16 = 0x80;
+const NLA_F_NESTED: u16 = 1 << 15;
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// One end of a veth pair to be created.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// Interface name.
+    pub name: &'a str,
+    /// Ethernet address.
+    pub mac: Mac,
+    /// Namespace it is born in; `None` is the one of the socket.
+    pub netns: Option<BorrowedFd<'a>>,
+}
+
+/// What an interface has counted since it was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets dropped on the way in.
+    pub rx_dropped: u64,
+    /// Packets dropped on the way out.
+    pub tx_dropped: u64,
+}
+
+/// A netlink socket in the namespace in which it was opened.
+#[derive(Debug)]
+pub struct Netlink {
+    fd: OwnedFd,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens a socket in the namespace of the calling thread.
+    pub fn open() -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: a successful call returns a new descriptor that nobody else owns.
+        let fd = unsafe {
+            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
+        };
+        Ok(Netlink { fd, sequence: 0 })
+    }
+
+    /// Creates a veth pair.
+    pub fn add_veth(&mut self, near: VethEnd, far: VethEnd, mtu: u32, queue: u32) -> io::Result<()> {
+        let describe = |message: &mut Message, end: VethEnd| {
+            message.bytes(IFLA_IFNAME, &terminated(end.name));
+            message.bytes(IFLA_ADDRESS, &end.mac);
+            message.bytes(IFLA_MTU, &mtu.to_ne_bytes());
+            message.bytes(IFLA_TXQLEN, &queue.to_ne_bytes());
+            if let Some(netns) = end.netns {
+                message.bytes(IFLA_NET_NS_FD, &netns.as_raw_fd().to_ne_bytes());
+            }
+        };
+        let mut message = Message::new(
+            libc::RTM_NEWLINK,
+            libc::NLM_F_CREATE | libc::NLM_F_EXCL,
+            &interface_header(0, 0, 0),
+        );
+        describe(&mut message, near);
+        message.nest(IFLA_LINKINFO, |info| {
+            info.bytes(IFLA_INFO_KIND, b"veth");
+            info.nest(IFLA_INFO_DATA, |data| {
+                data.nest(VETH_INFO_PEER, |peer| {
+                    peer.raw(&interface_header(0, 0, 0));
+                    describe(peer, far);
+                });
+            });
+        });
+        self.request(message).map(drop)
+    }
+
+    /// Switches an interface on.
+    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
+        let up = libc::IFF_UP as u32;
+        self.request(Message::new(libc::RTM_NEWLINK, 0, &interface_header(index, up, up))).map(drop)
+    }
+
+    /// Gives an interface an IPv4 address.
+    pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+        // struct ifaddrmsg: family, prefix length, flags, scope, index.
+        let mut header = vec![libc::AF_INET as u8, prefix, 0, 0];
+        header.extend_from_slice(&index.to_ne_bytes());
+        let mut message =
+            Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header);
+        message.bytes(IFA_LOCAL, &address.octets());
+        message.bytes(IFA_ADDRESS, &address.octets());
+        self.request(message).map(drop)
+    }
+
+    /// Tells the kernel for good which Ethernet address a neighbour has, so that nobody asks.
+    pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: Mac) -> io::Result<()> {
+        // struct ndmsg: family, padding (3), index, state, flags, type.
+        let mut header = vec![libc::AF_INET as u8, 0, 0, 0];
+        header.extend_from_slice(&index.to_ne_bytes());
+        header.extend_from_slice(&NUD_PERMANENT.to_ne_bytes());
+        header.extend_from_slice(&[0, 0]);
+        let mut message =
+            Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header);
+        message.bytes(NDA_DST, &address.octets());
+        message.bytes(NDA_LLADDR, &mac);
+        self.request(message).map(drop)
+    }
+
+    /// The index of the interface called `name`.
+    pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
+        let mut message = Message::new(libc::RTM_GETLINK, 0, &interface_header(0, 0, 0));
+        message.bytes(IFLA_IFNAME, &terminated(name));
+        let reply = self.request(message)?;
+        let index = reply.get(4..8).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(u32::from_ne_bytes(index.try_into().unwrap_or_default()))
+    }
+
+    /// The counters of an interface.
+    pub fn counters(&mut self, index: u32) -> io::Result<LinkCounters> {
+        let reply = self.request(Message::new(libc::RTM_GETLINK, 0, &interface_header(index, 0, 0)))?;
+        let stats = attributes(reply.get(16..).unwrap_or_default())
+            .find(|(kind, _)| *kind == IFLA_STATS64)
+            .map(|(_, bytes)| bytes)
+            .ok_or(io::ErrorKind::InvalidData)?;
+        // struct rtnl_link_stats64: rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors,
+        // tx_errors, rx_dropped, tx_dropped ...
+        let at = |field: usize| {
+            let bytes = stats.get(field * 8..field * 8 + 8).unwrap_or(&[0; 8]);
+            u64::from_ne_bytes(bytes.try_into().unwrap_or_default())
+        };
+        Ok(LinkCounters {
+            rx_packets: at(0),
+            tx_packets: at(1),
+            rx_dropped: at(6),
+            tx_dropped: at(7),
+        })
+    }
+
+    /// Sends a request and returns the body of the answer (empty for a plain acknowledgement).
+    fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
+        self.sequence += 1;
+        let answer_wanted = message.kind == libc::RTM_GETLINK;
+        let bytes = message.finish(self.sequence);
+        // SAFETY: `bytes` is valid for its length.
+        check_len(unsafe {
+            libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0)
+        })?;
+        let mut body = Vec::new();
+        let mut buffer = vec![0u8; 32 * 1024];
+        loop {
+            // SAFETY: `buffer` is valid and writable for its length.
+            let length = check_len(unsafe {
+                libc::recv(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0)
+            })?;
+            let mut rest = &buffer[..length];
+            while let Some((kind, sequence, content, tail)) = next_message(rest) {
+                rest = tail;
+                if sequence != self.sequence {
+                    continue;
+                }
+                if i32::from(kind) != libc::NLMSG_ERROR {
+                    body = content.to_vec();
+                    continue;
+                }
+                let code = content.get(..4).and_then(|code| code.try_into().ok());
+                return match i32::from_ne_bytes(code.unwrap_or_default()) {
+                    0 if answer_wanted && body.is_empty() => Err(io::ErrorKind::NotFound.into()),
+                    0 => Ok(body),
+                    code => Err(io::Error::from_raw_os_error(-code)),
+                };
+            }
+        }
+    }
+}
+
+/// One netlink message under construction.
+struct Message {
+    kind: u16,
+    flags: u16,
+    body: Vec<u8>,
+}
+
+impl Message {
+    fn new(kind: u16, flags: libc::c_int, header: &[u8]) -> Self {
+        let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        Message { kind, flags, body: header.to_vec() }
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+        self.align();
+    }
+
+    fn bytes(&mut self, kind: u16, value: &[u8]) {
+        self.body.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+        self.body.extend_from_slice(&kind.to_ne_bytes());
+        self.raw(value);
+    }
+
+    fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Message)) {
+        let start = self.body.len();
+        self.body.extend_from_slice(&[0, 0]);
+        self.body.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+        fill(self);
+        let length = (self.body.len() - start) as u16;
+        self.body[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+    }
+
+    fn align(&mut self) {
+        self.body.resize(self.body.len().next_multiple_of(4), 0);
+    }
+
+    fn finish(&mut self, sequence: u32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.body.len() + 16);
+        bytes.extend_from_slice(&(self.body.len() as u32 + 16).to_ne_bytes());
+        bytes.extend_from_slice(&self.kind.to_ne_bytes());
+        bytes.extend_from_slice(&self.flags.to_ne_bytes());
+        bytes.extend_from_slice(&sequence.to_ne_bytes());
+        bytes.extend_from_slice(&0u32.to_ne_bytes());
+        bytes.append(&mut self.body);
+        bytes
+    }
+}
+
+/// struct ifinfomsg: family, padding, type, index, flags, change mask.
+fn interface_header(index: u32, flags: u32, change: u32) -> Vec<u8> {
+    let mut header = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
+    header.extend_from_slice(&index.to_ne_bytes());
+    header.extend_from_slice(&flags.to_ne_bytes());
+    header.extend_from_slice(&change.to_ne_bytes());
+    header
+}
+
+fn terminated(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.push(0);
+    bytes
+}
+
+/// Type, sequence number and content of the first message, and what follows it.
+fn next_message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
+    let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    let sequence = u32::from_ne_bytes(bytes.get(8..12)?.try_into().ok()?);
+    let content = bytes.get(16..length)?;
+    let tail = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((kind, sequence, content, tail))
+}
+
+/// The attributes of a message.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?) & !NLA_F_NESTED;
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}

@@ -1,0 +1,196 @@
+//! Waiting: epoll with nanosecond timeouts, a waker, and signals as readable descriptors.
+
+use super::{check, check_len};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A set of descriptors to wait for.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+/// The keys of the descriptors that are ready.
+#[derive(Debug)]
+pub struct Events {
+    events: [libc::epoll_event; 16],
+    ready: usize,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events { events: [libc::epoll_event { events: 0, u64: 0 }; 16], ready: 0 }
+    }
+}
+
+impl Events {
+    /// The keys given to [`Epoll::add`], for each ready descriptor.
+    pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
+        self.events[..self.ready].iter().map(|event| event.u64)
+    }
+}
+
+impl Epoll {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: a successful call returns a new descriptor that nobody else owns.
+        Ok(Epoll(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
+    }
+
+    /// Waits for `fd` to become readable (or to be hung up), reported as `key`.
+    pub fn add(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, key)
+    }
+
+    /// Waits for `fd` to become writable.
+    pub fn add_writable(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT as u32, key)
+    }
+
+    /// No longer waits for `fd`.
+    pub fn remove(&self, fd: BorrowedFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    fn control(&self, operation: libc::c_int, fd: BorrowedFd, events: u32, key: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: key };
+        // SAFETY: `event` outlives the call.
+        check(unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)
+        })?;
+        Ok(())
+    }
+
+    /// Waits until something is ready or `timeout` has passed (`None`: for ever). A signal ends
+    /// the wait early with nothing ready.
+    pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        let limit = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
+        });
+        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        events.ready = 0;
+        // SAFETY: the event array is writable for the length given; `limit` is null or outlives
+        // the call; no signal mask is given. (The wrapper in the C library is newer than many
+        // systems, hence the plain system call.)
+        let ready = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.0.as_raw_fd(),
+                events.events.as_mut_ptr(),
+                events.events.len() as libc::c_int,
+                limit,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        match usize::try_from(ready) {
+            Ok(ready) => events.ready = ready,
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A descriptor by which one thread wakes another out of [`Epoll::wait`].
+#[derive(Debug)]
+pub struct Waker(OwnedFd);
+
+impl Waker {
+    /// A waker that has not been used.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
+        // SAFETY: a successful call returns a new descriptor that nobody else owns.
+        Ok(Waker(unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, flags))?) }))
+    }
+
+    /// Wakes whoever waits, now or later.
+    pub fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from `one`. The only failure is a full counter, which
+        // means that the waker is already set.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Forgets earlier wake-ups.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to `count`.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Signals as data: they are blocked for the process and read from a descriptor.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Blocks `signals` in the calling thread, and in all threads that it starts from now on.
+    pub fn block(signals: &[libc::c_int]) -> io::Result<Self> {
+        // SAFETY: the set is initialised by sigemptyset before use and outlives the calls.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &signal in signals {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            if error != 0 {
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            Ok(Signals(OwnedFd::from_raw_fd(check(libc::signalfd(-1, &raw const set, flags))?)))
+        }
+    }
+
+    /// The next signal that has arrived, if any.
+    pub fn next(&self) -> Option<libc::c_int> {
+        // SAFETY: a zeroed signalfd_siginfo is valid, and writable for its size.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of::<libc::signalfd_siginfo>();
+            let read = check_len(libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size));
+            (read.ok()? == size).then_some(info.ssi_signo as libc::c_int)
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::clock;
+
+    #[test]
+    fn waits_are_precise_and_wakers_wake() {
+        let epoll = Epoll::new().unwrap();
+        let waker = Waker::new().unwrap();
+        epoll.add(waker.as_fd(), 7).unwrap();
+        let mut events = Events::default();
+        let start = clock::mono_ns();
+        epoll.wait(&mut events, Some(Duration::from_micros(300))).unwrap();
+        assert!(clock::mono_ns() - start >= 300_000);
+        assert_eq!(events.keys().count(), 0);
+        waker.wake();
+        epoll.wait(&mut events, None).unwrap();
+        assert_eq!(events.keys().collect::<Vec<_>>(), [7]);
+        waker.clear();
+        epoll.wait(&mut events, Some(Duration::ZERO)).unwrap();
+        assert_eq!(events.keys().count(), 0);
+    }
+}
