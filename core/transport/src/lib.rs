@@ -1,1 +1,50 @@
-//! Placeholder.
+//! The bulk transport through which every window- or rate-based scheme is judged.
+//!
+//! A [`Sender`] and a [`Receiver`] are sans-IO state machines. A driver gives them the time and the
+//! packets that arrived, and takes the packets to send; the same objects run in the simulator and
+//! over UDP sockets. What TCP and QUIC have in common is here: packet numbers that are never
+//! reused, acknowledgements with ranges, RTT and RTO, loss detection by packet and time threshold,
+//! tail-loss probes, retransmission, Proportional Rate Reduction, delivery-rate samples, pacing
+//! and ECN echo. The congestion control decides only how much may be in flight, and how fast.
+//!
+//! Sizes: a full packet is `packet_size` bytes at the IP layer (default 1500). IPv4 (20), UDP (8)
+//! and our header (24) leave 1448 bytes of payload, as much as TCP with time stamps has.
+#![forbid(unsafe_code)]
+
+mod config;
+mod loss;
+mod message;
+mod pacing;
+mod prr;
+mod ranges;
+mod rate;
+mod receiver;
+mod rtt;
+mod sender;
+mod sent;
+pub mod wire;
+
+pub use config::{Config, PARAMS};
+pub use message::{Ack, Arrival, Body, Data, Header, Outgoing};
+pub use ranges::{Range, RangeSet};
+pub use receiver::{Receiver, ReceiverCounters};
+pub use rtt::{RtoRule, RttEstimator};
+pub use sender::{Sender, SenderCounters, Snapshot};
+
+use narrows_units::{Ecn, Time};
+
+/// What a driver runs at the ends of a path.
+///
+/// The driver calls `receive` for each packet that arrives, then `transmit` until it returns
+/// `None`, and calls `transmit` again at `next_wakeup`. Times never decrease.
+pub trait Endpoint: Send {
+    /// A packet arrived.
+    fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body);
+
+    /// The next packet to send now, if any. Variable parts are written to `body`, which is
+    /// overwritten and keeps its capacity.
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing>;
+
+    /// When `transmit` must be called at the latest; [`Time::FAR`] if nothing is planned.
+    fn next_wakeup(&self) -> Time;
+}

@@ -4,10 +4,12 @@
 //! randomness comes from a [`Stream`] that is named and derived from the seed of the run.
 #![forbid(unsafe_code)]
 
+mod ecn;
 mod params;
 mod quantity;
 mod random;
 
+pub use ecn::Ecn;
 pub use params::{Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;

@@ -1,0 +1,120 @@
+//! Parameters of the bulk transport.
+
+use crate::{RtoRule, wire};
+use narrows_units::{Kind, ParamSpec, Params, Span};
+
+/// What a scenario may set of the transport.
+pub const PARAMS: &[ParamSpec] = &[
+    ParamSpec::new("packet_size", Kind::Bytes, "IP size of a full data packet.")
+        .default("1500")
+        .range(128.0, 9000.0)
+        .source("Ethernet MTU"),
+    ParamSpec::new("initial_window", Kind::Packets, "Initial congestion window.")
+        .default("10")
+        .range(1.0, 1000.0)
+        .source("RFC 6928"),
+    ParamSpec::new("ack_every", Kind::Packets, "The receiver acknowledges every n-th packet.")
+        .default("2")
+        .range(1.0, 1000.0)
+        .source("RFC 5681, section 4.2"),
+    ParamSpec::new("max_ack_delay", Kind::Span, "Longest time an acknowledgement is held back.")
+        .default("40000000")
+        .range(0.0, 5e8)
+        .source("Linux: 40 ms"),
+    ParamSpec::new("quick_acks", Kind::Packets, "Packets acknowledged one by one at the start.")
+        .default("16")
+        .range(0.0, 1e6)
+        .source("Linux: 16"),
+    ParamSpec::new("rto_rule", Kind::Choice(&["linux", "rfc6298"]), "Rule for the variance term.")
+        .default("linux")
+        .source("Linux tcp_input; RFC 6298"),
+    ParamSpec::new("min_rto", Kind::Span, "Smallest timeout (rfc6298) or variance term (linux).")
+        .default("200000000")
+        .range(0.0, 6e10)
+        .source("Linux: 200 ms; RFC 6298 recommends 1 s"),
+    ParamSpec::new("packet_threshold", Kind::Packets, "Packets that overtake before one is lost.")
+        .default("3")
+        .range(1.0, 300.0)
+        .source("RFC 5681, RFC 8985"),
+    ParamSpec::new("tail_loss_probe", Kind::Flag, "Probe after two silent round trips.")
+        .default("true")
+        .source("RFC 8985, section 7"),
+    ParamSpec::new(
+        "pacing",
+        Kind::Choice(&["scheme", "window"]),
+        "Pace at the scheme's rate, if it has one, or all schemes at 2 (slow start) or 1.2 windows per round trip.",
+    )
+    .default("scheme")
+    .source("Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio"),
+    ParamSpec::new("pacing_burst", Kind::Span, "Longest burst of a paced sender, at its rate.")
+        .default("1000000")
+        .range(0.0, 1e8)
+        .source("Linux sizes bursts to about 1 ms; never less than two packets"),
+    ParamSpec::new("ecn", Kind::Flag, "Send ECN-capable packets if the scheme reacts to marks.")
+        .default("false")
+        .source("Linux tcp_ecn: only on request"),
+];
+
+/// The transport's parameters, typed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Payload of a full packet in bytes.
+    pub mss: u16,
+    /// Initial window in packets.
+    pub initial_window: u64,
+    /// Acknowledge every n-th packet.
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement.
+    pub max_ack_delay: Span,
+    /// Packets acknowledged one by one at the start.
+    pub quick_acks: u64,
+    /// Variance rule of the timeout.
+    pub rto_rule: RtoRule,
+    /// See [`PARAMS`].
+    pub min_rto: Span,
+    /// Packet threshold of loss detection before any reordering is seen.
+    pub packet_threshold: u64,
+    /// Whether tail-loss probes are sent.
+    pub tail_loss_probe: bool,
+    /// Whether schemes without a pacing rate of their own are paced by window and RTT.
+    pub pace_by_window: bool,
+    /// Longest burst of a paced sender.
+    pub pacing_burst: Span,
+    /// Whether ECN is asked for.
+    pub ecn: bool,
+}
+
+impl Config {
+    /// Longest timeout (Linux TCP_RTO_MAX; RFC 6298 asks for at least 60 s).
+    pub const MAX_RTO: Span = Span::from_ms(120_000);
+
+    /// From checked parameters.
+    pub fn new(params: &Params) -> Self {
+        let integer = |name: &str| params.integer(name).unwrap_or_default();
+        let span = |name: &str| params.span(name).unwrap_or_default();
+        let overhead = u64::from(wire::IP_UDP + wire::DATA_HEADER);
+        Config {
+            mss: integer("packet_size").saturating_sub(overhead).clamp(1, 65_000) as u16,
+            initial_window: integer("initial_window").max(1),
+            ack_every: integer("ack_every").max(1) as u32,
+            max_ack_delay: span("max_ack_delay"),
+            quick_acks: integer("quick_acks"),
+            rto_rule: match params.word("rto_rule") {
+                Some("rfc6298") => RtoRule::Rfc6298,
+                _ => RtoRule::Linux,
+            },
+            min_rto: span("min_rto"),
+            packet_threshold: integer("packet_threshold").max(1),
+            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or(true),
+            pace_by_window: params.word("pacing") == Some("window"),
+            pacing_burst: span("pacing_burst"),
+            ecn: params.flag("ecn").unwrap_or(false),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config::new(&Params::resolve(PARAMS, []).expect("defaults resolve"))
+    }
+}

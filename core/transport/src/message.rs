@@ -1,0 +1,90 @@
+//! What endpoints say to each other.
+//!
+//! A message is a small fixed [`Header`], which drivers may copy freely, and a [`Body`] with the
+//! variable parts of acknowledgements, whose buffers drivers reuse.
+
+use crate::Range;
+use narrows_units::{Ecn, Span, Time};
+
+/// Data of a bulk flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// Packet number: unique, in order of transmission.
+    pub number: u64,
+    /// Position of the first payload byte in the stream.
+    pub offset: u64,
+    /// The sender has settled everything below this number; the receiver may forget it.
+    pub floor: u64,
+    /// Payload bytes.
+    pub length: u16,
+    /// Whether the payload has been sent before.
+    pub retransmission: bool,
+}
+
+/// An acknowledgement. Its ranges and arrival times are in the [`Body`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// Largest packet number received.
+    pub largest: u64,
+    /// How long the receiver has held back the news of `largest`.
+    pub delay: Span,
+    /// When `largest` arrived, by the receiver's clock.
+    pub largest_arrived: Time,
+    /// Data packets received so far.
+    pub received: u64,
+    /// Data packets received so far with congestion experienced.
+    pub marked: u64,
+}
+
+/// The fixed part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Data.
+    Data(Data),
+    /// Acknowledgement.
+    Ack(Ack),
+}
+
+/// When one packet arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Packet number.
+    pub number: u64,
+    /// Time by the receiver's clock.
+    pub at: Time,
+}
+
+/// The variable parts of an acknowledgement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// Ranges of packet numbers received, highest first, at most [`Body::MAX_RANGES`].
+    pub ranges: Vec<Range>,
+    /// Arrival times of the packets that are new in this acknowledgement, other than the largest,
+    /// at most [`Body::MAX_ARRIVALS`].
+    pub arrivals: Vec<Arrival>,
+}
+
+impl Body {
+    /// Most ranges in one acknowledgement.
+    pub const MAX_RANGES: usize = 32;
+    /// Most arrival times in one acknowledgement.
+    pub const MAX_ARRIVALS: usize = 16;
+
+    /// Empties both lists, keeping their capacity.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.ranges.clear();
+        self.arrivals.clear();
+    }
+}
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Fixed part of the message.
+    pub header: Header,
+    /// IP size of the packet in bytes.
+    pub size: u32,
+    /// ECN field to send it with.
+    pub ecn: Ecn,
+}

@@ -1,0 +1,273 @@
+//! The receiving end of a bulk flow: what has arrived, and when to say so.
+
+use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
+use narrows_units::{Ecn, Span, Time};
+
+/// What a receiver has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Data packets that arrived, and their IP sizes.
+    pub received_packets: u64,
+    /// See `received_packets`.
+    pub received_bytes: u64,
+    /// Packets whose number had arrived before: copies made by the network.
+    pub duplicate_packets: u64,
+    /// Packets with congestion experienced.
+    pub marked_packets: u64,
+    /// Payload bytes that were new: what the application gets.
+    pub goodput_bytes: u64,
+}
+
+/// Receives data and acknowledges it.
+///
+/// An acknowledgement is sent for every n-th packet (RFC 5681, section 4.2), at the latest after the
+/// configured delay, and at once while data is missing or out of order, when a mark appears or
+/// ends (RFC 8257, section 3.2), and for the first packets.
+#[derive(Debug)]
+pub struct Receiver {
+    ack_every: u32,
+    max_ack_delay: Span,
+    quick_acks: u64,
+    /// Packet numbers received, above the sender's floor.
+    numbers: RangeSet,
+    /// Stream bytes received, above `contiguous`.
+    stream: RangeSet,
+    contiguous: u64,
+    largest: Option<Arrival>,
+    /// Arrivals since the last acknowledgement.
+    arrivals: Vec<Arrival>,
+    unacknowledged: u32,
+    last_was_marked: bool,
+    ack_now: bool,
+    deadline: Time,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    pub fn new(config: &Config) -> Self {
+        Receiver {
+            ack_every: config.ack_every,
+            max_ack_delay: config.max_ack_delay,
+            quick_acks: config.quick_acks,
+            numbers: RangeSet::default(),
+            stream: RangeSet::default(),
+            contiguous: 0,
+            largest: None,
+            arrivals: Vec::with_capacity(Body::MAX_ARRIVALS),
+            unacknowledged: 0,
+            last_was_marked: false,
+            ack_now: false,
+            deadline: Time::FAR,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// What has been counted so far.
+    pub fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
+        let counters = &mut self.counters;
+        counters.received_packets += 1;
+        counters.received_bytes +=
+            u64::from(wire::IP_UDP + wire::DATA_HEADER + u32::from(data.length));
+        let marked = ecn == Ecn::Ce;
+        counters.marked_packets += u64::from(marked);
+
+        let mut new = false;
+        self.numbers.remove_below(data.floor);
+        if data.number >= data.floor {
+            self.numbers.insert(data.number, data.number, |_, _| new = true);
+        }
+        if !new {
+            counters.duplicate_packets += 1;
+            self.ack_now = true;
+            return;
+        }
+        let in_order = self.largest.is_none_or(|largest| data.number == largest.number + 1);
+        if self.largest.is_none_or(|largest| data.number > largest.number) {
+            // The previous largest becomes an ordinary arrival of this acknowledgement.
+            if let Some(largest) = self.largest
+                && self.unacknowledged > 0
+                && self.arrivals.len() < Body::MAX_ARRIVALS
+            {
+                self.arrivals.push(largest);
+            }
+            self.largest = Some(Arrival { number: data.number, at: now });
+        } else if self.arrivals.len() < Body::MAX_ARRIVALS {
+            self.arrivals.push(Arrival { number: data.number, at: now });
+        }
+
+        if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
+            let goodput = &mut self.counters.goodput_bytes;
+            let first = data.offset.max(self.contiguous);
+            let last = data.offset + u64::from(data.length) - 1;
+            if first == self.contiguous && self.stream.is_empty() {
+                *goodput += last + 1 - first;
+                self.contiguous = last + 1;
+            } else {
+                self.stream.insert(first, last, |first, last| *goodput += last + 1 - first);
+                self.contiguous = self.stream.first_missing(self.contiguous);
+                self.stream.remove_below(self.contiguous);
+            }
+        }
+
+        self.unacknowledged += 1;
+        if self.unacknowledged == 1 {
+            self.deadline = now + self.max_ack_delay;
+        }
+        self.ack_now |= self.unacknowledged >= self.ack_every
+            || self.counters.received_packets <= self.quick_acks
+            || !in_order
+            || !self.stream.is_empty()
+            || marked != self.last_was_marked;
+        self.last_was_marked = marked;
+    }
+}
+
+impl Endpoint for Receiver {
+    #[inline]
+    fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, _: &Body) {
+        if let Header::Data(data) = header {
+            self.on_data(now, ecn, data);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        if !self.ack_now && self.deadline > now {
+            return None;
+        }
+        let largest = self.largest?;
+        body.clear();
+        body.ranges.extend(self.numbers.ranges().iter().rev().take(Body::MAX_RANGES));
+        if body.ranges.is_empty() {
+            // Only copies of forgotten packets arrived: repeat the news of the largest.
+            body.ranges.push(Range { first: largest.number, last: largest.number });
+        }
+        body.arrivals.extend(self.arrivals.drain(..));
+        self.ack_now = false;
+        self.unacknowledged = 0;
+        self.deadline = Time::FAR;
+        let header = Header::Ack(Ack {
+            largest: largest.number,
+            delay: now.since(largest.at),
+            largest_arrived: largest.at,
+            received: self.counters.received_packets,
+            marked: self.counters.marked_packets,
+        });
+        Some(Outgoing { size: wire::size(&header, body), header, ecn: Ecn::NotEct })
+    }
+
+    #[inline]
+    fn next_wakeup(&self) -> Time {
+        if self.ack_now { Time::ZERO } else { self.deadline }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Rig {
+        receiver: Receiver,
+        now: Time,
+        body: Body,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let config = Config { quick_acks: 0, ..Config::default() };
+            Rig { receiver: Receiver::new(&config), now: Time::ZERO, body: Body::default() }
+        }
+
+        /// Packet `number` carrying chunk `chunk` of 100 bytes arrives; the acknowledgement, if any.
+        fn data(&mut self, number: u64, chunk: u64, ecn: Ecn) -> Option<Ack> {
+            self.now += Span::from_ms(1);
+            let data = Data { number, offset: chunk * 100, floor: 0, length: 100, retransmission: false };
+            self.receiver.receive(self.now, ecn, &Header::Data(data), &Body::default());
+            self.poll()
+        }
+
+        fn poll(&mut self) -> Option<Ack> {
+            let out = self.receiver.transmit(self.now, &mut self.body)?;
+            match out.header {
+                Header::Ack(ack) => Some(ack),
+                Header::Data(_) => None,
+            }
+        }
+    }
+
+    #[test]
+    fn every_second_packet_or_after_the_delay() {
+        let mut rig = Rig::new();
+        assert_eq!(rig.data(0, 0, Ecn::NotEct), None);
+        let ack = rig.data(1, 1, Ecn::NotEct).unwrap();
+        assert_eq!(ack.largest, 1);
+        assert_eq!(rig.body.ranges, [Range { first: 0, last: 1 }]);
+        assert_eq!(rig.body.arrivals, [Arrival { number: 0, at: Time::from_ns(1_000_000) }]);
+        assert_eq!(rig.data(2, 2, Ecn::NotEct), None);
+        let deadline = rig.receiver.next_wakeup();
+        assert_eq!(deadline, rig.now + Span::from_ms(40));
+        rig.now = deadline;
+        let ack = rig.poll().unwrap();
+        assert_eq!((ack.largest, ack.delay), (2, Span::from_ms(40)));
+        assert_eq!(rig.receiver.next_wakeup(), Time::FAR);
+    }
+
+    #[test]
+    fn gaps_are_reported_at_once_until_the_data_is_there() {
+        let mut rig = Rig::new();
+        rig.data(0, 0, Ecn::NotEct);
+        rig.data(1, 1, Ecn::NotEct);
+        // Number 2 (chunk 2) is lost; its data comes again as number 5.
+        assert!(rig.data(3, 3, Ecn::NotEct).is_some());
+        assert_eq!(rig.body.ranges, [Range { first: 3, last: 3 }, Range { first: 0, last: 1 }]);
+        assert!(rig.data(4, 4, Ecn::NotEct).is_some());
+        assert!(rig.data(5, 2, Ecn::NotEct).is_none(), "complete again, first of two");
+        assert!(rig.data(6, 5, Ecn::NotEct).is_some());
+        assert_eq!(rig.receiver.counters().goodput_bytes, 600);
+    }
+
+    #[test]
+    fn repeated_data_is_not_goodput() {
+        let mut rig = Rig::new();
+        rig.data(0, 0, Ecn::NotEct);
+        rig.data(1, 0, Ecn::NotEct);
+        rig.data(1, 0, Ecn::NotEct);
+        let counters = rig.receiver.counters();
+        assert_eq!((counters.goodput_bytes, counters.duplicate_packets), (100, 1));
+        assert_eq!(counters.received_packets, 3);
+    }
+
+    #[test]
+    fn a_change_of_marking_is_reported_at_once() {
+        let mut rig = Rig::new();
+        rig.data(0, 0, Ecn::Ect0);
+        rig.data(1, 1, Ecn::Ect0);
+        assert_eq!(rig.data(2, 2, Ecn::Ce).map(|ack| ack.marked), Some(1));
+        assert_eq!(rig.data(3, 3, Ecn::Ce), None);
+        assert_eq!(rig.data(4, 4, Ecn::Ect0).map(|ack| ack.marked), Some(2));
+    }
+
+    #[test]
+    fn the_floor_lets_the_receiver_forget() {
+        let mut rig = Rig::new();
+        for number in 0..1000 {
+            // Every second number is lost for good; the sender has settled all but the last ten.
+            let number = number * 2;
+            let data = Data {
+                number,
+                offset: number * 50,
+                floor: number.saturating_sub(10),
+                length: 100,
+                retransmission: false,
+            };
+            rig.receiver.receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());
+            rig.poll();
+        }
+        assert!(rig.receiver.numbers.ranges().len() <= 6);
+    }
+}

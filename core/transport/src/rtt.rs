@@ -1,0 +1,213 @@
+//! Round-trip time and retransmission timeout (RFC 6298), with Linux's variance rule as a choice.
+
+use narrows_units::Span;
+
+/// Which rule turns RTT samples into a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoRule {
+    /// RFC 6298: RTO = max(SRTT + 4 RTTVAR, minimum), RTTVAR smoothed with gain 1/4.
+    Rfc6298,
+    /// Linux: RTO = SRTT + a variance term that is never below the minimum, follows increases at
+    /// once, decays once per round trip, and reacts less to falling RTTs. On a 10 ms path this
+    /// gives 210 ms, not 200 ms.
+    Linux,
+}
+
+/// The RTT of a connection.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    rule: RtoRule,
+    min_rto: Span,
+    max_rto: Span,
+    latest: Span,
+    min: Span,
+    /// Smoothed RTT in 1/8 ns, to keep what integer division would lose.
+    srtt_eighths: u64,
+    /// RFC 6298: RTTVAR. Linux: 4 x mean deviation. Both in ns.
+    deviation: u64,
+    /// Linux: largest deviation of the current round, and the variance term in force.
+    round_max: u64,
+    variance: u64,
+    samples: u64,
+}
+
+impl RttEstimator {
+    /// Initial RTO before any sample (RFC 6298, section 2.1).
+    pub const INITIAL_RTO: Span = Span::from_ms(1000);
+
+    /// An estimator without samples.
+    pub const fn new(rule: RtoRule, min_rto: Span, max_rto: Span) -> Self {
+        RttEstimator {
+            rule,
+            min_rto,
+            max_rto,
+            latest: Span::ZERO,
+            min: Span::MAX,
+            srtt_eighths: 0,
+            deviation: 0,
+            round_max: 0,
+            variance: 0,
+            samples: 0,
+        }
+    }
+
+    /// Takes a sample; `round_start` tells that a round trip has begun since the last one.
+    pub fn sample(&mut self, rtt: Span, round_start: bool) {
+        self.latest = rtt;
+        self.min = self.min.min(rtt);
+        self.samples += 1;
+        match self.rule {
+            RtoRule::Rfc6298 => self.sample_rfc(rtt.ns()),
+            RtoRule::Linux => self.sample_linux(rtt.ns(), round_start),
+        }
+    }
+
+    fn sample_rfc(&mut self, rtt: u64) {
+        if self.samples == 1 {
+            self.srtt_eighths = rtt * 8;
+            self.deviation = rtt / 2;
+            return;
+        }
+        // RTTVAR first, with the old SRTT (RFC 6298, section 2.3).
+        let error = (self.srtt_eighths / 8).abs_diff(rtt);
+        self.deviation = (3 * self.deviation + error) / 4;
+        self.srtt_eighths = self.srtt_eighths - self.srtt_eighths / 8 + rtt;
+    }
+
+    fn sample_linux(&mut self, rtt: u64, round_start: bool) {
+        let floor = self.min_rto.ns();
+        if self.samples == 1 {
+            self.srtt_eighths = rtt * 8;
+            self.deviation = rtt * 2;
+            self.variance = self.deviation.max(floor);
+            self.round_max = self.variance;
+            return;
+        }
+        let srtt = self.srtt_eighths / 8;
+        self.srtt_eighths = self.srtt_eighths - srtt + rtt;
+        let quarter = (self.deviation / 4) as i64;
+        let change = if rtt < srtt {
+            // A falling RTT raises the deviation with an eighth of the gain.
+            let change = (srtt - rtt) as i64 - quarter;
+            if change > 0 { change / 8 } else { change }
+        } else {
+            (rtt - srtt) as i64 - quarter
+        };
+        self.deviation = self.deviation.saturating_add_signed(change);
+        if self.deviation > self.round_max {
+            self.round_max = self.deviation;
+            self.variance = self.variance.max(self.round_max);
+        }
+        if round_start {
+            if self.round_max < self.variance {
+                self.variance -= (self.variance - self.round_max) / 4;
+            }
+            self.round_max = floor;
+        }
+    }
+
+    /// Whether there has been a sample.
+    #[inline]
+    pub const fn is_known(&self) -> bool {
+        self.samples > 0
+    }
+
+    /// The last sample.
+    #[inline]
+    pub const fn latest(&self) -> Span {
+        self.latest
+    }
+
+    /// The smallest sample; [`Span::MAX`] before any.
+    #[inline]
+    pub const fn min(&self) -> Span {
+        self.min
+    }
+
+    /// The smoothed RTT; zero before any sample.
+    #[inline]
+    pub const fn smoothed(&self) -> Span {
+        Span::from_ns(self.srtt_eighths / 8)
+    }
+
+    /// The retransmission timeout without back-off.
+    pub fn rto(&self) -> Span {
+        if !self.is_known() {
+            return Self::INITIAL_RTO;
+        }
+        let rto = match self.rule {
+            RtoRule::Rfc6298 => {
+                (self.smoothed() + Span::from_ns(4 * self.deviation)).max(self.min_rto)
+            }
+            RtoRule::Linux => self.smoothed() + Span::from_ns(self.variance),
+        };
+        rto.min(self.max_rto)
+    }
+
+    /// The timeout after `backoffs` expiries in a row.
+    pub fn backed_off(&self, backoffs: u32) -> Span {
+        (self.rto() * (1u64 << backoffs.min(16))).min(self.max_rto)
+    }
+
+    /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips, and the receiver's
+    /// longest delay on top when a single packet is in flight.
+    pub fn probe_timeout(&self, single: bool, max_ack_delay: Span) -> Span {
+        if !self.is_known() {
+            return Self::INITIAL_RTO;
+        }
+        self.smoothed() * 2 + if single { max_ack_delay } else { Span::from_ms(2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(rule: RtoRule, min_ms: u64, samples: &[u64]) -> Vec<f64> {
+        let mut rtt = RttEstimator::new(rule, Span::from_ms(min_ms), Span::from_ms(120_000));
+        samples
+            .iter()
+            .map(|ms| {
+                rtt.sample(Span::from_ms(*ms), true);
+                rtt.rto().ns() as f64 / 1e6
+            })
+            .collect()
+    }
+
+    fn close(got: &[f64], want: &[f64]) {
+        assert_eq!(got.len(), want.len());
+        for (got, want) in got.iter().zip(want) {
+            assert!((got - want).abs() < 0.06, "{got:?} against {want:?}");
+        }
+    }
+
+    #[test]
+    fn rfc_6298_series() {
+        close(&series(RtoRule::Rfc6298, 0, &[100, 200, 100, 100]), &[300.0, 362.5, 310.9, 270.5]);
+        close(&series(RtoRule::Rfc6298, 1000, &[10; 20])[19..], &[1000.0]);
+        close(&series(RtoRule::Rfc6298, 1000, &[500, 500, 500]), &[1500.0, 1250.0, 1062.5]);
+    }
+
+    #[test]
+    fn linux_series() {
+        close(
+            &series(RtoRule::Linux, 200, &[100, 200, 100, 100, 100, 100]),
+            &[300.0, 362.5, 348.4, 337.7, 329.5, 323.1],
+        );
+        close(&series(RtoRule::Linux, 200, &[10; 40])[39..], &[210.0]);
+        close(
+            &series(RtoRule::Linux, 200, &[500; 6]),
+            &[1500.0, 1500.0, 1390.6, 1273.4, 1159.2, 1053.7],
+        );
+    }
+
+    #[test]
+    fn before_any_sample_and_with_back_off() {
+        let mut rtt =
+            RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));
+        assert_eq!(rtt.rto(), Span::from_ms(1000));
+        assert_eq!(rtt.backed_off(2), Span::from_ms(4000));
+        rtt.sample(Span::from_ms(10), true);
+        assert_eq!(rtt.backed_off(40), Span::from_ms(120_000));
+    }
+}

@@ -1,0 +1,371 @@
+//! What an acknowledgement does to a sender: deliveries, samples, losses, recovery.
+
+use super::{Phase, Repair, Sender};
+use crate::prr::Reduction;
+use crate::sent::State;
+use crate::{Ack, Body};
+use narrows_cc::{
+    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, Recovery, SpuriousLossEvent,
+};
+use narrows_units::{Bytes, Span, Time};
+
+/// How long a lost packet is remembered in case it was only late: two round trips and this.
+const LATE_GRACE: Span = Span::from_ms(50);
+
+/// What one acknowledgement has brought.
+#[derive(Default)]
+struct News {
+    bytes: u64,
+    /// Newest packet delivered: its number.
+    newest: Option<u64>,
+    /// A packet arrived after one that had been sent later.
+    reordered: bool,
+    /// A packet arrived that had been declared lost, in the current epoch or an earlier one.
+    late: u64,
+    late_in_epoch: u64,
+}
+
+impl Sender {
+    pub(super) fn on_ack(&mut self, now: Time, ack: &Ack, body: &Body) {
+        // A peer cannot acknowledge what was never sent.
+        if ack.largest >= self.sent.next_number() {
+            return;
+        }
+        let in_flight_before = self.in_flight;
+        let settled_before = self.settled;
+        let known_newest = self.loss.newest();
+        let mut packets = std::mem::take(&mut self.newly);
+        packets.clear();
+        let news = self.take_ranges(now, ack, body, known_newest, &mut packets);
+        let Some(newest_number) = news.newest else {
+            self.newly = packets;
+            self.note_marks(now, ack, in_flight_before);
+            return;
+        };
+        self.last_activity = now;
+
+        // Samples come from the packet sent last among those delivered now.
+        let mut round_start = false;
+        let mut latest_rtt = None;
+        let mut rate_sample = None;
+        if let Some(newest) = self.sent.get(newest_number).copied() {
+            if newest.delivered >= self.round_end {
+                self.round_end = self.rate.delivered;
+                self.round += 1;
+                round_start = true;
+                self.limited_before = self.limited;
+                self.limited = false;
+            }
+            if known_newest.is_none_or(|known| newest_number > known) {
+                let rtt = now.since(newest.at);
+                latest_rtt = Some(rtt);
+                self.rtt.sample(rtt, round_start);
+                self.probed = false;
+                self.loss.on_newest(newest_number, newest.at, rtt);
+            }
+            rate_sample = self.rate.sample(&newest, self.rtt.min());
+            if let Some(sample) = rate_sample {
+                self.last_rate = Some(sample.rate);
+            }
+        }
+        self.backoffs = 0;
+        if news.reordered {
+            self.loss.on_reordering();
+        }
+        if news.late > 0 {
+            self.on_late(now, news.late_in_epoch);
+        }
+
+        let lost_before = self.counters.lost_packets;
+        let lost = self.detect_losses(now, in_flight_before);
+        let ce_packets = self.note_marks(now, ack, in_flight_before);
+        let progress = self.settled > settled_before;
+        self.leave_phase(now);
+        if let Phase::Recovery(Some(reduction)) = &mut self.phase {
+            let safe = progress && self.counters.lost_packets == lost_before;
+            reduction.on_ack(news.bytes, self.in_flight, safe);
+        }
+
+        let mut event = AckEvent::new(now);
+        event.bytes = Bytes::new(news.bytes);
+        event.ce_bytes = Bytes::new((ce_packets * u64::from(self.config.mss)).min(news.bytes));
+        event.latest_rtt = latest_rtt;
+        event.smoothed_rtt = self.rtt.smoothed();
+        event.min_rtt = self.rtt.min();
+        event.rate = rate_sample;
+        event.delivered = Bytes::new(self.rate.delivered);
+        event.lost = Bytes::new(lost);
+        event.round = self.round;
+        event.round_start = round_start;
+        event.in_flight_before = Bytes::new(in_flight_before);
+        event.in_flight = Bytes::new(self.in_flight);
+        event.cwnd_limited = self.limited || self.limited_before;
+        event.in_recovery = self.in_recovery();
+        event.packets = &packets;
+        self.scheme.on_ack(&event);
+        self.allowance = self.scheme.allowance();
+        self.newly = packets;
+
+        self.sent.forget(now - (self.rtt.smoothed() * 2 + LATE_GRACE));
+        self.acked.remove_below(self.sent.base());
+        self.arm_timer(now);
+    }
+
+    /// Settles the packets that the ranges newly acknowledge.
+    fn take_ranges(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        body: &Body,
+        known_newest: Option<u64>,
+        packets: &mut Vec<AckedPacket>,
+    ) -> News {
+        let mut news = News::default();
+        let base = self.sent.base();
+        let mut acked = std::mem::take(&mut self.acked);
+        for range in body.ranges.iter().rev() {
+            if range.last < base || range.last > ack.largest {
+                continue;
+            }
+            acked.insert(range.first.max(base), range.last, |first, last| {
+                for number in first..=last {
+                    self.deliver(now, number, known_newest, &mut news, packets);
+                }
+            });
+        }
+        self.acked = acked;
+        // Arrival times: few, and mostly for the packets at hand.
+        for packet in packets.iter_mut() {
+            packet.arrived = if packet.number == ack.largest {
+                Some(ack.largest_arrived)
+            } else {
+                let told = body.arrivals.iter().find(|arrival| arrival.number == packet.number);
+                told.map(|arrival| arrival.at)
+            };
+        }
+        news
+    }
+
+    /// Packet `number` has arrived.
+    #[inline]
+    fn deliver(
+        &mut self,
+        now: Time,
+        number: u64,
+        known_newest: Option<u64>,
+        news: &mut News,
+        packets: &mut Vec<AckedPacket>,
+    ) {
+        let Some(packet) = self.sent.get_mut(number) else { return };
+        let (state, lost_in) = (packet.state, packet.lost_in);
+        let (offset, length, sent) = (packet.offset, packet.length, packet.at);
+        packet.state = State::Acked;
+        let bytes = u64::from(length);
+        match state {
+            State::Acked => return,
+            State::Outstanding => {
+                self.in_flight -= bytes;
+                news.reordered |= known_newest.is_some_and(|known| number < known);
+            }
+            State::Lost => {
+                news.reordered = true;
+                news.late += 1;
+                news.late_in_epoch += u64::from(lost_in == self.epoch);
+            }
+        }
+        news.bytes += bytes;
+        news.newest = Some(number);
+        self.counters.acked_packets += 1;
+        self.rate.on_delivered(now, bytes);
+        packets.push(AckedPacket { number, bytes: u32::from(length), sent, arrived: None });
+
+        // The stream: mostly in order.
+        if offset == self.settled && self.stream.is_empty() {
+            self.settled += bytes;
+        } else if offset + bytes > self.settled && bytes > 0 {
+            self.stream.insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
+            self.settled = self.stream.first_missing(self.settled);
+            self.stream.remove_below(self.settled);
+        }
+    }
+
+    /// Packets that had been declared lost have arrived. If all losses of the epoch were such, or
+    /// the first thing heard after a timeout is an old packet, the epoch is undone.
+    fn on_late(&mut self, now: Time, in_epoch: u64) {
+        self.counters.spurious_losses += in_epoch;
+        if self.spurious_round != self.round {
+            self.spurious_round = self.round;
+            self.loss.on_spurious();
+        }
+        let before = self.epoch_losses;
+        self.epoch_losses = before.saturating_sub(in_epoch);
+        let undone = match self.phase {
+            _ if in_epoch == 0 => false,
+            // F-RTO's question (RFC 5682), which unique packet numbers answer at once.
+            Phase::Timeout => true,
+            Phase::Open | Phase::Recovery(_) => self.epoch_losses == 0,
+        };
+        if !undone {
+            return;
+        }
+        if matches!(self.phase, Phase::Timeout) {
+            // What has not been repeated yet is in flight after all.
+            while let Some(repair) = self.repairs.pop_front() {
+                if self.sent.get(repair.number).is_some_and(|sent| sent.state == State::Lost) {
+                    self.sent.revive(repair.number);
+                    self.in_flight += u64::from(repair.length);
+                }
+            }
+        }
+        self.epoch_losses = 0;
+        self.phase = Phase::Open;
+        self.scheme.on_spurious_loss(&SpuriousLossEvent::new(now, self.epoch_cause));
+        self.allowance = self.scheme.allowance();
+    }
+
+    /// Declares packets lost that were overtaken for too long; returns their bytes.
+    pub(super) fn detect_losses(&mut self, now: Time, in_flight_before: u64) -> u64 {
+        self.reordering_timer = Time::FAR;
+        let Some(newest) = self.loss.newest() else { return 0 };
+        let lowest = self.sent.lowest_outstanding();
+        if lowest > newest {
+            return 0;
+        }
+        let overtaken: u64 = self
+            .acked
+            .ranges()
+            .iter()
+            .map(|range| (range.last + 1).saturating_sub(range.first.max(lowest)))
+            .sum();
+        let recovering = !matches!(self.phase, Phase::Open);
+        let window =
+            self.loss.window(self.rtt.min(), self.rtt.smoothed(), recovering, overtaken);
+        let mut lost = Lost::default();
+        for number in lowest..newest {
+            let Some(packet) = self.sent.get(number) else { continue };
+            if packet.state != State::Outstanding {
+                continue;
+            }
+            match self.loss.deadline(number, packet.at, window) {
+                Some(deadline) if deadline <= now => self.declare_lost(number, &mut lost),
+                Some(deadline) => {
+                    // Later packets have later deadlines.
+                    self.reordering_timer = deadline;
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.report_losses(now, LossCause::Reordering, &lost, in_flight_before);
+        lost.bytes
+    }
+
+    /// Takes a packet out of flight and queues its data for repair.
+    pub(super) fn declare_lost(&mut self, number: u64, lost: &mut Lost) {
+        // The epoch that the loss will belong to, if it opens one.
+        let epoch = self.epoch + u32::from(matches!(self.phase, Phase::Open));
+        let Some(packet) = self.sent.get_mut(number) else { return };
+        packet.state = State::Lost;
+        packet.lost_in = epoch;
+        let (offset, length) = (packet.offset, packet.length);
+        lost.packets += 1;
+        lost.bytes += u64::from(length);
+        lost.newest_sent = packet.at;
+        self.in_flight -= u64::from(length);
+        self.counters.lost_packets += 1;
+        self.repairs.push_back(Repair { offset, length, number });
+    }
+
+    /// Tells the scheme of losses and opens an epoch if none is running.
+    pub(super) fn report_losses(
+        &mut self,
+        now: Time,
+        cause: LossCause,
+        lost: &Lost,
+        in_flight: u64,
+    ) {
+        if lost.packets == 0 {
+            return;
+        }
+        let new_epoch = match cause {
+            LossCause::Reordering => matches!(self.phase, Phase::Open),
+            // A timeout that nothing has answered since the last one repeats it.
+            LossCause::Timeout | LossCause::Persistent => self.backoffs == 0,
+        };
+        let prior = self.window();
+        let mut event = LossEvent::new(now, cause, Bytes::new(lost.bytes));
+        event.packets = lost.packets;
+        event.newest_sent = lost.newest_sent;
+        event.in_flight = Bytes::new(in_flight);
+        event.new_epoch = new_epoch;
+        event.smoothed_rtt = self.rtt.smoothed();
+        self.scheme.on_loss(&event);
+        self.allowance = self.scheme.allowance();
+        if new_epoch {
+            self.epoch_losses = 0;
+            self.open_epoch(cause, prior, in_flight);
+        }
+        self.epoch_losses += lost.packets;
+    }
+
+    fn open_epoch(&mut self, cause: LossCause, prior: u64, in_flight: u64) {
+        if matches!(self.phase, Phase::Open) {
+            self.epoch += 1;
+        }
+        self.epoch_cause = cause;
+        self.counters.recoveries += 1;
+        self.phase_end = self.fresh;
+        self.phase = match cause {
+            LossCause::Reordering => Phase::Recovery(self.reduction(prior, in_flight)),
+            LossCause::Timeout | LossCause::Persistent => Phase::Timeout,
+        };
+    }
+
+    fn reduction(&self, prior: u64, in_flight: u64) -> Option<Reduction> {
+        let target = self.allowance.cwnd?.get();
+        let mss = u64::from(self.config.mss);
+        (self.recovery == Recovery::Proportional)
+            .then(|| Reduction::new(prior, target, in_flight, mss))
+    }
+
+    /// Tells the scheme of new marks; returns how many packets they were.
+    fn note_marks(&mut self, now: Time, ack: &Ack, in_flight_before: u64) -> u64 {
+        let marked = ack.marked.saturating_sub(self.marked_seen);
+        if marked == 0 {
+            return 0;
+        }
+        self.marked_seen = ack.marked;
+        let new_epoch = matches!(self.phase, Phase::Open);
+        let prior = self.window();
+        let mut event = EcnEvent::new(now, Bytes::new(in_flight_before));
+        event.packets = marked;
+        event.new_epoch = new_epoch;
+        self.scheme.on_ecn(&event);
+        self.allowance = self.scheme.allowance();
+        if new_epoch {
+            // Marks lose nothing, so there is nothing that could turn out spurious.
+            self.epoch_losses = 0;
+            self.open_epoch(LossCause::Reordering, prior, in_flight_before);
+        }
+        marked
+    }
+
+    /// Ends recovery when everything sent before it began is settled.
+    fn leave_phase(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Open) || self.settled < self.phase_end {
+            return;
+        }
+        self.phase = Phase::Open;
+        self.loss.on_recovery_exit();
+        self.scheme.on_recovery_exit(now);
+        self.allowance = self.scheme.allowance();
+    }
+}
+
+/// Packets just declared lost.
+#[derive(Default)]
+pub(super) struct Lost {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) newest_sent: Time,
+}

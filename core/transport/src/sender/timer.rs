@@ -1,0 +1,101 @@
+//! The sender's timers: retransmission, tail-loss probe, reordering, the scheme's own.
+
+use super::ack::Lost;
+use super::{Phase, Sender};
+use crate::sent::State;
+use narrows_cc::LossCause;
+use narrows_units::{Span, Time};
+
+/// Unanswered timeouts in a row after which congestion counts as persistent (RFC 9002, section
+/// 7.6.1: three probe timeouts).
+const PERSISTENT: u32 = 3;
+
+impl Sender {
+    /// Restarts the retransmission timer, or the probe timer where a probe may help: some data in
+    /// flight, no recovery, nothing overtaken, no probe without answer (RFC 8985, section 7.2).
+    #[inline]
+    pub(super) fn arm_timer(&mut self, now: Time) {
+        if self.in_flight == 0 {
+            self.timer = Time::FAR;
+            self.timer_is_probe = false;
+            return;
+        }
+        let rto = self.rtt.backed_off(self.backoffs);
+        let probe = self.config.tail_loss_probe
+            && !self.probed
+            && self.backoffs == 0
+            && matches!(self.phase, Phase::Open)
+            && self.reordering_timer == Time::FAR;
+        self.timer_is_probe = false;
+        let mut span = rto;
+        if probe {
+            let single = self.in_flight <= u64::from(self.config.mss);
+            // Linux allows for the peer's longest delayed acknowledgement with its minimum RTO.
+            let hold = self.config.max_ack_delay.max(Span::from_ms(2));
+            let pto = self.rtt.probe_timeout(single, hold);
+            if pto < rto {
+                span = pto;
+                self.timer_is_probe = true;
+            }
+        }
+        self.timer = now + span;
+    }
+
+    /// Does what is due by `now`.
+    #[inline]
+    pub(super) fn run_timers(&mut self, now: Time) {
+        if self.reordering_timer <= now {
+            self.detect_losses(now, self.in_flight);
+            self.arm_timer(now);
+        }
+        if self.timer <= now {
+            if self.timer_is_probe {
+                self.timer_is_probe = false;
+                self.send_probe = true;
+                // From here on the retransmission timer runs (RFC 8985, section 7.3).
+                self.timer = now + self.rtt.backed_off(self.backoffs);
+            } else {
+                self.on_timeout(now);
+            }
+        }
+        if let Some(timer) = self.scheme.next_timer()
+            && timer <= now
+        {
+            self.scheme.on_timer(now);
+            self.allowance = self.scheme.allowance();
+        }
+    }
+
+    /// Nothing was heard for a whole timeout: the oldest packet is lost, and so is everything else
+    /// that has been out for longer than a round trip.
+    fn on_timeout(&mut self, now: Time) {
+        self.counters.timeouts += 1;
+        let in_flight = self.in_flight;
+        let window = self.loss.window(self.rtt.min(), self.rtt.smoothed(), true, 0);
+        let known = self.rtt.is_known();
+        let lowest = self.sent.lowest_outstanding();
+        let mut lost = Lost::default();
+        let expire_all = !known || self.loss.newest().is_none();
+        for number in lowest..self.sent.next_number() {
+            let Some(packet) = self.sent.get(number) else { continue };
+            if packet.state != State::Outstanding {
+                continue;
+            }
+            let first = lost.packets == 0;
+            if first || expire_all || self.loss.expired(packet.at, window, now) {
+                self.declare_lost(number, &mut lost);
+            } else {
+                break;
+            }
+        }
+        let cause =
+            if self.backoffs >= PERSISTENT { LossCause::Persistent } else { LossCause::Timeout };
+        self.report_losses(now, cause, &lost, in_flight);
+        // Repairs go out in the order of the data.
+        self.repairs.make_contiguous().sort_unstable_by_key(|repair| repair.offset);
+        self.backoffs += 1;
+        self.probed = false;
+        self.reordering_timer = Time::FAR;
+        self.timer = now + self.rtt.backed_off(self.backoffs);
+    }
+}

@@ -1,0 +1,229 @@
+//! Messages as bytes: the payload of our UDP datagrams, in network byte order.
+//!
+//! ```text
+//! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 payload...
+//! ack   kind=2:8 ranges:8 arrivals:8 flags:8 delay_ns:32 largest:64 largest_arrived:64
+//!       received:64 marked:64 then per range gap:32 length:32, then per arrival below:32 before_ns:32
+//! ```
+//!
+//! A range is given by its distance from the end of the range above it (the first one from
+//! `largest`) and its length; an arrival by how far its number lies below `largest` and how long
+//! before `largest` it arrived (negative when later, two's complement).
+
+use crate::{Ack, Arrival, Body, Data, Header, Range};
+use narrows_units::{Span, Time};
+
+/// IPv4 and UDP headers.
+pub const IP_UDP: u32 = 28;
+/// Our header of a data packet.
+pub const DATA_HEADER: u32 = 24;
+const ACK_HEADER: u32 = 40;
+const KIND_DATA: u8 = 1;
+const KIND_ACK: u8 = 2;
+
+/// Why bytes are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The datagram ends too early.
+    #[error("the datagram is too short")]
+    Short,
+    /// The first byte names no kind of message.
+    #[error("the datagram has the unknown kind {0}")]
+    Kind(u8),
+    /// Ranges or arrivals contradict the header.
+    #[error("the acknowledgement contradicts itself")]
+    Inconsistent,
+}
+
+/// IP size of a message.
+#[inline]
+pub fn size(header: &Header, body: &Body) -> u32 {
+    match header {
+        Header::Data(data) => IP_UDP + DATA_HEADER + u32::from(data.length),
+        Header::Ack(_) => {
+            IP_UDP + ACK_HEADER + 8 * (body.ranges.len() + body.arrivals.len()) as u32
+        }
+    }
+}
+
+/// Writes a message of flow `flow` into `out` (cleared first). The payload of data is zeros.
+pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
+    out.clear();
+    match header {
+        Header::Data(data) => {
+            out.extend([KIND_DATA, u8::from(data.retransmission)]);
+            out.extend(flow.to_be_bytes());
+            let floor = u32::try_from(data.number - data.floor.min(data.number));
+            out.extend(floor.unwrap_or(u32::MAX).to_be_bytes());
+            out.extend(data.number.to_be_bytes());
+            out.extend(data.offset.to_be_bytes());
+            out.resize(out.len() + usize::from(data.length), 0);
+        }
+        Header::Ack(ack) => {
+            out.extend([KIND_ACK, body.ranges.len() as u8, body.arrivals.len() as u8, 0]);
+            out.extend(u32::try_from(ack.delay.ns()).unwrap_or(u32::MAX).to_be_bytes());
+            for field in [ack.largest, ack.largest_arrived.ns(), ack.received, ack.marked] {
+                out.extend(field.to_be_bytes());
+            }
+            let mut above = ack.largest;
+            for range in &body.ranges {
+                out.extend(((above - range.last) as u32).to_be_bytes());
+                out.extend(((range.last - range.first) as u32).to_be_bytes());
+                above = range.first;
+            }
+            for arrival in &body.arrivals {
+                out.extend((ack.largest.wrapping_sub(arrival.number) as u32).to_be_bytes());
+                let before = ack.largest_arrived.ns().wrapping_sub(arrival.at.ns()) as i64;
+                let before = before.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+                out.extend(before.to_be_bytes());
+            }
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(WireError::Short)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+    fn u8(&mut self) -> Result<u8, WireError> {
+        Ok(self.take::<1>()?[0])
+    }
+    fn u32(&mut self) -> Result<u32, WireError> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+    fn u64(&mut self) -> Result<u64, WireError> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+}
+
+/// Reads a message; its variable parts go to `body` (cleared first).
+///
+/// # Errors
+/// When the bytes are not a message. Any bytes may be given.
+pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
+    body.clear();
+    let mut reader = Reader(bytes);
+    match reader.u8()? {
+        KIND_DATA => {
+            let retransmission = reader.u8()? & 1 != 0;
+            reader.take::<2>()?;
+            let below = reader.u32()?;
+            let number = reader.u64()?;
+            let offset = reader.u64()?;
+            let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
+            if offset.checked_add(u64::from(length)).is_none() {
+                return Err(WireError::Inconsistent);
+            }
+            let floor = number.saturating_sub(u64::from(below));
+            Ok(Header::Data(Data { number, offset, floor, length, retransmission }))
+        }
+        KIND_ACK => decode_ack(reader, body),
+        kind => Err(WireError::Kind(kind)),
+    }
+}
+
+fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireError> {
+    let (ranges, arrivals) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
+    reader.u8()?;
+    let delay = Span::from_ns(u64::from(reader.u32()?));
+    let largest = reader.u64()?;
+    let largest_arrived = Time::from_ns(reader.u64()?);
+    let (received, marked) = (reader.u64()?, reader.u64()?);
+    if ranges > Body::MAX_RANGES || arrivals > Body::MAX_ARRIVALS {
+        return Err(WireError::Inconsistent);
+    }
+    let mut above = largest;
+    for index in 0..ranges {
+        let (gap, length) = (u64::from(reader.u32()?), u64::from(reader.u32()?));
+        // Ranges are separated by at least one missing number; the first one ends at `largest`.
+        let valid = if index == 0 { gap == 0 } else { gap >= 2 };
+        let last = above.checked_sub(gap).filter(|_| valid).ok_or(WireError::Inconsistent)?;
+        let first = last.checked_sub(length).ok_or(WireError::Inconsistent)?;
+        body.ranges.push(Range { first, last });
+        above = first;
+    }
+    for _ in 0..arrivals {
+        let below = u64::from(reader.u32()?);
+        let before = reader.u32()? as i32;
+        let number = largest.checked_sub(below).ok_or(WireError::Inconsistent)?;
+        let at = Time::from_ns(largest_arrived.ns().wrapping_sub(i64::from(before) as u64));
+        body.arrivals.push(Arrival { number, at });
+    }
+    Ok(Header::Ack(Ack { largest, delay, largest_arrived, received, marked }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ack_strategy() -> impl Strategy<Value = (Header, Body)> {
+        let lengths = prop::collection::vec((2u64..1000, 0u64..1000), 0..Body::MAX_RANGES);
+        let arrivals = prop::collection::vec((0u64..1000, -1_000_000i64..1_000_000), 0..16);
+        (lengths, arrivals, any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
+            |(lengths, arrivals, delay, received, marked)| {
+                let largest = 10_000_000;
+                let mut body = Body::default();
+                let mut above = largest;
+                for (index, (gap, length)) in lengths.into_iter().enumerate() {
+                    let last = above - if index == 0 { 0 } else { gap };
+                    body.ranges.push(Range { first: last - length, last });
+                    above = last - length;
+                }
+                let arrived = 1_000_000_000u64;
+                body.arrivals.extend(arrivals.into_iter().map(|(below, before)| Arrival {
+                    number: largest - below,
+                    at: Time::from_ns(arrived.wrapping_add_signed(-before)),
+                }));
+                let ack = Ack {
+                    largest,
+                    delay: Span::from_ns(u64::from(delay)),
+                    largest_arrived: Time::from_ns(arrived),
+                    received,
+                    marked,
+                };
+                (Header::Ack(ack), body)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn acknowledgements_survive_the_wire((header, body) in ack_strategy()) {
+            let mut bytes = Vec::new();
+            encode(3, &header, &body, &mut bytes);
+            prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&header, &body));
+            let mut back = Body::default();
+            prop_assert_eq!(decode(&bytes, &mut back), Ok(header));
+            prop_assert_eq!(back, body);
+        }
+
+        #[test]
+        fn data_survives_the_wire(number: u32, offset: u32, below in 0u64..100, length in 0u16..1448, retransmission: bool) {
+            let number = u64::from(number) + 100;
+            let data = Data { number, offset: u64::from(offset), floor: number - below, length, retransmission };
+            let mut bytes = Vec::new();
+            encode(3, &Header::Data(data), &Body::default(), &mut bytes);
+            prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&Header::Data(data), &Body::default()));
+            prop_assert_eq!(decode(&bytes, &mut Body::default()), Ok(Header::Data(data)));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..4) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            let mut body = Body::default();
+            if let Ok(Header::Ack(ack)) = decode(&bytes, &mut body) {
+                for range in &body.ranges {
+                    prop_assert!(range.first <= range.last && range.last <= ack.largest);
+                }
+            }
+        }
+    }
+}
