@@ -9,17 +9,21 @@
 //! [`std::io::Write`], readers take [`bytes::Bytes`].
 #![forbid(unsafe_code)]
 
+mod cell;
 mod checksum;
 mod error;
 mod histogram;
 pub mod log;
+pub mod read;
 mod run;
 mod schema;
 pub mod write;
 
+pub use cell::{Cell, Element, Flow, Limit, Network};
 pub use error::RecordError;
 pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};
+pub use read::Record;
 pub use run::{
     Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host, Lateness, Process, Reason,
     ReceiverCounters, Ring, RunDocument, SenderCounters, Severity, Verdict, Versions,

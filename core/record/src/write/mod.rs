@@ -8,4 +8,9 @@ mod rows;
 mod table;
 
 pub use packets::PacketFile;
+
+pub(crate) use packets::columns as packet_columns;
+pub(crate) use rows::Rows;
+pub(crate) use table::Column;
+
 pub use rows::{BinFile, DelayFile, QueueFile, StateFile, TraceFile};

@@ -24,7 +24,8 @@ fn words_type<K: Into<DataType>>(key: K) -> DataType {
     DataType::Dictionary(Box::new(key.into()), Box::new(DataType::Utf8))
 }
 
-fn columns() -> Vec<Column> {
+/// The schema of `packets.parquet`.
+pub(crate) fn columns() -> Vec<Column> {
     vec![
         column("flow", DataType::UInt16, Coding::Words),
         column("direction", words_type(DataType::UInt8), Coding::Words),

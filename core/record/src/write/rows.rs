@@ -13,7 +13,7 @@ use std::sync::Arc;
 const BATCH: usize = 8192;
 
 /// A row type with its columns.
-trait Rows: Sized {
+pub(crate) trait Rows: Sized {
     fn columns() -> Vec<Column>;
     fn arrays(rows: &[Self]) -> Vec<ArrayRef>;
 }

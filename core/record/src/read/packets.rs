@@ -1,0 +1,139 @@
+//! Reads `packets.parquet`.
+
+use super::table::{TableReader, damaged, whole};
+use crate::RecordError;
+use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
+use crate::schema::{Direction, Fate, PACKETS_FILE};
+use crate::write::{Column, packet_columns};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use std::borrow::Cow;
+
+type Words = DictionaryArray<Int32Type>;
+
+/// Reads packet rows in chunks.
+pub struct PacketReader {
+    table: TableReader,
+    columns: Vec<Column>,
+}
+
+impl PacketReader {
+    /// Opens the content of `packets.parquet`.
+    ///
+    /// # Errors
+    /// A damaged file or missing columns.
+    pub fn open(bytes: Bytes) -> Result<Self, RecordError> {
+        let mut columns = packet_columns();
+        for column in &mut columns {
+            if let DataType::Dictionary(key, _) = &mut column.kind {
+                // One key type for all; a foreign writer may have more words than 256.
+                **key = DataType::Int32;
+            }
+        }
+        Ok(PacketReader { table: TableReader::open(PACKETS_FILE, bytes, &columns)?, columns })
+    }
+
+    /// The number of rows in the file.
+    pub fn rows(&self) -> u64 {
+        self.table.rows()
+    }
+
+    /// Replaces the content of `chunk` by the next rows; `false` at the end of the file.
+    ///
+    /// # Errors
+    /// A damaged file, or values that the format does not know.
+    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, RecordError> {
+        chunk.clear();
+        chunk.elements.clear();
+        chunk.reasons.clear();
+        let Some(batch) = self.table.next()? else {
+            return Ok(false);
+        };
+        self.fill(&batch, chunk)?;
+        Ok(true)
+    }
+
+    fn column<'a, A: Array + 'static>(
+        &self,
+        batch: &'a RecordBatch,
+        index: usize,
+    ) -> Result<&'a A, RecordError> {
+        whole(PACKETS_FILE, batch, &self.columns, index)
+    }
+
+    fn fill(&self, batch: &RecordBatch, chunk: &mut Chunk) -> Result<(), RecordError> {
+        chunk.flow.extend_from_slice(self.column::<UInt16Array>(batch, 0)?.values());
+        decode(self.column(batch, 1)?, "direction", Direction::from_word, &mut chunk.direction)?;
+        chunk.uid.extend_from_slice(self.column::<UInt64Array>(batch, 2)?.values());
+        chunk.size_bytes.extend_from_slice(self.column::<UInt32Array>(batch, 3)?.values());
+        chunk.sent_ns.extend_from_slice(self.column::<UInt64Array>(batch, 4)?.values());
+        let arrived = self.column::<UInt64Array>(batch, 5)?;
+        let late = self.column::<Int64Array>(batch, 6)?;
+        match (arrived.nulls(), late.nulls()) {
+            (None, None) => {
+                chunk.arrived_ns.extend_from_slice(arrived.values());
+                chunk.late_ns.extend_from_slice(late.values());
+            }
+            (one, other) if one.map(|n| n.inner()) == other.map(|n| n.inner()) => {
+                chunk.arrived_ns.extend(arrived.iter().map(|t| t.unwrap_or(NOT_ARRIVED)));
+                chunk.late_ns.extend(late.iter().map(|t| t.unwrap_or(0)));
+            }
+            _ => {
+                let problem = "'late_ns' must be given exactly where 'arrived_ns' is";
+                return Err(RecordError::data(PACKETS_FILE, problem));
+            }
+        }
+        decode(self.column(batch, 7)?, "fate", Fate::from_word, &mut chunk.fate)?;
+        names(self.column(batch, 8)?, &mut chunk.element, |name| {
+            chunk.elements.push(name.to_owned());
+        })?;
+        names(self.column(batch, 9)?, &mut chunk.reason, |word| {
+            chunk.reasons.push(Cow::Owned(word.to_owned()));
+        })
+    }
+}
+
+fn dictionary<'a>(column: &'a Words, name: &str) -> Result<&'a StringArray, RecordError> {
+    let words = column.values().as_any().downcast_ref::<StringArray>();
+    words.ok_or_else(|| damaged(PACKETS_FILE, &format!("column '{name}' of the wrong type")))
+}
+
+/// Words that stand for values of an enumeration.
+fn decode<T: Copy>(
+    column: &Words,
+    name: &str,
+    known: impl Fn(&str) -> Option<T>,
+    out: &mut Vec<T>,
+) -> Result<(), RecordError> {
+    let words = dictionary(column, name)?;
+    let table: Vec<Option<T>> = words.iter().map(|word| word.and_then(&known)).collect();
+    for &key in column.keys().values() {
+        let Some(value) = table.get(key as usize).copied().flatten() else {
+            let word = words.iter().nth(key as usize).flatten().unwrap_or("");
+            let problem = format!("the column '{name}' holds the unknown word '{word}'");
+            return Err(RecordError::data(PACKETS_FILE, problem));
+        };
+        out.push(value);
+    }
+    Ok(())
+}
+
+/// Words that are names; null becomes [`NO_WORD`].
+fn names(column: &Words, out: &mut Vec<u16>, mut add: impl FnMut(&str)) -> Result<(), RecordError> {
+    let words = dictionary(column, "element")?;
+    if words.len() >= usize::from(NO_WORD) {
+        return Err(RecordError::data(PACKETS_FILE, "too many different names"));
+    }
+    words.iter().for_each(|word| add(word.unwrap_or("")));
+    if column.null_count() == column.len() {
+        out.resize(out.len() + column.len(), NO_WORD);
+    } else {
+        out.extend(column.keys().iter().map(|key| key.map_or(NO_WORD, |key| key as u16)));
+    }
+    Ok(())
+}

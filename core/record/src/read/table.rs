@@ -1,0 +1,181 @@
+//! A parquet file being read: whole, of the right schema, in batches.
+
+use crate::RecordError;
+use crate::checksum;
+use crate::write::Column;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::ParquetMetaData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Rows per batch.
+const BATCH: usize = 1 << 16;
+/// More rows than this in one row group are not believed: the decoder would reserve memory for
+/// them before it finds out. Our writers put 2^20 into a group, other programs up to 2^26.
+const MOST_GROUP_ROWS: i64 = 1 << 27;
+
+/// A file of known columns.
+pub(crate) struct TableReader {
+    file: &'static str,
+    reader: ParquetRecordBatchReader,
+    rows: u64,
+    columns: usize,
+}
+
+impl TableReader {
+    /// Opens `bytes` as the file called `file`, whose schema must contain `columns`. Batches hold
+    /// the columns in that order; other columns are ignored.
+    pub(crate) fn open(
+        file: &'static str,
+        bytes: Bytes,
+        columns: &[Column],
+    ) -> Result<Self, RecordError> {
+        let opened = guarded(file, || open(file, bytes, columns))??;
+        let (reader, rows) = opened;
+        Ok(TableReader { file, reader, rows, columns: columns.len() })
+    }
+
+    /// The number of rows in the file.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The next batch.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, RecordError> {
+        let file = self.file;
+        let reader = &mut self.reader;
+        let batch = guarded(file, || reader.next())?;
+        let batch = batch.transpose().map_err(|e| damaged(file, &e.to_string()))?;
+        if batch.as_ref().is_some_and(|batch| batch.num_columns() != self.columns) {
+            return Err(damaged(file, "columns are missing"));
+        }
+        Ok(batch)
+    }
+}
+
+/// Runs a decoder. Decoders of foreign formats are allowed to have bugs; a record that makes one
+/// panic is a damaged record, not a reason to end the program.
+fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Result<T, RecordError> {
+    catch_unwind(AssertUnwindSafe(decode))
+        .map_err(|_| damaged(file, "the decoder found a contradiction"))
+}
+
+pub(crate) fn damaged(file: &str, detail: &str) -> RecordError {
+    RecordError::data(file, format!("the file is damaged or not complete ({detail})"))
+}
+
+fn open(
+    file: &'static str,
+    bytes: Bytes,
+    columns: &[Column],
+) -> Result<(ParquetRecordBatchReader, u64), RecordError> {
+    let broken = |e: parquet::errors::ParquetError| damaged(file, &e.to_string());
+    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = ArrowReaderMetadata::load(&bytes, plain.clone()).map_err(broken)?;
+    check_body(file, &bytes, metadata.metadata())?;
+    let (schema, order) = project(file, metadata.schema(), columns)?;
+    let options = plain.with_schema(Arc::new(schema));
+    let metadata =
+        ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(broken)?;
+    let rows = metadata.metadata().file_metadata().num_rows() as u64;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), order);
+    let reader = builder.with_batch_size(BATCH).with_projection(mask).build().map_err(broken)?;
+    Ok((reader, rows))
+}
+
+/// Checks the footer's claims and the checksum of everything before it.
+fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(), RecordError> {
+    let mut rows = 0_i64;
+    for group in metadata.row_groups() {
+        if !(0..=MOST_GROUP_ROWS).contains(&group.num_rows()) {
+            return Err(damaged(file, "a row group of impossible size"));
+        }
+        rows += group.num_rows();
+        for column in group.columns() {
+            if column.num_values() != group.num_rows() {
+                return Err(damaged(file, "columns of different lengths"));
+            }
+        }
+    }
+    if rows != metadata.file_metadata().num_rows() {
+        return Err(damaged(file, "row groups that do not add up"));
+    }
+    let entries = metadata.file_metadata().key_value_metadata();
+    let sum = entries.into_iter().flatten().find(|entry| entry.key == checksum::KEY);
+    let Some(sum) = sum.and_then(|entry| entry.value.as_ref()) else {
+        return Ok(());
+    };
+    // The last eight bytes are the length of the footer and the magic number; the metadata could
+    // not have been read if they did not fit into the file.
+    let tail = bytes.len() - 8;
+    let length =
+        u32::from_le_bytes([bytes[tail], bytes[tail + 1], bytes[tail + 2], bytes[tail + 3]]);
+    let body = tail.saturating_sub(length as usize);
+    if *sum == checksum::of(&bytes[..body]) {
+        Ok(())
+    } else {
+        Err(damaged(file, "its checksum does not fit its content"))
+    }
+}
+
+/// The schema to read with (words as dictionaries where `columns` want them so) and the indices of
+/// the columns to read.
+fn project(
+    file: &str,
+    found: &Schema,
+    columns: &[Column],
+) -> Result<(Schema, Vec<usize>), RecordError> {
+    let mut fields: Vec<Field> =
+        found.fields().iter().map(|field| field.as_ref().clone()).collect();
+    let mut order = Vec::with_capacity(columns.len());
+    for column in columns {
+        let Some(index) = fields.iter().position(|field| field.name() == column.name) else {
+            let problem = format!("the column '{}' is missing", column.name);
+            return Err(RecordError::data(file, problem));
+        };
+        let wanted = match &column.kind {
+            DataType::Dictionary(_, value) => value.as_ref(),
+            kind => kind,
+        };
+        if fields[index].data_type() != wanted {
+            let problem = format!(
+                "the column '{}' holds {} where {wanted} belongs",
+                column.name,
+                fields[index].data_type(),
+            );
+            return Err(RecordError::data(file, problem));
+        }
+        fields[index] = fields[index].clone().with_data_type(column.kind.clone());
+        order.push(index);
+    }
+    if order.is_sorted() {
+        Ok((Schema::new(fields), order))
+    } else {
+        // Batches come in the order of the file, and consumers go by position.
+        Err(RecordError::data(file, "the columns are not in the order of the format"))
+    }
+}
+
+/// The values of column `index`, refusing nulls where the format has none.
+pub(crate) fn whole<'a, A: Array + 'static>(
+    file: &str,
+    batch: &'a RecordBatch,
+    columns: &[Column],
+    index: usize,
+) -> Result<&'a A, RecordError> {
+    let column = batch.column(index);
+    let name = columns[index].name;
+    if !columns[index].nullable && column.null_count() > 0 {
+        return Err(RecordError::data(file, format!("the column '{name}' has empty places")));
+    }
+    let values = column.as_any().downcast_ref::<A>();
+    values.ok_or_else(|| damaged(file, &format!("column '{name}' of the wrong type")))
+}

@@ -1,0 +1,129 @@
+//! Files survive writing and reading, the same rows give the same bytes, and no bytes whatsoever
+//! make a reader panic.
+#![forbid(unsafe_code)]
+
+mod reference;
+
+use bytes::Bytes;
+use narrows_record::log::Chunk;
+use narrows_record::read::{
+    PacketReader, read_bins, read_delays, read_queues, read_states, read_traces,
+};
+use narrows_record::{PacketFile, PacketRow, RecordError, RunDocument, TraceFile, TraceRow};
+use proptest::prelude::*;
+use reference::Plan;
+use std::sync::LazyLock;
+
+fn read_packets(bytes: impl Into<Bytes>) -> Result<Vec<PacketRow>, RecordError> {
+    let mut reader = PacketReader::open(bytes.into())?;
+    let mut chunk = Chunk::default();
+    let mut rows = Vec::new();
+    while reader.next(&mut chunk)? {
+        rows.extend((0..chunk.len()).map(|i| chunk.row(i)));
+    }
+    assert_eq!(rows.len() as u64, reader.rows());
+    Ok(rows)
+}
+
+#[test]
+fn packets_survive() {
+    let draft = Plan { late: true, extra_rtt_ns: vec![0, 7], ..Plan::default() }.draft();
+    assert!(draft.rows.len() > 2000);
+    assert_eq!(read_packets(draft.packets()).unwrap(), draft.rows);
+    assert_eq!(read_packets(draft.packets_as_is()).unwrap(), draft.rows);
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let draft = Plan::default().draft();
+    assert_eq!(draft.packets(), draft.packets());
+    assert_eq!(draft.states(), draft.states());
+}
+
+#[test]
+fn an_empty_file_is_a_file() {
+    let bytes = PacketFile::create(Vec::new()).unwrap().finish().unwrap();
+    assert_eq!(read_packets(bytes).unwrap(), []);
+}
+
+#[test]
+fn states_queues_traces_and_bins_survive() {
+    let draft = Plan::default().draft();
+    assert_eq!(read_states(draft.states().into()).unwrap(), draft.states);
+    assert_eq!(read_queues(draft.queues().into()).unwrap(), draft.queues);
+    let row = TraceRow { flow: 2, time_ns: 9, name: "delta".into(), value: 0.1 };
+    let mut file = TraceFile::create(Vec::new()).unwrap();
+    file.push(row.clone()).unwrap();
+    assert_eq!(read_traces(file.finish().unwrap().into()).unwrap(), [row]);
+    let record = draft.record_of_bins(100_000_000);
+    let bins = read_bins(record.bins.unwrap()).unwrap();
+    let sent: u64 = bins.iter().map(|b| b.sent_packets).sum();
+    assert_eq!(sent, draft.rows.len() as u64);
+    let delays = read_delays(record.delays.unwrap()).unwrap();
+    let arrived: u64 = bins.iter().map(|b| b.arrived_packets).sum();
+    assert_eq!(delays.iter().map(|d| d.packets).sum::<u64>(), arrived);
+}
+
+#[test]
+fn one_kind_of_file_is_not_taken_for_another() {
+    let draft = Plan::default().draft();
+    let error = read_states(draft.queues().into()).unwrap_err().to_string();
+    assert_eq!(error, "states.parquet: the column 'flow' is missing");
+}
+
+#[test]
+fn damage_is_named() {
+    let mut bytes = SMALL.to_vec();
+    bytes[SMALL.len() / 3] ^= 4;
+    let error = read_packets(bytes).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "packets.parquet: the file is damaged or not complete (its checksum does not fit its content)"
+    );
+}
+
+static SMALL: LazyLock<Vec<u8>> =
+    LazyLock::new(|| Plan { duration_ns: 500_000_000, ..Plan::default() }.draft().packets());
+
+/// The same file with its checksum under another name, so that damage reaches the decoders.
+static UNSEALED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut bytes = SMALL.clone();
+    let key = b"narrows.body.xxh64";
+    let at = bytes.windows(key.len()).rposition(|w| w == key).expect("the file has a checksum");
+    bytes[at] = b'N';
+    assert!(read_packets(bytes.clone()).is_ok());
+    bytes
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
+
+    #[test]
+    fn truncated_files_give_errors(keep in 0.0f64..1.0) {
+        let keep = (SMALL.len() as f64 * keep) as usize;
+        prop_assert!(read_packets(SMALL[..keep].to_vec()).is_err());
+    }
+
+    #[test]
+    fn corrupted_files_never_panic(
+        changes in prop::collection::vec((0.0f64..1.0, any::<u8>()), 1..4),
+        sealed: bool,
+        tail: bool,
+    ) {
+        let mut bytes = if sealed { SMALL.clone() } else { UNSEALED.clone() };
+        // Half of the cases aim at the footer, which is a small part of the file.
+        let (from, len) = if tail { (bytes.len() - 2000, 2000) } else { (0, bytes.len()) };
+        for (place, value) in changes {
+            let at = from + (len as f64 * place) as usize;
+            bytes[at] = value;
+        }
+        let _ = read_packets(bytes.clone());
+        let _ = read_states(bytes.into());
+    }
+
+    #[test]
+    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(read_packets(bytes.clone()).is_err());
+        let _ = RunDocument::parse(&bytes);
+    }
+}
