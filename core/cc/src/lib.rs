@@ -155,8 +155,8 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// The scheme as JSON, as scenario validation and references read it.
-    pub fn to_json_text(&self) -> Vec<(&'static str, String)> {
+    /// What registries show of the scheme, without its parameters: name and word.
+    pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![
             ("name", self.name.to_owned()),
             ("summary", self.summary.to_owned()),

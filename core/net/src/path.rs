@@ -111,10 +111,14 @@ impl<P: Packet> Path<P> {
         self.ready.pop_front()
     }
 
-    /// When `advance` will next do something; [`Time::FAR`] when the path is empty.
+    /// When the driver must look next: to take what has come out, or to `advance`. [`Time::FAR`]
+    /// when the path is empty.
     #[inline]
     pub fn next_wakeup(&self) -> Time {
-        self.next
+        match self.ready.front() {
+            Some((at, _)) => *at,
+            None => self.next,
+        }
     }
 
     /// Calls `visit` with each packet inside and the index of the element that holds it.

@@ -1,0 +1,323 @@
+//! A cell: one run of one scheme on one path, fully resolved.
+
+use narrows_cc::{Scheme, schemes};
+use narrows_net::{Direction, FlowSetup, Network, NetworkError, Packet};
+use narrows_transport::Config;
+use narrows_units::{ParamError, Params, Span, Time};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The format that is read.
+const FORMAT: &str = "narrows/cell/1";
+/// Prefix of schemes of the running kernel.
+const KERNEL: &str = "linux:";
+
+/// Why a cell was refused. Each message is one sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CellError {
+    /// The text is not JSON, or lacks a member.
+    #[error("the cell cannot be read: {0}")]
+    Shape(String),
+    /// It has another format.
+    #[error("the cell has the format '{0}', but this program reads '{FORMAT}'")]
+    Format(String),
+    /// A flow has a scheme that does not exist.
+    #[error("flow {flow}: unknown scheme '{name}'; known: {known}, and linux:NAME when emulated")]
+    Scheme {
+        /// The flow.
+        flow: u16,
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Parameters of a scheme or of the transport.
+    #[error("{at}: {error}")]
+    Params {
+        /// Whose parameters.
+        at: String,
+        /// Why they were refused.
+        error: ParamError,
+    },
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Members that contradict each other.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+/// How much of a run is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    /// Every packet.
+    Packets,
+    /// Binned series and delay histograms.
+    Bins,
+}
+
+/// Who controls a flow's congestion.
+#[derive(Clone, Debug)]
+pub enum SchemeRef {
+    /// One of ours, with its parameters.
+    Native(&'static Scheme, Params),
+    /// The running kernel's, by its own name.
+    Kernel(String),
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Number, from 1.
+    pub flow: u16,
+    /// Name of the scheme as in scenarios.
+    pub name: String,
+    /// What that is.
+    pub scheme: SchemeRef,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops.
+    pub stop: Time,
+    /// Direction in which its data travel.
+    pub direction: Direction,
+    /// Round-trip time in addition to the path's.
+    pub extra_rtt: Span,
+}
+
+/// A cell, checked and typed.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The cell as it was given.
+    pub json: Value,
+    /// Name of its folder.
+    pub id: String,
+    /// Seed of all chance.
+    pub seed: u64,
+    /// How long it runs.
+    pub duration: Time,
+    /// What is kept.
+    pub record: RecordKind,
+    /// Width of bins.
+    pub bin: Span,
+    /// Time between samples of states and queues.
+    pub sample: Span,
+    /// Its flows, in ascending order of their numbers.
+    pub flows: Vec<Flow>,
+    /// Parameters of our transport.
+    pub transport: Config,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    format: String,
+    id: String,
+    seed: u64,
+    duration_ns: u64,
+    record: RecordKind,
+    bin_ns: u64,
+    sample_ns: u64,
+    #[serde(rename = "network")]
+    _network: Map<String, Value>,
+    flows: Vec<WrittenFlow>,
+    #[serde(default)]
+    transport: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct WrittenFlow {
+    flow: u16,
+    scheme: String,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    start_ns: u64,
+    stop_ns: u64,
+    #[serde(default)]
+    direction: WrittenDirection,
+    #[serde(default)]
+    extra_rtt_ns: u64,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenDirection {
+    #[default]
+    Forward,
+    Backward,
+}
+
+impl Cell {
+    /// Reads and checks a cell.
+    ///
+    /// # Errors
+    /// Anything that would keep it from running, before anything runs.
+    pub fn parse(text: &str) -> Result<Self, CellError> {
+        let shape = |error: serde_json::Error| CellError::Shape(error.to_string());
+        let json: Value = serde_json::from_str(text).map_err(shape)?;
+        if let Some(format) = json.get("format").and_then(Value::as_str)
+            && format != FORMAT
+        {
+            return Err(CellError::Format(format.to_owned()));
+        }
+        let written = Written::deserialize(&json).map_err(shape)?;
+        if written.format != FORMAT {
+            return Err(CellError::Format(written.format));
+        }
+        let transport = Params::from_json(narrows_transport::PARAMS, &written.transport)
+            .map_err(|error| CellError::Params { at: "transport".into(), error })?;
+        let mut flows =
+            written.flows.into_iter().map(flow).collect::<Result<Vec<_>, CellError>>()?;
+        flows.sort_by_key(|flow| flow.flow);
+        let cell = Cell {
+            json,
+            id: written.id,
+            seed: written.seed,
+            duration: Time::from_ns(written.duration_ns),
+            record: written.record,
+            bin: Span::from_ns(written.bin_ns),
+            sample: Span::from_ns(written.sample_ns),
+            flows,
+            transport: Config::new(&transport),
+        };
+        cell.check()?;
+        Ok(cell)
+    }
+
+    fn check(&self) -> Result<(), CellError> {
+        let conflict = |text: String| Err(CellError::Conflict(text));
+        if self.duration == Time::ZERO {
+            return conflict("the duration must be longer than nothing".into());
+        }
+        if self.bin.is_zero() || self.sample.is_zero() {
+            return conflict("bin_ns and sample_ns must be at least 1".into());
+        }
+        if self.flows.is_empty() {
+            return conflict("at least one flow is needed".into());
+        }
+        for (index, flow) in self.flows.iter().enumerate() {
+            if flow.flow == 0 || flow.flow > 10_000 {
+                return conflict(format!("flow {}: numbers go from 1 to 10000", flow.flow));
+            }
+            if index > 0 && self.flows[index - 1].flow == flow.flow {
+                return conflict(format!("flow {} is there twice", flow.flow));
+            }
+            if flow.start >= flow.stop || flow.start >= self.duration {
+                return conflict(format!(
+                    "flow {}: it must start (at {}) before it stops (at {}) and before the run ends",
+                    flow.flow, flow.start, flow.stop
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the network with everything in it idle.
+    ///
+    /// # Errors
+    /// Unknown elements or refused parameters.
+    pub fn network<P: Packet + 'static>(&self) -> Result<Network<P>, CellError> {
+        let setups: Vec<FlowSetup> = self
+            .flows
+            .iter()
+            .map(|flow| FlowSetup { flow: flow.flow, extra_rtt: flow.extra_rtt })
+            .collect();
+        Ok(Network::from_json(&self.json["network"], &setups, self.seed)?)
+    }
+}
+
+fn flow(written: WrittenFlow) -> Result<Flow, CellError> {
+    let scheme = if let Some(name) = written.scheme.strip_prefix(KERNEL) {
+        if let Some(param) = written.params.keys().next() {
+            return Err(CellError::Conflict(format!(
+                "flow {}: {} takes no parameters, not even '{param}'",
+                written.flow, written.scheme
+            )));
+        }
+        SchemeRef::Kernel(name.to_owned())
+    } else {
+        let Some(scheme) = schemes::find(&written.scheme) else {
+            let known: Vec<&str> = schemes::ALL.iter().map(|scheme| scheme.name).collect();
+            return Err(CellError::Scheme {
+                flow: written.flow,
+                name: written.scheme,
+                known: known.join(", "),
+            });
+        };
+        let params = Params::from_json(scheme.params, &written.params).map_err(|error| {
+            CellError::Params { at: format!("flow {} ({})", written.flow, scheme.name), error }
+        })?;
+        SchemeRef::Native(scheme, params)
+    };
+    Ok(Flow {
+        flow: written.flow,
+        name: written.scheme,
+        scheme,
+        start: Time::from_ns(written.start_ns),
+        stop: Time::from_ns(written.stop_ns),
+        direction: match written.direction {
+            WrittenDirection::Forward => Direction::Forward,
+            WrittenDirection::Backward => Direction::Backward,
+        },
+        extra_rtt: Span::from_ns(written.extra_rtt_ns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell(change: impl FnOnce(&mut Value)) -> Result<Cell, String> {
+        let mut cell = json!({
+            "format": "narrows/cell/1", "id": "reno-r1", "scheme": "reno", "run": 1,
+            "where": "simulate", "seed": 1, "duration_ns": 1_000_000_000u64,
+            "record": "packets", "bin_ns": 100_000_000, "sample_ns": 10_000_000,
+            "network": {"kind": "dumbbell",
+                "forward": [{"kind": "delay", "delay": 10}], "backward": []},
+            "flows": [{"flow": 1, "scheme": "reno", "params": {"beta": 0.6},
+                       "start_ns": 0, "stop_ns": 1_000_000_000u64, "direction": "forward"}],
+        });
+        change(&mut cell);
+        let cell = Cell::parse(&cell.to_string()).map_err(|error| error.to_string())?;
+        cell.network::<narrows_net::testing::TestPacket>().map_err(|error| error.to_string())?;
+        Ok(cell)
+    }
+
+    #[test]
+    fn a_cell_is_read() {
+        let cell = cell(|_| {}).unwrap();
+        assert_eq!((cell.id.as_str(), cell.seed), ("reno-r1", 1));
+        assert_eq!(cell.transport, Config::default());
+        match &cell.flows[0].scheme {
+            SchemeRef::Native(scheme, params) => {
+                assert_eq!((scheme.name, params.real("beta")), ("reno", Some(0.6)));
+            }
+            SchemeRef::Kernel(_) => unreachable!("reno is native"),
+        }
+    }
+
+    #[test]
+    fn each_mistake_has_its_sentence() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 11] = [
+            (|c| c["format"] = "narrows/cell/2".into(), "the cell has the format 'narrows/cell/2'"),
+            (|c| c["seed"] = Value::Null, "the cell cannot be read"),
+            (|c| c["flows"] = json!([]), "at least one flow"),
+            (|c| c["flows"][0]["scheme"] = "vegsa".into(), "flow 1: unknown scheme 'vegsa'; known: reno"),
+            (|c| c["flows"][0]["params"] = json!({"x": 1}), "flow 1 (reno): unknown parameter 'x'"),
+            (|c| c["flows"][0]["start_ns"] = 2_000_000_000u64.into(), "flow 1: it must start"),
+            (|c| c["flows"][0]["flow"] = 0.into(), "flow 0: numbers go from 1"),
+            (|c| c["duration_ns"] = 0.into(), "the duration must be"),
+            (|c| c["transport"] = json!({"ack_evry": 3}), "transport: unknown parameter 'ack_evry'"),
+            (|c| c["network"]["forward"][0]["kind"] = "dealy".into(), "forward.0: unknown link element 'dealy'"),
+            (|c| c["network"]["forward"] = 5.into(), "network.forward: a list of elements is wanted"),
+        ];
+        for (change, says) in cases {
+            let error = cell(change).unwrap_err();
+            assert!(error.starts_with(says), "'{error}' should start with '{says}'");
+        }
+        let kernel = |c: &mut Value| c["flows"][0]["scheme"] = "linux:cubic".into();
+        assert!(cell(kernel).unwrap_err().contains("takes no parameters"));
+    }
+}

@@ -1,0 +1,232 @@
+//! The folder of a record: written under a temporary name, renamed when complete.
+
+use narrows_record::{
+    BINS_FILE, BinFile, BinLog, DELAYS_FILE, DelayFile, PACKETS_FILE, PacketFile, QUEUES_FILE,
+    QueueFile, QueueRow, RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, StateFile,
+    StateRow, TRACES_FILE, TraceFile, TraceRow,
+};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a record could not be written or read. Each message is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The folder is there already.
+    #[error("{} exists already; choose another name, or remove it first", .0.display())]
+    Exists(PathBuf),
+    /// The file system refused.
+    #[error("{}: {}", .path.display(), describe(.error))]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The content is wrong.
+    #[error("{}/{error}", .folder.display())]
+    Record {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        error: RecordError,
+    },
+}
+
+impl FolderError {
+    /// Whether the disk is full.
+    pub fn is_full(&self) -> bool {
+        let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
+        match self {
+            FolderError::Io { error, .. } => full(error),
+            FolderError::Record { error: RecordError::Io(error), .. } => full(error),
+            _ => false,
+        }
+    }
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            "the disk is full; free some space and run the campaign again, it will resume".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// A record being written. Dropped before [`RecordFolder::complete`], it removes what it wrote.
+#[derive(Debug)]
+pub struct RecordFolder {
+    partial: PathBuf,
+    out: PathBuf,
+    complete: bool,
+}
+
+impl RecordFolder {
+    /// Prepares to write the record `out`. Remains of an interrupted attempt are removed.
+    ///
+    /// # Errors
+    /// The folder exists, or cannot be made.
+    pub fn create(out: &Path) -> Result<Self, FolderError> {
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error| FolderError::Io { path, error }
+        };
+        if out.exists() {
+            return Err(FolderError::Exists(out.to_owned()));
+        }
+        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        let parent = match out.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let partial = parent.join(format!(".{name}.partial"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(at(&partial))?;
+        }
+        fs::create_dir_all(partial.join("logs")).map_err(at(&partial))?;
+        Ok(RecordFolder { partial, out: out.to_owned(), complete: false })
+    }
+
+    /// The folder in which the record grows; `logs/` is in it.
+    pub fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    fn io(&self, name: &str) -> impl Fn(io::Error) -> FolderError + use<> {
+        let path = self.partial.join(name);
+        move |error| FolderError::Io { path: path.clone(), error }
+    }
+
+    fn record(&self, name: &str) -> impl Fn(RecordError) -> FolderError + use<> {
+        let (folder, path) = (self.partial.clone(), self.partial.join(name));
+        move |error| match error {
+            RecordError::Io(error) => FolderError::Io { path: path.clone(), error },
+            error => FolderError::Record { folder: folder.clone(), error },
+        }
+    }
+
+    fn open(&self, name: &str) -> Result<BufWriter<File>, FolderError> {
+        let file = File::create(self.partial.join(name)).map_err(self.io(name))?;
+        Ok(BufWriter::with_capacity(1 << 20, file))
+    }
+
+    /// Opens the file of packets. The caller finishes it, on whatever thread.
+    pub fn packets(&self) -> Result<PacketFile<BufWriter<File>>, FolderError> {
+        PacketFile::create(self.open(PACKETS_FILE)?).map_err(self.record(PACKETS_FILE))
+    }
+
+    /// Turns an error of a file opened here into one that names it.
+    pub fn packets_error(&self, error: RecordError) -> FolderError {
+        self.record(PACKETS_FILE)(error)
+    }
+
+    /// Writes the binned series and the delay histograms.
+    pub fn bins(&self, log: &BinLog) -> Result<(), FolderError> {
+        let write = || -> Result<(), RecordError> {
+            let mut file = BinFile::create(self.open(BINS_FILE).map_err(lower)?)?;
+            log.bins().try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            let mut file = DelayFile::create(self.open(DELAYS_FILE).map_err(lower)?)?;
+            log.delays().try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(BINS_FILE))
+    }
+
+    /// Writes the sampled states, and what schemes published beyond them.
+    pub fn states(
+        &self,
+        states: impl IntoIterator<Item = StateRow>,
+        traces: Vec<TraceRow>,
+    ) -> Result<(), FolderError> {
+        let write = || -> Result<(), RecordError> {
+            let mut file = StateFile::create(self.open(STATES_FILE).map_err(lower)?)?;
+            states.into_iter().try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            if !traces.is_empty() {
+                let mut file = TraceFile::create(self.open(TRACES_FILE).map_err(lower)?)?;
+                traces.into_iter().try_for_each(|row| file.push(row))?;
+                file.finish()?.flush()?;
+            }
+            Ok(())
+        };
+        write().map_err(self.record(STATES_FILE))
+    }
+
+    /// Writes the sampled queues.
+    pub fn queues(&self, rows: impl IntoIterator<Item = QueueRow>) -> Result<(), FolderError> {
+        let write = || -> Result<(), RecordError> {
+            let mut file = QueueFile::create(self.open(QUEUES_FILE).map_err(lower)?)?;
+            rows.into_iter().try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(QUEUES_FILE))
+    }
+
+    /// Verifies what was written, completes `run` with the checks, writes it, and gives the
+    /// folder its name.
+    ///
+    /// # Errors
+    /// The file system refused. A failed check is no error: it makes the verdict invalid.
+    pub fn complete(mut self, run: &mut RunDocument) -> Result<(), FolderError> {
+        self.write_run(run)?;
+        fs::rename(&self.partial, &self.out)
+            .map_err(|error| FolderError::Io { path: self.out.clone(), error })?;
+        self.complete = true;
+        Ok(())
+    }
+
+    fn write_run(&self, run: &RunDocument) -> Result<(), FolderError> {
+        let path = self.partial.join(RUN_FILE);
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&path)?;
+            file.write_all(run.to_text().as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(self.io(RUN_FILE))
+    }
+}
+
+impl Drop for RecordFolder {
+    fn drop(&mut self) {
+        if !self.complete {
+            // Nothing half-written stays; if even that fails, the next attempt removes it.
+            let _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+fn lower(error: FolderError) -> RecordError {
+    match error {
+        FolderError::Io { error, .. } => RecordError::Io(error),
+        other => RecordError::Encode(other.to_string()),
+    }
+}
+
+/// Reads all files of the record in `folder`.
+///
+/// # Errors
+/// A file that cannot be read or is not what it should be.
+pub fn open_record(folder: &Path) -> Result<Record, FolderError> {
+    enum Failure {
+        Io(String, io::Error),
+        Record(RecordError),
+    }
+    impl From<RecordError> for Failure {
+        fn from(error: RecordError) -> Self {
+            Failure::Record(error)
+        }
+    }
+    Record::load(|name| match fs::read(folder.join(name)) {
+        Ok(bytes) => Ok(Some(bytes::Bytes::from(bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::Io(name.to_owned(), error)),
+    })
+    .map_err(|failure| match failure {
+        Failure::Io(name, error) => FolderError::Io { path: folder.join(name), error },
+        Failure::Record(error) => FolderError::Record { folder: folder.to_owned(), error },
+    })
+}

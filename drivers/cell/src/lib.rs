@@ -1,0 +1,17 @@
+//! What all drivers share: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
+#![forbid(unsafe_code)]
+
+mod cell;
+mod folder;
+mod registry;
+mod summary;
+
+pub use cell::{Cell, CellError, Flow, RecordKind, SchemeRef};
+pub use folder::{FolderError, RecordFolder, open_record};
+pub use registry::registry;
+pub use summary::{element_counters, element_names, native_flow, state_row, trace_rows};
+
+/// Version of Narrows.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Hash of the source tree that was built, if it was known at build time.
+pub const GIT: Option<&str> = option_env!("NARROWS_GIT");

@@ -1,0 +1,33 @@
+//! Everything that scenarios may name, as one JSON document.
+
+use narrows_cc::{Scheme, schemes};
+use narrows_net::{Entry, links, queues, rates};
+use narrows_units::ParamSpec;
+use serde_json::{Value, json};
+
+fn params(specs: &[ParamSpec]) -> Vec<Value> {
+    specs.iter().map(ParamSpec::to_json).collect()
+}
+
+fn scheme(scheme: &Scheme) -> Value {
+    let mut object: serde_json::Map<String, Value> = scheme
+        .words()
+        .into_iter()
+        .map(|(name, word)| (name.to_owned(), Value::from(word)))
+        .collect();
+    object.insert("params".into(), params(scheme.params).into());
+    Value::Object(object)
+}
+
+/// Schemes, queues, link elements, rate servers and the transport, with their parameters: what
+/// scenario validation, the schema, the command line and the reference are derived from.
+pub fn registry() -> Value {
+    let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
+    json!({
+        "schemes": schemes::ALL.iter().map(scheme).collect::<Vec<_>>(),
+        "queues": entries(queues::ALL),
+        "links": entries(links::ALL),
+        "rates": entries(rates::ALL),
+        "transport": params(narrows_transport::PARAMS),
+    })
+}

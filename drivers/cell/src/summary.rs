@@ -1,0 +1,129 @@
+//! From the core's counters and snapshots to the rows and members of records.
+
+use crate::{Flow, GIT, SchemeRef, VERSION};
+use narrows_net::{Direction, Network, Packet};
+use narrows_record::{
+    ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters, StateRow, TraceRow,
+};
+use narrows_transport::{Receiver, Sender, Snapshot};
+use narrows_units::{Bytes, Rate, Span};
+use serde_json::Value;
+
+/// Names of all elements: those of the forward path, then those of the backward path. A packet
+/// log refers to elements by their index in this list.
+pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
+    Direction::BOTH
+        .iter()
+        .flat_map(|&direction| {
+            let path = network.path(direction);
+            (0..path.len()).map(|index| path.stage(index).0.to_owned())
+        })
+        .collect()
+}
+
+/// What every element has counted.
+pub fn element_counters<P: Packet + 'static>(network: &Network<P>) -> Vec<ElementCounters> {
+    let mut all = Vec::new();
+    for direction in Direction::BOTH {
+        let path = network.path(direction);
+        for index in 0..path.len() {
+            let (name, kind, element, counters) = path.stage(index);
+            let held = element.held();
+            all.push(ElementCounters {
+                name: name.to_owned(),
+                kind: kind.to_owned(),
+                direction: match direction {
+                    Direction::Forward => narrows_record::Direction::Forward,
+                    Direction::Backward => narrows_record::Direction::Backward,
+                },
+                in_packets: counters.in_packets,
+                in_bytes: counters.in_bytes,
+                out_packets: counters.out_packets,
+                out_bytes: counters.out_bytes,
+                dropped_packets: counters.dropped_packets,
+                dropped_bytes: counters.dropped_bytes,
+                marked_packets: counters.marked_packets,
+                held_packets: u64::from(held.packets),
+                held_bytes: held.bytes,
+            });
+        }
+    }
+    all
+}
+
+/// The summary of a flow between our own endpoints; `None` where an endpoint never started.
+pub fn native_flow(flow: &Flow, sender: Option<&Sender>, receiver: Option<&Receiver>) -> FlowSummary {
+    let fingerprint = match &flow.scheme {
+        SchemeRef::Native(scheme, params) => Fingerprint {
+            kind: "native".into(),
+            name: scheme.name.into(),
+            version: Some(VERSION.into()),
+            git: GIT.map(str::to_owned),
+            kernel: None,
+            read_back: Some(scheme.name.into()),
+            params: match params.to_json() {
+                Value::Object(object) => object,
+                _ => serde_json::Map::new(),
+            },
+        },
+        SchemeRef::Kernel(name) => {
+            Fingerprint { kind: "linux".into(), name: name.clone(), ..Fingerprint::default() }
+        }
+    };
+    FlowSummary {
+        flow: flow.flow,
+        scheme: flow.name.clone(),
+        fingerprint,
+        sender: sender.map_or_else(SenderCounters::default, |sender| {
+            let counters = sender.counters();
+            SenderCounters {
+                sent_packets: Some(counters.sent_packets),
+                sent_bytes: Some(counters.sent_bytes),
+                retransmitted_packets: Some(counters.retransmitted_packets),
+                retransmitted_bytes: Some(counters.retransmitted_bytes),
+                timeouts: Some(counters.timeouts),
+                tail_probes: Some(counters.tail_probes),
+                spurious_losses: Some(counters.spurious_losses),
+            }
+        }),
+        receiver: receiver.map_or_else(ReceiverCounters::default, |receiver| {
+            let counters = receiver.counters();
+            ReceiverCounters {
+                received_packets: Some(counters.received_packets),
+                received_bytes: Some(counters.received_bytes),
+                goodput_bytes: Some(counters.goodput_bytes),
+            }
+        }),
+        other: serde_json::Map::new(),
+    }
+}
+
+/// A sample of our own sender.
+pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
+    StateRow {
+        flow,
+        time_ns,
+        cwnd_bytes: snapshot.cwnd.map(Bytes::get),
+        ssthresh_bytes: snapshot.scheme.ssthresh.map(Bytes::get),
+        pacing_bps: snapshot.pacing.map(Rate::bps),
+        rtt_ns: snapshot.latest_rtt.map(Span::ns),
+        srtt_ns: snapshot.smoothed_rtt.map(Span::ns),
+        min_rtt_ns: snapshot.min_rtt.map(Span::ns),
+        inflight_bytes: Some(snapshot.in_flight.get()),
+        delivered_bytes: Some(snapshot.delivered.get()),
+        delivery_rate_bps: snapshot.delivery_rate.map(Rate::bps),
+        retransmitted_bytes: Some(snapshot.retransmitted.get()),
+        lost_packets: Some(snapshot.lost_packets),
+        mode: (!snapshot.scheme.mode.is_empty()).then(|| snapshot.scheme.mode.to_owned()),
+    }
+}
+
+/// What a scheme publishes beyond the common state.
+pub fn trace_rows(flow: u16, time_ns: u64, snapshot: &Snapshot) -> impl Iterator<Item = TraceRow> {
+    snapshot.scheme.values.iter().map(move |(name, value)| TraceRow {
+        flow,
+        time_ns,
+        name: (*name).to_owned(),
+        value: *value,
+    })
+}
