@@ -1,0 +1,52 @@
+"""Reports: what a campaign measured, as one HTML page, a PDF and figures for papers.
+
+`build` reads nothing but a campaign folder. Importing this package is cheap: drawing libraries are
+loaded when a report is made, not when the command line shows its help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.errors import DataError
+
+__all__ = ["ReportError", "ReportPaths", "build", "plot"]
+
+
+class ReportError(DataError):
+    """A campaign folder that no report can be made of; the message is one sentence with a remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPaths:
+    """Where the parts of a report were written; a part that was not asked for is `None`."""
+
+    html: Path | None
+    pdf: Path | None
+    figures: Path
+
+
+def build(campaign_dir: Path, *, pdf: bool = True, html: bool = True) -> ReportPaths:
+    """Write `report.html`, `report.pdf` and `figures/` into a campaign folder."""
+    from narrows.report.assemble import build_report
+
+    return build_report(Path(campaign_dir), pdf=pdf, html=html)
+
+
+def plot(
+    campaign_dir: Path,
+    figure: str,
+    *,
+    cell: str | None = None,
+    width_mm: float = 180.0,
+    out: Path | None = None,
+    formats: tuple[str, ...] = ("svg", "png", "pdf"),
+) -> list[Path]:
+    """Draw one figure of the registry at the given paper width; returns the files written.
+
+    `cell` names the run for figures that show one run. Files go to `out` (default: the campaign's `figures/`).
+    """
+    from narrows.report.assemble import plot_figure
+
+    return plot_figure(Path(campaign_dir), figure, cell=cell, width_mm=width_mm, out=out, formats=formats)

@@ -1,0 +1,306 @@
+"""Reading a campaign folder for a report: the only place that touches files and `narrows._native`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.report import ReportError
+
+Floats = NDArray[np.float64]
+Json = dict[str, Any]
+
+MOST_BINS = 600
+"""A throughput curve gets at most this many bins; more than a page can show only makes files large."""
+
+
+def native() -> Any:
+    """The extension module (loaded late: the command line's help must not wait for it)."""
+    return importlib.import_module("narrows._native")
+
+
+@lru_cache(maxsize=1)
+def registry() -> Json:
+    """What the extension knows about queues, links, rates and schemes; empty if it can't say."""
+    try:
+        found: Json = json.loads(native().registry())
+    except (ImportError, AttributeError, ValueError):
+        return {}
+    return found
+
+
+def read_json(path: Path) -> Json:
+    """One JSON object from a file, or a `ReportError` that names the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ReportError(f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ReportError(f"{path} can't be read ({error}); run the campaign again or remove the cell.") from error
+    if not isinstance(value, dict):
+        raise ReportError(f"{path} does not hold a JSON object; run the campaign again.")
+    return value
+
+
+def check_format(path: Path, value: Mapping[str, Any], wanted: str) -> None:
+    """Refuse files of another kind or of a newer major version."""
+    kind, _, major = wanted.rpartition("/")
+    name, _, version = str(value.get("format", "")).rpartition("/")
+    if name != kind or not version.split(".")[0].isdigit():
+        raise ReportError(f"{path} has the format {value.get('format')!r}, expected {wanted!r}.")
+    if int(version.split(".")[0]) > int(major):
+        raise ReportError(f"{path} was written by a newer Narrows ({version} > {major}); update to read it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a run is not simply `ok`."""
+
+    severity: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One flow of a run: its number, scheme, direction and how it is called in figures."""
+
+    number: int
+    scheme: str
+    direction: str
+    label: str
+
+
+@dataclass
+class Run:
+    """One cell of a campaign with everything its folder tells; series are read when first used."""
+
+    cell: str
+    scheme: str
+    number: int
+    state: str
+    verdict: str | None
+    reasons: list[Reason]
+    folder: Path
+    record: Json | None
+    rows: dict[str, Json] = field(default_factory=dict)
+    entry: Json = field(default_factory=dict)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the run may enter statistics."""
+        return self.state == "finished" and self.verdict in ("ok", "degraded")
+
+    @property
+    def outcome(self) -> str:
+        """One word for tables: the verdict of a finished run, else its state."""
+        return (self.verdict or "unjudged") if self.state == "finished" else self.state
+
+    @cached_property
+    def settings(self) -> Json:
+        """The cell as it was run."""
+        found: Json = (self.record or {}).get("cell") or self.entry.get("input") or {}
+        return found
+
+    @cached_property
+    def flows(self) -> list[Flow]:
+        """The flows in order, labelled with the scheme when the run mixes schemes."""
+        listed = self.settings.get("flows") or (self.record or {}).get("flows") or []
+        mixed = len({f.get("scheme") for f in listed}) > 1
+        found = []
+        for flow in listed:
+            number, scheme = int(flow["flow"]), str(flow.get("scheme", self.scheme))
+            label = f"flow {number} ({scheme})" if mixed else f"flow {number}"
+            found.append(Flow(number, scheme, str(flow.get("direction", "forward")), label))
+        return found
+
+    @property
+    def duration_s(self) -> float:
+        """The length of the run as it was set."""
+        return float(self.settings.get("duration_ns", 0)) / 1e9
+
+    @property
+    def bin_ns(self) -> int:
+        """The width of a throughput bin: the record's, widened until a bin means something on the page."""
+        base = int(self.settings.get("bin_ns") or 100_000_000)
+        least = self.duration_s * 1e9 / MOST_BINS
+        rates = [e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)]
+        known = [float(r) for r in rates if r]
+        if known:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
+            least = max(least, 25 * 1500 * 8e9 / min(known))
+        factor = 1
+        for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
+            factor = step
+            if base * step >= least:
+                break
+        return base * factor
+
+    def elements(self, kind: str) -> list[Json]:
+        """All network elements of a kind, forward ones first."""
+        network = self.settings.get("network") or {}
+        both = [*(network.get("forward") or []), *(network.get("backward") or [])]
+        return [e for e in both if e.get("kind") == kind]
+
+    def _series(self, name: str, *arguments: Any) -> Any:
+        if self.record is None:
+            raise ReportError(f"the record of {self.cell} is missing")
+        return getattr(native(), name)(str(self.folder), *arguments)
+
+    @cached_property
+    def throughput(self) -> Json:
+        """Sent and delivered rate per bin and flow, and the capacity."""
+        found: Json = self._series("throughput_series", self.bin_ns)
+        return found
+
+    @cached_property
+    def queues(self) -> Json:
+        """Samples of every queue."""
+        found: Json = self._series("queue_series")
+        return found
+
+    @cached_property
+    def states(self) -> dict[int, Json]:
+        """Samples of every sender."""
+        found: dict[int, Json] = self._series("state_series")
+        return found
+
+    def delays(self, most: int) -> dict[int, Json] | None:
+        """One-way delays of single packets, thinned to at most about `most` per flow with every extreme kept."""
+        found: dict[int, Json] | None = self._series("delay_points", most)
+        return found
+
+    def forget(self) -> None:
+        """Let go of the series, so that a campaign of many runs does not fill the memory."""
+        for name in ("throughput", "queues", "states"):
+            self.__dict__.pop(name, None)
+
+
+@dataclass
+class Campaign:
+    """A campaign folder, read."""
+
+    folder: Path
+    record: Json
+    results: Json
+    metrics: list[Json]
+    runs: list[Run]
+    skipped: list[Json]
+
+    @property
+    def schemes(self) -> list[str]:
+        """Schemes in the order in which the campaign names them; skipped ones are not among them."""
+        return list(dict.fromkeys(run.scheme for run in self.runs))
+
+    def metric(self, name: str) -> Json | None:
+        """The description of one metric."""
+        return next((m for m in self.metrics if m["name"] == name), None)
+
+    def summary(self, scheme: str, flow: str) -> Json | None:
+        """The summary row of a scheme and flow."""
+        rows = self.results.get("summary") or []
+        return next((r for r in rows if r.get("scheme") == scheme and str(r.get("flow")) == flow), None)
+
+    def of_scheme(self, scheme: str) -> list[Run]:
+        """The runs of a scheme, by number."""
+        return sorted((r for r in self.runs if r.scheme == scheme), key=lambda r: r.number)
+
+    @cached_property
+    def settings(self) -> Json:
+        """What all cells share (network, flows, duration): from a record, or from the resolved scenario."""
+        for run in self.runs:
+            if run.record is not None and run.settings:
+                return run.settings
+        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        rows = resolved.get("schemes") or []
+        flows = rows[0].get("flows") if rows and isinstance(rows[0], dict) else None
+        return {**resolved, "flows": flows or []} if resolved.get("network") else {}
+
+    @property
+    def planes(self) -> list[str]:
+        """Where the runs took place, in words of the scenario file."""
+        found = [str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings]
+        return sorted(set(found or [str(self.settings["where"])] if self.settings.get("where") else found))
+
+    @property
+    def name(self) -> str:
+        """What the campaign is called."""
+        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        return str(self.record.get("name") or resolved.get("name") or self.results.get("scenario") or self.folder.name)
+
+
+def _reasons(record: Json | None, entry: Json) -> list[Reason]:
+    listed = (record or {}).get("reasons") or entry.get("reasons") or []
+    found = [Reason(str(r.get("severity", "note")), str(r.get("text", r.get("code", "")))) for r in listed]
+    if entry.get("state") == "failed":
+        error = entry.get("error") or {"message": entry.get("reason")}
+        if error.get("message"):
+            found.append(Reason("failed", str(error["message"])))
+    return found
+
+
+def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
+    cell = str(entry.get("id") or entry.get("cell"))
+    state, where, record, problem = str(entry.get("state", "pending")), folder / "cells" / cell, None, None
+    if (where / "run.json").exists():
+        try:
+            record = read_json(where / "run.json")
+            check_format(where / "run.json", record, "narrows/run/1")
+        except ReportError as error:
+            record, problem = None, str(error)
+    if record is None and state == "finished":
+        state, problem = "failed", problem or f"the record {where} is missing although the campaign lists it as finished"
+    verdict = (record or {}).get("verdict") or entry.get("verdict")
+    reasons = _reasons(record, entry) + ([Reason("failed", problem)] if problem else [])
+    scheme, number = str(entry.get("scheme", "")), int(entry.get("run", 1))
+    return Run(cell, scheme, number, state, verdict, reasons, where, record, rows.get(cell, {}), entry)
+
+
+def load(folder: Path) -> Campaign:
+    """Read `campaign.json`, `results.json` and every `run.json`; series are read later, when drawn."""
+    path = folder / "campaign.json"
+    record = read_json(path)
+    check_format(path, record, "narrows/campaign/1")
+    path = folder / "results.json"
+    results: Json = {}
+    if path.exists():
+        results = read_json(path)
+        check_format(path, results, "narrows/results/1")
+    rows: dict[str, dict[str, Json]] = {}
+    for row in results.get("rows") or []:
+        rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row
+    runs = [_run(folder, entry, rows) for entry in record.get("cells") or [] if entry.get("state") != "skipped"]
+    skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or results.get("skipped") or [])}
+    for entry in record.get("cells") or []:
+        if entry.get("state") == "skipped":
+            skipped.setdefault(str(entry.get("scheme")), entry)
+    metrics = results.get("metrics") or json.loads(native().metrics())
+    return Campaign(folder, record, results, metrics, runs, list(skipped.values()))
+
+
+def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
+    """At most about `most` points of a curve; the smallest and largest value of every column of time stay."""
+    if len(time) <= most:
+        return time, value
+    columns = max(1, most // 2)
+    edges = np.linspace(0, len(time), columns + 1).astype(int)
+    keep: list[int] = []
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        part = value[low:high]
+        if np.all(np.isnan(part)):
+            keep.append(int(low))
+            continue
+        keep.extend(sorted({int(low + np.nanargmin(part)), int(low + np.nanargmax(part))}))
+    index = np.array(keep)
+    return time[index], value[index]
+
+
+def floats(values: Any) -> Floats:
+    """Whatever the extension gave, as an array of numbers."""
+    return np.asarray(values, dtype=np.float64)

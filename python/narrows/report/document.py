@@ -1,0 +1,244 @@
+"""The content of a report as one plain document, which the page and the PDF only lay out.
+
+Everything in it is text, numbers, tables and names of figure files; text of users (names, questions, reasons)
+stays plain text until a template escapes it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from narrows.report import tables, units, words
+from narrows.report.data import Campaign, Json, Run
+
+Document = dict[str, Any]
+
+_ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
+
+
+def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
+    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not)."""
+    return {
+        "title": campaign.name,
+        "subtitle": _resolved(campaign).get("title") or "",
+        "question": str(_resolved(campaign).get("question") or "No question was written down in the scenario."),
+        "facts": _facts(campaign),
+        "answer": words.answer(campaign),
+        "path": {
+            "figure": figures.get("path"),
+            "sentences": words.path_sentences(campaign.settings) if campaign.settings else [],
+            "workload": words.workload_sentences(campaign),
+        },
+        "verdicts": {"counts": _counts(campaign), "table": tables.verdicts(campaign)},
+        "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
+        "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
+        "runs": [_run(campaign, run, figures) for run in _in_order(campaign)],
+        "system": _system(campaign),
+        "fingerprints": tables.fingerprints(campaign),
+        "reproduce": _reproduce(campaign),
+        "definitions": tables.definitions(campaign),
+        "made_by": f"Narrows {_version()}",
+    }
+
+
+def _version() -> str:
+    from narrows import __version__
+
+    return str(__version__)
+
+
+def _resolved(campaign: Campaign) -> Json:
+    found: Json = (campaign.record.get("scenario") or {}).get("resolved") or {}
+    return found
+
+
+def _in_order(campaign: Campaign) -> list[Run]:
+    return [run for scheme in campaign.schemes for run in campaign.of_scheme(scheme)]
+
+
+def _moment(text: Any) -> str:
+    """A time of day without more digits than a reader wants."""
+    value = str(text or "")
+    return value[:19].replace("T", " ") + " UTC" if len(value) >= 19 and value.endswith("Z") else value
+
+
+def _facts(campaign: Campaign) -> list[list[str]]:
+    record = campaign.record
+    starts = sorted(str(c["started_at"]) for c in record.get("cells") or [] if c.get("started_at"))
+    ends = sorted(str(c["ended_at"]) for c in record.get("cells") or [] if c.get("ended_at"))
+    start = record.get("created_at") or (starts[0] if starts else None)
+    end = record.get("ended_at") or (ends[-1] if ends else None)
+    measured = f"{_moment(start)} to {_moment(end)}" if start and end else _moment(start)
+    planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts"}
+    facts = [
+        ["Measured", measured],
+        ["Plane", ", ".join(planes.get(p, p) for p in campaign.planes)],
+        ["Runs", _count_words(campaign)],
+        ["Scenario hash", str(record.get("hash") or "")[:12]],
+    ]
+    return [f for f in facts if f[1]]
+
+
+def _outcomes(campaign: Campaign) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for run in campaign.runs:
+        found[run.outcome] = found.get(run.outcome, 0) + 1
+    return found
+
+
+def _count_words(campaign: Campaign) -> str:
+    outcomes = _outcomes(campaign)
+    known = [o for o in _ORDER if o in outcomes] + [o for o in outcomes if o not in _ORDER]
+    parts = [f"{outcomes[o]} {o}" for o in known]
+    if campaign.skipped:
+        parts.append(f"{units.plural(len(campaign.skipped), 'scheme')} skipped")
+    return ", ".join(parts) or "none"
+
+
+def _counts(campaign: Campaign) -> list[Json]:
+    meaning = {
+        "ok": "nothing to object",
+        "degraded": "counted, with a warning",
+        "invalid": "shown, never counted",
+        "failed": "no record",
+        "pending": "not run yet",
+        "skipped": "schemes that can’t run here",
+    }
+    outcomes = _outcomes(campaign)
+    if campaign.skipped:
+        outcomes["skipped"] = len(campaign.skipped)
+    always = ("ok", "degraded", "invalid", "failed")
+    shown = [o for o in _ORDER if o in outcomes or o in always] + [o for o in outcomes if o not in _ORDER]
+    return [{"outcome": o, "count": outcomes.get(o, 0), "meaning": meaning.get(o, "")} for o in shown]
+
+
+def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
+    own = [f for name, f in figures.items() if name.startswith(f"{run.cell}/")]
+    return {
+        "cell": run.cell,
+        "scheme": run.scheme,
+        "number": run.number,
+        "outcome": run.outcome,
+        "reasons": [r.text for r in run.reasons],
+        "facts": _run_facts(run),
+        "figures": own,
+        "table": tables.run_statistics(campaign, run) if run.rows else None,
+    }
+
+
+def _run_facts(run: Run) -> list[list[str]]:
+    record = run.record or {}
+    facts = []
+    if run.settings.get("duration_ns"):
+        facts.append(["duration", units.span(float(run.settings["duration_ns"]))])
+    seed = run.settings.get("seed", run.entry.get("seed"))
+    if seed is not None:
+        facts.append(["seed", str(seed)])
+    started = record.get("started_at") or run.entry.get("started_at")
+    if started:
+        facts.append(["started", _moment(started)])
+    late = record.get("lateness")
+    if late:
+        shown = ", ".join(
+            f"{label} {units.span(float(late[key]))}"
+            for label, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns"))
+            if late.get(key) is not None
+        )
+        facts.append(["emulator late", shown])
+    rings = record.get("rings") or []
+    if rings:
+        facts.append(["ring drops", str(sum(int(r.get("dropped") or 0) for r in rings))])
+    cpu = record.get("cpu")
+    if cpu and cpu.get("busy_ratio") is not None:
+        facts.append(["CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"])
+    checks = record.get("checks") or []
+    if checks:
+        bad = [str(c.get("name")) for c in checks if not c.get("ok")]
+        facts.append(["checks", f"failed: {', '.join(bad)}" if bad else f"{len(checks)} passed"])
+    ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
+    if ends:
+        facts.append(["ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)])
+    return facts
+
+
+def _host_rows(host: Json) -> list[list[str]]:
+    rows = []
+    names = {"kernel": "kernel", "machine": "architecture", "cpu_model": "CPU", "clocksource": "clock source"}
+    for key, label in names.items():
+        if host.get(key):
+            rows.append([label, str(host[key])])
+    if host.get("cpus"):
+        rows.append(["CPUs", str(host["cpus"])])
+    if host.get("memory_bytes"):
+        rows.append(["memory", units.memory(float(host["memory_bytes"]))])
+    if host.get("congestion_controls"):
+        rows.append(["kernel's congestion controls", ", ".join(map(str, host["congestion_controls"]))])
+    for name, value in sorted((host.get("sysctls") or {}).items()):
+        rows.append([str(name), " ".join(str(value).split())])
+    return rows
+
+
+def _version_rows(versions: Json) -> list[list[str]]:
+    rows = []
+    for name, value in versions.items():
+        text = units.parameter(None, value) if value is not None else ""
+        if text:
+            rows.append([str(name), text])
+    return rows
+
+
+def _system(campaign: Campaign) -> list[Json]:
+    """Machines and versions as the records have them; runs that share them are listed together."""
+    found: list[Json] = []
+    host = campaign.record.get("host")
+    if isinstance(host, dict):
+        rows = _host_rows(host) + _version_rows(campaign.record.get("versions") or {})
+        found.append({"title": "When the campaign was started", "rows": rows})
+    grouped: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    simulated = []
+    for run in campaign.runs:
+        if run.record is None:
+            continue
+        own = run.record.get("host")
+        if not own:
+            simulated.append(run)
+            continue
+        rows = _host_rows(own) + _version_rows(run.record.get("versions") or {})
+        grouped.setdefault(tuple((k, v) for k, v in rows), []).append(run)
+    for key, runs in grouped.items():
+        listed = "all emulated runs" if len(grouped) == 1 else ", ".join(r.cell for r in runs)
+        found.append({"title": f"During {listed}", "rows": [list(pair) for pair in key]})
+    if simulated:
+        versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
+        text = (
+            "Simulated runs depend on no machine: the same scenario, seed and version give the same record, byte for "
+            f"byte. They were made by Narrows {', '.join(sorted(versions))}."
+        )
+        found.append({"title": "Simulated runs", "rows": [], "text": text})
+    return found
+
+
+def _reproduce(campaign: Campaign) -> Json:
+    record = campaign.record
+    scenario = record.get("scenario") or {}
+    sessions = record.get("sessions") or []
+    argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
+    commands = [shlex.join(map(str, a)) for a in argvs if a]
+    resolved = _resolved(campaign)
+    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", str(resolved.get("seed", ""))]]
+    seeds: dict[int, str] = {}
+    for run in campaign.runs:
+        seed = run.settings.get("seed", run.entry.get("seed"))
+        if seed is not None:
+            seeds[run.number] = str(seed)
+    if seeds:
+        facts.append(["seed of each run", ", ".join(f"run {n}: {seeds[n]}" for n in sorted(seeds))])
+    for change in scenario.get("overrides") or []:
+        facts.append([f"changed by {change.get('option')}", f"{change.get('path')} = {change.get('value')}"])
+    return {
+        "commands": list(dict.fromkeys(commands)),
+        "file": str(scenario.get("file") or ""),
+        "written": str(scenario.get("written") or ""),
+        "facts": [f for f in facts if f[1]],
+    }

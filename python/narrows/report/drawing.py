@@ -1,0 +1,183 @@
+"""What all figures share: paper widths, fonts, axes and the way to disk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SINGLE_MM = 88.0
+DOUBLE_MM = 180.0
+PNG_DPI = 300
+
+Numbers = Mapping[str, Sequence[Any]]
+"""The numbers a figure shows: columns of equal length, written as CSV beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the reader of a figure chooses: its width on paper, its height if not the usual one, the size of text."""
+
+    width_mm: float = DOUBLE_MM
+    height_mm: float | None = None
+    font_pt: float = 7.0
+
+
+def paper_style(options: Options) -> AbstractContextManager[Any]:
+    """Settings of matplotlib for figures on paper; text becomes outlines, so that no font can be missing."""
+    import matplotlib
+
+    size = options.font_pt
+    return matplotlib.rc_context(
+        {
+            "font.family": "DejaVu Sans",
+            "font.size": size,
+            "axes.titlesize": size + 0.5,
+            "axes.labelsize": size,
+            "xtick.labelsize": size - 0.5,
+            "ytick.labelsize": size - 0.5,
+            "legend.fontsize": size - 0.5,
+            "axes.linewidth": 0.6,
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "xtick.major.width": 0.6,
+            "ytick.major.width": 0.6,
+            "xtick.major.size": 2.5,
+            "ytick.major.size": 2.5,
+            "xtick.minor.size": 1.5,
+            "ytick.minor.size": 1.5,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": GRID,
+            "grid.linewidth": 0.5,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "lines.linewidth": 1.0,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "narrows",
+            "pdf.fonttype": 42,
+            "text.usetex": False,
+            "text.parse_math": False,
+            "path.simplify": True,
+            "path.simplify_threshold": 0.2,
+            "savefig.dpi": PNG_DPI,
+        }
+    )
+
+
+def new_figure(options: Options, height_mm: float) -> Figure:
+    """An empty figure of the paper width asked for, without any window system behind it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(options.width_mm / 25.4, (options.height_mm or height_mm) / 25.4))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
+    """Axes over the time of a run with fixed margins, so that figures one below another line up."""
+    width, height = options.width_mm, figure.get_figheight() * 25.4
+    left, right, bottom, top = 13.0, 3.0, 8.5, 6.0
+    box = (left / width, bottom / height, (width - left - right) / width, (height - bottom - top) / height)
+    axes = figure.add_axes(box)
+    axes.set_xlim(0, duration_s if duration_s > 0 else 1)
+    axes.set_xlabel("time since the start of the run (s)", labelpad=1.5)
+    axes.set_ylabel(y_label)
+    axes.yaxis.set_label_coords(-9.5 / (width - left - right), 0.5)
+    return axes
+
+
+def legend_above(axes: Axes, handles: list[Any], labels: list[str]) -> None:
+    """A legend in one row over the axes, where it hides nothing; in more rows if there are many entries."""
+    width_mm = axes.get_figure().get_figwidth() * 25.4  # type: ignore[union-attr]
+    columns = max(1, min(len(labels), int((width_mm - 15) / (max(map(len, labels), default=1) * 1.25 + 10))))
+    axes.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=columns,
+        frameon=False,
+        borderaxespad=0.2,
+        handlelength=2.6,
+        columnspacing=1.4,
+        borderpad=0.1,
+        labelspacing=0.25,
+    )
+
+
+def note(figure: Figure, text: str) -> None:
+    """A remark in the middle of a figure that has nothing else to show."""
+    figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
+
+
+def write_figure(figure: Figure, stem: Path, formats: Sequence[str], options: Options) -> list[Path]:
+    """Write a figure in each format; the same figure gives the same bytes."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    with paper_style(options), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing")  # a name in a rare script is not an error
+        for name in formats:
+            path = stem.with_name(f"{stem.name}.{name}")
+            blank: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(name, {})
+            figure.savefig(path, format=name, metadata=blank or None, dpi=PNG_DPI if name == "png" else 250)
+            written.append(path)
+    return written
+
+
+def write_numbers(numbers: Numbers, path: Path) -> None:
+    """Write the numbers of a figure as CSV (empty cells where there is no value)."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(numbers.keys())
+    columns = [[_plain(v) for v in column] for column in numbers.values()]
+    writer.writerows(zip(*columns, strict=True))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    return "" if number != number else f"{number:.9g}"
+
+
+def inline_svg(path: Path, prefix: str, title: str, tips: Mapping[str, str] | None = None) -> str:
+    """An SVG file as a part of a page: its own names, the colours of the page's theme, tool tips on its marks."""
+    from markupsafe import escape
+
+    text = path.read_text(encoding="utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{prefix}-', text)
+    text = re.sub(r"url\(#", f"url(#{prefix}-", text)
+    text = re.sub(r'href="#', f'href="#{prefix}-', text)
+    for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (PAPER, "paper"), (SHADE, "shade")):
+        text = text.replace(colour, f"var(--fig-{name})")
+    for colour in PAIRS:
+        text = text.replace(colour, f"var(--c{colour[1:]})")
+    for mark, tip in (tips or {}).items():
+        opening = f'<g id="{prefix}-{mark}"'
+        text = text.replace(f"{opening}>", f'{opening} class="mark" tabindex="0"><title>{escape(tip)}</title>', 1)
+    text = re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text, count=1)
+    text = re.sub(r'<svg ([^>]*?)height="[^"]*" ([^>]*?)width="[^"]*"', r"<svg \1\2", text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)

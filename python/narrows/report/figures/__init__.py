@@ -1,0 +1,95 @@
+"""The registry of figures: every module in this folder is one figure. To add a figure, add a file.
+
+A figure module has
+
+- `TITLE`: a heading of a few words; `SCOPE`: `"campaign"` (one for the campaign) or `"run"` (one per run);
+  `ORDER`: its place among the figures of its scope;
+- `numbers(data, options) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
+- `figure(data, options) -> Figure`: the picture; draws nothing but what `numbers` and `data` say;
+- `caption(data) -> str`: what is seen and how to read it, in a sentence or two;
+- `absent(data) -> str | None`: why there is nothing to draw, or `None`;
+- optionally `chart(data) -> Chart | None`: the interactive form for the page (without it the page shows the
+  picture), and `tips(data) -> dict`: tool tips for parts of the picture that were given a `gid`.
+
+`data` is a `narrows.report.data.Campaign` or `Run`, by scope.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from narrows.report.drawing import Numbers, Options
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Chart = dict[str, Any]
+"""An interactive chart: `y` (axis label), `digits`, `xs` (lists of x values), `series` (label, colours, kind, values)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureKind:
+    """One entry of the registry."""
+
+    name: str
+    module: ModuleType
+
+    @property
+    def title(self) -> str:
+        """The heading over the figure."""
+        return str(self.module.TITLE)
+
+    @property
+    def scope(self) -> str:
+        """`campaign` or `run`."""
+        return str(self.module.SCOPE)
+
+    def absent(self, data: Any) -> str | None:
+        """Why there is nothing to draw, or `None`."""
+        reason: str | None = self.module.absent(data)
+        return reason
+
+    def caption(self, data: Any) -> str:
+        """What is seen and how to read it."""
+        return str(self.module.caption(data))
+
+    def numbers(self, data: Any, options: Options) -> Numbers:
+        """The numbers the figure shows."""
+        found: Numbers = self.module.numbers(data, options)
+        return found
+
+    def figure(self, data: Any, options: Options) -> Figure:
+        """The picture."""
+        found: Figure = self.module.figure(data, options)
+        return found
+
+    def chart(self, data: Any) -> Chart | None:
+        """The interactive form, if the module has one."""
+        make = getattr(self.module, "chart", None)
+        return None if make is None else make(data)
+
+    def tips(self, data: Any) -> dict[str, str]:
+        """Tool tips by `gid`."""
+        make = getattr(self.module, "tips", None)
+        return {} if make is None else make(data)
+
+
+@lru_cache(maxsize=1)
+def registry() -> dict[str, FigureKind]:
+    """All figures by name, in the order in which reports show them."""
+    found = []
+    for entry in pkgutil.iter_modules(__path__):
+        if not entry.name.startswith("_"):
+            found.append(FigureKind(entry.name, importlib.import_module(f"{__name__}.{entry.name}")))
+    found.sort(key=lambda kind: (kind.scope, kind.module.ORDER, kind.name))
+    return {kind.name: kind for kind in found}
+
+
+def of_scope(scope: str) -> list[FigureKind]:
+    """The figures of one scope, in order."""
+    return [kind for kind in registry().values() if kind.scope == scope]

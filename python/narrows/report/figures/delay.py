@@ -1,0 +1,107 @@
+"""One-way delay of single packets over the time of their arrival."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report.data import Run, floats
+from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
+from narrows.report.style import of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "One-way delay"
+SCOPE = "run"
+ORDER = 20
+
+DOTS_ON_PAPER = 20_000
+DOTS_ON_PAGE = 3_000
+
+
+def absent(run: Run) -> str | None:
+    """Runs recorded in bins keep no packets; flows may have delivered none."""
+    points = run.delays(DOTS_ON_PAPER)
+    if points is None:
+        return "This run was recorded in bins (record: bins), which keep no delays of single packets."
+    if not any(len(p["time_s"]) for p in points.values()):
+        return "No packet of any flow arrived."
+    return None
+
+
+def numbers(run: Run, options: Options) -> Numbers:
+    """One row per dot."""
+    points = run.delays(DOTS_ON_PAPER) or {}
+    flow = np.concatenate([np.full(len(p["time_s"]), n) for n, p in points.items()] or [np.zeros(0)])
+    time = np.concatenate([floats(p["time_s"]) for p in points.values()] or [np.zeros(0)])
+    delay = np.concatenate([floats(p["delay_ms"]) for p in points.values()] or [np.zeros(0)])
+    return {"flow": flow, "time_s": time, "delay_ms": delay}
+
+
+def _label(run: Run, number: int, label: str) -> str:
+    value = ((run.rows.get(str(number)) or {}).get("metrics") or {}).get("delay_p95_ns")
+    return label if value is None else f"{label} (95th percentile {value / 1e6:.4g} ms)"
+
+
+def caption(run: Run) -> str:
+    """How to read it."""
+    return (
+        "One-way delay of single packets, at the time of their arrival. Where there are more packets than dots, the "
+        "smallest and largest delay of every column are kept. Dots drawn large only tell the flows apart."
+    )
+
+
+def figure(run: Run, options: Options) -> Figure:
+    """Dots, as pixels inside the vector file: tens of thousands of outlines would choke a viewer."""
+    from matplotlib.colors import to_rgba_array
+    from matplotlib.lines import Line2D
+
+    points = run.delays(DOTS_ON_PAPER) or {}
+    with paper_style(options):
+        picture = new_figure(options, 46.0)
+        axes = time_axes(picture, options, run.duration_s, "one-way delay (ms)")
+        handles: list[Any] = []
+        labels: list[str] = []
+        styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
+        drawn = []
+        for index, (flow, style) in enumerate(zip(run.flows, styles, strict=True)):
+            found = points.get(flow.number)
+            if found is None or not len(found["time_s"]):
+                continue
+            time, delay = floats(found["time_s"]), floats(found["delay_ms"])
+            drawn.append((time, delay, np.full(len(time), index)))
+            every = max(1, len(time) // 14)
+            axes.plot(time[index * every // 5 :: every], delay[index * every // 5 :: every], linestyle="none",
+                      marker=style.marker, markersize=3.6, color=style.color, markeredgecolor="white",
+                      markeredgewidth=0.4, zorder=3)  # fmt: skip
+            handles.append(Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color))
+            labels.append(_label(run, flow.number, style.label))
+        time, delay, owner = (np.concatenate([part[i] for part in drawn] or [np.zeros(0)]) for i in range(3))
+        order = np.argsort(time, kind="stable")  # in order of time, or the last flow would hide the others
+        colours = to_rgba_array([s.color for s in styles])[owner[order].astype(int)]
+        axes.scatter(time[order], delay[order], s=0.8 if len(time) > 6000 else 2.0, c=colours, linewidths=0,
+                     alpha=0.7, rasterized=True, zorder=2)  # fmt: skip
+        low, high = float(np.min(delay, initial=np.inf)), float(np.max(delay, initial=0.0))
+        bottom = 0.0 if low < 0.5 * high else low - 0.15 * (high - low + 0.01 * high)
+        axes.set_ylim(min(bottom, low), high + 0.06 * (high - bottom) if high > bottom else high + 1)
+        legend_above(axes, handles, labels)
+    return picture
+
+
+def chart(run: Run) -> dict[str, Any] | None:
+    """The interactive form, with fewer dots."""
+    points = run.delays(DOTS_ON_PAGE)
+    if points is None:
+        return None
+    xs, series = [], []
+    styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
+    for flow, style in zip(run.flows, styles, strict=True):
+        found = points.get(flow.number)
+        if found is None or not len(found["time_s"]):
+            continue
+        series.append({"label": flow.label, "kind": "points", "x": len(xs), "y": floats(found["delay_ms"]),
+                       "color": style.color, "dark": style.dark})  # fmt: skip
+        xs.append(floats(found["time_s"]))
+    return {"y": "one-way delay (ms)", "xs": xs, "series": series}

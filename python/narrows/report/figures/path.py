@@ -1,0 +1,190 @@
+"""The path as a picture: hosts, and the elements of both directions in the order in which packets meet them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from narrows.report import units, words
+from narrows.report.data import Campaign, Json
+from narrows.report.drawing import Numbers, Options, new_figure, paper_style
+from narrows.report.style import GRID, INK, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "The path"
+SCOPE = "campaign"
+ORDER = 10
+
+_HOST = 27.0  # widths and heights in mm on the page
+_BOX = (27.0, 15.0)
+_LANE = 24.0
+
+
+def absent(data: Campaign) -> str | None:
+    """Only paths with two ends can be drawn so far."""
+    network = data.settings.get("network") or {}
+    if not network:
+        return "No record tells the path, so it is only in the scenario below."
+    if not isinstance(network.get("forward"), list):
+        return f"No picture is drawn for networks of the kind {network.get('kind')!r}."
+    return None
+
+
+def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]]:
+    """Rows of boxes: direction, elements, whether the row goes on in the next one."""
+    room = max(1, int((options.width_mm - 2 * _HOST - 14) // (_BOX[0] + 4)))
+    found = []
+    for direction in ("forward", "backward"):
+        elements = network.get(direction) or []
+        rows = [elements[i : i + room] for i in range(0, len(elements), room)] or [[]]
+        found += [(direction, row, i + 1 < len(rows)) for i, row in enumerate(rows)]
+    return found
+
+
+def numbers(data: Campaign, options: Options) -> Numbers:
+    """One row per element."""
+    network = data.settings.get("network") or {}
+    rows = [(d, e) for d in ("forward", "backward") for e in network.get(d) or []]
+    return {
+        "direction": [d for d, _ in rows],
+        "element": [str(e.get("name")) for _, e in rows],
+        "kind": [str(e.get("kind")) for _, e in rows],
+        "settings": ["; ".join(words.element_lines(e)) for _, e in rows],
+    }
+
+
+def caption(data: Campaign) -> str:
+    """How to read it."""
+    return "Packets meet the elements in the order of the arrows. Rates count IP bytes."
+
+
+def figure(data: Campaign, options: Options) -> Figure:
+    """Boxes and arrows, in millimetres."""
+    lanes = _lanes(data.settings["network"], options)
+    with paper_style(options):
+        height = _LANE * len(lanes) + 4
+        picture = new_figure(options, height)
+        height, width = picture.get_figheight() * 25.4, options.width_mm
+        axes = picture.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, width)
+        axes.set_ylim(0, height)
+        axes.axis("off")
+        flows = data.settings.get("flows") or []
+        _host(axes, 1, height, "sender", _flow_lines(flows))
+        _host(axes, width - 1 - _HOST, height, "receiver", [])
+        for index, (direction, elements, goes_on) in enumerate(lanes):
+            middle = height - 4 - _LANE * (index + 0.5)
+            _lane(axes, options, middle, direction, elements, goes_on)
+    return picture
+
+
+def _flow_lines(flows: list[Json]) -> list[str]:
+    lines = [units.plural(len(flows), "flow")]
+    listed = [f for f in flows if f.get("start_ns") or f.get("extra_rtt_ns")]
+    for flow in listed[:4]:
+        notes = []
+        if flow.get("start_ns"):
+            notes.append(f"from {units.span(flow['start_ns'])}")
+        if flow.get("extra_rtt_ns"):
+            notes.append(f"RTT +{units.span(flow['extra_rtt_ns'])}")
+        lines.append(f"{flow['flow']}: {', '.join(notes)}")
+    return lines + (["…"] if len(listed) > 4 else [])
+
+
+def _host(axes: Axes, left: float, height: float, name: str, lines: list[str]) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    axes.add_patch(
+        FancyBboxPatch(
+            (left + 1, 3), _HOST - 2, height - 6, boxstyle="round,pad=0,rounding_size=1.6",
+            facecolor="none", edgecolor=INK, linewidth=0.8,
+        )
+    )  # fmt: skip
+    middle = left + _HOST / 2
+    top = height / 2 + 1.8 * (len(lines))
+    axes.text(middle, top, name, ha="center", va="center", fontweight="bold")
+    for i, line in enumerate(lines):
+        axes.text(middle, top - 3.6 * (i + 1), line, ha="center", va="center", color=MUTED, fontsize="small")
+
+
+def _lane(
+    axes: Axes, options: Options, middle: float, direction: str, elements: list[Json], goes_on: bool
+) -> None:
+    left, right = 1 + _HOST, options.width_mm - 1 - _HOST
+    start, end = (left, right) if direction == "forward" else (right, left)
+    axes.annotate(
+        "", xy=(end, middle), xytext=(start, middle),
+        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0,
+                    "linestyle": (0, (3, 2)) if goes_on else "-"}, zorder=1,
+    )  # fmt: skip
+    count = len(elements)
+    gap = (right - left) / max(1, count)
+    for i, element in enumerate(elements):
+        place = i if direction == "forward" else count - 1 - i
+        _element(axes, left + gap * (place + 0.5), middle, element)
+    if not elements:
+        axes.text((left + right) / 2, middle + 2.4, "nothing in between", ha="center", color=MUTED, fontsize="small")
+
+
+def _element(axes: Axes, x: float, y: float, element: Json) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    width, height = _BOX
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=1.2",
+            facecolor=PAPER, edgecolor=MUTED, linewidth=0.7, zorder=2,
+        )
+    )  # fmt: skip
+    kind = str(element.get("kind"))
+    icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
+    icon(axes, x, y + height / 2 - 4.0)
+    lines: list[str] = []
+    for line in words.element_lines(element):
+        lines += textwrap.wrap(line, 23, max_lines=2, placeholder="…")
+    lines = lines[:3]
+    for i, line in enumerate(lines):
+        weight = "bold" if i == 0 else "normal"
+        base = y - 1.2 - 2.6 * i + (0.0 if len(lines) > 2 else -0.8)
+        axes.text(x, base, line, ha="center", va="center", fontweight=weight, fontsize="small", zorder=3)
+    axes.text(x, y + height / 2 + 1.5, str(element.get("name", "")), ha="center", va="center", color=MUTED,
+              fontsize="x-small", zorder=3)  # fmt: skip
+
+
+def _queue_icon(axes: Axes, x: float, y: float) -> None:
+    from matplotlib.patches import Circle, Rectangle
+
+    axes.plot([x - 7, x + 3, x + 3, x - 7], [y + 1.7, y + 1.7, y - 1.7, y - 1.7], color=INK, linewidth=0.8, zorder=3)
+    for i in range(3):
+        axes.add_patch(Rectangle((x + 0.4 - 2.4 * i, y - 1.1), 1.7, 2.2, facecolor=MUTED, edgecolor="none", zorder=3))
+    axes.add_patch(Circle((x + 5.2, y), 1.9, facecolor="none", edgecolor=INK, linewidth=0.8, zorder=3))
+
+
+def _pipe_icon(axes: Axes, x: float, y: float) -> None:
+    from matplotlib.patches import Ellipse
+
+    for side in (-1.5, 1.5):
+        axes.plot([x - 6, x + 6], [y + side, y + side], color=INK, linewidth=0.8, zorder=3)
+    axes.add_patch(Ellipse((x - 6, y), 1.6, 3.0, facecolor=PAPER, edgecolor=INK, linewidth=0.8, zorder=3))
+    axes.add_patch(Ellipse((x + 6, y), 1.6, 3.0, facecolor=GRID, edgecolor=INK, linewidth=0.8, zorder=3))
+
+
+def _loss_icon(axes: Axes, x: float, y: float) -> None:
+    for i in range(5):
+        if i == 3:
+            for sign in (-1, 1):
+                axes.plot([x + 1.4, x + 3.6], [y - 1.1 * sign, y + 1.1 * sign], color=INK, linewidth=1.0, zorder=3)
+        else:
+            axes.plot([x - 5 + 2.5 * i], [y], marker="s", markersize=3.2, color=MUTED, zorder=3)
+
+
+def _dots_icon(axes: Axes, x: float, y: float) -> None:
+    axes.plot([x - 2.5, x, x + 2.5], [y] * 3, linestyle="none", marker="o", markersize=2.4, color=MUTED, zorder=3)
+
+
+def tips(data: Any) -> dict[str, str]:
+    """No tool tips: everything is written in the picture."""
+    return {}

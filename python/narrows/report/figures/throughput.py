@@ -1,0 +1,124 @@
+"""Throughput over time: what each flow sent (dashed) and what arrived (solid), over the capacity (shaded)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report.data import Run, floats
+from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
+from narrows.report.style import SHADE, of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Throughput"
+SCOPE = "run"
+ORDER = 10
+
+
+def _columns(run: Run) -> dict[str, Any]:
+    series = run.throughput
+    planned = {int(f["flow"]): f for f in run.settings.get("flows") or []}
+    columns: dict[str, Any] = {"time_s": floats(series["time_s"])}
+    if series.get("capacity_bps") is not None:
+        columns["capacity_mbps"] = floats(series["capacity_bps"]) / 1e6
+    for flow in run.flows:
+        found = series["flows"].get(flow.number)
+        if found is not None:
+            away = _outside(columns["time_s"], planned.get(flow.number, {}), run.bin_ns)
+            for ours, theirs in (("sent", "sent_bps"), ("delivered", "arrived_bps")):
+                values = floats(found[theirs]) / 1e6
+                columns[f"flow_{flow.number}_{ours}_mbps"] = np.where(away & (values == 0), np.nan, values)
+    return columns
+
+
+def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
+    """Bins in which the flow was not meant to run: there a rate of zero says nothing."""
+    begin, end = planned.get("start_ns", 0) / 1e9, planned.get("stop_ns", np.inf) / 1e9
+    return (start + bin_ns / 1e9 <= begin) | (start >= end)
+
+
+def absent(run: Run) -> str | None:
+    """Nothing to draw where no flow sent a packet."""
+    columns = _columns(run)
+    sent = [v for k, v in columns.items() if k.endswith("_sent_mbps")]
+    return None if any(np.nansum(v) > 0 for v in sent) else "No packet of any flow entered the network."
+
+
+def numbers(run: Run, options: Options) -> Numbers:
+    """One row per bin."""
+    return _columns(run)
+
+
+def caption(run: Run) -> str:
+    """How to read it."""
+    shaded = ", over the capacity of the bottleneck (shaded)" if run.throughput.get("capacity_bps") is not None else ""
+    return (
+        f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, in bins of "
+        f"{run.bin_ns / 1e6:g} ms. Markers on the lines only tell the flows apart."
+    )
+
+
+def figure(run: Run, options: Options) -> Figure:
+    """Steps per bin, so that a bin reads as the average it is."""
+    columns = _columns(run)
+    start = columns["time_s"]
+    width = run.bin_ns / 1e9
+    edges = np.append(start, start[-1] + width) if len(start) else np.array([0.0, width])
+    with paper_style(options):
+        picture = new_figure(options, 46.0)
+        axes = time_axes(picture, options, run.duration_s or float(edges[-1]), "throughput (Mbit/s)")
+        handles: list[Any] = []
+        labels: list[str] = []
+        highest = 0.0
+        if "capacity_mbps" in columns:
+            capacity = columns["capacity_mbps"]
+            shade = axes.stairs(capacity, edges, fill=True, color=SHADE, zorder=0.5)
+            mean = float(np.nanmean(capacity)) if len(capacity) else 0.0
+            handles.append(shade)
+            labels.append(f"capacity (mean {mean:.4g} Mbit/s)")
+            highest = float(np.nanmax(capacity, initial=0.0))
+        flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
+        for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
+            sent = columns[f"flow_{flow.number}_sent_mbps"]
+            arrived = columns[f"flow_{flow.number}_delivered_mbps"]
+            axes.step(start, sent, where="post", color=style.color, linestyle=(0, (3, 1.5)), linewidth=0.6, alpha=0.9)
+            every = max(1, len(start) // 12)
+            offset = (list(run.flows).index(flow) * every // max(1, len(run.flows))) % every
+            axes.step(start, arrived, where="post", color=style.color, linewidth=1.1)
+            axes.plot(
+                start[offset::every] + width / 2, arrived[offset::every], linestyle="none", marker=style.marker,
+                markersize=3.4, markerfacecolor=style.color, markeredgecolor="white", markeredgewidth=0.4,
+            )  # fmt: skip
+            handles.append(_key(style))
+            labels.append(f"{style.label} (sent dashed)")
+            highest = max(highest, float(np.nanmax(np.append(sent, arrived), initial=0.0)))
+        axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
+        legend_above(axes, handles, labels)
+    return picture
+
+
+def _key(style: Any) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=style.color, marker=style.marker, markersize=3.4, markeredgecolor="white",
+                  markeredgewidth=0.4, linewidth=1.1)  # fmt: skip
+
+
+def chart(run: Run) -> dict[str, Any]:
+    """The interactive form."""
+    columns = {name: np.append(v, v[-1:]) for name, v in _columns(run).items()}
+    if len(columns["time_s"]):
+        columns["time_s"][-1] += run.bin_ns / 1e9  # the right edge of the last step
+    series: list[dict[str, Any]] = []
+    if "capacity_mbps" in columns:
+        series.append({"label": "capacity", "kind": "area", "x": 0, "y": columns["capacity_mbps"]})
+    flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
+    for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
+        for what, dash in (("sent", [5, 3]), ("delivered", [])):
+            values = columns[f"flow_{flow.number}_{what}_mbps"]
+            series.append({"label": f"{flow.label} {what}", "kind": "step", "dash": dash, "x": 0, "y": values,
+                           "color": style.color, "dark": style.dark})  # fmt: skip
+    return {"y": "throughput (Mbit/s)", "xs": [columns["time_s"]], "series": series}

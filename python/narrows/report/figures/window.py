@@ -1,0 +1,93 @@
+"""Congestion window of every sender over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report import units
+from narrows.report.data import Run, floats, thin
+from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
+from narrows.report.style import Style, of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Congestion window"
+SCOPE = "run"
+ORDER = 40
+
+POINTS_ON_PAPER = 3_000
+POINTS_ON_PAGE = 2_000
+
+
+def _windows(run: Run) -> list[tuple[Style, int, Any, Any]]:
+    states = run.states
+    styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
+    found = []
+    for flow, style in zip(run.flows, styles, strict=True):
+        series = states.get(flow.number)
+        if series is None or "cwnd_bytes" not in series:
+            continue
+        time, value = floats(series["time_s"]), floats(series["cwnd_bytes"]) / 1e3
+        if np.any(np.isfinite(value)):
+            found.append((style, flow.number, time, value))
+    return found
+
+
+def absent(run: Run) -> str | None:
+    """Schemes without a window report none."""
+    return None if _windows(run) else "No sender of this run reported a congestion window."
+
+
+def numbers(run: Run, options: Options) -> Numbers:
+    """One row per sample."""
+    found = _windows(run)
+    return {
+        "flow": [number for _, number, time, _ in found for _ in range(len(time))],
+        "time_s": np.concatenate([t for _, _, t, _ in found] or [np.zeros(0)]),
+        "cwnd_kB": np.concatenate([v for _, _, _, v in found] or [np.zeros(0)]),
+    }
+
+
+def caption(run: Run) -> str:
+    """How to read it."""
+    sample = run.settings.get("sample_ns")
+    every = f", sampled every {units.span(float(sample))}" if sample else ""
+    return f"Congestion window of each sender{every}: from the kernel for its schemes, from the scheme for ours."
+
+
+def figure(run: Run, options: Options) -> Figure:
+    """One line per flow, with markers against confusion."""
+    with paper_style(options):
+        picture = new_figure(options, 38.0)
+        axes = time_axes(picture, options, run.duration_s, "window (kB)")
+        handles: list[Any] = []
+        labels: list[str] = []
+        highest = 0.0
+        windows = _windows(run)
+        for index, (style, _, time, value) in enumerate(windows):
+            time, value = thin(time, value, POINTS_ON_PAPER)
+            every = max(1, len(time) // 12)
+            (line,) = axes.plot(
+                time, value, color=style.color, linewidth=0.9, marker=style.marker, markersize=3.4,
+                markeredgecolor="white", markeredgewidth=0.4, markevery=(index * every // max(1, len(windows)), every),
+            )  # fmt: skip
+            handles.append(line)
+            labels.append(style.label)
+            highest = max(highest, float(np.nanmax(value, initial=0.0)))
+        axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
+        legend_above(axes, handles, labels)
+    return picture
+
+
+def chart(run: Run) -> dict[str, Any]:
+    """The interactive form."""
+    xs, series = [], []
+    for style, _, time, value in _windows(run):
+        time, value = thin(time, value, POINTS_ON_PAGE)
+        series.append({"label": style.label, "kind": "line", "x": len(xs), "y": value, "color": style.color,
+                       "dark": style.dark})  # fmt: skip
+        xs.append(time)
+    return {"y": "window (kB)", "xs": xs, "series": series}

@@ -1,0 +1,58 @@
+"""report.html: one file with everything in it, laid out by a template, loading nothing from anywhere."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from narrows.report import drawing, style
+from narrows.report.data import Campaign
+from narrows.report.document import Document
+
+OPEN_RUNS = 12
+"""Up to this many runs are shown unfolded."""
+
+
+def _asset(*parts: str) -> str:
+    return files("narrows.report").joinpath(*parts).read_text(encoding="utf-8")
+
+
+def script_json(text: str) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _colours(dark: bool) -> str:
+    return "".join(f"--c{light[1:]}:{deep if dark else light};" for light, deep in style.PAIRS.items())
+
+
+def render_page(content: Document, charts: dict[str, str], work: Path, campaign: Campaign) -> str:
+    """The page as text; figures are taken from the folder in which they were just drawn."""
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+    def picture(figure: dict[str, Any], prefix: str) -> Markup:
+        path = work / f"{figure['file']}.svg"
+        return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))  # noqa: S704
+
+    styles = {s: style.of(s) for s in campaign.schemes}
+    marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
+    template = environment.from_string(_asset("templates", "report.html.j2"))
+    return template.render(
+        doc=content,
+        picture=picture,
+        marks=marks,
+        charts={key: Markup(script_json(text)) for key, text in charts.items()},  # noqa: S704
+        css=Markup(_asset("templates", "report.css")),  # noqa: S704
+        light_colours=Markup(_colours(False)),  # noqa: S704
+        dark_colours=Markup(_colours(True)),  # noqa: S704
+        uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),  # noqa: S704
+        uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),  # noqa: S704
+        script=Markup(_asset("templates", "report.js")),  # noqa: S704
+        help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),  # noqa: S704
+        open_runs=len(content["runs"]) <= OPEN_RUNS,
+    )

@@ -1,0 +1,49 @@
+"""report.pdf: the same content typeset by Typst from a template; data reach it as JSON, never as markup."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from narrows.report import ReportError
+from narrows.report.document import Document
+
+
+def _figure_files(content: Any) -> list[str]:
+    if isinstance(content, dict):
+        own = [content["file"]] if isinstance(content.get("file"), str) and "tips" in content else []
+        return own + [f for v in content.values() for f in _figure_files(v)]
+    if isinstance(content, list):
+        return [f for v in content for f in _figure_files(v)]
+    return []
+
+
+def render_pdf(content: Document, work: Path) -> bytes:
+    """The PDF as bytes; figures are taken from the folder in which they were just drawn."""
+    import matplotlib
+    import typst
+
+    with tempfile.TemporaryDirectory(prefix="narrows-report-") as name:
+        root = Path(name)
+        for part in ("report.typ", "parts.typ"):
+            source = files("narrows.report").joinpath("templates", part).read_text(encoding="utf-8")
+            (root / part).write_text(source, encoding="utf-8")
+        (root / "data.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        for figure in _figure_files(content):
+            target = root / f"{figure}.svg"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(work / f"{figure}.svg", target)
+        fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+        try:
+            made = typst.compile(
+                str(root / "report.typ"), root=str(root), font_paths=[str(fonts)], ignore_system_fonts=True, format="pdf"
+            )
+        except (RuntimeError, typst.TypstError) as error:
+            raise ReportError(f"report.pdf can't be typeset: {str(error).splitlines()[0]}") from error
+    if not isinstance(made, bytes):
+        raise ReportError("report.pdf can't be typeset: the typesetter gave no single document")
+    return made

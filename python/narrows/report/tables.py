@@ -1,0 +1,267 @@
+"""Tables as plain data, laid out alike by the page and by the PDF.
+
+A table is `{"head": [cell], "rows": [[cell]], "notes": [note]}`; a cell is `{"text", "align", "small", "marks",
+"kind", "span"}` (only `text` is always there), a note `{"mark", "text"}`. Whatever is not available says `N/A` and
+points at a note with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.report import units
+from narrows.report.data import Campaign, Json, Run
+
+Cell = dict[str, Any]
+Table = dict[str, Any]
+
+HEADLINE = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio")
+"""The columns of the results table; the other metrics are in the table of each run and in results.csv."""
+
+
+class Notes:
+    """Footnotes: the same text gets the same mark."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, str] = {}
+
+    def mark(self, text: str) -> str:
+        """The mark of a note: a, b, ... z, aa, ab ..."""
+        if text not in self._marks:
+            index, name = len(self._marks), ""
+            while index >= 0:
+                name = chr(ord("a") + index % 26) + name
+                index = index // 26 - 1
+            self._marks[text] = name
+        return self._marks[text]
+
+    def listed(self) -> list[dict[str, str]]:
+        """All notes in order of their first use."""
+        return [{"mark": mark, "text": text} for text, mark in self._marks.items()]
+
+
+def cell(text: str, **more: Any) -> Cell:
+    """A cell of a table."""
+    return {"text": text, **more}
+
+
+def _unit(metric: Json) -> str:
+    return str(metric.get("show_unit") or "")
+
+
+def _head(metric: Json) -> Cell:
+    unit = _unit(metric)
+    return cell(str(metric.get("label", metric["name"])), small=unit, align="right")
+
+
+def _not_available(notes: Notes, reasons: list[str]) -> Cell:
+    wanted = list(dict.fromkeys(r for r in reasons if r)) or ["the record does not say why"]
+    return cell("N/A", align="right", kind="absent", marks=[notes.mark(r) for r in wanted])
+
+
+def _values(runs: list[Run], flow: str, name: str) -> list[float]:
+    found = []
+    for run in runs:
+        value = ((run.rows.get(flow) or {}).get("metrics") or {}).get(name)
+        if run.valid and value is not None:
+            found.append(float(value))
+    return found
+
+
+def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
+    valid = [r for r in runs if r.valid]
+    if not valid:
+        return ["no valid run"]
+    found = []
+    for run in valid:
+        row = run.rows.get(flow)
+        if row is None:
+            found.append(f"run {run.number} has no row for this flow in results.json")
+            continue
+        reason = (row.get("absent") or {}).get(name)
+        if (row.get("metrics") or {}).get(name) is None:
+            found.append(str(reason) if reason else "")
+    return found
+
+
+def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
+    """The interval of the median, or for a few runs their range."""
+    interval = entry.get("ci95")
+    if interval:
+        return f"[{units.number(interval[0] * scale, places)}, {units.number(interval[1] * scale, places)}]"
+    if len(values) > 1:
+        low, high = units.number(min(values) * scale, places), units.number(max(values) * scale, places)
+        return f"{low} to {high}"
+    return None
+
+
+def results(campaign: Campaign) -> Table:
+    """The main table: a row per scheme and flow."""
+    notes = Notes()
+    metrics = [m for m in (campaign.metric(name) for name in HEADLINE) if m is not None]
+    head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
+    planned = []
+    for scheme in campaign.schemes:
+        runs = campaign.of_scheme(scheme)
+        flows = sorted({f.number for r in runs for f in r.flows})
+        flows = flows or sorted({int(k) for r in runs for k in r.rows if k.isdigit()})
+        keys = [*map(str, flows), "all"] if len(flows) != 1 else ["all"]
+        planned.append((scheme, runs, keys))
+    centres: dict[tuple[str, str, str], float] = {}
+    for scheme, _, keys in planned:
+        for key in keys:
+            for metric in metrics:
+                entry = ((campaign.summary(scheme, key) or {}).get("metrics") or {}).get(metric["name"]) or {}
+                value = entry.get("median") if entry.get("ci95") else entry.get("mean")
+                if value is not None:
+                    centres[scheme, key, metric["name"]] = float(value)
+    places = {}
+    for metric in metrics:
+        scale = float(metric.get("show_scale") or 1)
+        column = [v * scale for (_, _, name), v in centres.items() if name == metric["name"]]
+        places[metric["name"]] = units.decimals_for(column)
+    rows = []
+    for scheme, runs, keys in planned:
+        valid = sum(1 for r in runs if r.valid)
+        for index, key in enumerate(keys):
+            row = [cell(scheme, kind="scheme", span=len(keys))] if index == 0 else []
+            row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
+            marks = []
+            if valid < len(runs):
+                lost = [f"run {r.number} {r.outcome}" for r in runs if not r.valid]
+                marks = [notes.mark(f"{scheme}: {', '.join(lost)}, not in these numbers")]
+            row.append(cell(f"{valid} of {len(runs)}", align="right", marks=marks))
+            for metric in metrics:
+                name, scale = metric["name"], float(metric.get("show_scale") or 1)
+                centre = centres.get((scheme, key, name))
+                if centre is None:
+                    row.append(_not_available(notes, _reasons(runs, key, name)))
+                    continue
+                entry = (campaign.summary(scheme, key) or {})["metrics"][name]
+                values = _values(runs, key, name)
+                known = int(entry.get("n") or len(values))
+                marks = []
+                if known < valid:
+                    why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
+                    marks = [notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))]
+                text = units.number(centre * scale, places[name])
+                spread = _spread(entry, values, scale, places[name])
+                row.append(cell(text, small=spread, align="right", marks=marks))
+            rows.append(row)
+    return {"head": head, "rows": rows, "notes": notes.listed()}
+
+
+def results_words(campaign: Campaign) -> str:
+    """How the numbers of the main table came about."""
+    counts = [e.get("n") or 0 for s in campaign.results.get("summary") or [] for e in (s.get("metrics") or {}).values()]
+    if not counts:
+        return "No run is valid, so there are no numbers."
+    few, many = min(counts) < 6, max(counts) >= 6
+    parts = ["Only valid runs (ok or degraded) enter."]
+    if many:
+        parts.append(
+            "From 6 runs on: the median of the runs and, in brackets, its 95 % bootstrap interval "
+            "(10 000 resamples, fixed seed)."
+        )
+    if few and max(counts) > 1:
+        parts.append("Below 6 runs: the mean of the runs and, below it, their smallest and largest value.")
+    elif few and not many:
+        parts.append("One run each: the value of that run.")
+    parts.append("The row “all” pools the packets of all flows of a run.")
+    return " ".join(parts)
+
+
+def run_statistics(campaign: Campaign, run: Run) -> Table:
+    """All metrics of one run: a row per metric, a column per flow and one for all flows."""
+    notes = Notes()
+    keys = [*(str(f.number) for f in run.flows), "all"] if run.flows else list(run.rows)
+    labels = {str(f.number): f.label for f in run.flows}
+    head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
+    rows = []
+    for metric in campaign.metrics:
+        name, scale = metric["name"], float(metric.get("show_scale") or 1)
+        found: list[float | None] = []
+        for key in keys:
+            value = ((run.rows.get(key) or {}).get("metrics") or {}).get(name)
+            found.append(None if value is None else float(value) * scale)
+        places = units.decimals_for([v for v in found if v is not None])
+        row = [cell(str(metric.get("label", name))), cell(_unit(metric), kind="unit")]
+        for key, value in zip(keys, found, strict=True):
+            if value is not None:
+                row.append(cell(units.number(value, places), align="right"))
+                continue
+            entry = run.rows.get(key)
+            reason = "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
+            scope = metric.get("scope")
+            if entry is not None and ((scope == "all") == (key != "all")) and scope in ("all", "flow"):
+                row.append(cell("–", align="right", kind="absent"))  # not meant for this column at all
+            else:
+                row.append(_not_available(notes, [str(reason or "")]))
+        rows.append(row)
+    return {"head": head, "rows": rows, "notes": notes.listed()}
+
+
+def verdicts(campaign: Campaign) -> Table:
+    """Every cell with what became of it."""
+    head = [cell("scheme"), cell("run", align="right"), cell("outcome"), cell("why")]
+    rows = []
+    for run in sorted(campaign.runs, key=lambda r: (campaign.schemes.index(r.scheme), r.number)):
+        reasons = [r.text for r in run.reasons] or (["nothing to report"] if run.verdict == "ok" else ["no reason given"])
+        rows.append(
+            [
+                cell(run.scheme, kind="scheme", link=run.cell),
+                cell(str(run.number), align="right"),
+                cell(run.outcome, kind=f"outcome-{run.outcome}"),
+                cell(" ".join(reasons), kind="quiet" if run.outcome == "ok" else ""),
+            ]
+        )
+    for skipped in campaign.skipped:
+        rows.append(
+            [
+                cell(str(skipped.get("scheme")), kind="scheme"),
+                cell("–", align="right"),
+                cell("skipped", kind="outcome-skipped"),
+                cell(str(skipped.get("reason") or "no reason given")),
+            ]
+        )
+    return {"head": head, "rows": rows, "notes": []}
+
+
+def fingerprints(campaign: Campaign) -> Table:
+    """What exactly ran: one row per distinct identity of a sender, with the flows that had it."""
+    head = [cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for run in campaign.runs:
+        for flow in (run.record or {}).get("flows") or []:
+            mark = flow.get("fingerprint") or {}
+            version = "kernel " + str(mark["kernel"]) if mark.get("kernel") else str(mark.get("version") or "unknown")
+            if mark.get("git") and not mark.get("kernel"):
+                version += f" ({mark['git']})"
+            params = ", ".join(f"{k} {units.parameter(None, v)}" for k, v in (mark.get("params") or {}).items())
+            kind = {"native": "Narrows", "linux": "Linux kernel"}.get(str(mark.get("kind")), str(mark.get("kind")))
+            key = (str(flow.get("scheme")), f"{kind}: {mark.get('name')}", version,
+                   str(mark.get("read_back") or "not possible"), params or "defaults")  # fmt: skip
+            grouped.setdefault(key, []).append(run.cell)
+    rows = [[cell(k[0], kind="scheme"), *map(cell, k[1:]), cell(_cells(v))] for k, v in grouped.items()]
+    return {"head": head, "rows": rows, "notes": []}
+
+
+def _cells(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique) if len(unique) <= 6 else f"{', '.join(unique[:5])} and {len(unique) - 5} more"
+
+
+def definitions(campaign: Campaign) -> list[dict[str, str]]:
+    """What every number means."""
+    better = {"higher": "higher is better", "lower": "lower is better"}
+    return [
+        {
+            "name": str(m["name"]),
+            "label": str(m.get("label", m["name"])),
+            "unit": _unit(m),
+            "text": str(m.get("definition", "")),
+            "better": better.get(str(m.get("better")), ""),
+            "source": str(m.get("source") or ""),
+        }
+        for m in campaign.metrics
+    ]

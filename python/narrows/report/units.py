@@ -1,0 +1,102 @@
+"""Numbers for people: Mbit/s, ms, kB and per cent, with as many digits as help and no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+
+
+def decimals_for(values: Iterable[float]) -> int:
+    """How many decimals a column of numbers needs: about four significant digits of its largest value."""
+    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+    if largest == 0.0:
+        return 0
+    if largest < 1.0:
+        return min(6, 2 - math.floor(math.log10(largest)))
+    return max(0, 2 - max(0, math.floor(math.log10(largest)) - 1))
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """A number with a true minus sign and narrow spaces between thousands."""
+    if not math.isfinite(value):
+        return "not finite"
+    places = decimals_for([value]) if decimals is None else decimals
+    text = f"{abs(value):,.{places}f}".replace(",", NARROW_SPACE)
+    negative = value < 0 and any(c not in "0.," + NARROW_SPACE for c in text)
+    return (MINUS if negative else "") + text
+
+
+def trimmed(value: float, digits: int = 4) -> str:
+    """A given (not measured) quantity: the shortest text that keeps `digits` significant digits."""
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = number(value, places)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rate(bits_per_second: float) -> str:
+    """A rate as it was set: `12 Mbit/s`."""
+    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if abs(bits_per_second) >= scale and not (scale == 1e9 and bits_per_second % 1e9):
+            return f"{trimmed(bits_per_second / scale, 6)} {unit}"
+    return f"{trimmed(bits_per_second)} bit/s"
+
+
+def span(ns: float) -> str:
+    """A duration as it was set: `20 ms`, `30 s`."""
+    if abs(ns) >= 1e9:
+        return f"{trimmed(ns / 1e9)} s"
+    if abs(ns) >= 1e6:
+        return f"{trimmed(ns / 1e6)} ms"
+    if abs(ns) >= 1e3:
+        return f"{trimmed(ns / 1e3)} µs"
+    return "0 ms" if ns == 0 else f"{trimmed(ns)} ns"
+
+
+def size(count: float) -> str:
+    """An amount of bytes as it was set: `60 kB`."""
+    if abs(count) >= 1e6:
+        return f"{trimmed(count / 1e6)} MB"
+    if abs(count) >= 1e3:
+        return f"{trimmed(count / 1e3)} kB"
+    return f"{trimmed(count)} B"
+
+
+def ratio(value: float) -> str:
+    """A ratio as per cent: `0.1 %`."""
+    return f"{trimmed(value * 100)} %"
+
+
+def memory(count: float) -> str:
+    """Memory of a machine in GiB."""
+    return f"{trimmed(count / 2**30, 3)} GiB"
+
+
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
+def parameter(kind: str | None, value: Any) -> str:
+    """A parameter of a queue, link or scheme, written by the kind its registry entry gives it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        form = {"rate": rate, "span": span, "bytes": size, "ratio": ratio}.get(kind or "")
+        if form is not None:
+            return form(float(value))
+        if kind == "packets":
+            return plural(int(value), "packet")
+        return trimmed(float(value), 6)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {parameter(None, v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(parameter(kind, v) for v in value)
+    return str(value)

@@ -1,0 +1,244 @@
+"""What reports say in sentences: the path, the workload and the answer, all derived from numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from narrows.report import units
+from narrows.report.data import Campaign, Json, registry
+
+
+def _param_kinds(section: str, name: str) -> dict[str, str]:
+    for entry in registry().get(section) or []:
+        if entry.get("name") == name:
+            return {p["name"]: p["kind"] for p in entry.get("params") or []}
+    return {}
+
+
+def params(section: str, name: str, values: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
+    """Parameters as `name value` with units, by the kinds the registry gives them; unset ones left out."""
+    kinds = _param_kinds(section, name)
+    known = {"delay": "span", "ratio": "ratio", "rate": "rate", "bytes": "bytes", "packets": "packets"}
+    found = []
+    for key, value in values.items():
+        if key in skip or value is None:
+            continue
+        text = units.parameter(kinds.get(key) or known.get(key), value)
+        found.append(text if key in known else f"{key.replace('_', ' ')} {text}")
+    return found
+
+
+def rate_text(rate: Any) -> str:
+    """A link's rate: a number for a constant one, kind and parameters for others."""
+    if isinstance(rate, int | float):
+        return units.rate(float(rate))
+    if not isinstance(rate, Mapping):
+        return "no rate"
+    kind = str(rate.get("kind", "constant"))
+    listed = params("rates", kind, rate, skip=("kind",))
+    return listed[0] if kind == "constant" and listed else " ".join([kind, ", ".join(listed)]).strip()
+
+
+def queue_text(queue: Any) -> str:
+    """A queue: its discipline and limits."""
+    if not isinstance(queue, Mapping):
+        return "unlimited queue"
+    kind = str(queue.get("kind", "queue"))
+    listed = params("queues", kind, queue, skip=("kind",))
+    return f"{kind} {' / '.join(listed)}".strip()
+
+
+def base_rtt_ns(network: Json) -> float:
+    """Sum of the fixed delays of both directions."""
+    both = [*(network.get("forward") or []), *(network.get("backward") or [])]
+    return float(sum(e.get("delay") or 0 for e in both if e.get("kind") == "delay"))
+
+
+def element_lines(element: Json) -> list[str]:
+    """An element in a few short lines, as for a box in a picture."""
+    kind = str(element.get("kind"))
+    if kind == "bottleneck":
+        return [rate_text(element.get("rate")), queue_text(element.get("queue"))]
+    listed = params("links", kind, element, skip=("kind", "name"))
+    return [kind, *listed[:3]]
+
+
+def element_sentence(element: Json, rtt_ns: float) -> str:
+    """An element in words, with what its numbers mean."""
+    kind = str(element.get("kind"))
+    if kind == "delay":
+        return f"a fixed delay of {units.span(float(element.get('delay') or 0))}"
+    if kind == "loss":
+        return f"independent random loss of {units.ratio(float(element.get('ratio') or 0))} of the packets"
+    if kind != "bottleneck":
+        return " ".join([f"an element “{kind}”", *([f"({', '.join(element_lines(element)[1:])})"])])
+    text = f"a bottleneck of {rate_text(element.get('rate'))} with a queue ({queue_text(element.get('queue'))}"
+    queue, rate = element.get("queue") or {}, element.get("rate")
+    limit = queue.get("bytes") if isinstance(queue, Mapping) else None
+    constant = rate.get("rate") if isinstance(rate, Mapping) and rate.get("kind", "constant") == "constant" else None
+    if limit and constant:
+        text += f", at most {units.span(round(limit * 8e9 / constant, -4))} of waiting"
+        if rtt_ns > 0:
+            text += f", {units.trimmed(limit * 8e9 / constant / rtt_ns, 3)} × the bandwidth-delay product"
+    return text + ")"
+
+
+def path_sentences(settings: Json) -> list[str]:
+    """The network of a cell, one sentence per direction and one on round-trip times."""
+    network: Json = settings.get("network") or {}
+    if not isinstance(network.get("forward"), list):
+        return ["The network is in the scenario below."]
+    rtt = base_rtt_ns(network)
+    found = []
+    for direction, ends in (("forward", "sender to receiver"), ("backward", "receiver to sender")):
+        elements = network.get(direction) or []
+        if elements:
+            listed = "; then ".join(element_sentence(e, rtt) for e in elements)
+            found.append(f"{direction.capitalize()} ({ends}): {listed}.")
+        else:
+            found.append(f"{direction.capitalize()} ({ends}): nothing in between.")
+    text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
+    extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
+    if extra:
+        text += "; " + ", ".join(f"flow {f['flow']} has {units.span(f['extra_rtt_ns'])} more" for f in extra)
+    found.append(text + ".")
+    return found
+
+
+def workload_sentences(campaign: Campaign) -> list[str]:
+    """How many schemes, runs and flows, for how long, and where."""
+    settings = campaign.settings
+    schemes = len(campaign.schemes)
+    counts = {s: len(campaign.of_scheme(s)) for s in campaign.schemes}
+    each = next(iter(counts.values()), 0)
+    same = len(set(counts.values())) <= 1
+    found = []
+    if schemes:
+        times = units.plural(each, "run") + (" each" if schemes > 1 else "")
+        amount = times if same else f"{sum(counts.values())} runs"
+        found.append(f"{units.plural(schemes, 'scheme')}, {amount}.")
+    if settings:
+        flows = settings.get("flows") or []
+        length = units.span(float(settings.get("duration_ns", 0)))
+        text = f"Each run lasts {length} with {units.plural(len(flows), 'flow')}"
+        starts = sorted(f.get("start_ns", 0) for f in flows)
+        gaps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
+        if len(flows) > 1 and gaps == {0}:
+            text += " that start together"
+        elif len(flows) > 1 and len(gaps) == 1:
+            text += f" that start {units.span(float(gaps.pop()))} apart"
+        found.append(text + ".")
+    places = {"simulate": "simulated (virtual clock, repeatable bit for bit)",
+              "emulate": "emulated (real time, on the machine below)",
+              "hosts": "between real hosts"}  # fmt: skip
+    if campaign.planes:
+        found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
+    return found
+
+
+def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
+    found: dict[str, dict[str, list[float]]] = {}
+    for run in campaign.runs:
+        metrics = (run.rows.get("all") or {}).get("metrics") or {}
+        if not run.valid:
+            continue
+        for name in ("throughput_bps", "delay_p95_ns"):
+            if metrics.get(name) is not None:
+                found.setdefault(run.scheme, {}).setdefault(name, []).append(float(metrics[name]))
+    return found
+
+
+def _centre(values: list[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    if len(ordered) < 6:
+        return sum(ordered) / len(ordered)
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _indistinct(best: list[float], other: list[float]) -> bool:
+    """Whether the ranges of two schemes' runs overlap, so that the order of their means proves nothing."""
+    return max(min(best), min(other)) <= min(max(best), max(other))
+
+
+def _leader(totals: dict[str, dict[str, list[float]]], name: str, highest: bool) -> tuple[str, list[str]] | None:
+    known = {s: own[name] for s, own in totals.items() if own.get(name)}
+    if not known:
+        return None
+    pick = max if highest else min
+    best = pick(known, key=lambda s: _centre(known[s]))
+    return best, [s for s in known if s != best and _indistinct(known[best], known[s])]
+
+
+def answer(campaign: Campaign) -> list[str]:
+    """What the numbers say, with what limits them; invalid runs take no part."""
+    totals = _totals(campaign)
+    found: list[str] = []
+    if not campaign.runs:
+        return ["No run was started, so this campaign has no answer."]
+    if not any(own.get("throughput_bps") for own in totals.values()):
+        return ["No run is valid, so this campaign has no answer; the verdicts below say why."]
+
+    def throughput(scheme: str) -> str:
+        return f"{units.number(_centre(totals[scheme]['throughput_bps']) / 1e6)} Mbit/s"
+
+    def delay(scheme: str) -> str:
+        values = totals[scheme].get("delay_p95_ns")
+        return f"{units.number(_centre(values) / 1e6)} ms" if values else "no known delay"
+
+    first, second = _leader(totals, "throughput_bps", True), _leader(totals, "delay_p95_ns", False)
+    assert first is not None
+    best, equals = first
+    if len(totals) == 1:
+        found.append(f"{best} reached {throughput(best)} at a 95th percentile one-way delay of {delay(best)}.")
+    else:
+        found.append(f"Highest throughput: {best}, {throughput(best)} (at {delay(best)}){_shared(equals)}.")
+        if second is not None:
+            low, same = second
+            also = ", the same scheme" if low == best else f", at {throughput(low)}"
+            found.append(f"Lowest 95th percentile one-way delay: {low}, {delay(low)}{also}{_shared(same)}.")
+    found.append(_caveat(campaign, totals))
+    return [s for s in found if s]
+
+
+def _shared(others: list[str]) -> str:
+    if not others:
+        return ""
+    if len(others) > 3:
+        others = [*others[:3], f"{len(others) - 3} more"]
+    listed = others[0] if len(others) == 1 else ", ".join(others[:-1]) + " and " + others[-1]
+    return f"; not to be told apart from {listed}, whose runs overlap with these"
+
+
+def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:
+    counts = sorted({len(own.get("throughput_bps") or []) for own in totals.values()})
+    least, most = counts[0], counts[-1]
+    amount = units.plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
+    if most == 1:
+        text = f"Each number comes from {amount}, so nothing is known about how much it varies."
+    elif least < 6:
+        text = f"Each number is over {amount} per scheme; below 6 no interval is given, and small differences prove nothing."
+    else:
+        text = f"Each number is the median of {amount} per scheme; the table has the intervals."
+    problems = problem_counts(campaign)
+    if problems:
+        text += f" Not in these numbers: {problems}."
+    degraded = sum(1 for r in campaign.runs if r.valid and r.verdict == "degraded")
+    if degraded:
+        text += f" {units.plural(degraded, 'run')} that {'is' if degraded == 1 else 'are'} counted {'was' if degraded == 1 else 'were'} judged degraded."
+    return text
+
+
+def problem_counts(campaign: Campaign) -> str:
+    """`1 invalid run, 2 failed runs, 1 skipped scheme`, or nothing."""
+    invalid = sum(1 for r in campaign.runs if r.state == "finished" and not r.valid)
+    failed = sum(1 for r in campaign.runs if r.state == "failed")
+    other = sum(1 for r in campaign.runs if r.state not in ("finished", "failed"))
+    parts = [
+        units.plural(invalid, "invalid run") if invalid else "",
+        units.plural(failed, "failed run") if failed else "",
+        units.plural(other, "unfinished run") if other else "",
+        units.plural(len(campaign.skipped), "skipped scheme") if campaign.skipped else "",
+    ]
+    return ", ".join(p for p in parts if p)
