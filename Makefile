@@ -1,0 +1,105 @@
+# Every target sets up what it needs; nothing is written outside this folder and the usual caches.
+# `make` alone prints the list.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := build/stamps
+DEMO := demo-results
+# pyo3 links the extension module against no libpython, so it has no Rust tests of its own; it is tested
+# from Python.
+CRATES := --workspace --exclude narrows-native
+
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_FILES := $(shell find core drivers agent python/binding -name '*.rs' -o -name Cargo.toml 2>/dev/null) \
+              Cargo.toml Cargo.lock rust-toolchain.toml
+
+.PHONY: help demo test check bench golden build generated wheel lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## build everything, run first-look emulated and simulated, print tables and report
+	@rm -rf $(DEMO)
+	@status=0; $(BIN)/narrows run first-look -o $(DEMO)/emulate || status=$$?; \
+	[[ $$status == 0 || $$status == 4 || $$status == 6 ]] || exit $$status; \
+	$(BIN)/narrows run first-look --where simulate -o $(DEMO)/simulate --no-report >/dev/null; \
+	echo; \
+	if [[ $$status == 4 ]]; then \
+	    $(BIN)/narrows report $(DEMO)/simulate; $(BIN)/narrows show $(DEMO)/simulate; \
+	else \
+	    $(BIN)/narrows show $(DEMO)/emulate $(DEMO)/simulate; \
+	    echo; echo "report: $(DEMO)/emulate/report.html"; \
+	fi; \
+	exit $$status
+
+test: build ## run all tests (Rust and Python)
+	cargo test --release --quiet $(CRATES)
+	$(BIN)/pytest
+
+check: build ## formatting, lints, types, generated files, licences
+	cargo fmt --all --check
+	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	tests/lint-violation/check.sh
+	$(BIN)/ruff check python tests/python
+	$(BIN)/mypy
+	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
+	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }
+	$(BIN)/python .ci/licences
+
+bench: build ## print the benchmark table
+	cargo bench --quiet $(CRATES)
+
+golden: ## rewrite the golden tables of the tests; look at the diff before you commit it
+	UPDATE_GOLDEN=1 cargo test --release --quiet $(CRATES) golden
+
+build: $(STAMPS)/venv $(STAMPS)/agent $(STAMPS)/extension ## build the agent and the Python package in .venv
+
+generated: build ## rewrite the JSON Schema and the scenario reference
+	$(BIN)/narrows schema > scenarios/scenario.schema.json
+	@mkdir -p docs/guide
+	$(BIN)/narrows schema --reference > docs/guide/scenario-reference.md
+
+wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
+	$(BIN)/maturin build --release --quiet --out build/wheels
+
+lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
+	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
+	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
+	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build target $(DEMO) python/narrows/_bin python/narrows/_native*.so
+
+# -- how things are made -------------------------------------------------------------------------
+
+$(STAMPS):
+	@mkdir -p $@
+
+$(STAMPS)/venv: requirements-dev.lock .ci/system | $(STAMPS)
+	@PYTHON=$(PYTHON) .ci/system
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(STAMPS)/agent: $(RUST_FILES) | $(STAMPS)
+	@PYTHON=$(PYTHON) .ci/system
+	cargo build --release --quiet -p narrows-agent
+	@mkdir -p python/narrows/_bin
+	@cp "$$CARGO_TARGET_DIR/release/narrows-agent" python/narrows/_bin/.narrows-agent.new
+	@mv python/narrows/_bin/.narrows-agent.new python/narrows/_bin/narrows-agent
+	@touch $@
+
+$(STAMPS)/extension: $(RUST_FILES) pyproject.toml $(STAMPS)/venv | $(STAMPS)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@

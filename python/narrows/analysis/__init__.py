@@ -1,0 +1,1 @@
+"""Numbers over runs: statistics, the summary per scheme, tables for people."""

@@ -1,0 +1,55 @@
+"""Statistics over runs. The unit is the run: one number per run and metric, never pooled packets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+#: Below this many runs an interval would promise more than it knows; the single values are shown.
+FEWEST_FOR_INTERVAL = 6
+#: Resamples of the bootstrap, and the fixed seed that makes the interval repeatable.
+RESAMPLES = 10_000
+SEED = 20_010_101
+LEVEL = 0.95
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value, or the mean of the two in the middle."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean, summed without rounding error so that the order does not matter."""
+    return math.fsum(values) / len(values)
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % percentile bootstrap interval of the median (Efron and Tibshirani 1993, chapter 13).
+
+    The generator is the frozen Mersenne Twister of NumPy, whose stream never changes between versions.
+    """
+    import numpy
+
+    data = numpy.sort(numpy.asarray(values, dtype=numpy.float64))
+    picks = numpy.random.RandomState(SEED).randint(0, len(data), size=(RESAMPLES, len(data)))
+    medians = numpy.sort(numpy.median(data[picks], axis=1))
+    tail = (1 - LEVEL) / 2
+    low = medians[int(math.floor(tail * (RESAMPLES - 1)))]
+    high = medians[int(math.ceil((1 - tail) * (RESAMPLES - 1)))]
+    return float(low), float(high)
+
+
+def summarise(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, median and, for enough runs, the interval of the median."""
+    interval = bootstrap_interval(values) if len(values) >= FEWEST_FOR_INTERVAL else None
+    return {
+        "mean": mean(values),
+        "median": median(values),
+        "ci95": list(interval) if interval else None,
+        "n": len(values),
+    }

@@ -1,0 +1,185 @@
+"""Tables of results for the terminal: one row per scheme, medians over valid runs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+#: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
+SUMMARY = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio", "utilization_ratio", "jain_index")
+#: What is shown of a single flow.
+PER_FLOW = ("throughput_bps", "goodput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio", "retransmitted_ratio")
+
+NOT_AVAILABLE = "N/A"
+#: Titles of columns are folded to this width.
+WIDTH_OF_TITLES = 14
+_VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
+
+Campaign = tuple[Path, dict[str, Any]]
+
+
+def show_number(value: float | None, metric: dict[str, Any]) -> str:
+    """A value in the unit for people, with four significant digits."""
+    if value is None:
+        return NOT_AVAILABLE
+    scaled = value * metric.get("show_scale", 1)
+    if scaled == 0:
+        return "0"
+    digits = 3
+    size = abs(scaled)
+    while size >= 10 and digits > 0:
+        size /= 10
+        digits -= 1
+    return f"{scaled:.{digits}f}"
+
+
+def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> str:
+    if summary is None:
+        return NOT_AVAILABLE
+    text = show_number(summary["median"], metric)
+    if summary.get("ci95"):
+        low, high = (show_number(value, metric) for value in summary["ci95"])
+        text += f" [{low}, {high}]"
+    return text
+
+
+def _metrics(results: dict[str, Any], wanted: tuple[str, ...]) -> list[dict[str, Any]]:
+    known = {metric["name"]: metric for metric in results["metrics"]}
+    return [known[name] for name in wanted if name in known]
+
+
+def _title(metric: dict[str, Any]) -> str:
+    """The label folded into short lines, with the unit below."""
+    lines = textwrap.wrap(str(metric["label"]), WIDTH_OF_TITLES, break_long_words=False)
+    unit = metric.get("show_unit")
+    if unit and unit != "1":
+        lines.append(f"\\[{unit}]")
+    return "\n".join(lines)
+
+
+def _schemes(campaigns: list[Campaign]) -> list[str]:
+    names: dict[str, None] = {}
+    for _, results in campaigns:
+        names |= dict.fromkeys(line["scheme"] for line in results["summary"])
+        names |= dict.fromkeys(one["scheme"] for one in results["skipped"])
+    return list(names)
+
+
+def _names(campaigns: list[Campaign], wheres: list[str]) -> list[str]:
+    """What to call each campaign: its plane if that tells them apart, else its folder."""
+    return wheres if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
+
+
+def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str] | None = None) -> None:
+    """The table per scheme; of several campaigns side by side, column by column."""
+    several = len(campaigns) > 1
+    names = _names(campaigns, wheres or [""] * len(campaigns)) if several else [""]
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("scheme", no_wrap=True)
+
+    metrics = _metrics(campaigns[0][1], SUMMARY)
+    for title in ("runs", *(_title(metric) for metric in metrics)):
+        for name in names:
+            table.add_column(f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom")
+    notes: list[tuple[str, str]] = []
+    for scheme in _schemes(campaigns):
+        found = [_line(results, scheme) for _, results in campaigns]
+        cells = [scheme, *(_runs(line) for line in found)]
+        for metric in metrics:
+            cells += [_value(line, metric) for line in found]
+        table.add_row(*cells, style="dim" if not any(found) else None)
+        for name, (_, results), line in zip(names, campaigns, found, strict=True):
+            where = f" ({name})" if several else ""
+            notes += [(scheme, where + note) for note in _notes(results, scheme, line, metrics)]
+    console.print(table)
+    if any(line["metrics"].get(metric["name"], {}).get("n", 0) > 1 for _, results in campaigns
+           for line in results["summary"] if line["flow"] == "all" for metric in metrics):
+        console.print("Values are medians over the valid runs, of all flows together.")
+    for note in _grouped(notes):
+        console.print(note, soft_wrap=True, markup=False)
+
+
+def _grouped(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """One line per note, with all schemes that it holds for."""
+    schemes: dict[str, list[str]] = {}
+    for scheme, note in notes:
+        schemes.setdefault(note, []).append(scheme)
+    return [", ".join(dict.fromkeys(names)) + note for note, names in schemes.items()]
+
+
+def _line(results: dict[str, Any], scheme: str) -> dict[str, Any] | None:
+    return next((line for line in results["summary"] if line["scheme"] == scheme and line["flow"] == "all"), None)
+
+
+def _runs(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "skipped"
+    return str(line["valid"]) if line["valid"] == line["started"] else f"{line['valid']} of {line['started']}"
+
+
+def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
+    if line is None:
+        return "-"
+    return _with_interval(line["metrics"].get(metric["name"]), metric).replace("[", "\\[")
+
+
+def _notes(results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]) -> list[str]:
+    """What a reader must know about a row besides its numbers."""
+    if line is None:
+        reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
+        return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
+    notes = []
+    if line["valid"] < line["finished"]:
+        notes.append(f": {line['finished'] - line['valid']} of {line['started']} runs are invalid and enter no statistic")
+    if line["finished"] < line["started"]:
+        notes.append(f": {line['started'] - line['finished']} of {line['started']} runs failed")
+    for metric in metrics:
+        if line["metrics"].get(metric["name"]) is None:
+            reason = _reason(results, scheme, metric["name"])
+            if reason:
+                notes.append(f": {metric['label']} is {NOT_AVAILABLE}: {reason}")
+    return notes
+
+
+def _reason(results: dict[str, Any], scheme: str, name: str) -> str | None:
+    for row in results["rows"]:
+        if row["scheme"] == scheme and row["flow"] == "all" and name in row["absent"]:
+            return str(row["absent"][name])
+    return None
+
+
+def print_flows(console: Console, results: dict[str, Any]) -> None:
+    """The table per scheme and flow."""
+    lines = [line for line in results["summary"] if line["flow"] != "all"]
+    if not lines or all(line["flow"] == 1 for line in lines):
+        return
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("scheme", no_wrap=True)
+    table.add_column("flow", justify="right")
+    metrics = _metrics(results, PER_FLOW)
+    for metric in metrics:
+        table.add_column(_title(metric), justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(line["scheme"], str(line["flow"]), *(_value(line, metric) for metric in metrics))
+    console.print(table)
+
+
+def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
+    """The verdict of each cell, with its reasons."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("cell", "verdict", "why"):
+        table.add_column(title, overflow="fold")
+    for cell in cells:
+        if cell["state"] == "finished":
+            verdict = str(cell["verdict"])
+            why = "; ".join(str(reason.get("text", "")) for reason in cell["reasons"])
+        else:
+            verdict = cell["state"]
+            why = (cell.get("error") or {}).get("message", "")
+        table.add_row(cell["id"], f"[{_VERDICT_STYLE.get(verdict, 'red')}]{verdict}[/]", why.replace("[", "\\["))
+    console.print(table)

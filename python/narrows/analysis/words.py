@@ -1,0 +1,49 @@
+"""A scenario's network and flows in words, for the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.scenario import registry as registries
+from narrows.scenario.model import Scenario
+from narrows.scenario.quantity import show
+from narrows.scenario.registry import Entry, Registry
+
+
+def network_in_words(scenario: Scenario) -> list[str]:
+    """One line per direction, one for the flows."""
+    registry = registries.load()
+    lines = []
+    for direction in ("forward", "backward"):
+        elements = [element_in_words(element, registry) for element in scenario.network[direction]]
+        lines.append(f"  {direction:8}  {' -> '.join(elements) or 'nothing on the way'}")
+    flows = scenario.schemes[0].flows
+    starts = ", ".join(show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows[:6])
+    more = ", ..." if len(flows) > 6 else ""
+    extra = ""
+    if any(flow["extra_rtt_ns"] for flow in flows):
+        extra = ", extra RTT " + ", ".join(show("span", flow["extra_rtt_ns"]) for flow in flows[:6]) + more
+    lines.append(f"  flows     {len(flows)}, starting at {starts}{more}{extra}; duration {show('span', scenario.duration_ns)};"
+                 f" round trip {show('span', scenario.base_rtt_ns)}")
+    return lines
+
+
+def element_in_words(element: dict[str, Any], registry: Registry) -> str:
+    """`12 Mbit/s with droptail 60 kB`, `delay 20 ms`."""
+    if element["kind"] == "bottleneck":
+        rate = _entry_in_words(element["rate"], registry.rates, hide="constant")
+        return f"{rate} with {_entry_in_words(element['queue'], registry.queues)}"
+    return _entry_in_words(element, registry.links)
+
+
+def _entry_in_words(content: dict[str, Any], family: dict[str, Entry], hide: str = "") -> str:
+    entry = family[content["kind"]]
+    values = []
+    for param in entry.params:
+        value = content.get(param.name)
+        if value is None:
+            continue
+        text = f"{value * 100:g} %" if param.kind == "ratio" else show(param.kind, value)
+        values.append(text if param.name in entry.shorthand else f"{param.name} {text}")
+    name = "" if content["kind"] == hide else content["kind"]
+    return " ".join(part for part in (name, ", ".join(values)) if part)

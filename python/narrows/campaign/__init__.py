@@ -1,0 +1,1 @@
+"""Campaigns: schemes x runs, executed, kept, resumed, measured."""

@@ -1,0 +1,65 @@
+"""What a campaign will run: cells in their order, and schemes that can't run here with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.errors import UnavailableError
+from narrows.scenario.flows import KERNEL_PREFIX
+from narrows.scenario.model import Cell, Scenario, cells_of
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A scheme of the scenario that does not run, and why."""
+
+    scheme: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a campaign in the order in which they run."""
+
+    scenario: Scenario
+    cells: list[Cell]
+    skipped: list[Skipped]
+
+
+def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
+    """Why a scheme can't run on a plane of this machine; None if it can."""
+    if not scheme.startswith(KERNEL_PREFIX):
+        return None
+    if where == "simulate":
+        return "it is the kernel's code and needs a real kernel; use --where emulate"
+    name = scheme.removeprefix(KERNEL_PREFIX)
+    offered = facts.get("congestion_controls") or []
+    if name in offered:
+        return None
+    return f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {', '.join(offered) or 'none'}"
+
+
+def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
+    """Decides what runs, in which order; refuses if nothing is left."""
+    skipped: list[Skipped] = []
+    for row in scenario.schemes:
+        reasons = [reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))]
+        if reasons:
+            skipped.append(Skipped(row.label, reasons[0]))
+    left_out = {one.scheme for one in skipped}
+    cells = [cell for cell in cells_of(scenario) if cell.scheme not in left_out]
+    if not cells:
+        listed = "; ".join(f"{one.scheme}: {one.reason}" for one in skipped)
+        raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
+    return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped)
+
+
+def _order(seed: int, cell: Cell) -> tuple[int, bytes]:
+    """Rounds one after the other, each in an order of its own that follows from the seed.
+
+    Shuffling keeps a drift of the machine (heat, other load) from hitting always the same scheme.
+    """
+    key = f"narrows/order/1:{seed}:{cell.run}:{cell.scheme}"
+    return cell.run, hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,125 @@
+"""Shows how a campaign goes, on standard error: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from narrows.scenario.model import Cell
+
+_VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
+
+
+def show_time(seconds: float) -> str:
+    """`48 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class TimeLeft:
+    """Estimates the time that is left from the cells that have ended."""
+
+    def __init__(self, cells: int, workers: int, guess: float | None) -> None:
+        self.left = cells
+        self.workers = workers
+        self.guess = guess
+        self.seconds: list[float] = []
+        self.shares: dict[str, float] = {}
+
+    def ended(self, cell_id: str, seconds: float) -> None:
+        """A cell took this long."""
+        self.seconds.append(seconds)
+        self.shares.pop(cell_id, None)
+        self.left -= 1
+
+    def estimate(self) -> float | None:
+        """Seconds until everything is done, if anything is known."""
+        each = sum(self.seconds) / len(self.seconds) if self.seconds else self.guess
+        if each is None:
+            return None
+        return max(0.0, each * (self.left - sum(self.shares.values())) / self.workers)
+
+
+class ProgressView:
+    """Tells the user about cells as they start, move and end."""
+
+    def __init__(self, console: Console, done: int, cells: int, workers: int, guess: float | None,
+                 quiet: bool = False) -> None:
+        self.console = console
+        self.done = done
+        self.total = done + cells
+        self.time_left = TimeLeft(cells, workers, guess)
+        self.quiet = quiet
+        self.live = console.is_terminal and not quiet
+        self.started = time.monotonic()
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(), console=console, transient=True, disable=not self.live,
+        )
+        self.all_task: TaskID | None = None
+        self.tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> ProgressView:
+        self.progress.start()
+        if self.total > 1:
+            self.all_task = self.progress.add_task("all cells", total=self.total, completed=self.done, note="")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def cell_started(self, cell: Cell) -> None:
+        """A cell begins."""
+        self.tasks[cell.id] = self.progress.add_task(f"{cell.scheme} run {cell.run}", total=1.0, note="")
+        self._note()
+
+    def cell_progress(self, cell: Cell, share: float) -> None:
+        """A cell has come this far."""
+        self.time_left.shares[cell.id] = share
+        if cell.id in self.tasks:
+            self.progress.update(self.tasks[cell.id], completed=share)
+        self._note()
+
+    def cell_ended(self, cell: Cell, entry: dict[str, Any], seconds: float) -> None:
+        """A cell is finished or has failed."""
+        self.done += 1
+        self.time_left.ended(cell.id, seconds)
+        if cell.id in self.tasks:
+            self.progress.remove_task(self.tasks.pop(cell.id))
+        if self.all_task is not None:
+            self.progress.update(self.all_task, completed=self.done)
+        self._note()
+        if self.quiet:
+            return
+        line = Text(f"[{self.done}/{self.total}] {cell.scheme} run {cell.run}: ")
+        if entry["state"] == "finished":
+            verdict = str(entry["verdict"])
+            line.append(verdict, _VERDICT_STYLE.get(verdict, ""))
+            line.append(f" ({show_time(seconds)})" if seconds >= 1 else f" ({seconds:.1f} s)")
+        else:
+            line.append("failed", "red")
+            line.append(f": {(entry['error'] or {}).get('message', 'no reason given')}")
+        left = self.time_left.estimate()
+        if not self.live and left and self.time_left.left:
+            line.append(f", about {show_time(left)} left")
+        self.message(line)
+        for reason in entry["reasons"] if entry["verdict"] != "ok" else ():
+            self.message(Text(f"    {reason.get('text', reason)}"))
+
+    def message(self, text: Text | str) -> None:
+        """Something the user should read."""
+        if not self.quiet:
+            self.console.print(text, highlight=False, soft_wrap=True)
+
+    def _note(self) -> None:
+        left = self.time_left.estimate()
+        if self.all_task is not None and left is not None:
+            self.progress.update(self.all_task, note=f"{self.done} of {self.total}, about {show_time(left)} left")

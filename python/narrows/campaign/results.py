@@ -1,0 +1,151 @@
+"""results.json and results.csv: every metric of every finished cell, and the summary over runs.
+
+Both are functions of the records alone (no time of day, no machine), so the same records give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from narrows.analysis.statistics import summarise
+from narrows.campaign.store import CampaignFolder, read_json, write_atomically
+from narrows.errors import DataError
+
+FORMAT = "narrows/results/1"
+#: Runs with this verdict are counted and shown, but enter no statistic.
+INVALID = "invalid"
+
+
+def measure_cell(path: Path) -> dict[str, Any]:
+    """All metrics of one cell's record."""
+    from narrows import _native
+
+    try:
+        return dict(json.loads(_native.measure(str(path))))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path}: can't be measured: {error}") from None
+
+
+def metric_list() -> list[dict[str, Any]]:
+    """The metrics that there are, with unit and definition."""
+    from narrows import _native
+
+    return list(json.loads(_native.metrics()))
+
+
+def compute(folder: CampaignFolder) -> dict[str, Any]:
+    """The results of all finished cells of a campaign."""
+    document = folder.document
+    order = _scheme_order(document)
+    cells = sorted(folder.cells, key=lambda cell: (order.index(cell["scheme"]), cell["run"]))
+    finished = [cell for cell in cells if cell["state"] == "finished"]
+    # The core measures without holding Python's lock, so threads use all cores.
+    with ThreadPoolExecutor() as pool:
+        measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
+    rows = [row for cell, result in zip(finished, measured, strict=True) for row in _rows(cell, result)]
+    metrics = metric_list()
+    names = [metric["name"] for metric in metrics]
+    return {
+        "format": FORMAT,
+        "scenario": document["name"],
+        "hash": document["hash"],
+        "metrics": metrics,
+        "rows": rows,
+        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, names)],
+        "skipped": document["skipped"],
+    }
+
+
+def _scheme_order(document: dict[str, Any]) -> list[str]:
+    """Schemes as the scenario lists them."""
+    listed = [row["label"] for row in document["scenario"]["resolved"]["schemes"]]
+    return listed + [cell["scheme"] for cell in document["cells"] if cell["scheme"] not in listed]
+
+
+def _rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str, Any]]:
+    absent = measured.get("absent", {})
+    return [
+        {
+            "scheme": cell["scheme"],
+            "run": cell["run"],
+            "flow": flow["flow"] if flow["flow"] == "all" else int(flow["flow"]),
+            "flow_scheme": flow.get("scheme"),
+            "verdict": cell["verdict"],
+            "cell": cell["id"],
+            "metrics": flow["metrics"],
+            "absent": _absent(absent, str(flow["flow"]), flow["metrics"]),
+        }
+        for flow in measured["flows"]
+    ]
+
+
+def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[str, str]:
+    reasons = dict(absent.get(flow) or {})
+    return {name: reasons[name] for name in metrics if name in reasons}
+
+
+def _summary(
+    scheme: str, cells: list[dict[str, Any]], rows: list[dict[str, Any]], names: list[str]
+) -> list[dict[str, Any]]:
+    mine = [cell for cell in cells if cell["scheme"] == scheme]
+    if not mine:
+        return []
+    counts = {
+        "started": sum(cell["state"] != "pending" for cell in mine),
+        "finished": sum(cell["state"] == "finished" for cell in mine),
+        "valid": sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
+    }
+    own = [row for row in rows if row["scheme"] == scheme]
+    flows = list(dict.fromkeys(row["flow"] for row in own)) or ["all"]
+    lines = []
+    for flow in flows:
+        metrics: dict[str, Any] = {}
+        for name in names:
+            values = [
+                row["metrics"][name] for row in own
+                if row["flow"] == flow and row["verdict"] != INVALID and row["metrics"].get(name) is not None
+            ]
+            if values:
+                metrics[name] = summarise(values)
+        lines.append({"scheme": scheme, "flow": flow, **counts, "metrics": metrics})
+    return lines
+
+
+def write(folder: CampaignFolder, results: dict[str, Any]) -> None:
+    """Writes results.json and results.csv."""
+    text = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomically(folder.path / "results.json", text)
+    write_atomically(folder.path / "results.csv", _csv(results))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The results of a campaign; of an interrupted one, those of its finished cells."""
+    folder = CampaignFolder.read(path)
+    if (path / "results.json").exists():
+        results = read_json(path / "results.json", FORMAT)
+        if results.get("hash") == folder.document.get("hash") and _covers(results, folder):
+            return results
+    return compute(folder)
+
+
+def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
+    finished = {cell["id"] for cell in folder.cells if cell["state"] == "finished"}
+    return finished == {row["cell"] for row in results["rows"]}
+
+
+def _csv(results: dict[str, Any]) -> str:
+    names = [metric["name"] for metric in results["metrics"]]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["scheme", "run", "flow", "verdict", "cell", *names])
+    for row in results["rows"]:
+        values = [row["metrics"].get(name) for name in names]
+        writer.writerow([row["scheme"], row["run"], row["flow"], row["verdict"], row["cell"],
+                         *("" if value is None else repr(value) for value in values)])
+    return out.getvalue()

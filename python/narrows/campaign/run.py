@@ -1,0 +1,140 @@
+"""A campaign from its scenario to results: plan, run what is missing, measure."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from narrows import __version__
+from narrows.campaign import agent as agents
+from narrows.campaign import results as result_files
+from narrows.campaign.execute import Executor, workers_for
+from narrows.campaign.plan import Plan, make_plan
+from narrows.campaign.progress import ProgressView, show_time
+from narrows.campaign.store import CampaignFolder, check_same
+from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, Interrupted, NarrowsError, UnavailableError
+from narrows.scenario import Loaded
+
+#: Where campaigns go when no folder is named.
+RESULTS = Path("results")
+#: What an emulated cell takes besides its duration: setting up, writing and judging the record.
+EMULATION_OVERHEAD_S = 2.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A campaign that has come to its end."""
+
+    folder: CampaignFolder
+    results: dict[str, Any]
+
+    @property
+    def exit_code(self) -> int:
+        """6 when some cell failed or is invalid, so that scripts notice."""
+        bad = [cell for cell in self.folder.cells if cell["state"] != "finished" or cell["verdict"] == "invalid"]
+        return EXIT_SOME_INVALID if bad else EXIT_OK
+
+
+def plan_for(loaded: Loaded, agent: Path) -> tuple[Plan, dict[str, Any]]:
+    """The plan on this machine, with the facts about the machine."""
+    facts = agents.ask(agent, "doctor")
+    plan = make_plan(loaded.scenario, facts)
+    if loaded.scenario.where == "emulate":
+        _check_namespaces(facts)
+    return plan, facts
+
+
+def _check_namespaces(facts: dict[str, Any]) -> None:
+    namespaces = facts.get("namespaces") or {}
+    if namespaces.get("ok") is False:
+        why = str(namespaces.get("why") or "not permitted").rstrip(".")
+        remedy = next((check["remedy"] for check in facts.get("checks") or ()
+                       if not check.get("ok") and check.get("remedy")), "run as root, or simulate with --where simulate")
+        raise UnavailableError(f"network namespaces can't be made here: {why}; {str(remedy).rstrip('.')}")
+
+
+def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
+    """The folder of the campaign: the one named, the newest of the same scenario, or a new one."""
+    scenario = loaded.scenario
+    if output is not None:
+        if resume and not (output / "campaign.json").exists():
+            raise DataError(f"{output}: there is no campaign to resume; leave out --resume to start one")
+        return output
+    pattern = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(scenario.name)}-{scenario.hash[:6]}(\.\d+)?")
+    if resume:
+        same = sorted(path for path in RESULTS.glob("*") if pattern.fullmatch(path.name)
+                      and (path / "campaign.json").exists())
+        if not same:
+            raise DataError(f"there is no campaign of this scenario in {RESULTS}/ to resume; leave out --resume to start one")
+        return same[-1]
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    base = RESULTS / f"{stamp}-{scenario.name}-{scenario.hash[:6]}"
+    path, number = base, 2
+    while path.exists():
+        path = base.with_name(f"{base.name}.{number}")
+        number += 1
+    return path
+
+
+def run_campaign(loaded: Loaded, output: Path | None, *, resume: bool, argv: list[str], console: Console,
+                 quiet: bool = False) -> Finished:
+    """Runs (or completes) a campaign and writes its results."""
+    agent = agents.find_agent()
+    versions = {"narrows": __version__, "agent": agents.check_version(agent), "python": platform.python_version()}
+    path = choose_folder(loaded, output, resume)
+    # The folder is checked before anything else is, because the answer is the same on any machine.
+    again = (path / "campaign.json").exists()
+    if again:
+        check_same(path, loaded.scenario)
+    plan, facts = plan_for(loaded, agent)
+    if again:
+        folder = CampaignFolder.resume(path, plan, argv)
+    else:
+        folder = CampaignFolder.create(path, loaded, plan, facts, versions, argv)
+    try:
+        return _run_in(folder, plan, agent, console, quiet, again)
+    except Interrupted as error:
+        folder.end_session("interrupted")
+        done = sum(cell["state"] == "finished" for cell in folder.cells)
+        raise Interrupted(f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the same"
+                          f" command with -o {path} to complete it", error.exit_code - 128) from None
+    except NarrowsError as error:
+        try:
+            folder.end_session(f"stopped: {error}")
+        except NarrowsError:
+            pass  # the disk may be full; the reason that matters is the first one
+        raise
+    finally:
+        folder.close()
+
+
+def _run_in(folder: CampaignFolder, plan: Plan, agent: Path, console: Console, quiet: bool, again: bool) -> Finished:
+    scenario = plan.scenario
+    states = {cell["id"]: cell["state"] for cell in folder.cells}
+    missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
+    finished = sum(state == "finished" for state in states.values())
+    workers = workers_for(scenario.where, len(missing))
+    guess = scenario.duration_ns / 1e9 + EMULATION_OVERHEAD_S if scenario.where == "emulate" else None
+    view = ProgressView(console, finished, len(missing), workers, guess, quiet)
+    for one in folder.document["skipped"]:
+        view.message(f"skipped {one['scheme']}: {one['reason']}")
+    if again:
+        view.message(f"resuming {folder.path}: {finished} of {len(states)} cells are finished"
+                     + ("" if missing else ", nothing is left to run"))
+    elif missing:
+        time_left = f", about {show_time(guess * len(missing))}" if guess else ""
+        view.message(f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}")
+    if missing:
+        with view:
+            Executor(folder, scenario.where, agent, view).run(missing)
+    view.message("measuring")
+    results = result_files.compute(folder)
+    result_files.write(folder, results)
+    folder.end_session("done")
+    return Finished(folder, results)

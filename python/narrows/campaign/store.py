@@ -1,0 +1,264 @@
+"""The folder of a campaign: created whole, locked while in use, resumable after any interruption.
+
+`campaign.json` is replaced atomically after each cell, and the agent renames a cell's folder into place
+when it is complete. So whatever happens, what is there is intact and what is missing is run again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.plan import Plan
+from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.scenario import Cell, Loaded, Scenario
+
+FORMAT = "narrows/campaign/1"
+STATES = ("pending", "finished", "failed")
+
+
+def now() -> str:
+    """The time of day, as it is written to files."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file so that a reader sees either the old or the new one, also after a power cut."""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        try:
+            os.fchmod(handle, 0o644)
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise NarrowsError(f"{path}: can't be written: {(error.strerror or str(error)).lower()}; what was finished"
+                           " before is kept, make room and run the same command again") from None
+
+
+def read_json(path: Path, expected: str) -> dict[str, Any]:
+    """Reads one of our JSON files and checks its format; newer major versions are refused."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file, so this is no folder of results") from None
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
+    found = document.get("format") if isinstance(document, dict) else None
+    if found == expected:
+        return dict(document)
+    kind = expected.rsplit("/", 1)[0]
+    if isinstance(found, str) and found.rsplit("/", 1)[0] == kind:
+        raise DataError(f"{path}: is in the format {found}, this version of narrows reads {expected}; update narrows")
+    raise DataError(f"{path}: is not a file of the format {expected}")
+
+
+@dataclass
+class CampaignFolder:
+    """An open campaign. Only one process at a time has it open for writing."""
+
+    path: Path
+    document: dict[str, Any]
+    _lock: int | None = field(default=None, repr=False)
+
+    # -- opening ---------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: Path, loaded: Loaded, plan: Plan, facts: dict[str, Any], versions: dict[str, Any],
+               argv: list[str]) -> CampaignFolder:
+        """A new campaign in a folder that does not exist yet or is empty."""
+        scenario = plan.scenario
+        _make_folder(path)
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "name": scenario.name,
+            "hash": scenario.hash,
+            "where": scenario.where,
+            "scenario": {
+                "file": loaded.path.name,
+                "written": loaded.text,
+                "overrides": [{"option": one.option, "path": one.path, "value": one.text}
+                              for one in loaded.overrides],
+                "resolved": scenario.to_json(),
+            },
+            "created_at": now(),
+            "ended_at": None,
+            "sessions": [],
+            "versions": versions,
+            "host": facts,
+            "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+            "cells": [
+                _new_entry(cell) for cell in plan.cells
+            ],
+        }
+        folder = cls(path, document)
+        folder._acquire()
+        try:
+            (path / "cells").mkdir(exist_ok=True)
+        except OSError as error:
+            raise NarrowsError(f"{path}: can't be written: {(error.strerror or '').lower()}") from None
+        folder.begin_session(argv)
+        return folder
+
+    @classmethod
+    def resume(cls, path: Path, plan: Plan, argv: list[str]) -> CampaignFolder:
+        """The campaign that is already in the folder, if it is the same one."""
+        document = check_same(path, plan.scenario)
+        folder = cls(path, document)
+        folder._acquire()
+        folder._sweep()
+        known = {cell["id"] for cell in document["cells"]}
+        planned = {cell.id: cell for cell in plan.cells}
+        for entry in document["cells"]:
+            cell = planned.get(entry["id"])
+            if cell is not None:
+                folder._adopt(entry, cell.content)
+        # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
+        # leaves what has been measured alone.
+        for cell in plan.cells:
+            if cell.id not in known:
+                document["cells"].append(_new_entry(cell))
+        measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
+        document["skipped"] = [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped
+                               if one.scheme not in measured]
+        folder.begin_session(argv)
+        return folder
+
+    @classmethod
+    def read(cls, path: Path) -> CampaignFolder:
+        """A campaign to look at."""
+        if not path.is_dir():
+            raise DataError(f"{path}: there is no such folder")
+        return cls(path, read_json(path / "campaign.json", FORMAT))
+
+    def close(self) -> None:
+        """Gives the folder free for other processes."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # -- cells -----------------------------------------------------------------------------------
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """The entries of all cells."""
+        return list(self.document["cells"])
+
+    def entry(self, cell_id: str) -> dict[str, Any]:
+        """The entry of one cell."""
+        return next(cell for cell in self.document["cells"] if cell["id"] == cell_id)
+
+    def cell_dir(self, cell_id: str) -> Path:
+        """Where the record of a cell is, once it is complete."""
+        return self.path / "cells" / cell_id
+
+    def finish(self, cell_id: str) -> dict[str, Any]:
+        """Notes that a cell's record is complete; takes the verdict from it."""
+        entry = self.entry(cell_id)
+        run = read_json(self.cell_dir(cell_id) / "run.json", "narrows/run/1")
+        entry.update(state="finished", verdict=run.get("verdict"), reasons=run.get("reasons", []), error=None)
+        return entry
+
+    def fail(self, cell_id: str, kind: str, message: str) -> None:
+        """Notes that a cell gave no record."""
+        self.entry(cell_id).update(state="failed", verdict=None, reasons=[],
+                                   error={"kind": kind, "message": message})
+
+    def save(self) -> None:
+        """Writes campaign.json."""
+        write_atomically(self.path / "campaign.json", json.dumps(self.document, indent=1, ensure_ascii=False) + "\n")
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def begin_session(self, argv: list[str]) -> None:
+        """Notes that a process works on the campaign."""
+        self.document["sessions"].append({"argv": argv, "started_at": now(), "ended_at": None, "outcome": None})
+        self.document["ended_at"] = None
+        self.save()
+
+    def end_session(self, outcome: str) -> None:
+        """Notes how the work ended."""
+        self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
+        if outcome == "done":
+            self.document["ended_at"] = now()
+        self.save()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _acquire(self) -> None:
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise NarrowsError(f"{self.path}: another narrows is working on this campaign; wait for it or choose another"
+                               " folder with -o") from None
+
+    def _sweep(self) -> None:
+        """Removes what an interrupted process left half-written."""
+        for leftover in (self.path / "cells").glob(".*"):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
+        for leftover in self.path.glob(".*.tmp"):
+            leftover.unlink(missing_ok=True)
+
+    def _adopt(self, entry: dict[str, Any], content: dict[str, Any]) -> None:
+        """Compares what campaign.json says about a cell with what is there."""
+        folder = self.cell_dir(entry["id"])
+        if not folder.exists():
+            entry.update(state="pending", verdict=None, reasons=[], error=None)
+            return
+        run = read_json(folder / "run.json", "narrows/run/1")
+        if run.get("cell") != content:
+            raise DataError(f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
+                            " the cell again")
+        self.finish(entry["id"])
+
+
+def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
+    """The content of a folder's campaign.json, which must be of this scenario."""
+    document = read_json(path / "campaign.json", FORMAT)
+    if document.get("hash") != scenario.hash:
+        raise UsageError(f"{path} holds another campaign ({document.get('name')}, {document.get('hash')}) than the one asked"
+                         f" for ({scenario.name}, {scenario.hash}); choose another folder with -o")
+    return document
+
+
+def _new_entry(cell: Cell) -> dict[str, Any]:
+    return {
+        "id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed, "hash": cell.hash,
+        "state": "pending", "verdict": None, "reasons": [], "error": None,
+        "started_at": None, "ended_at": None, "attempts": 0,
+    }
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        empty = not any(path.iterdir())
+    except OSError as error:
+        raise NarrowsError(f"{path}: can't be created: {(error.strerror or str(error)).lower()}; choose another folder"
+                           " with -o") from None
+    if not empty:
+        raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")

@@ -1,0 +1,94 @@
+"""The program and its commands. Each command's help starts with an example."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from narrows import __version__
+
+
+class _ExampleFirst:
+    """Writes the example before the usage line."""
+
+    example = ""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Called by the command line library to compose the help."""
+        formatter.write(f"Example:  {self.example}\n\n")
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class _Group(_ExampleFirst, TyperGroup):
+    example = "narrows run first-look"
+
+
+app = typer.Typer(
+    name="narrows",
+    cls=_Group,
+    help="Narrows: an open laboratory for Internet congestion control.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def command(example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a command, with the example that its help starts with."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
+        app.command(cls=shape)(function)
+        return function
+
+    return register
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: everything known, as JSON.")] = False,
+) -> None:
+    if version:
+        print(json.dumps(_versions(), indent=1) if as_json else f"narrows {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
+
+
+def _versions() -> dict[str, Any]:
+    import platform
+
+    from narrows.campaign import agent
+    from narrows.errors import NarrowsError
+
+    found: dict[str, Any] = {"narrows": __version__, "python": platform.python_version(), "native": None, "agent": None}
+    try:
+        from narrows import _native
+
+        found["native"] = _native.version()
+    except ImportError:
+        pass
+    try:
+        path = agent.find_agent()
+        found["agent"] = {"path": str(path), **agent.ask(path, "version")}
+    except NarrowsError:
+        pass
+    return found
+
+
+# The order of the help: what one needs first comes first.
+from narrows.cli import run as _run  # noqa: E402, F401
+from narrows.cli import show as _show  # noqa: E402, F401, I001
+from narrows.cli import report as _report  # noqa: E402, F401, I001
+from narrows.cli import check as _check  # noqa: E402, F401, I001
+from narrows.cli import listing as _listing  # noqa: E402, F401, I001
+from narrows.cli import doctor as _doctor  # noqa: E402, F401, I001

@@ -1,0 +1,84 @@
+"""`narrows check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+
+
+@command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
+def check(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns or of single cells.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON document.")] = False,
+) -> None:
+    """Prove from the records alone that packets were conserved and no link was exceeded.
+
+    Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from narrows.cli.common import print_json
+    from narrows.errors import EXIT_FAILURE
+
+    cells = [cell for folder in folders for cell in _cells(folder)]
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(_verify, cells))
+    outcome = [{"cell": str(cell), **result} for cell, result in zip(cells, found, strict=True)]
+    ok = all(result["ok"] for result in outcome)
+    if as_json:
+        print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome})
+    else:
+        _print(outcome)
+    if not ok:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _cells(folder: Path) -> list[Path]:
+    from narrows.campaign.store import CampaignFolder
+    from narrows.errors import DataError
+
+    if (folder / "run.json").exists():
+        return [folder]
+    campaign = CampaignFolder.read(folder)
+    cells = [campaign.cell_dir(cell["id"]) for cell in campaign.cells if cell["state"] == "finished"]
+    if not cells:
+        raise DataError(f"{folder}: the campaign has no finished cell to check")
+    return cells
+
+
+def _verify(cell: Path) -> dict[str, Any]:
+    from narrows import _native
+    from narrows.errors import DataError
+
+    try:
+        return dict(json.loads(_native.verify(str(cell))))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{cell}: can't be checked: {error}") from None
+
+
+def _print(outcome: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    from narrows.cli.common import stdout_console
+
+    console = stdout_console()
+    names = list(dict.fromkeys(check["name"] for cell in outcome for check in cell["checks"]))
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("cell", no_wrap=True)
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="center")
+    for cell in outcome:
+        by_name = {check["name"]: check["ok"] for check in cell["checks"]}
+        marks = ["-" if name not in by_name else "ok" if by_name[name] else "[red]FAIL[/]" for name in names]
+        table.add_row(Path(cell["cell"]).name, *marks)
+    console.print(table)
+    failed = [(cell["cell"], check) for cell in outcome for check in cell["checks"] if not check["ok"]]
+    for path, check in failed:
+        console.print(f"{path}: {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+    total = sum(len(cell["checks"]) for cell in outcome)
+    console.print(f"{total - len(failed)} of {total} checks hold on {len(outcome)} records")

@@ -1,0 +1,32 @@
+"""What several commands share: consoles and printing of documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Width of tables that are not printed on a terminal, so that no line is folded in a log.
+WIDTH_OF_FILES = 200
+
+
+def stdout_console() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES, highlight=False)
+
+
+def stderr_console() -> Console:
+    """Where progress and messages go."""
+    from rich.console import Console
+
+    return Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH_OF_FILES, highlight=False)
+
+
+def print_json(document: Any) -> None:
+    """One document on standard output."""
+    print(json.dumps(document, indent=1, ensure_ascii=False))

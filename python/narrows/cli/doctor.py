@@ -1,0 +1,60 @@
+"""`narrows doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+
+
+@command(example="narrows doctor")
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+) -> None:
+    """Find out what this machine can do, and what to do about the rest.
+
+    Exit codes: 0 everything works, 4 something can't be done here.
+    """
+    from narrows.campaign import agent as agents
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.errors import EXIT_CANNOT_HERE, UnavailableError
+    from narrows.scenario import registry
+
+    checks: list[dict[str, Any]] = []
+
+    def note(name: str, ok: bool, detail: str, remedy: str | None = None) -> None:
+        checks.append({"name": name, "ok": ok, "detail": detail, "remedy": remedy})
+
+    facts: dict[str, Any] = {}
+    try:
+        schemes = registry.load().schemes
+        note("extension module", True, f"our schemes: {', '.join(schemes)}")
+    except UnavailableError as error:
+        note("extension module", False, str(error), "make build")
+    try:
+        path = agents.find_agent()
+        version = agents.check_version(path)
+        note("agent", True, f"{path}, version {version.get('narrows')}")
+        facts = agents.ask(path, "doctor")
+        checks += facts.get("checks") or []
+    except UnavailableError as error:
+        note("agent", False, str(error), "make build")
+    ok = all(check["ok"] for check in checks)
+    if as_json:
+        print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts})
+    else:
+        console = stdout_console()
+        if facts:
+            memory = (facts.get("memory_bytes") or 0) / 2**30
+            console.print(f"{facts.get('cpus')} x {facts.get('cpu_model')}, {memory:.0f} GiB, Linux {facts.get('kernel')},"
+                          f" clock {facts.get('clocksource')}", markup=False, soft_wrap=True)
+            console.print(f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}", markup=False)
+        for check in checks:
+            console.print(("[green]ok  [/] " if check["ok"] else "[red]no  [/] ")
+                          + f"{check['name']}: {check['detail']}".replace("[", "\\["), soft_wrap=True)
+            if not check["ok"] and check.get("remedy"):
+                console.print(f"     -> {check['remedy']}", markup=False, soft_wrap=True)
+    if not ok:
+        raise typer.Exit(EXIT_CANNOT_HERE)

@@ -1,0 +1,80 @@
+"""`narrows schemes`, `narrows scenarios`, `narrows schema`: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from narrows.cli.app import command
+
+
+@command(example="narrows schemes")
+def schemes(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON document.")] = False,
+) -> None:
+    """List the schemes: where they come from, where they run, what is missing to run them here."""
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.schemes import list_schemes
+
+    found = list_schemes()
+    if as_json:
+        print_json({"format": "narrows/schemes/1", "schemes": [one.to_json() for one in found]})
+        return
+    from rich.table import Table
+
+    console = stdout_console()
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("scheme", "runs on", "status", "what it is", "source"):
+        table.add_column(title, no_wrap=title == "scheme")
+    for one in found:
+        table.add_row(one.name, ", ".join(one.planes) or "-", one.status, one.summary, one.source)
+    console.print(table)
+    for one in found:
+        if one.missing:
+            console.print(f"{one.name}: {one.missing}", markup=False, soft_wrap=True)
+
+
+@command(example="narrows scenarios first-look")
+def scenarios(
+    name: Annotated[str | None, typer.Argument(help="Print the text of this one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON document.")] = False,
+) -> None:
+    """List the shipped scenarios with their questions, or print one to start your own from."""
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.scenario.shipped import find, shipped
+    from narrows.scenario.written import Scalar, read_file
+
+    if name is not None:
+        print(read_file(find(name))[0], end="")
+        return
+    found = []
+    for one in shipped():
+        tree = read_file(one.path)[1]
+        texts = {key: value.text for key in ("question", "where")
+                 if isinstance(value := tree.entries.get(key), Scalar)}
+        found.append({"name": one.name, "family": one.family, "path": str(one.path), **texts})
+    if as_json:
+        print_json({"format": "narrows/scenarios/1", "scenarios": found})
+        return
+    from rich.table import Table
+
+    console = stdout_console()
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("scenario", "family", "where", "question"):
+        table.add_column(title, no_wrap=title == "scenario")
+    for item in found:
+        table.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
+    console.print(table)
+
+
+@command(example="narrows schema > scenario.schema.json")
+def schema(
+    reference: Annotated[bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")] = False,
+) -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from narrows.scenario import registry
+    from narrows.scenario.reference import markdown
+    from narrows.scenario.schema import schema_text
+
+    print(markdown(registry.load()) if reference else schema_text(registry.load()), end="")

@@ -1,0 +1,133 @@
+"""`narrows run`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+
+if TYPE_CHECKING:
+    from narrows.campaign.plan import Plan
+    from narrows.scenario import Loaded, Override
+
+
+@command(example="narrows run first-look --where simulate -o look")
+def run(
+    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped one (narrows scenarios).")],
+    output: Annotated[Path | None, typer.Option(
+        "-o", "--output", help="Folder of the results; one that holds this campaign already is completed."
+        " [default: results/TIME-NAME-HASH]")] = None,
+    where: Annotated[str | None, typer.Option(help="simulate or emulate, instead of what the scenario says.")] = None,
+    schemes: Annotated[str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")] = None,
+    runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
+    time: Annotated[str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")] = None,
+    changes: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="KEY=VALUE", help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.')] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")] = False,
+) -> None:
+    """Run a scenario and report on it.
+
+    Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor explains),
+    6 some cells failed or are invalid, 130/143 interrupted with everything finished kept.
+    """
+    from narrows.scenario import load
+
+    loaded = load(scenario, _overrides(where, schemes, runs, seed, time, changes or []))
+    if dry_run:
+        _print_plan(loaded, as_json)
+        return
+    from narrows.campaign.run import run_campaign
+    from narrows.cli.common import print_json, stderr_console, stdout_console
+
+    console = stderr_console()
+    finished = run_campaign(loaded, output, resume=resume, argv=sys.argv, console=console, quiet=as_json)
+    if as_json:
+        print_json(finished.results)
+    else:
+        from narrows.analysis.tables import print_summary
+
+        print_summary(stdout_console(), [(finished.folder.path, finished.results)])
+    if report:
+        _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
+    if finished.exit_code:
+        bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells)
+        console.print(f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
+                      f" {finished.folder.path} tells why", soft_wrap=True)
+        raise typer.Exit(finished.exit_code)
+
+
+def _overrides(where: str | None, schemes: str | None, runs: str | None, seed: str | None, time: str | None,
+               changes: list[str]) -> list[Override]:
+    from narrows.scenario.overrides import Override, split_list
+
+    overrides = [Override.from_set(change) for change in changes]
+    for option, path, value in (("--where", "where", where), ("--runs", "runs", runs), ("--seed", "seed", seed),
+                                ("--time", "duration", time)):
+        if value is not None:
+            overrides.append(Override(option, path, value))
+    if schemes is not None:
+        overrides.append(Override("--schemes", "schemes", split_list(schemes)))
+    return overrides
+
+
+def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
+    from narrows.cli.common import stderr_console
+    from narrows.cli.report import build_report
+
+    console = stderr_console()
+    if not quiet:
+        console.print("writing the report")
+    for file in build_report(path, pdf=pdf):
+        if not quiet:
+            print(f"report: {file}")
+
+
+def _print_plan(loaded: Loaded, as_json: bool) -> None:
+    from narrows.campaign import agent as agents
+    from narrows.campaign.run import plan_for
+    from narrows.cli.common import print_json, stdout_console
+
+    plan, _ = plan_for(loaded, agents.find_agent())
+    if as_json:
+        print_json({
+            "format": "narrows/plan/1",
+            "scenario": loaded.scenario.to_json(),
+            "hash": loaded.scenario.hash,
+            "cells": [{"id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed} for cell in plan.cells],
+            "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+        })
+        return
+    console = stdout_console()
+    for line in _plan_lines(plan):
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    from narrows.analysis.words import network_in_words
+    from narrows.campaign.progress import show_time
+    from narrows.campaign.run import EMULATION_OVERHEAD_S
+
+    scenario = plan.scenario
+    lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario), ""]
+    width = max(len(cell.scheme) for cell in plan.cells)
+    for number, cell in enumerate(plan.cells, 1):
+        lines.append(f"  {number:3}. {cell.scheme:{width}}  run {cell.run}  seed {cell.seed}  -> cells/{cell.id}")
+    for one in plan.skipped:
+        lines.append(f"  skipped {one.scheme}: {one.reason}")
+    if scenario.where == "emulate":
+        seconds = len(plan.cells) * (scenario.duration_ns / 1e9 + EMULATION_OVERHEAD_S)
+        lines += ["", f"{len(plan.cells)} cells in real time, one after the other: about {show_time(seconds)}"]
+    else:
+        lines += ["", f"{len(plan.cells)} cells, simulated"]
+    return lines
+
+
+__all__: list[Any] = []

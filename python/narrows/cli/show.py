@@ -1,0 +1,96 @@
+"""`narrows show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@command(example="narrows show results/20261121T101500Z-first-look-3fa9c1")
+def show(
+    folders: Annotated[list[Path], typer.Argument(
+        metavar="DIR...", help="Folders of campaigns (several are shown side by side), or the folder of one cell.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+) -> None:
+    """Print the tables of finished campaigns, or the facts of one cell."""
+    from narrows.cli.common import print_json, stdout_console
+
+    console = stdout_console()
+    if len(folders) == 1 and (folders[0] / "run.json").exists():
+        _show_cell(console, folders[0], as_json)
+        return
+    from narrows.campaign import results
+    from narrows.campaign.store import CampaignFolder
+
+    opened = [CampaignFolder.read(path) for path in folders]
+    found = [(path, results.read(path)) for path in folders]
+    if as_json:
+        print_json(found[0][1] if len(found) == 1 else [result for _, result in found])
+        return
+    from narrows.analysis.tables import print_cells, print_flows, print_summary
+
+    for folder in opened:
+        document = folder.document
+        console.print(f"{document['name']} ({document['where']}): {document['scenario']['resolved']['question']}",
+                      markup=False, soft_wrap=True)
+    console.print()
+    print_summary(console, found, [str(folder.document["where"]) for folder in opened])
+    if len(found) == 1:
+        console.print()
+        print_flows(console, found[0][1])
+        console.print()
+        print_cells(console, opened[0].cells)
+
+
+def _show_cell(console: Console, path: Path, as_json: bool) -> None:
+    from narrows.campaign.results import measure_cell
+    from narrows.campaign.store import read_json
+    from narrows.cli.common import print_json
+
+    run = read_json(path / "run.json", "narrows/run/1")
+    measured = measure_cell(path)
+    if as_json:
+        print_json({"run": run, "measured": measured})
+        return
+    cell = run["cell"]
+    console.print(f"{cell['id']}: {cell['scheme']}, run {cell['run']}, {run['plane']}, verdict {run['verdict']}", markup=False)
+    for reason in run["reasons"]:
+        console.print(f"  {reason['severity']}: {reason['text']}", markup=False, soft_wrap=True)
+    console.print()
+    _print_metrics(console, measured)
+    console.print()
+    for element in run["elements"]:
+        console.print(f"{element['name']} ({element['kind']}): {element['in_packets']} packets in, {element['out_packets']} out,"
+                      f" {element['dropped_packets']} dropped, {element['held_packets']} still inside at the end", markup=False)
+    lateness = run.get("lateness")
+    if lateness:
+        console.print(f"lateness of the emulator: p50 {lateness['p50_ns'] / 1e3:.1f} us, p99 {lateness['p99_ns'] / 1e3:.1f} us,"
+                      f" most {lateness['max_ns'] / 1e3:.1f} us")
+    for check in run["checks"]:
+        console.print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+
+
+def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from narrows.analysis.tables import show_number
+    from narrows.campaign.results import metric_list
+
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("metric")
+    for flow in measured["flows"]:
+        table.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
+    table.add_column("unit")
+    for metric in metric_list():
+        values = [flow["metrics"].get(metric["name"]) for flow in measured["flows"]]
+        shown = [show_number(value, metric) for value in values]
+        if any(value is not None for value in values):
+            table.add_row(metric["label"], *shown, metric["show_unit"])
+    console.print(table)
