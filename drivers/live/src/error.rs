@@ -1,5 +1,6 @@
 //! Why a live run could not be done.
 
+use narrows_cell::{CellError, FolderError};
 use std::io;
 
 /// An error of the live driver. Each message is one sentence with a remedy where there is one.
@@ -20,6 +21,21 @@ pub enum LiveError {
     /// Stopped by a signal, or because the parent process ended.
     #[error("stopped by signal {0}")]
     Interrupted(i32),
+}
+
+impl From<CellError> for LiveError {
+    fn from(error: CellError) -> Self {
+        LiveError::Input(error.to_string())
+    }
+}
+
+impl From<FolderError> for LiveError {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Exists(_) => LiveError::Input(error.to_string()),
+            _ => LiveError::Io(error.to_string()),
+        }
+    }
 }
 
 /// Adds what was being done to an error of the system.

@@ -1,0 +1,15 @@
+//! The emulator: the network of a cell on the machine's clock.
+
+mod core;
+pub mod frame;
+mod pool;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod writer;
+
+pub use self::core::{Core, Handle, Refused};
+pub use pool::Pool;
+pub use thread::{Control, Emulator, Report, Wire};
+pub use writer::Writer;
+pub(crate) use self::core::recorded;

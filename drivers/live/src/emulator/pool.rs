@@ -1,0 +1,106 @@
+//! Memory for the frames inside the network.
+
+use super::frame::LARGEST;
+
+/// Bytes per frame: the largest frame, rounded up to whole cache lines.
+const ROOM: usize = LARGEST.next_multiple_of(64);
+/// Frames per slab.
+const SLAB: usize = 1024;
+
+/// Frames by number. Grows by slabs up to a limit and reuses what was freed last, which is most
+/// likely still in the cache.
+#[derive(Debug)]
+pub struct Pool {
+    slabs: Vec<Box<[u8]>>,
+    free: Vec<u32>,
+    most_slabs: usize,
+}
+
+impl Pool {
+    /// A pool with room for `frames` frames at once, that may grow to `bytes` bytes.
+    pub fn new(frames: usize, bytes: usize) -> Self {
+        let mut pool = Pool {
+            slabs: Vec::new(),
+            free: Vec::new(),
+            most_slabs: (bytes / (SLAB * ROOM)).max(1),
+        };
+        for _ in 0..frames.div_ceil(SLAB).clamp(1, pool.most_slabs) {
+            pool.grow();
+        }
+        pool
+    }
+
+    /// Bytes that a network with `frames` frames inside needs.
+    pub fn bytes_for(frames: usize) -> usize {
+        frames.div_ceil(SLAB) * SLAB * ROOM
+    }
+
+    #[cold]
+    fn grow(&mut self) -> bool {
+        if self.slabs.len() >= self.most_slabs {
+            return false;
+        }
+        let first = (self.slabs.len() * SLAB) as u32;
+        // Not zeroed lazily: each page is touched now and not when a packet arrives.
+        self.slabs.push(vec![1u8; SLAB * ROOM].into());
+        self.free.reserve(self.slabs.len() * SLAB);
+        self.free.extend((first..first + SLAB as u32).rev());
+        true
+    }
+
+    /// Keeps a copy of `frame`; `None` if the pool may not grow any more.
+    #[inline]
+    pub fn store(&mut self, frame: &[u8]) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            return None;
+        }
+        let slot = self.free.pop()?;
+        self.room_mut(slot)[..frame.len()].copy_from_slice(frame);
+        Some(slot)
+    }
+
+    /// The first `length` bytes of a stored frame.
+    #[inline]
+    pub fn frame(&self, slot: u32, length: usize) -> &[u8] {
+        let at = slot as usize % SLAB * ROOM;
+        &self.slabs[slot as usize / SLAB][at..at + length]
+    }
+
+    /// A stored frame, to change it.
+    #[inline]
+    pub fn room_mut(&mut self, slot: u32) -> &mut [u8] {
+        let at = slot as usize % SLAB * ROOM;
+        &mut self.slabs[slot as usize / SLAB][at..at + ROOM]
+    }
+
+    /// Frees a stored frame.
+    #[inline]
+    pub fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// Frames stored now.
+    pub fn stored(&self) -> usize {
+        self.slabs.len() * SLAB - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_kept_apart_and_reused() {
+        let mut pool = Pool::new(1, 2 * SLAB * ROOM);
+        let slots: Vec<u32> =
+            (0..2 * SLAB).map(|n| pool.store(&(n as u32).to_ne_bytes()).unwrap()).collect();
+        assert_eq!(pool.store(&[0; 4]), None, "the limit holds");
+        for (n, &slot) in slots.iter().enumerate() {
+            assert_eq!(pool.frame(slot, 4), (n as u32).to_ne_bytes());
+        }
+        pool.release(slots[77]);
+        assert_eq!(pool.store(&[9; LARGEST]), Some(slots[77]));
+        assert_eq!(pool.stored(), 2 * SLAB);
+        assert_eq!(pool.frame(slots[78], 4), 78u32.to_ne_bytes());
+    }
+}
