@@ -1,1 +1,19 @@
-//! Placeholder.
+//! The simulator: a virtual clock over the core.
+//!
+//! The world has one pending event per path, per endpoint and for the sampler, never one per
+//! packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
+//! act, and asks it when it wants to act next. Nothing is allocated per packet: packets are small
+//! and `Copy`, and the variable parts of acknowledgements live in reused slots.
+//!
+//! The same cell gives the same bytes: time is virtual, chance comes from named streams, and ties
+//! are broken by the fixed order of the parts.
+#![forbid(unsafe_code)]
+
+mod run;
+mod slots;
+mod wakeups;
+mod world;
+
+pub use run::{SimError, run, run_in_memory};
+pub use wakeups::Wakeups;
+pub use world::{Totals, World};

@@ -1,0 +1,118 @@
+//! Runs a cell and writes its record.
+
+use crate::World;
+use narrows_cell::{Cell, CellError, FolderError, GIT, RecordFolder, VERSION};
+use narrows_record::{Log, PacketFile, RunDocument, Severity, Versions};
+use narrows_units::{Span, Time};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Virtual time between two calls of the progress function and two visits to the disk.
+const STEP: Span = Span::from_ms(100);
+
+/// Why a cell could not be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The cell cannot run.
+    #[error(transparent)]
+    Cell(#[from] CellError),
+    /// The record cannot be written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The caller asked to stop.
+    #[error("the simulation was interrupted")]
+    Interrupted,
+}
+
+/// Simulates `cell` and writes its record to `out`. `progress` is called with the virtual time
+/// now and then; when it returns `false`, the simulation stops and leaves nothing behind.
+///
+/// # Errors
+/// A cell that cannot run, a record that cannot be written, an interruption.
+pub fn run(
+    cell: &Cell,
+    out: &Path,
+    progress: &mut dyn FnMut(Time) -> bool,
+) -> Result<RunDocument, SimError> {
+    let mut world = World::new(cell)?;
+    let folder = RecordFolder::create(out)?;
+    let mut packets = match world.log {
+        Log::Packets(_) => Some(folder.packets()?),
+        Log::Bins(_) => None,
+    };
+    let mut now = Time::ZERO;
+    while now < cell.duration {
+        now = (now + STEP).min(cell.duration);
+        world.run_until(now);
+        drain(&mut world, &mut packets, &folder)?;
+        if !progress(now) {
+            return Err(SimError::Interrupted);
+        }
+    }
+    world.finish();
+    drain(&mut world, &mut packets, &folder)?;
+    if let Some(packets) = packets {
+        packets.finish().map_err(|error| folder.packets_error(error))?;
+    }
+    if let Log::Bins(log) = &world.log {
+        folder.bins(log)?;
+    }
+    folder.states(std::mem::take(&mut world.states), std::mem::take(&mut world.traces))?;
+    folder.queues(std::mem::take(&mut world.queues))?;
+    let mut document = describe(cell, &world);
+    folder.complete(&mut document)?;
+    Ok(document)
+}
+
+/// Simulates `cell` to its end without writing anything, for benchmarks and tests.
+///
+/// # Errors
+/// A cell that cannot run.
+pub fn run_in_memory(cell: &Cell) -> Result<(World, RunDocument), CellError> {
+    let mut world = World::new(cell)?;
+    let mut now = Time::ZERO;
+    while now < cell.duration {
+        now = (now + STEP).min(cell.duration);
+        world.run_until(now);
+        if let Log::Packets(log) = &mut world.log {
+            while let Some(chunk) = log.take() {
+                log.recycle(chunk);
+            }
+        }
+    }
+    world.finish();
+    let document = describe(cell, &world);
+    Ok((world, document))
+}
+
+fn drain(
+    world: &mut World,
+    packets: &mut Option<PacketFile<BufWriter<File>>>,
+    folder: &RecordFolder,
+) -> Result<(), FolderError> {
+    match (&mut world.log, packets) {
+        (Log::Packets(log), Some(file)) => {
+            file.drain(log).map_err(|error| folder.packets_error(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn describe(cell: &Cell, world: &World) -> RunDocument {
+    let versions = Versions { narrows: VERSION.into(), git: GIT.map(str::to_owned) };
+    let mut document = RunDocument::new(cell.json.clone(), "simulate", versions);
+    document.elements = narrows_cell::element_counters(&world.network);
+    for (flow, state) in cell.flows.iter().zip(&world.flows) {
+        let summary = narrows_cell::native_flow(flow, Some(&state.sender), Some(&state.receiver));
+        if summary.receiver.received_packets == Some(0) {
+            document.judge(
+                Severity::Invalid,
+                "silent",
+                format!("No data of flow {} ({}) arrived.", flow.flow, flow.name),
+            );
+        }
+        document.flows.push(summary);
+    }
+    document
+}
