@@ -14,9 +14,11 @@ mod checksum;
 mod error;
 mod histogram;
 pub mod log;
+pub mod metrics;
 pub mod read;
 mod run;
 mod schema;
+pub mod series;
 pub mod write;
 
 pub use cell::{Cell, Element, Flow, Limit, Network};

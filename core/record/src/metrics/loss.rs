@@ -1,0 +1,49 @@
+//! Loss.
+
+use super::{Better, Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const METRIC: Metric = Metric {
+    name: "loss_ratio",
+    label: "loss",
+    unit: "1",
+    show_unit: "%",
+    show_scale: 100.0,
+    better: Some(Better::Lower),
+    scope: Scope::Both,
+    definition: "Packets that the network dropped, divided by packets dropped or delivered. \
+                 Packets still in flight at the end are neither.",
+    source: "RFC 5166, section 2.1.3",
+    compute: loss,
+};
+
+/// Registry entry.
+pub(super) const PANTHEON: Metric = Metric {
+    name: "loss_pantheon_ratio",
+    label: "loss as in Pantheon",
+    definition: "One less the bytes that arrived divided by the bytes sent. Packets still in \
+                 flight at the end count as lost.",
+    source: "Yan et al., Pantheon, USENIX ATC 2018",
+    compute: pantheon,
+    ..METRIC
+};
+
+fn loss(subject: &Subject<'_>) -> Measured {
+    let dropped = subject.sum(|t| t.dropped_packets);
+    match dropped + subject.sum(|t| t.arrived_packets) {
+        0 => Err(nothing(subject, "was dropped or delivered")),
+        judged => Ok(dropped as f64 / judged as f64),
+    }
+}
+
+fn pantheon(subject: &Subject<'_>) -> Measured {
+    match subject.sum(|t| t.sent_bytes) {
+        0 => Err(nothing(subject, "was sent")),
+        sent => Ok(1.0 - subject.sum(|t| t.arrived_bytes) as f64 / sent as f64),
+    }
+}
+
+fn nothing(subject: &Subject<'_>, happened: &str) -> String {
+    let whose = if subject.flow.is_some() { " of the flow" } else { "" };
+    format!("no packet{whose} {happened}")
+}

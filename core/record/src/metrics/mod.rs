@@ -1,0 +1,193 @@
+//! Numbers that describe a run, each defined once.
+//!
+//! A metric is one file and one line in [`METRICS`]. Tables, JSON documents, the definitions shown
+//! to readers and the statistics over runs all derive from the registry. Metrics see a
+//! [`Subject`], which is one flow or all flows together, and never know whether the record holds
+//! packets or bins.
+
+mod delay;
+mod distribution;
+mod goodput;
+mod jain;
+mod loss;
+mod queueing_delay;
+mod retransmitted;
+mod rtt;
+mod subject;
+mod throughput;
+mod traffic;
+mod utilization;
+
+pub use distribution::DelayDistribution;
+pub use subject::Subject;
+pub use traffic::{FlowTraffic, Traffic};
+
+use crate::read::{Record, read_states};
+use crate::{Direction, RecordError};
+use serde_json::{Map, Value, json};
+
+/// All metrics, in the order in which tables show them.
+pub const METRICS: &[Metric] = &[
+    throughput::METRIC,
+    goodput::METRIC,
+    delay::MEAN,
+    delay::P50,
+    delay::P95,
+    delay::P99,
+    delay::MAX,
+    queueing_delay::MEAN,
+    queueing_delay::P50,
+    queueing_delay::P95,
+    queueing_delay::P99,
+    loss::METRIC,
+    loss::PANTHEON,
+    utilization::METRIC,
+    jain::METRIC,
+    retransmitted::METRIC,
+    rtt::MEAN,
+    rtt::P95,
+];
+
+/// A value, or the reason why there is none (a clause without full stop).
+pub type Measured = Result<f64, String>;
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Name in files, ending in the unit.
+    pub name: &'static str,
+    /// Name for people.
+    pub label: &'static str,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Unit for people.
+    pub show_unit: &'static str,
+    /// Factor from the unit to the one for people.
+    pub show_scale: f64,
+    /// Which way is better, if that can be said.
+    pub better: Option<Better>,
+    /// What it is defined for.
+    pub scope: Scope,
+    /// One or two sentences shown to readers.
+    pub definition: &'static str,
+    /// Where the definition comes from.
+    pub source: &'static str,
+    /// How to compute it.
+    pub compute: fn(&Subject<'_>) -> Measured,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// What a metric is defined for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Single flows.
+    Flow,
+    /// All flows of a cell together.
+    All,
+    /// Both.
+    Both,
+}
+
+impl Metric {
+    fn fits(&self, subject: &Subject<'_>) -> Result<(), String> {
+        match (self.scope, subject.flow) {
+            (Scope::Flow, None) => Err("it is defined for single flows only".into()),
+            (Scope::All, Some(_)) => Err("it is defined for all flows together only".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The value for `subject`.
+    pub fn of(&self, subject: &Subject<'_>) -> Measured {
+        self.fits(subject)?;
+        (self.compute)(subject)
+    }
+
+    /// The description as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "label": self.label,
+            "unit": self.unit,
+            "show_unit": self.show_unit,
+            "show_scale": self.show_scale,
+            "better": self.better.map(|better| match better {
+                Better::Higher => "higher",
+                Better::Lower => "lower",
+            }),
+            "scope": match self.scope {
+                Scope::Flow => "flow",
+                Scope::All => "all",
+                Scope::Both => "both",
+            },
+            "definition": self.definition,
+            "source": self.source,
+        })
+    }
+}
+
+/// The registry as JSON: a list of descriptions.
+pub fn registry() -> Value {
+    METRICS.iter().map(Metric::to_json).collect()
+}
+
+/// All metrics of a record, per flow and for all flows together:
+/// `{"span_ns", "flows": [{"flow", "scheme", "metrics"}], "absent": {flow: {metric: reason}}}`.
+///
+/// # Errors
+/// A damaged or contradictory record.
+pub fn measure(record: &Record) -> Result<Value, RecordError> {
+    let traffic = Traffic::gather(record)?;
+    let states = match &record.states {
+        Some(bytes) => read_states(bytes.clone())?,
+        None => Vec::new(),
+    };
+    let mut rtts: Vec<Vec<u64>> = vec![Vec::new(); record.cell.flows.len()];
+    for row in &states {
+        let index = record.cell.flows.iter().position(|flow| flow.flow == row.flow);
+        if let (Some(index), Some(rtt)) = (index, row.rtt_ns) {
+            rtts[index].push(rtt);
+        }
+    }
+    let mut rows = Vec::new();
+    let mut absent = Map::new();
+    let mut add = |subject: &Subject<'_>, scheme: &str| {
+        let label = subject.label();
+        let mut values = Map::new();
+        let mut reasons = Map::new();
+        for metric in METRICS {
+            match metric.of(subject) {
+                Ok(value) => values.insert(metric.name.into(), json!(value)),
+                Err(reason) => {
+                    reasons.insert(metric.name.into(), json!(reason));
+                    values.insert(metric.name.into(), Value::Null)
+                }
+            };
+        }
+        rows.push(json!({"flow": label, "scheme": scheme, "metrics": values}));
+        if !reasons.is_empty() {
+            absent.insert(label, Value::Object(reasons));
+        }
+    };
+    for (index, flow) in record.cell.flows.iter().enumerate() {
+        let rtts = std::slice::from_ref(&rtts[index]);
+        add(&Subject::of_flow(record, &traffic, index, rtts), &flow.scheme);
+    }
+    let all = Subject::of_all(record, &traffic, &rtts);
+    add(&all, &record.cell.scheme);
+    Ok(json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent }))
+}
+
+/// The directions in which data of the subject's flows travel.
+fn directions(subject: &Subject<'_>) -> Vec<Direction> {
+    let used = |direction| subject.traffic().any(|flow| flow.direction == direction);
+    [Direction::Forward, Direction::Backward].into_iter().filter(|&d| used(d)).collect()
+}

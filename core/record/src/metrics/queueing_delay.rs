@@ -1,0 +1,66 @@
+//! Queueing delay: one-way delay less propagation.
+
+use super::delay::nothing;
+use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+
+const BASE: Metric = Metric {
+    name: "",
+    label: "",
+    unit: "ns",
+    show_unit: "ms",
+    show_scale: 1e-6,
+    better: Some(Better::Lower),
+    scope: Scope::Both,
+    definition: "",
+    source: "RFC 5166, section 2.1.2",
+    compute: |subject| of(subject, DelayDistribution::mean),
+};
+
+/// Registry entry.
+pub(super) const MEAN: Metric = Metric {
+    name: "queueing_delay_mean_ns",
+    label: "mean queueing delay",
+    definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent \
+                 waiting in queues and being serialised.",
+    ..BASE
+};
+
+/// Registry entry.
+pub(super) const P50: Metric = Metric {
+    name: "queueing_delay_p50_ns",
+    label: "median queueing delay",
+    definition: "Median of the one-way delays less the propagation delay of each flow's path \
+                 (nearest rank).",
+    compute: |subject| percentile(subject, 0.5),
+    ..BASE
+};
+
+/// Registry entry.
+pub(super) const P95: Metric = Metric {
+    name: "queueing_delay_p95_ns",
+    label: "95th percentile queueing delay",
+    definition: "95th percentile of the one-way delays less the propagation delay of each flow's \
+                 path (nearest rank).",
+    compute: |subject| percentile(subject, 0.95),
+    ..BASE
+};
+
+/// Registry entry.
+pub(super) const P99: Metric = Metric {
+    name: "queueing_delay_p99_ns",
+    label: "99th percentile queueing delay",
+    definition: "99th percentile of the one-way delays less the propagation delay of each flow's \
+                 path (nearest rank).",
+    compute: |subject| percentile(subject, 0.99),
+    ..BASE
+};
+
+fn of(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Measured {
+    let queueing = subject.queueing.as_ref().map_err(String::clone)?;
+    value(queueing).ok_or_else(|| nothing(subject))
+}
+
+fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
+    let queueing = subject.queueing.as_ref().map_err(String::clone)?;
+    queueing.percentile(p).map(|ns| ns as f64).ok_or_else(|| nothing(subject))
+}

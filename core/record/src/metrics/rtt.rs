@@ -1,0 +1,41 @@
+//! Round-trip time as the sender sees it.
+
+use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const MEAN: Metric = Metric {
+    name: "rtt_mean_ns",
+    label: "mean round-trip time",
+    unit: "ns",
+    show_unit: "ms",
+    show_scale: 1e-6,
+    better: Some(Better::Lower),
+    scope: Scope::Both,
+    definition: "Mean of the sender's latest round-trip time, sampled at regular intervals; each \
+                 sample counts once.",
+    source: "states of the sender (our transport, or TCP_INFO of the kernel)",
+    compute: |subject| {
+        let rtts = subject.rtts();
+        let sum: u128 = rtts.iter().map(|&rtt| u128::from(rtt)).sum();
+        if rtts.is_empty() { Err(nothing()) } else { Ok(sum as f64 / rtts.len() as f64) }
+    },
+};
+
+/// Registry entry.
+pub(super) const P95: Metric = Metric {
+    name: "rtt_p95_ns",
+    label: "95th percentile round-trip time",
+    definition: "95th percentile of the sender's latest round-trip time, sampled at regular \
+                 intervals (nearest rank).",
+    compute: p95,
+    ..MEAN
+};
+
+fn p95(subject: &Subject<'_>) -> Measured {
+    let rtts = DelayDistribution::exact(subject.rtts().to_vec());
+    rtts.percentile(0.95).map(|ns| ns as f64).ok_or_else(nothing)
+}
+
+fn nothing() -> String {
+    "the sender reported no round-trip time".to_owned()
+}

@@ -1,0 +1,24 @@
+//! Throughput: what arrived, repeated data included.
+
+use super::subject::rate_bps;
+use super::{Better, Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const METRIC: Metric = Metric {
+    name: "throughput_bps",
+    label: "throughput",
+    unit: "bit/s",
+    show_unit: "Mbit/s",
+    show_scale: 1e-6,
+    better: Some(Better::Higher),
+    scope: Scope::Both,
+    definition: "Bits of all IP packets that arrived, repeated data included, divided by the time \
+                 between the first and the last arrival. The first packet's bits are counted, \
+                 although its arrival starts the time.",
+    source: "Yan et al., Pantheon, USENIX ATC 2018",
+    compute,
+};
+
+fn compute(subject: &Subject<'_>) -> Measured {
+    Ok(rate_bps(subject.sum(|t| t.arrived_bytes), subject.span_ns()?))
+}

@@ -1,0 +1,300 @@
+//! Series over time, for figures: throughput, delays, queues and states.
+
+use crate::RecordError;
+use crate::cell::Cell;
+use crate::log::{Chunk, NOT_ARRIVED};
+use crate::read::{PacketReader, Record, read_bins, read_queues, read_states};
+use crate::schema::{BINS_FILE, Direction, StateRow};
+use std::collections::BTreeMap;
+
+/// Throughput over time, in bins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThroughputSeries {
+    /// Start of each bin.
+    pub time_s: Vec<f64>,
+    /// What the slowest bottleneck on the way of the data could carry, if its rate is constant.
+    pub capacity_bps: Option<Vec<f64>>,
+    /// Per flow, in the direction of its data: what was sent and what arrived in each bin.
+    pub flows: BTreeMap<u16, (Vec<f64>, Vec<f64>)>,
+}
+
+/// One-way delays of the packets of one flow at the time of their arrival.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DelayPoints {
+    /// Arrival.
+    pub time_s: Vec<f64>,
+    /// One-way delay.
+    pub delay_ms: Vec<f64>,
+}
+
+/// Samples of one queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueSeries {
+    /// When each sample was taken.
+    pub time_s: Vec<f64>,
+    /// Bytes waiting.
+    pub backlog_bytes: Vec<f64>,
+    /// Packets waiting.
+    pub backlog_packets: Vec<f64>,
+}
+
+/// The numeric columns of a sender's states: name and value of one row.
+type Field = (&'static str, fn(&StateRow) -> Option<u64>);
+
+/// The numeric columns of states, in the order of the file.
+pub const STATE_FIELDS: [Field; 11] = [
+    ("cwnd_bytes", |row| row.cwnd_bytes),
+    ("ssthresh_bytes", |row| row.ssthresh_bytes),
+    ("pacing_bps", |row| row.pacing_bps),
+    ("rtt_ns", |row| row.rtt_ns),
+    ("srtt_ns", |row| row.srtt_ns),
+    ("min_rtt_ns", |row| row.min_rtt_ns),
+    ("inflight_bytes", |row| row.inflight_bytes),
+    ("delivered_bytes", |row| row.delivered_bytes),
+    ("delivery_rate_bps", |row| row.delivery_rate_bps),
+    ("retransmitted_bytes", |row| row.retransmitted_bytes),
+    ("lost_packets", |row| row.lost_packets),
+];
+
+/// The states of one sender: time and one column per entry of [`STATE_FIELDS`], NaN where absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StateSeries {
+    /// When each sample was taken.
+    pub time_s: Vec<f64>,
+    /// The columns.
+    pub columns: Vec<(&'static str, Vec<f64>)>,
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The direction of each flow's data, by number.
+fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
+    let size = cell.flows.iter().map(|flow| usize::from(flow.flow) + 1).max().unwrap_or(0);
+    let mut table = vec![None; size];
+    for flow in &cell.flows {
+        table[usize::from(flow.flow)] = Some(flow.direction);
+    }
+    table
+}
+
+/// Counts bytes in bins, growing with time.
+#[derive(Default)]
+struct Counter {
+    sent: Vec<u64>,
+    arrived: Vec<u64>,
+    last_ns: u64,
+}
+
+impl Counter {
+    fn add(bins: &mut Vec<u64>, index: usize, bytes: u64) {
+        if index >= bins.len() {
+            bins.resize(index + 1, 0);
+        }
+        bins[index] += bytes;
+    }
+}
+
+/// Throughput in bins of `bin_ns`. A record of bins is summed up to the next multiple of its own
+/// width; the times tell which width came out.
+///
+/// # Errors
+/// A width of zero or one that gives more than ten million bins, or a damaged record.
+pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, RecordError> {
+    let cell = &record.cell;
+    let refuse = |problem: &str| Err(RecordError::data("throughput series", problem));
+    if bin_ns == 0 {
+        return refuse("a bin must last at least one nanosecond");
+    }
+    if cell.duration_ns / bin_ns > 10_000_000 {
+        return refuse("more than ten million bins are asked for; choose wider ones");
+    }
+    let directions = data_directions(cell);
+    let mut counters: BTreeMap<u16, Counter> =
+        cell.flows.iter().map(|flow| (flow.flow, Counter::default())).collect();
+    let width = match (&record.packets, &record.bins) {
+        (Some(packets), _) => {
+            let mut table: Vec<Counter> = directions.iter().map(|_| Counter::default()).collect();
+            let mut reader = PacketReader::open(packets.clone())?;
+            let mut chunk = Chunk::default();
+            while reader.next(&mut chunk)? {
+                count(&chunk, &directions, bin_ns, &mut table);
+            }
+            for (flow, counter) in (0..).zip(table) {
+                counters.entry(flow).and_modify(|entry| *entry = counter);
+            }
+            bin_ns
+        }
+        (None, Some(bins)) => {
+            let own = cell.bin_ns.filter(|&own| own > 0);
+            let Some(own) = own else {
+                let problem = "the cell in run.json does not tell the width of the bins";
+                return Err(RecordError::data(BINS_FILE, problem));
+            };
+            let width = bin_ns.div_ceil(own) * own;
+            for row in read_bins(bins.clone())? {
+                let data = directions.get(usize::from(row.flow)).copied().flatten();
+                if data != Some(row.direction) {
+                    continue;
+                }
+                let index = (row.bin_ns / width) as usize;
+                if index > 10_000_000 {
+                    return Err(RecordError::data(BINS_FILE, "a bin lies far beyond the end"));
+                }
+                if let Some(counter) = counters.get_mut(&row.flow) {
+                    Counter::add(&mut counter.sent, index, row.sent_bytes);
+                    Counter::add(&mut counter.arrived, index, row.arrived_bytes);
+                    counter.last_ns = counter.last_ns.max(row.last_arrival_ns.unwrap_or(0));
+                }
+            }
+            width
+        }
+        (None, None) => return refuse("the record holds neither packets nor bins"),
+    };
+    Ok(finish(cell, width, counters))
+}
+
+fn count(chunk: &Chunk, directions: &[Option<Direction>], bin_ns: u64, table: &mut [Counter]) {
+    // Beyond any sensible run; keeps a contradictory record from reserving memory without end.
+    let most = 20_000_000;
+    for i in 0..chunk.len() {
+        let flow = usize::from(chunk.flow[i]);
+        if directions.get(flow).copied().flatten() != Some(chunk.direction[i]) {
+            continue;
+        }
+        let bytes = u64::from(chunk.size_bytes[i]);
+        let counter = &mut table[flow];
+        let sent = chunk.sent_ns[i] / bin_ns;
+        if sent < most {
+            Counter::add(&mut counter.sent, sent as usize, bytes);
+        }
+        let arrived = chunk.arrived_ns[i];
+        if arrived != NOT_ARRIVED && arrived / bin_ns < most {
+            Counter::add(&mut counter.arrived, (arrived / bin_ns) as usize, bytes);
+            counter.last_ns = counter.last_ns.max(arrived);
+        }
+    }
+}
+
+fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> ThroughputSeries {
+    let last = counters.values().map(|counter| counter.last_ns + 1).max().unwrap_or(0);
+    let end = cell.duration_ns.max(last);
+    let bins = end.div_ceil(width) as usize;
+    // The last bin is cut where the run ends, so that it is not shown too low.
+    let rates = |mut bytes: Vec<u64>| -> Vec<f64> {
+        bytes.resize(bins, 0);
+        let length = |i: u64| width.min(end - i * width);
+        (0..).zip(bytes).map(|(i, bytes)| bytes as f64 * 8e9 / length(i) as f64).collect()
+    };
+    let mut used: Vec<Direction> = cell.flows.iter().map(|flow| flow.direction).collect();
+    used.sort_unstable();
+    used.dedup();
+    let capacity: Result<u64, String> = used.iter().map(|&d| cell.capacity_bps(d)).sum();
+    ThroughputSeries {
+        time_s: (0..bins as u64).map(|i| seconds(i * width)).collect(),
+        capacity_bps: capacity.ok().map(|bps| vec![bps as f64; bins]),
+        flows: counters
+            .into_iter()
+            .map(|(flow, counter)| (flow, (rates(counter.sent), rates(counter.arrived))))
+            .collect(),
+    }
+}
+
+/// One-way delays per flow in the direction of its data, thinned out to at most `max_points` each
+/// (but at least two): of the packets in each column of time, the fastest and the slowest stay, so
+/// that no extreme is lost. `None` for records of bins.
+///
+/// # Errors
+/// A damaged record.
+pub fn delay_points(
+    record: &Record,
+    max_points: usize,
+) -> Result<Option<BTreeMap<u16, DelayPoints>>, RecordError> {
+    let Some(packets) = &record.packets else {
+        return Ok(None);
+    };
+    let directions = data_directions(&record.cell);
+    let mut points: Vec<Vec<(u64, u64)>> = vec![Vec::new(); directions.len()];
+    let mut reader = PacketReader::open(packets.clone())?;
+    let mut chunk = Chunk::default();
+    while reader.next(&mut chunk)? {
+        for i in 0..chunk.len() {
+            let flow = usize::from(chunk.flow[i]);
+            let arrived = chunk.arrived_ns[i];
+            let data = directions.get(flow).copied().flatten();
+            if arrived != NOT_ARRIVED && data == Some(chunk.direction[i]) {
+                points[flow].push((arrived, arrived.saturating_sub(chunk.sent_ns[i])));
+            }
+        }
+    }
+    let thin = |(flow, points): (u16, Vec<(u64, u64)>)| {
+        directions[usize::from(flow)].map(|_| (flow, thin_out(points, max_points)))
+    };
+    Ok(Some((0..).zip(points).filter_map(thin).collect()))
+}
+
+fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {
+    points.sort_unstable();
+    if points.len() > max_points.max(2) {
+        let columns = (max_points / 2).max(1) as u128;
+        let (first, last) = (points[0].0, points[points.len() - 1].0);
+        let span = u128::from(last - first) + 1;
+        let column = |time: u64| u128::from(time - first) * columns / span;
+        points = points
+            .chunk_by(|a, b| column(a.0) == column(b.0))
+            .flat_map(|group| {
+                let low = group.iter().min_by_key(|point| point.1).copied();
+                let high = group.iter().max_by_key(|point| point.1).copied();
+                let mut pair: Vec<(u64, u64)> = low.into_iter().chain(high).collect();
+                pair.sort_unstable();
+                pair.dedup();
+                pair
+            })
+            .collect();
+    }
+    DelayPoints {
+        time_s: points.iter().map(|point| seconds(point.0)).collect(),
+        delay_ms: points.iter().map(|point| point.1 as f64 / 1e6).collect(),
+    }
+}
+
+/// The samples of each queue, by element.
+///
+/// # Errors
+/// A damaged record.
+pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordError> {
+    let mut all: BTreeMap<String, QueueSeries> = BTreeMap::new();
+    let Some(bytes) = &record.queues else {
+        return Ok(all);
+    };
+    for row in read_queues(bytes.clone())? {
+        let series = all.entry(row.element).or_default();
+        series.time_s.push(seconds(row.time_ns));
+        series.backlog_bytes.push(row.backlog_bytes as f64);
+        series.backlog_packets.push(f64::from(row.backlog_packets));
+    }
+    Ok(all)
+}
+
+/// The states of each sender, by flow.
+///
+/// # Errors
+/// A damaged record.
+pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError> {
+    let mut all: BTreeMap<u16, StateSeries> = BTreeMap::new();
+    let Some(bytes) = &record.states else {
+        return Ok(all);
+    };
+    for row in read_states(bytes.clone())? {
+        let series = all.entry(row.flow).or_insert_with(|| StateSeries {
+            time_s: Vec::new(),
+            columns: STATE_FIELDS.iter().map(|(name, _)| (*name, Vec::new())).collect(),
+        });
+        series.time_s.push(seconds(row.time_ns));
+        for ((_, field), (_, column)) in STATE_FIELDS.iter().zip(&mut series.columns) {
+            column.push(field(&row).map_or(f64::NAN, |value| value as f64));
+        }
+    }
+    Ok(all)
+}
