@@ -33,16 +33,32 @@ def list_schemes() -> list[SchemeInfo]:
     facts, trouble = _facts()
     emulation = _emulation_trouble(facts, trouble)
     found = [
-        SchemeInfo(entry.name, ("simulate",) if emulation else ("simulate", "emulate"), entry.status or "unverified",
-                   entry.summary, entry.source, f"emulation is not possible here: {emulation}" if emulation else None)
+        SchemeInfo(
+            entry.name,
+            ("simulate",) if emulation else ("simulate", "emulate"),
+            entry.status or "unverified",
+            entry.summary,
+            entry.source,
+            f"emulation is not possible here: {emulation}" if emulation else None,
+        )
         for entry in registry.load().schemes.values()
     ]
     release = facts.get("kernel", "unknown")
     for name in facts.get("congestion_controls") or ():
         label = KERNEL_PREFIX + name
-        missing = why_not(label, "emulate", facts) or (emulation and f"emulation is not possible here: {emulation}")
-        found.append(SchemeInfo(label, () if missing else ("emulate",), "reference",
-                                f"{name} of the running kernel", f"Linux {release}", missing or None))
+        missing = why_not(label, "emulate", facts) or (
+            emulation and f"emulation is not possible here: {emulation}"
+        )
+        found.append(
+            SchemeInfo(
+                label,
+                () if missing else ("emulate",),
+                "reference",
+                f"{name} of the running kernel",
+                f"Linux {release}",
+                missing or None,
+            )
+        )
     return found
 
 

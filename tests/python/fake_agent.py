@@ -17,9 +17,18 @@ from pathlib import Path
 
 SETTINGS = json.loads(os.environ.get("FAKE_AGENT", "{}"))
 FACTS = {
-    "kernel": "6.0.0-fake", "machine": "x86_64", "cpus": 2, "cpu_model": "Fake", "memory_bytes": 2**30, "root": True,
-    "namespaces": {"ok": True, "how": "root", "why": None}, "packet_socket": {"ok": True, "why": None},
-    "congestion_controls": ["reno", "cubic", "bbr"], "clocksource": "tsc", "sysctls": {}, "checks": [],
+    "kernel": "6.0.0-fake",
+    "machine": "x86_64",
+    "cpus": 2,
+    "cpu_model": "Fake",
+    "memory_bytes": 2**30,
+    "root": True,
+    "namespaces": {"ok": True, "how": "root", "why": None},
+    "packet_socket": {"ok": True, "why": None},
+    "congestion_controls": ["reno", "cubic", "bbr"],
+    "clocksource": "tsc",
+    "sysctls": {},
+    "checks": [],
 }
 
 
@@ -73,14 +82,27 @@ def run(cell: dict, out: Path, how: object) -> int:
         return 1
     if isinstance(how, int):
         print("the last line of the log", file=sys.stderr)
-        say(event="error", kind={3: "input", 4: "unavailable"}.get(how, "internal"), message=f"injected failure {how}")
+        say(
+            event="error",
+            kind={3: "input", 4: "unavailable"}.get(how, "internal"),
+            message=f"injected failure {how}",
+        )
         return how
     if how == "mute":
         return 0
     verdict = how if how in ("invalid", "degraded") else "ok"
     reasons = [{"code": "x", "severity": verdict, "text": f"made {verdict}"}] if verdict != "ok" else []
-    document = {"format": "narrows/run/1", "cell": cell, "plane": sys.argv[1], "verdict": verdict, "reasons": reasons,
-                "elements": [], "flows": [], "checks": [], "lateness": None}
+    document = {
+        "format": "narrows/run/1",
+        "cell": cell,
+        "plane": sys.argv[1],
+        "verdict": verdict,
+        "reasons": reasons,
+        "elements": [],
+        "flows": [],
+        "checks": [],
+        "lateness": None,
+    }
     (partial / "half-written").unlink()
     (partial / "run.json").write_text(json.dumps(document))
     partial.rename(out)

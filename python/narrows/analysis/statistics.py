@@ -39,8 +39,8 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     picks = numpy.random.RandomState(SEED).randint(0, len(data), size=(RESAMPLES, len(data)))
     medians = numpy.sort(numpy.median(data[picks], axis=1))
     tail = (1 - LEVEL) / 2
-    low = medians[int(math.floor(tail * (RESAMPLES - 1)))]
-    high = medians[int(math.ceil((1 - tail) * (RESAMPLES - 1)))]
+    low = medians[math.floor(tail * (RESAMPLES - 1))]
+    high = medians[math.ceil((1 - tail) * (RESAMPLES - 1))]
     return float(low), float(high)
 
 

@@ -11,9 +11,23 @@ from rich.console import Console
 from rich.table import Table
 
 #: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
-SUMMARY = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio", "utilization_ratio", "jain_index")
+SUMMARY = (
+    "throughput_bps",
+    "delay_p95_ns",
+    "queueing_delay_p95_ns",
+    "loss_ratio",
+    "utilization_ratio",
+    "jain_index",
+)
 #: What is shown of a single flow.
-PER_FLOW = ("throughput_bps", "goodput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio", "retransmitted_ratio")
+PER_FLOW = (
+    "throughput_bps",
+    "goodput_bps",
+    "delay_p95_ns",
+    "queueing_delay_p95_ns",
+    "loss_ratio",
+    "retransmitted_ratio",
+)
 
 NOT_AVAILABLE = "N/A"
 #: Titles of columns are folded to this width.
@@ -85,7 +99,9 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     metrics = _metrics(campaigns[0][1], SUMMARY)
     for title in ("runs", *(_title(metric) for metric in metrics)):
         for name in names:
-            table.add_column(f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom")
+            table.add_column(
+                f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom"
+            )
     notes: list[tuple[str, str]] = []
     for scheme in _schemes(campaigns):
         found = [_line(results, scheme) for _, results in campaigns]
@@ -97,8 +113,13 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
             where = f" ({name})" if several else ""
             notes += [(scheme, where + note) for note in _notes(results, scheme, line, metrics)]
     console.print(table)
-    if any(line["metrics"].get(metric["name"], {}).get("n", 0) > 1 for _, results in campaigns
-           for line in results["summary"] if line["flow"] == "all" for metric in metrics):
+    if any(
+        line["metrics"].get(metric["name"], {}).get("n", 0) > 1
+        for _, results in campaigns
+        for line in results["summary"]
+        if line["flow"] == "all"
+        for metric in metrics
+    ):
         console.print("Values are medians over the valid runs, of all flows together.")
     for note in _grouped(notes):
         console.print(note, soft_wrap=True, markup=False)
@@ -113,7 +134,9 @@ def _grouped(notes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _line(results: dict[str, Any], scheme: str) -> dict[str, Any] | None:
-    return next((line for line in results["summary"] if line["scheme"] == scheme and line["flow"] == "all"), None)
+    return next(
+        (line for line in results["summary"] if line["scheme"] == scheme and line["flow"] == "all"), None
+    )
 
 
 def _runs(line: dict[str, Any] | None) -> str:
@@ -128,14 +151,19 @@ def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
     return _with_interval(line["metrics"].get(metric["name"]), metric).replace("[", "\\[")
 
 
-def _notes(results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]) -> list[str]:
+def _notes(
+    results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]
+) -> list[str]:
     """What a reader must know about a row besides its numbers."""
     if line is None:
         reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
     notes = []
     if line["valid"] < line["finished"]:
-        notes.append(f": {line['finished'] - line['valid']} of {line['started']} runs are invalid and enter no statistic")
+        notes.append(
+            f": {line['finished'] - line['valid']} of {line['started']} runs are invalid and enter no"
+            " statistic"
+        )
     if line["finished"] < line["started"]:
         notes.append(f": {line['started'] - line['finished']} of {line['started']} runs failed")
     for metric in metrics:
@@ -181,5 +209,7 @@ def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
         else:
             verdict = cell["state"]
             why = (cell.get("error") or {}).get("message", "")
-        table.add_row(cell["id"], f"[{_VERDICT_STYLE.get(verdict, 'red')}]{verdict}[/]", why.replace("[", "\\["))
+        table.add_row(
+            cell["id"], f"[{_VERDICT_STYLE.get(verdict, 'red')}]{verdict}[/]", why.replace("[", "\\[")
+        )
     console.print(table)

@@ -23,8 +23,11 @@ def network_in_words(scenario: Scenario) -> list[str]:
     extra = ""
     if any(flow["extra_rtt_ns"] for flow in flows):
         extra = ", extra RTT " + ", ".join(show("span", flow["extra_rtt_ns"]) for flow in flows[:6]) + more
-    lines.append(f"  flows     {len(flows)}, starting at {starts}{more}{extra}; duration {show('span', scenario.duration_ns)};"
-                 f" round trip {show('span', scenario.base_rtt_ns)}")
+    lines.append(
+        f"  flows     {len(flows)}, starting at {starts}{more}{extra}; duration"
+        f" {show('span', scenario.duration_ns)};"
+        f" round trip {show('span', scenario.base_rtt_ns)}"
+    )
     return lines
 
 

@@ -36,28 +36,41 @@ def find_agent() -> Path:
     named = os.environ.get("NARROWS_AGENT")
     if named:
         if not os.access(named, os.X_OK):
-            raise UnavailableError(f"$NARROWS_AGENT names {named}, which is not a program; correct or unset it")
+            raise UnavailableError(
+                f"$NARROWS_AGENT names {named}, which is not a program; correct or unset it"
+            )
         return Path(named)
     if os.access(_PACKAGED, os.X_OK):
         return _PACKAGED
     found = shutil.which("narrows-agent")
     if found:
         return Path(found)
-    raise UnavailableError("the program narrows-agent is not there; build it in the source tree with: make build")
+    raise UnavailableError(
+        "the program narrows-agent is not there; build it in the source tree with: make build"
+    )
 
 
 def ask(agent: Path, question: str) -> dict[str, Any]:
     """The answer of `narrows-agent doctor` or `version`."""
     try:
-        done = subprocess.run([agent, question], capture_output=True, text=True, timeout=60, check=False,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [agent, question],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
         answer = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         reason = str(error).split("\n")[0]
-        raise UnavailableError(f"{agent} {question} gives no answer ({reason}); build the agent again with:"
-                               " make build") from None
+        raise UnavailableError(
+            f"{agent} {question} gives no answer ({reason}); build the agent again with: make build"
+        ) from None
     if not isinstance(answer, dict):
-        raise UnavailableError(f"{agent} {question} gives a strange answer; build the agent again with: make build")
+        raise UnavailableError(
+            f"{agent} {question} gives a strange answer; build the agent again with: make build"
+        )
     return answer
 
 
@@ -65,8 +78,10 @@ def check_version(agent: Path) -> dict[str, Any]:
     """The agent's version, after making sure that we understand each other."""
     version = ask(agent, "version")
     if version.get("protocol") != PROTOCOL:
-        raise UnavailableError(f"{agent} speaks protocol {version.get('protocol')}, this package {PROTOCOL}; build both"
-                               " from the same source with: make build")
+        raise UnavailableError(
+            f"{agent} speaks protocol {version.get('protocol')}, this package {PROTOCOL}; build both"
+            " from the same source with: make build"
+        )
     return version
 
 
@@ -110,16 +125,26 @@ class AgentRun:
         """Runs the cell to its end."""
         started = time.monotonic()
         with self.log_file.open("wb") as log:
-            command = [str(self.agent), self.plane, "--cell", str(self.cell_file), "--out", str(self.out_dir),
-                       "--watch-stdin"]
+            command = [
+                str(self.agent),
+                self.plane,
+                "--cell",
+                str(self.cell_file),
+                "--out",
+                str(self.out_dir),
+                "--watch-stdin",
+            ]
             with self._lock:
                 if self._stopped:
                     return CellOutcome("interrupted")
                 try:
-                    self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                     stderr=log, process_group=0)
+                    self._process = subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, process_group=0
+                    )
                 except OSError as error:
-                    return CellOutcome("failed", "unavailable", f"{self.agent} can't be started: {error.strerror}", 4)
+                    return CellOutcome(
+                        "failed", "unavailable", f"{self.agent} can't be started: {error.strerror}", 4
+                    )
             process = self._process
             try:
                 self._follow(process)
@@ -194,12 +219,18 @@ class AgentRun:
             return CellOutcome("failed", "internal", "the agent ended without leaving a record", exit_code)
         if self._hung:
             silence = SILENCE_S.get(self.plane, 900.0)
-            return CellOutcome("failed", "internal", f"the agent gave no sign of life for {silence:g} s and was killed", 1)
+            return CellOutcome(
+                "failed", "internal", f"the agent gave no sign of life for {silence:g} s and was killed", 1
+            )
         if self._stopped or exit_code in (130, 143):
             return CellOutcome("interrupted", exit_code=exit_code)
         if self._last.get("event") == "error":
-            return CellOutcome("failed", str(self._last.get("kind", "internal")),
-                               str(self._last.get("message", "the agent failed")), exit_code)
+            return CellOutcome(
+                "failed",
+                str(self._last.get("kind", "internal")),
+                str(self._last.get("message", "the agent failed")),
+                exit_code,
+            )
         if exit_code < 0:
             name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
             return CellOutcome("failed", "killed", f"the agent was killed by {name}", exit_code)

@@ -57,7 +57,10 @@ def workers_for(where: str, cells: int) -> int:
     """How many cells run at the same time."""
     if where != "simulate":
         return 1
-    return max(1, min(cells, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+    return max(
+        1,
+        min(cells, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
+    )
 
 
 class Executor:
@@ -79,8 +82,10 @@ class Executor:
     def run(self, cells: list[Cell]) -> None:
         """Runs the cells; raises when the campaign can't go on or was interrupted."""
         self.waiting.extend(cells)
-        workers = [threading.Thread(target=self._work, daemon=True, name=f"cell worker {number}")
-                   for number in range(workers_for(self.where, len(cells)))]
+        workers = [
+            threading.Thread(target=self._work, daemon=True, name=f"cell worker {number}")
+            for number in range(workers_for(self.where, len(cells)))
+        ]
         with self._signals():
             for worker in workers:
                 worker.start()
@@ -137,8 +142,12 @@ class Executor:
         """Ends the campaign if the same would happen to every other cell."""
         text = outcome.message.lower()
         if any(sign in text for sign in _DISK_FULL) or _free_bytes(self.folder.path) < 1_000_000:
-            self._give_up(NarrowsError(f"the disk of {self.folder.path} is full; make room and run the same command again,"
-                                       " finished cells are kept"))
+            self._give_up(
+                NarrowsError(
+                    f"the disk of {self.folder.path} is full; make room and run the same command again,"
+                    " finished cells are kept"
+                )
+            )
             return
         any_finished = any(cell["state"] == "finished" for cell in self.folder.cells)
         if outcome.kind == "unavailable" and not any_finished:
@@ -188,7 +197,9 @@ class Executor:
             try:
                 outcome = self._run_cell(cell)
             except OSError as error:
-                outcome = CellOutcome("failed", "io", f"{error.filename or self.folder.path}: {error.strerror}", 1)
+                outcome = CellOutcome(
+                    "failed", "io", f"{error.filename or self.folder.path}: {error.strerror}", 1
+                )
             except Exception as error:  # a bug of ours must not leave the campaign waiting for ever
                 outcome = CellOutcome("failed", "internal", f"{type(error).__name__}: {error}", 1)
             self.events.put(_Event("ended", cell, outcome=outcome))

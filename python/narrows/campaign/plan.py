@@ -38,7 +38,8 @@ def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
     offered = facts.get("congestion_controls") or []
     if name in offered:
         return None
-    return f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {', '.join(offered) or 'none'}"
+    listed = ", ".join(offered) or "none"
+    return f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {listed}"
 
 
 def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:

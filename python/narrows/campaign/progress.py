@@ -51,8 +51,9 @@ class TimeLeft:
 class ProgressView:
     """Tells the user about cells as they start, move and end."""
 
-    def __init__(self, console: Console, done: int, cells: int, workers: int, guess: float | None,
-                 quiet: bool = False) -> None:
+    def __init__(
+        self, console: Console, done: int, cells: int, workers: int, guess: float | None, quiet: bool = False
+    ) -> None:
         self.console = console
         self.done = done
         self.total = done + cells
@@ -61,8 +62,13 @@ class ProgressView:
         self.live = console.is_terminal and not quiet
         self.started = time.monotonic()
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(), console=console, transient=True, disable=not self.live,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not self.live,
         )
         self.all_task: TaskID | None = None
         self.tasks: dict[str, TaskID] = {}
@@ -70,7 +76,9 @@ class ProgressView:
     def __enter__(self) -> ProgressView:
         self.progress.start()
         if self.total > 1:
-            self.all_task = self.progress.add_task("all cells", total=self.total, completed=self.done, note="")
+            self.all_task = self.progress.add_task(
+                "all cells", total=self.total, completed=self.done, note=""
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -122,4 +130,6 @@ class ProgressView:
     def _note(self) -> None:
         left = self.time_left.estimate()
         if self.all_task is not None and left is not None:
-            self.progress.update(self.all_task, note=f"{self.done} of {self.total}, about {show_time(left)} left")
+            self.progress.update(
+                self.all_task, note=f"{self.done} of {self.total}, about {show_time(left)} left"
+            )

@@ -108,7 +108,8 @@ def _summary(
         metrics: dict[str, Any] = {}
         for name in names:
             values = [
-                row["metrics"][name] for row in own
+                row["metrics"][name]
+                for row in own
                 if row["flow"] == flow and row["verdict"] != INVALID and row["metrics"].get(name) is not None
             ]
             if values:
@@ -146,6 +147,14 @@ def _csv(results: dict[str, Any]) -> str:
     writer.writerow(["scheme", "run", "flow", "verdict", "cell", *names])
     for row in results["rows"]:
         values = [row["metrics"].get(name) for name in names]
-        writer.writerow([row["scheme"], row["run"], row["flow"], row["verdict"], row["cell"],
-                         *("" if value is None else repr(value) for value in values)])
+        writer.writerow(
+            [
+                row["scheme"],
+                row["run"],
+                row["flow"],
+                row["verdict"],
+                row["cell"],
+                *("" if value is None else repr(value) for value in values),
+            ]
+        )
     return out.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ class Finished:
     @property
     def exit_code(self) -> int:
         """6 when some cell failed or is invalid, so that scripts notice."""
-        bad = [cell for cell in self.folder.cells if cell["state"] != "finished" or cell["verdict"] == "invalid"]
+        bad = [
+            cell for cell in self.folder.cells if cell["state"] != "finished" or cell["verdict"] == "invalid"
+        ]
         return EXIT_SOME_INVALID if bad else EXIT_OK
 
 
@@ -54,8 +57,14 @@ def _check_namespaces(facts: dict[str, Any]) -> None:
     namespaces = facts.get("namespaces") or {}
     if namespaces.get("ok") is False:
         why = str(namespaces.get("why") or "not permitted").rstrip(".")
-        remedy = next((check["remedy"] for check in facts.get("checks") or ()
-                       if not check.get("ok") and check.get("remedy")), "run as root, or simulate with --where simulate")
+        remedy = next(
+            (
+                check["remedy"]
+                for check in facts.get("checks") or ()
+                if not check.get("ok") and check.get("remedy")
+            ),
+            "run as root, or simulate with --where simulate",
+        )
         raise UnavailableError(f"network namespaces can't be made here: {why}; {str(remedy).rstrip('.')}")
 
 
@@ -68,10 +77,16 @@ def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
         return output
     pattern = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(scenario.name)}-{scenario.hash[:6]}(\.\d+)?")
     if resume:
-        same = sorted(path for path in RESULTS.glob("*") if pattern.fullmatch(path.name)
-                      and (path / "campaign.json").exists())
+        same = sorted(
+            path
+            for path in RESULTS.glob("*")
+            if pattern.fullmatch(path.name) and (path / "campaign.json").exists()
+        )
         if not same:
-            raise DataError(f"there is no campaign of this scenario in {RESULTS}/ to resume; leave out --resume to start one")
+            raise DataError(
+                f"there is no campaign of this scenario in {RESULTS}/ to resume; leave out --resume to"
+                " start one"
+            )
         return same[-1]
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     base = RESULTS / f"{stamp}-{scenario.name}-{scenario.hash[:6]}"
@@ -82,11 +97,22 @@ def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
     return path
 
 
-def run_campaign(loaded: Loaded, output: Path | None, *, resume: bool, argv: list[str], console: Console,
-                 quiet: bool = False) -> Finished:
+def run_campaign(
+    loaded: Loaded,
+    output: Path | None,
+    *,
+    resume: bool,
+    argv: list[str],
+    console: Console,
+    quiet: bool = False,
+) -> Finished:
     """Runs (or completes) a campaign and writes its results."""
     agent = agents.find_agent()
-    versions = {"narrows": __version__, "agent": agents.check_version(agent), "python": platform.python_version()}
+    versions = {
+        "narrows": __version__,
+        "agent": agents.check_version(agent),
+        "python": platform.python_version(),
+    }
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
@@ -102,19 +128,23 @@ def run_campaign(loaded: Loaded, output: Path | None, *, resume: bool, argv: lis
     except Interrupted as error:
         folder.end_session("interrupted")
         done = sum(cell["state"] == "finished" for cell in folder.cells)
-        raise Interrupted(f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the same"
-                          f" command with -o {path} to complete it", error.exit_code - 128) from None
+        raise Interrupted(
+            f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the same"
+            f" command with -o {path} to complete it",
+            error.exit_code - 128,
+        ) from None
     except NarrowsError as error:
-        try:
+        # The disk may be full; the reason that matters is the first one.
+        with contextlib.suppress(NarrowsError):
             folder.end_session(f"stopped: {error}")
-        except NarrowsError:
-            pass  # the disk may be full; the reason that matters is the first one
         raise
     finally:
         folder.close()
 
 
-def _run_in(folder: CampaignFolder, plan: Plan, agent: Path, console: Console, quiet: bool, again: bool) -> Finished:
+def _run_in(
+    folder: CampaignFolder, plan: Plan, agent: Path, console: Console, quiet: bool, again: bool
+) -> Finished:
     scenario = plan.scenario
     states = {cell["id"]: cell["state"] for cell in folder.cells}
     missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
@@ -125,11 +155,15 @@ def _run_in(folder: CampaignFolder, plan: Plan, agent: Path, console: Console, q
     for one in folder.document["skipped"]:
         view.message(f"skipped {one['scheme']}: {one['reason']}")
     if again:
-        view.message(f"resuming {folder.path}: {finished} of {len(states)} cells are finished"
-                     + ("" if missing else ", nothing is left to run"))
+        view.message(
+            f"resuming {folder.path}: {finished} of {len(states)} cells are finished"
+            + ("" if missing else ", nothing is left to run")
+        )
     elif missing:
         time_left = f", about {show_time(guess * len(missing))}" if guess else ""
-        view.message(f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}")
+        view.message(
+            f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}"
+        )
     if missing:
         with view:
             Executor(folder, scenario.where, agent, view).run(missing)

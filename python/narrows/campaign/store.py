@@ -39,7 +39,7 @@ def write_atomically(path: Path, text: str) -> None:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -49,8 +49,10 @@ def write_atomically(path: Path, text: str) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise NarrowsError(f"{path}: can't be written: {(error.strerror or str(error)).lower()}; what was finished"
-                           " before is kept, make room and run the same command again") from None
+        raise NarrowsError(
+            f"{path}: can't be written: {(error.strerror or str(error)).lower()}; what was finished"
+            " before is kept, make room and run the same command again"
+        ) from None
 
 
 def read_json(path: Path, expected: str) -> dict[str, Any]:
@@ -68,7 +70,9 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
     if isinstance(found, str) and found.rsplit("/", 1)[0] == kind:
-        raise DataError(f"{path}: is in the format {found}, this version of narrows reads {expected}; update narrows")
+        raise DataError(
+            f"{path}: is in the format {found}, this version of narrows reads {expected}; update narrows"
+        )
     raise DataError(f"{path}: is not a file of the format {expected}")
 
 
@@ -83,8 +87,15 @@ class CampaignFolder:
     # -- opening ---------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, loaded: Loaded, plan: Plan, facts: dict[str, Any], versions: dict[str, Any],
-               argv: list[str]) -> CampaignFolder:
+    def create(
+        cls,
+        path: Path,
+        loaded: Loaded,
+        plan: Plan,
+        facts: dict[str, Any],
+        versions: dict[str, Any],
+        argv: list[str],
+    ) -> CampaignFolder:
         """A new campaign in a folder that does not exist yet or is empty."""
         scenario = plan.scenario
         _make_folder(path)
@@ -96,8 +107,9 @@ class CampaignFolder:
             "scenario": {
                 "file": loaded.path.name,
                 "written": loaded.text,
-                "overrides": [{"option": one.option, "path": one.path, "value": one.text}
-                              for one in loaded.overrides],
+                "overrides": [
+                    {"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides
+                ],
                 "resolved": scenario.to_json(),
             },
             "created_at": now(),
@@ -106,9 +118,7 @@ class CampaignFolder:
             "versions": versions,
             "host": facts,
             "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
-            "cells": [
-                _new_entry(cell) for cell in plan.cells
-            ],
+            "cells": [_new_entry(cell) for cell in plan.cells],
         }
         folder = cls(path, document)
         folder._acquire()
@@ -138,8 +148,9 @@ class CampaignFolder:
             if cell.id not in known:
                 document["cells"].append(_new_entry(cell))
         measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
-        document["skipped"] = [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped
-                               if one.scheme not in measured]
+        document["skipped"] = [
+            {"scheme": one.scheme, "reason": one.reason} for one in plan.skipped if one.scheme not in measured
+        ]
         folder.begin_session(argv)
         return folder
 
@@ -180,18 +191,23 @@ class CampaignFolder:
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
         """Notes that a cell gave no record."""
-        self.entry(cell_id).update(state="failed", verdict=None, reasons=[],
-                                   error={"kind": kind, "message": message})
+        self.entry(cell_id).update(
+            state="failed", verdict=None, reasons=[], error={"kind": kind, "message": message}
+        )
 
     def save(self) -> None:
         """Writes campaign.json."""
-        write_atomically(self.path / "campaign.json", json.dumps(self.document, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(
+            self.path / "campaign.json", json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
+        )
 
     # -- sessions --------------------------------------------------------------------------------
 
     def begin_session(self, argv: list[str]) -> None:
         """Notes that a process works on the campaign."""
-        self.document["sessions"].append({"argv": argv, "started_at": now(), "ended_at": None, "outcome": None})
+        self.document["sessions"].append(
+            {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
+        )
         self.document["ended_at"] = None
         self.save()
 
@@ -210,8 +226,10 @@ class CampaignFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise NarrowsError(f"{self.path}: another narrows is working on this campaign; wait for it or choose another"
-                               " folder with -o") from None
+            raise NarrowsError(
+                f"{self.path}: another narrows is working on this campaign; wait for it or choose another"
+                " folder with -o"
+            ) from None
 
     def _sweep(self) -> None:
         """Removes what an interrupted process left half-written."""
@@ -231,8 +249,10 @@ class CampaignFolder:
             return
         run = read_json(folder / "run.json", "narrows/run/1")
         if run.get("cell") != content:
-            raise DataError(f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
-                            " the cell again")
+            raise DataError(
+                f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
+                " the cell again"
+            )
         self.finish(entry["id"])
 
 
@@ -240,16 +260,28 @@ def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
     """The content of a folder's campaign.json, which must be of this scenario."""
     document = read_json(path / "campaign.json", FORMAT)
     if document.get("hash") != scenario.hash:
-        raise UsageError(f"{path} holds another campaign ({document.get('name')}, {document.get('hash')}) than the one asked"
-                         f" for ({scenario.name}, {scenario.hash}); choose another folder with -o")
+        raise UsageError(
+            f"{path} holds another campaign ({document.get('name')}, {document.get('hash')}) than the one"
+            " asked"
+            f" for ({scenario.name}, {scenario.hash}); choose another folder with -o"
+        )
     return document
 
 
 def _new_entry(cell: Cell) -> dict[str, Any]:
     return {
-        "id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed, "hash": cell.hash,
-        "state": "pending", "verdict": None, "reasons": [], "error": None,
-        "started_at": None, "ended_at": None, "attempts": 0,
+        "id": cell.id,
+        "scheme": cell.scheme,
+        "run": cell.run,
+        "seed": cell.seed,
+        "hash": cell.hash,
+        "state": "pending",
+        "verdict": None,
+        "reasons": [],
+        "error": None,
+        "started_at": None,
+        "ended_at": None,
+        "attempts": 0,
     }
 
 
@@ -258,7 +290,9 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         empty = not any(path.iterdir())
     except OSError as error:
-        raise NarrowsError(f"{path}: can't be created: {(error.strerror or str(error)).lower()}; choose another folder"
-                           " with -o") from None
+        raise NarrowsError(
+            f"{path}: can't be created: {(error.strerror or str(error)).lower()}; choose another folder"
+            " with -o"
+        ) from None
     if not empty:
         raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")

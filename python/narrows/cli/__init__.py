@@ -31,6 +31,10 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("NARROWS_TRACEBACK"):
             raise
-        print(f"narrows: internal error: {type(error).__name__}: {error}; this is a bug of narrows, please report it with"
-              " the output of the same command under NARROWS_TRACEBACK=1", file=sys.stderr)
+        print(
+            f"narrows: internal error: {type(error).__name__}: {error}; this is a bug of narrows, please"
+            " report it with"
+            " the output of the same command under NARROWS_TRACEBACK=1",
+            file=sys.stderr,
+        )
         sys.exit(EXIT_FAILURE)

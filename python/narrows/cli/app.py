@@ -54,7 +54,9 @@ def command(example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --version: everything known, as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --version: everything known, as JSON.")
+    ] = False,
 ) -> None:
     if version:
         print(json.dumps(_versions(), indent=1) if as_json else f"narrows {__version__}")
@@ -70,7 +72,12 @@ def _versions() -> dict[str, Any]:
     from narrows.campaign import agent
     from narrows.errors import NarrowsError
 
-    found: dict[str, Any] = {"narrows": __version__, "python": platform.python_version(), "native": None, "agent": None}
+    found: dict[str, Any] = {
+        "narrows": __version__,
+        "python": platform.python_version(),
+        "native": None,
+        "agent": None,
+    }
     try:
         from narrows import _native
 
@@ -86,9 +93,9 @@ def _versions() -> dict[str, Any]:
 
 
 # The order of the help: what one needs first comes first.
+from narrows.cli import check as _check  # noqa: E402, F401
+from narrows.cli import doctor as _doctor  # noqa: E402, F401
+from narrows.cli import listing as _listing  # noqa: E402, F401
+from narrows.cli import report as _report  # noqa: E402, F401
 from narrows.cli import run as _run  # noqa: E402, F401
-from narrows.cli import show as _show  # noqa: E402, F401, I001
-from narrows.cli import report as _report  # noqa: E402, F401, I001
-from narrows.cli import check as _check  # noqa: E402, F401, I001
-from narrows.cli import listing as _listing  # noqa: E402, F401, I001
-from narrows.cli import doctor as _doctor  # noqa: E402, F401, I001
+from narrows.cli import show as _show  # noqa: E402, F401

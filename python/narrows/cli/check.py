@@ -13,7 +13,9 @@ from narrows.cli.app import command
 
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
 def check(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns or of single cells.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns or of single cells.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON document.")] = False,
 ) -> None:
     """Prove from the records alone that packets were conserved and no link was exceeded.

@@ -48,12 +48,23 @@ def doctor(
         console = stdout_console()
         if facts:
             memory = (facts.get("memory_bytes") or 0) / 2**30
-            console.print(f"{facts.get('cpus')} x {facts.get('cpu_model')}, {memory:.0f} GiB, Linux {facts.get('kernel')},"
-                          f" clock {facts.get('clocksource')}", markup=False, soft_wrap=True)
-            console.print(f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}", markup=False)
+            console.print(
+                f"{facts.get('cpus')} x {facts.get('cpu_model')}, {memory:.0f} GiB, Linux"
+                f" {facts.get('kernel')},"
+                f" clock {facts.get('clocksource')}",
+                markup=False,
+                soft_wrap=True,
+            )
+            console.print(
+                f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}",
+                markup=False,
+            )
         for check in checks:
-            console.print(("[green]ok  [/] " if check["ok"] else "[red]no  [/] ")
-                          + f"{check['name']}: {check['detail']}".replace("[", "\\["), soft_wrap=True)
+            console.print(
+                ("[green]ok  [/] " if check["ok"] else "[red]no  [/] ")
+                + f"{check['name']}: {check['detail']}".replace("[", "\\["),
+                soft_wrap=True,
+            )
             if not check["ok"] and check.get("remedy"):
                 console.print(f"     -> {check['remedy']}", markup=False, soft_wrap=True)
     if not ok:

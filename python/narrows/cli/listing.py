@@ -51,8 +51,11 @@ def scenarios(
     found = []
     for one in shipped():
         tree = read_file(one.path)[1]
-        texts = {key: value.text for key in ("question", "where")
-                 if isinstance(value := tree.entries.get(key), Scalar)}
+        texts = {
+            key: value.text
+            for key in ("question", "where")
+            if isinstance(value := tree.entries.get(key), Scalar)
+        }
         found.append({"name": one.name, "family": one.family, "path": str(one.path), **texts})
     if as_json:
         print_json({"format": "narrows/scenarios/1", "scenarios": found})
@@ -70,7 +73,9 @@ def scenarios(
 
 @command(example="narrows schema > scenario.schema.json")
 def schema(
-    reference: Annotated[bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from narrows.scenario import registry

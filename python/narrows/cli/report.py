@@ -34,7 +34,9 @@ def build_report(folder: Path, *, pdf: bool) -> list[Path]:
     try:
         paths = build(folder, pdf=pdf)
     except OSError as error:
-        raise NarrowsError(f"the report can't be written: {error}; the results are complete, write it later with:"
-                           f" narrows report {folder}") from None
+        raise NarrowsError(
+            f"the report can't be written: {error}; the results are complete, write it later with:"
+            f" narrows report {folder}"
+        ) from None
     values = [getattr(paths, one.name) for one in fields(paths)] if is_dataclass(paths) else list(paths)
     return [value for value in values if isinstance(value, Path) and value.suffix in (".html", ".pdf")]

@@ -17,26 +17,52 @@ if TYPE_CHECKING:
 
 @command(example="narrows run first-look --where simulate -o look")
 def run(
-    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped one (narrows scenarios).")],
-    output: Annotated[Path | None, typer.Option(
-        "-o", "--output", help="Folder of the results; one that holds this campaign already is completed."
-        " [default: results/TIME-NAME-HASH]")] = None,
-    where: Annotated[str | None, typer.Option(help="simulate or emulate, instead of what the scenario says.")] = None,
-    schemes: Annotated[str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")] = None,
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario file, or the name of a shipped one (narrows scenarios).")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Folder of the results; one that holds this campaign already is completed."
+            " [default: results/TIME-NAME-HASH]",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="simulate or emulate, instead of what the scenario says.")
+    ] = None,
+    schemes: Annotated[
+        str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")
+    ] = None,
     runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
     seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
-    time: Annotated[str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")] = None,
-    changes: Annotated[list[str] | None, typer.Option(
-        "--set", metavar="KEY=VALUE", help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.')] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")] = False,
+    time: Annotated[
+        str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.',
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
+    ] = False,
 ) -> None:
     """Run a scenario and report on it.
 
-    Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor explains),
-    6 some cells failed or are invalid, 130/143 interrupted with everything finished kept.
+    Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor
+    explains), 6 some cells failed or are invalid, 130/143 interrupted with everything finished kept.
     """
     from narrows.scenario import load
 
@@ -58,19 +84,34 @@ def run(
     if report:
         _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
     if finished.exit_code:
-        bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells)
-        console.print(f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
-                      f" {finished.folder.path} tells why", soft_wrap=True)
+        bad = sum(
+            cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells
+        )
+        console.print(
+            f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
+            f" {finished.folder.path} tells why",
+            soft_wrap=True,
+        )
         raise typer.Exit(finished.exit_code)
 
 
-def _overrides(where: str | None, schemes: str | None, runs: str | None, seed: str | None, time: str | None,
-               changes: list[str]) -> list[Override]:
+def _overrides(
+    where: str | None,
+    schemes: str | None,
+    runs: str | None,
+    seed: str | None,
+    time: str | None,
+    changes: list[str],
+) -> list[Override]:
     from narrows.scenario.overrides import Override, split_list
 
     overrides = [Override.from_set(change) for change in changes]
-    for option, path, value in (("--where", "where", where), ("--runs", "runs", runs), ("--seed", "seed", seed),
-                                ("--time", "duration", time)):
+    for option, path, value in (
+        ("--where", "where", where),
+        ("--runs", "runs", runs),
+        ("--seed", "seed", seed),
+        ("--time", "duration", time),
+    ):
         if value is not None:
             overrides.append(Override(option, path, value))
     if schemes is not None:
@@ -97,13 +138,18 @@ def _print_plan(loaded: Loaded, as_json: bool) -> None:
 
     plan, _ = plan_for(loaded, agents.find_agent())
     if as_json:
-        print_json({
-            "format": "narrows/plan/1",
-            "scenario": loaded.scenario.to_json(),
-            "hash": loaded.scenario.hash,
-            "cells": [{"id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed} for cell in plan.cells],
-            "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
-        })
+        print_json(
+            {
+                "format": "narrows/plan/1",
+                "scenario": loaded.scenario.to_json(),
+                "hash": loaded.scenario.hash,
+                "cells": [
+                    {"id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed}
+                    for cell in plan.cells
+                ],
+                "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+            }
+        )
         return
     console = stdout_console()
     for line in _plan_lines(plan):
@@ -119,12 +165,17 @@ def _plan_lines(plan: Plan) -> list[str]:
     lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario), ""]
     width = max(len(cell.scheme) for cell in plan.cells)
     for number, cell in enumerate(plan.cells, 1):
-        lines.append(f"  {number:3}. {cell.scheme:{width}}  run {cell.run}  seed {cell.seed}  -> cells/{cell.id}")
+        lines.append(
+            f"  {number:3}. {cell.scheme:{width}}  run {cell.run}  seed {cell.seed}  -> cells/{cell.id}"
+        )
     for one in plan.skipped:
         lines.append(f"  skipped {one.scheme}: {one.reason}")
     if scenario.where == "emulate":
         seconds = len(plan.cells) * (scenario.duration_ns / 1e9 + EMULATION_OVERHEAD_S)
-        lines += ["", f"{len(plan.cells)} cells in real time, one after the other: about {show_time(seconds)}"]
+        lines += [
+            "",
+            f"{len(plan.cells)} cells in real time, one after the other: about {show_time(seconds)}",
+        ]
     else:
         lines += ["", f"{len(plan.cells)} cells, simulated"]
     return lines

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 @command(example="narrows show results/20261121T101500Z-first-look-3fa9c1")
 def show(
-    folders: Annotated[list[Path], typer.Argument(
-        metavar="DIR...", help="Folders of campaigns (several are shown side by side), or the folder of one cell.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Folders of campaigns (several are shown side by side), or the folder of one cell.",
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
 ) -> None:
     """Print the tables of finished campaigns, or the facts of one cell."""
@@ -36,10 +41,13 @@ def show(
         return
     from narrows.analysis.tables import print_cells, print_flows, print_summary
 
+    asked: dict[str, list[str]] = {}
     for folder in opened:
         document = folder.document
-        console.print(f"{document['name']} ({document['where']}): {document['scenario']['resolved']['question']}",
-                      markup=False, soft_wrap=True)
+        question = document["scenario"]["resolved"]["question"]
+        asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
+    for line, places in asked.items():
+        console.print(f"{line} ({', '.join(places)})", markup=False, soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     if len(found) == 1:
@@ -60,21 +68,35 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
         print_json({"run": run, "measured": measured})
         return
     cell = run["cell"]
-    console.print(f"{cell['id']}: {cell['scheme']}, run {cell['run']}, {run['plane']}, verdict {run['verdict']}", markup=False)
+    console.print(
+        f"{cell['id']}: {cell['scheme']}, run {cell['run']}, {run['plane']}, verdict {run['verdict']}",
+        markup=False,
+    )
     for reason in run["reasons"]:
         console.print(f"  {reason['severity']}: {reason['text']}", markup=False, soft_wrap=True)
     console.print()
     _print_metrics(console, measured)
     console.print()
     for element in run["elements"]:
-        console.print(f"{element['name']} ({element['kind']}): {element['in_packets']} packets in, {element['out_packets']} out,"
-                      f" {element['dropped_packets']} dropped, {element['held_packets']} still inside at the end", markup=False)
+        console.print(
+            f"{element['name']} ({element['kind']}): {element['in_packets']} packets in,"
+            f" {element['out_packets']} out,"
+            f" {element['dropped_packets']} dropped, {element['held_packets']} still inside at the end",
+            markup=False,
+        )
     lateness = run.get("lateness")
     if lateness:
-        console.print(f"lateness of the emulator: p50 {lateness['p50_ns'] / 1e3:.1f} us, p99 {lateness['p99_ns'] / 1e3:.1f} us,"
-                      f" most {lateness['max_ns'] / 1e3:.1f} us")
+        console.print(
+            f"lateness of the emulator: p50 {lateness['p50_ns'] / 1e3:.1f} us, p99"
+            f" {lateness['p99_ns'] / 1e3:.1f} us,"
+            f" most {lateness['max_ns'] / 1e3:.1f} us"
+        )
     for check in run["checks"]:
-        console.print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+        console.print(
+            f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']}",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:

@@ -69,8 +69,12 @@ def read_scheme(value: Written, path: str, registry: Registry, problems: Problem
     name = name_value.text
     if name.startswith(KERNEL_PREFIX):
         if not _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
-            problems.add(name_value.mark, path, f'"{shorten(name)}" is not a kernel scheme; write linux: and the'
-                         " kernel's name, such as linux:cubic")
+            problems.add(
+                name_value.mark,
+                path,
+                f'"{shorten(name)}" is not a kernel scheme; write linux: and the'
+                " kernel's name, such as linux:cubic",
+            )
             return None
         params: tuple[Param, ...] = ()
     elif name in registry.schemes:
@@ -101,7 +105,9 @@ def read_schemes(value: Written, registry: Registry, problems: Problems) -> list
         if scheme is None:
             continue
         if any(scheme.label == other.label for other in schemes):
-            problems.add(item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)")
+            problems.add(
+                item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
+            )
         schemes.append(scheme)
     return schemes
 
@@ -140,8 +146,12 @@ def _staggered(value: Mapping, duration_ns: int | None, problems: Problems) -> F
     last = (count - 1) * interval
     if count and last >= duration_ns:
         mark = value.entries["interval"].mark if "interval" in value.entries else value.mark
-        problems.add(mark, "flows.interval", f"flow {count} would start at {last / 1e9:g} s but the duration is"
-                     f" {duration_ns / 1e9:g} s; use a shorter interval, fewer flows or a longer duration")
+        problems.add(
+            mark,
+            "flows.interval",
+            f"flow {count} would start at {last / 1e9:g} s but the duration is"
+            f" {duration_ns / 1e9:g} s; use a shorter interval, fewer flows or a longer duration",
+        )
         return Flows()
     extras, mark_of_extra = _extra_rtts(value, count, context)
     items = [
@@ -157,10 +167,16 @@ def _extra_rtts(value: Mapping, count: int, context: Context) -> tuple[list[int]
         return [0] * count, None
     if isinstance(written, Sequence):
         if len(written.items) != count:
-            context.problems.add(written.mark, "flows.extra_rtt", f"lists {len(written.items)} values for {count} flows;"
-                                 " write one value for each flow, or one value for all")
-        listed = [read_value(item, join("flows.extra_rtt", index), _SPAN, context) or 0
-                  for index, item in enumerate(written.items)]
+            context.problems.add(
+                written.mark,
+                "flows.extra_rtt",
+                f"lists {len(written.items)} values for {count} flows;"
+                " write one value for each flow, or one value for all",
+            )
+        listed = [
+            read_value(item, join("flows.extra_rtt", index), _SPAN, context) or 0
+            for index, item in enumerate(written.items)
+        ]
         return listed, written.mark
     extra = read_value(written, "flows.extra_rtt", _SPAN, context) or 0
     return [extra] * count, written.mark
@@ -199,12 +215,23 @@ def _listed(
         return mapping.entries[key].mark if key in mapping.entries else mapping.mark
 
     if start >= duration_ns:
-        problems.add(mark_of("start"), join(path, "start"), f"the flow starts at {start / 1e9:g} s, but the scenario ends"
-                     f" at {duration_ns / 1e9:g} s (duration)")
+        problems.add(
+            mark_of("start"),
+            join(path, "start"),
+            f"the flow starts at {start / 1e9:g} s, but the scenario ends"
+            f" at {duration_ns / 1e9:g} s (duration)",
+        )
     elif start >= stop:
-        problems.add(mark_of("start"), join(path, "start"), f"the flow starts at {start / 1e9:g} s, which is not before"
-                     f" it stops at {stop / 1e9:g} s")
+        problems.add(
+            mark_of("start"),
+            join(path, "start"),
+            f"the flow starts at {start / 1e9:g} s, which is not before it stops at {stop / 1e9:g} s",
+        )
     if stop > duration_ns:
-        problems.add(mark_of("stop"), join(path, "stop"), f"the flow stops at {stop / 1e9:g} s, after the end of the"
-                     f" scenario at {duration_ns / 1e9:g} s (duration)")
+        problems.add(
+            mark_of("stop"),
+            join(path, "stop"),
+            f"the flow stops at {stop / 1e9:g} s, after the end of the"
+            f" scenario at {duration_ns / 1e9:g} s (duration)",
+        )
     flows.items.append(Flow(scheme, start, stop, value("direction", _DIRECTION, "forward"), extra))

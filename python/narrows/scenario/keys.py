@@ -21,8 +21,14 @@ class Key:
     param: Param | None = None
 
 
-def _param(name: str, kind: str, default: Any, low: float | None = None, high: float | None = None,
-           choices: tuple[str, ...] = ()) -> Param:
+def _param(
+    name: str,
+    kind: str,
+    default: Any,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Param:
     return Param(name, kind, choices, default, low, high, False, "", "")
 
 
@@ -31,39 +37,93 @@ LONGEST_NS = 24 * 3600 * 10**9
 
 KEYS: tuple[Key, ...] = (
     Key("schema", f"Format of the file; always `{SCHEMA}`.", SCHEMA, required=True),
-    Key("name", "Short name, used for folders: lower-case letters, digits, `-` and `.`. Default: the file's name.",
-        "first-look"),
+    Key(
+        "name",
+        "Short name, used for folders: lower-case letters, digits, `-` and `.`. Default: the file's name.",
+        "first-look",
+    ),
     Key("title", "Title of the report. Default: the name.", "A first look"),
-    Key("question", "The question that the experiment answers, one sentence.",
-        "Who fills the link without filling its buffer?", required=True),
-    Key("where", "Where the scenario runs: `simulate` (virtual clock, nothing needed) or `emulate` (real"
-        " time, real kernels, Linux).", "emulate", param=_param("where", "choice", "simulate",
-                                                              choices=("simulate", "emulate"))),
-    Key("topology", "`dumbbell`: every flow has hosts of its own and may have an extra RTT; `path`: all flows"
-        " share one pair of hosts and the same RTT.", "dumbbell",
-        param=_param("topology", "choice", "dumbbell", choices=("dumbbell", "path"))),
-    Key("path", "The network: the elements that a packet passes, in order, `forward` (sender to receiver) and"
+    Key(
+        "question",
+        "The question that the experiment answers, one sentence.",
+        "Who fills the link without filling its buffer?",
+        required=True,
+    ),
+    Key(
+        "where",
+        "Where the scenario runs: `simulate` (virtual clock, nothing needed) or `emulate` (real"
+        " time, real kernels, Linux).",
+        "emulate",
+        param=_param("where", "choice", "simulate", choices=("simulate", "emulate")),
+    ),
+    Key(
+        "topology",
+        "`dumbbell`: every flow has hosts of its own and may have an extra RTT; `path`: all flows"
+        " share one pair of hosts and the same RTT.",
+        "dumbbell",
+        param=_param("topology", "choice", "dumbbell", choices=("dumbbell", "path")),
+    ),
+    Key(
+        "path",
+        "The network: the elements that a packet passes, in order, `forward` (sender to receiver) and"
         " `backward` (default: the fixed delays of `forward`).",
-        "{forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}", required=True),
-    Key("schemes", "The congestion controls under test; each gets its own runs. Ours by name (`cubic`), the"
+        "{forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}",
+        required=True,
+    ),
+    Key(
+        "schemes",
+        "The congestion controls under test; each gets its own runs. Ours by name (`cubic`), the"
         " kernel's with a prefix (`linux:cubic`), with parameters as `{scheme: cubic, beta: 0.7}`.",
-        "[linux:cubic, cubic, reno]"),
-    Key("flows", "`{count, interval, extra_rtt}`: flow k starts at (k-1) x interval and all stop together; or a"
+        "[linux:cubic, cubic, reno]",
+    ),
+    Key(
+        "flows",
+        "`{count, interval, extra_rtt}`: flow k starts at (k-1) x interval and all stop together; or a"
         " list of flows `{scheme, start, stop, direction, extra_rtt}`. Default: one flow.",
-        "{count: 3, interval: 10 s}"),
-    Key("duration", "Length of a run.", "30 s", required=True,
-        param=_param("duration", "span", None, low=1_000_000, high=LONGEST_NS)),
-    Key("runs", "How often each scheme is run, each time with other seeds.", "3",
-        param=_param("runs", "count", 1, low=1, high=10_000)),
-    Key("seed", "Decides all chance in the scenario and the order of the runs.", "1",
-        param=_param("seed", "count", 1, low=0, high=2**53 - 1)),
-    Key("record", "`packets` keeps every packet; `bins` keeps binned series and delay histograms (for long runs).",
-        "packets", param=_param("record", "choice", "packets", choices=("packets", "bins"))),
-    Key("bin", "Width of the bins of `record: bins` and of the series in the report.", "100 ms",
-        param=_param("bin", "span", 100_000_000, low=100_000, high=LONGEST_NS)),
-    Key("sample", "How often queues and the states of flows are sampled.", "10 ms",
-        param=_param("sample", "span", 10_000_000, low=100_000, high=LONGEST_NS)),
-    Key("transport", "Parameters of our own bulk transport, which carries our schemes.", "{delayed_ack: 1 packets}"),
+        "{count: 3, interval: 10 s}",
+    ),
+    Key(
+        "duration",
+        "Length of a run.",
+        "30 s",
+        required=True,
+        param=_param("duration", "span", None, low=1_000_000, high=LONGEST_NS),
+    ),
+    Key(
+        "runs",
+        "How often each scheme is run, each time with other seeds.",
+        "3",
+        param=_param("runs", "count", 1, low=1, high=10_000),
+    ),
+    Key(
+        "seed",
+        "Decides all chance in the scenario and the order of the runs.",
+        "1",
+        param=_param("seed", "count", 1, low=0, high=2**53 - 1),
+    ),
+    Key(
+        "record",
+        "`packets` keeps every packet; `bins` keeps binned series and delay histograms (for long runs).",
+        "packets",
+        param=_param("record", "choice", "packets", choices=("packets", "bins")),
+    ),
+    Key(
+        "bin",
+        "Width of the bins of `record: bins` and of the series in the report.",
+        "100 ms",
+        param=_param("bin", "span", 100_000_000, low=100_000, high=LONGEST_NS),
+    ),
+    Key(
+        "sample",
+        "How often queues and the states of flows are sampled.",
+        "10 ms",
+        param=_param("sample", "span", 10_000_000, low=100_000, high=LONGEST_NS),
+    ),
+    Key(
+        "transport",
+        "Parameters of our own bulk transport, which carries our schemes.",
+        "{delayed_ack: 1 packets}",
+    ),
     Key("report", "What the report contains: `pdf` (default true).", "{pdf: false}"),
 )
 

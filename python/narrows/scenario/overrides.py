@@ -28,7 +28,9 @@ class Override:
         path, separator, text = argument.partition("=")
         path = path.strip()
         if not separator or not path:
-            raise UsageError(f'--set takes KEY=VALUE such as --set path.forward.0.rate="5 Mbit/s", not "{argument}"')
+            raise UsageError(
+                f'--set takes KEY=VALUE such as --set path.forward.0.rate="5 Mbit/s", not "{argument}"'
+            )
         return cls(f"--set {path}", path, text)
 
 
@@ -78,7 +80,9 @@ def _step(here: Written, part: str, walked: list[str], override: Override) -> Wr
                 # A key the file leaves out (such as transport) may be filled by the command line.
                 hint = did_you_mean(part, here.entries)
                 if hint:
-                    raise UsageError(f"{override.option}: the scenario has no key {'.'.join([*walked, part])}{hint}")
+                    raise UsageError(
+                        f"{override.option}: the scenario has no key {'.'.join([*walked, part])}{hint}"
+                    )
             here.entries[part] = Mapping(Mark(override.option))
             here.key_marks[part] = Mark(override.option)
         return here.entries[part]
@@ -92,6 +96,8 @@ def _step(here: Written, part: str, walked: list[str], override: Override) -> Wr
 def _index(here: Sequence, part: str, walked: list[str], override: Override) -> int:
     count = len(here.items)
     if not part.isdecimal() or len(part) > 6 or int(part) > count:
-        raise UsageError(f"{override.option}: {'.'.join(walked)} is a list of {count}; its items are 0 to {count - 1}"
-                         f" and {count} adds one")
+        raise UsageError(
+            f"{override.option}: {'.'.join(walked)} is a list of {count}; its items are 0 to {count - 1}"
+            f" and {count} adds one"
+        )
     return int(part)

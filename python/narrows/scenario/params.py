@@ -83,7 +83,11 @@ def _check_range(value: Any, param: Param) -> None:
 
 
 def read_params(
-    given: Mapping, path: str, params: tuple[Param, ...], owner: str, context: Context,
+    given: Mapping,
+    path: str,
+    params: tuple[Param, ...],
+    owner: str,
+    context: Context,
     ignore: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """All parameters of something from the registry: those written, and the defaults of the rest."""
@@ -109,9 +113,15 @@ def read_params(
 
 
 def read_entry(
-    value: Written, path: str, family: dict[str, Entry], what: str, context: Context, *, any_shorthand: bool = False,
+    value: Written,
+    path: str,
+    family: dict[str, Entry],
+    what: str,
+    context: Context,
+    *,
+    any_shorthand: bool = False,
 ) -> dict[str, Any] | None:
-    """Something from a family of the registry: `unlimited`, `{droptail: 75 kB}`, `{droptail: {bytes: 75 kB}}`.
+    """Something from a family of the registry: `unlimited`, `{droptail: 75 kB}`, ....
 
     With `any_shorthand` a bare quantity is taken too (`rate: 12 Mbit/s`): by the first member of the
     family whose shorthand can hold it.
@@ -132,8 +142,11 @@ def read_entry(
         if any_shorthand:
             return _bare_quantity(value, path, family, what, context)
         hint = did_you_mean(value.text, family) or _suggest_entry(value, family)
-        problems.add(value.mark, path, f'unknown {what} "{shorten(value.text)}"'
-                     f"{hint or '; known: ' + ', '.join(family)}")
+        problems.add(
+            value.mark,
+            path,
+            f'unknown {what} "{shorten(value.text)}"{hint or "; known: " + ", ".join(family)}',
+        )
         return None
     problems.add(value.mark, path, f"must name a {what}: {any_of(family)}")
     return None
@@ -144,11 +157,19 @@ def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dic
     if isinstance(value, Mapping):
         return {"kind": entry.name, **read_params(value, path, entry.params, entry.name, context)}
     if isinstance(value, Scalar) and value.is_null:
-        return {"kind": entry.name, **read_params(Mapping(value.mark), path, entry.params, entry.name, context)}
+        return {
+            "kind": entry.name,
+            **read_params(Mapping(value.mark), path, entry.params, entry.name, context),
+        }
     candidates = [param for name in entry.shorthand if (param := entry.param(name))]
     if not candidates:
-        context.problems.add(value.mark, path, f"{entry.name} takes no value; write its parameters by name"
-                             if entry.params else f"{entry.name} takes no value; write it alone")
+        context.problems.add(
+            value.mark,
+            path,
+            f"{entry.name} takes no value; write its parameters by name"
+            if entry.params
+            else f"{entry.name} takes no value; write it alone",
+        )
         return None
     if not isinstance(value, Scalar):
         context.problems.add(value.mark, path, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
@@ -177,8 +198,11 @@ def _fitting(value: Scalar, path: str, candidates: list[Param], context: Context
     for param in candidates:
         if quantity.fits(parsed, param.kind):
             return param
-    context.problems.add(value.mark, path, f"{shorten(value.text)} is not"
-                         f" {any_of(EXAMPLES[param.kind] for param in candidates)}")
+    context.problems.add(
+        value.mark,
+        path,
+        f"{shorten(value.text)} is not {any_of(EXAMPLES[param.kind] for param in candidates)}",
+    )
     return None
 
 

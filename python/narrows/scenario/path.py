@@ -12,6 +12,7 @@ from typing import Any
 
 from narrows.scenario.params import Context, entry_from, read_entry
 from narrows.scenario.problems import Problems, any_of, join
+from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
 
@@ -54,13 +55,12 @@ def read_path(value: Written, registry: Registry, problems: Problems) -> Path:
         return Path([], [])
     lists = {
         direction: _list(mapping.entries[direction], join("path", direction), problems)
-        for direction in DIRECTIONS if direction in mapping.entries
+        for direction in DIRECTIONS
+        if direction in mapping.entries
     }
     # Delays first: amounts in bdp need the round-trip time of the whole path. Problems with the
     # delays are noted on the second reading.
-    probes = {
-        direction: [_probe(item, registry) for item in items] for direction, items in lists.items()
-    }
+    probes = {direction: [_probe(item, registry) for item in items] for direction, items in lists.items()}
     delays = {direction: sum(delay or 0 for delay, _ in probe) for direction, probe in probes.items()}
     base_rtt = delays["forward"] + delays.get("backward", delays["forward"])
     resolved: dict[str, list[dict[str, Any]]] = {}
@@ -73,13 +73,24 @@ def read_path(value: Written, registry: Registry, problems: Problems) -> Path:
             element = _element(item, path, registry, Context(problems, bdp))
             if element is not None:
                 resolved[direction].append({"name": f"{direction}.{index}", **element})
+    _drop_consequences(problems)
     if "backward" not in resolved:
-        fixed = [element for element in resolved["forward"]
-                 if element["kind"] != "bottleneck" and element.get(FIXED_DELAY) is not None]
+        fixed = [
+            element
+            for element in resolved["forward"]
+            if element["kind"] != "bottleneck" and element.get(FIXED_DELAY) is not None
+        ]
         resolved["backward"] = [
             {**element, "name": f"backward.{index}"} for index, element in enumerate(fixed)
         ]
     return Path(resolved["forward"], resolved["backward"])
+
+
+def _drop_consequences(problems: Problems) -> None:
+    """A wrong rate or delay leaves the bdp unknown; telling that too would only confuse."""
+    others = [one for one in problems.found if one.key.startswith("path.") and NO_BDP not in one.text]
+    if others:
+        problems.found = [one for one in problems.found if NO_BDP not in one.text]
 
 
 def _list(value: Written, path: str, problems: Problems) -> list[Written]:
@@ -116,11 +127,19 @@ def _element(item: Written, path: str, registry: Registry, context: Context) -> 
     if len(item.entries) > 1:
         known = [key for key in item.entries if key in registry.links]
         if len(known) > 1:
-            problems.add(item.mark, path, f"holds {len(item.entries)} elements; write each as an item of its own"
-                         " so that their order is clear")
+            problems.add(
+                item.mark,
+                path,
+                f"holds {len(item.entries)} elements; write each as an item of its own"
+                " so that their order is clear",
+            )
         elif "queue" in item.entries:
-            problems.add(item.key_marks["queue"], join(path, "queue"), "a queue belongs to a bottleneck; write its"
-                         " rate beside it, such as {rate: 12 Mbit/s, queue: ...}")
+            problems.add(
+                item.key_marks["queue"],
+                join(path, "queue"),
+                "a queue belongs to a bottleneck; write its"
+                " rate beside it, such as {rate: 12 Mbit/s, queue: ...}",
+            )
         else:
             for key, mark, _ in item:
                 if key not in kinds:
@@ -128,8 +147,12 @@ def _element(item: Written, path: str, registry: Registry, context: Context) -> 
         return None
     ((name, mark, value),) = item
     if name == "queue":
-        problems.add(mark, join(path, name), "a queue belongs to a bottleneck; write its rate beside it, such as"
-                     " {rate: 12 Mbit/s, queue: ...}")
+        problems.add(
+            mark,
+            join(path, name),
+            "a queue belongs to a bottleneck; write its rate beside it, such as"
+            " {rate: 12 Mbit/s, queue: ...}",
+        )
         return None
     if name not in registry.links:
         problems.unknown_key(mark, path, name, kinds)
@@ -140,11 +163,16 @@ def _element(item: Written, path: str, registry: Registry, context: Context) -> 
 def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
     for key, mark, _ in item:
         if key in registry.links:
-            context.problems.add(mark, join(path, key), "write it as an item of its own after the bottleneck, so"
-                                 " that the order is clear")
+            context.problems.add(
+                mark,
+                join(path, key),
+                "write it as an item of its own after the bottleneck, so that the order is clear",
+            )
         elif key not in ("rate", "queue"):
             context.problems.unknown_key(mark, path, key, ("rate", "queue"))
-    rate = read_entry(item.entries["rate"], join(path, "rate"), registry.rates, "rate", context, any_shorthand=True)
+    rate = read_entry(
+        item.entries["rate"], join(path, "rate"), registry.rates, "rate", context, any_shorthand=True
+    )
     _refuse_zero(rate, item.entries["rate"].mark, join(path, "rate"), context)
     written: Written = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
     queue = read_entry(written, join(path, "queue"), registry.queues, "queue", context)

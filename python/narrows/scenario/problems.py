@@ -45,8 +45,9 @@ class Problems:
     def add(self, mark: Mark, key: str, text: str) -> None:
         """Notes a problem with the value at `key`."""
         position = str(mark)
-        # An option such as `--set path.forward.0.rate` already names the key.
-        self.found.append(Problem(position, "" if position.endswith(f" {key}") else key, text))
+        # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
+        named = position.endswith(f" {key}") or position == f"--{key}"
+        self.found.append(Problem(position, "" if named else key, text))
 
     def unknown_key(self, mark: Mark, path: str, key: str, known: Iterable[str]) -> None:
         """Notes a key that has no meaning at this place."""

@@ -18,6 +18,10 @@ from narrows.scenario.problems import did_you_mean, shorten
 LARGEST = 2**63 - 1
 
 
+#: Why an amount in bdp can't be known.
+NO_BDP = "needs a constant bottleneck rate in this direction and a delay on the path"
+
+
 class QuantityError(ValueError):
     """A quantity that can't be read; the message is a clause that fits after a key and a colon."""
 
@@ -40,8 +44,14 @@ def _units() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}B/s"] = ("rate", Fraction(factor * 8))
         units[f"{prefix}B"] = ("bytes", Fraction(factor))
     for unit, nanoseconds in {
-        "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9,
-        "min": 60 * 10**9, "h": 3600 * 10**9,
+        "ns": 1,
+        "us": 10**3,
+        "µs": 10**3,
+        "μs": 10**3,
+        "ms": 10**6,
+        "s": 10**9,
+        "min": 60 * 10**9,
+        "h": 3600 * 10**9,
     }.items():
         units[unit] = ("span", Fraction(nanoseconds))
     units |= {"packet": ("packets", Fraction(1)), "packets": ("packets", Fraction(1))}
@@ -53,10 +63,31 @@ UNITS = _units()
 
 #: Common spellings that are not units here, with what was probably meant.
 _HABITS = {
-    "bps": "bit/s", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s", "bit": "B", "kbit": "kB",
-    "mbit": "Mbit/s", "gbit": "Gbit/s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-    "msec": "ms", "usec": "us", "minutes": "min", "minute": "min", "m": "min", "bytes": "B", "byte": "B",
-    "pkts": "packets", "pkt": "packets", "p": "packets", "percent": "%", "bdps": "bdp", "hours": "h",
+    "bps": "bit/s",
+    "kbps": "kbit/s",
+    "mbps": "Mbit/s",
+    "gbps": "Gbit/s",
+    "bit": "B",
+    "kbit": "kB",
+    "mbit": "Mbit/s",
+    "gbit": "Gbit/s",
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "usec": "us",
+    "minutes": "min",
+    "minute": "min",
+    "m": "min",
+    "bytes": "B",
+    "byte": "B",
+    "pkts": "packets",
+    "pkt": "packets",
+    "p": "packets",
+    "percent": "%",
+    "bdps": "bdp",
+    "hours": "h",
 }
 
 #: What a value of each kind looks like, for messages.
@@ -73,8 +104,11 @@ EXAMPLES = {
 }
 
 _UNIT_OF_KIND = {"rate": "Mbit/s", "span": "ms", "bytes": "kB", "packets": "packets", "ratio": "%"}
-_PATTERN = re.compile(r"(?P<number>[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?)"
-                      r"\s*(?P<unit>\S.*)?", re.DOTALL)
+_PATTERN = re.compile(
+    r"(?P<number>[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?)"
+    r"\s*(?P<unit>\S.*)?",
+    re.DOTALL,
+)
 
 
 def parse(text: str, wanted: str | None = None) -> Quantity:
@@ -86,7 +120,9 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     number, unit = match["number"], match["unit"]
     if unit is None:
         suggestion = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
-        raise QuantityError(f"{shorten(text)} has no unit; write {what.split(' such as')[0]}, for example {suggestion}")
+        raise QuantityError(
+            f"{shorten(text)} has no unit; write {what.split(' such as')[0]}, for example {suggestion}"
+        )
     if unit not in UNITS:
         habit = _HABITS.get(unit.lower())
         hint = f'; did you mean "{habit}"?' if habit else did_you_mean(unit, UNITS)
@@ -121,8 +157,7 @@ def convert(quantity: Quantity, kind: str, bdp: Fraction | None) -> int | float:
         return float(quantity.value)
     if quantity.kind == "bdp":
         if bdp is None:
-            raise QuantityError(f"{shorten(quantity.text)} needs a constant bottleneck rate in this direction"
-                                " and a delay on the path; write an amount such as 150 kB")
+            raise QuantityError(f"{shorten(quantity.text)} {NO_BDP}; write an amount such as 150 kB")
         if quantity.value < 0:
             raise QuantityError(f"{shorten(quantity.text)} is negative; it must be 0 or more")
         return whole(Fraction(round(quantity.value * bdp)), kind, quantity.text)
@@ -135,18 +170,21 @@ def show(kind: str, value: Any) -> str:
         return "none"
     if kind == "flag":
         return "true" if value else "false"
-    steps = {
-        "rate": ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s")),
-        "span": ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")),
-        "bytes": ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B")),
-        "packets": ((1, "packets"),),
-    }.get(kind)
+    steps = _STEPS.get(kind)
     if steps is None:
-        return str(value)
-    for factor, unit in steps:
-        if value >= factor and (value * 1000) % factor == 0:
-            return f"{_short(value / factor)} {unit}"
-    return f"{_short(float(value))} {steps[-1][1]}"
+        return _short(value) if isinstance(value, int | float) else str(value)
+    fitting = (step for step in steps if value >= step[0] and (value * 1000) % step[0] == 0)
+    factor, unit = next(fitting, steps[-1])
+    text = _short(value / factor)
+    return f"{text} packet" if kind == "packets" and text == "1" else f"{text} {unit}"
+
+
+_STEPS: dict[str, tuple[tuple[int, str], ...]] = {
+    "rate": ((10**12, "Tbit/s"), (10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s")),
+    "span": ((3600 * 10**9, "h"), (10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")),
+    "bytes": ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B")),
+    "packets": ((1, "packets"),),
+}
 
 
 def _short(value: float) -> str:

@@ -65,13 +65,18 @@ def resolve(tree: Mapping, registry: Registry, file_name: str) -> Scenario:
 def _check_keys(tree: Mapping, problems: Problems) -> None:
     for key, mark, _ in tree:
         if key in NOT_YET:
-            problems.add(mark, key, f"is not supported yet by this version of narrows ({__version__}); remove it")
+            problems.add(
+                mark, key, f"is not supported yet by this version of narrows ({__version__}); remove it"
+            )
         elif key not in BY_NAME:
             problems.unknown_key(mark, "", key, BY_NAME)
     for key_spec in KEYS:
         if key_spec.required and key_spec.name not in tree.entries:
-            problems.add(tree.mark, "", f"the key {key_spec.name} is missing; write for example"
-                         f" {key_spec.name}: {key_spec.example}")
+            problems.add(
+                tree.mark,
+                "",
+                f"the key {key_spec.name} is missing; write for example {key_spec.name}: {key_spec.example}",
+            )
 
 
 def _check_schema(tree: Mapping, problems: Problems) -> None:
@@ -83,8 +88,12 @@ def _check_schema(tree: Mapping, problems: Problems) -> None:
         return
     prefix = SCHEMA.rsplit("/", 1)[0]
     if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text):
-        problems.add(value.mark, "schema", f"the file is in the format {text}, which this version of narrows"
-                     f" ({__version__}) can't read; it reads {SCHEMA}")
+        problems.add(
+            value.mark,
+            "schema",
+            f"the file is in the format {text}, which this version of narrows"
+            f" ({__version__}) can't read; it reads {SCHEMA}",
+        )
     else:
         problems.add(value.mark, "schema", f"must be {SCHEMA}")
 
@@ -96,8 +105,12 @@ def _single(tree: Mapping, name: str, problems: Problems) -> Any:
     if value is None:
         return param.default
     if name == "where" and isinstance(value, Scalar) and value.text in NOT_YET_WHERE:
-        problems.add(value.mark, name, f"{value.text} is not supported yet by this version of narrows"
-                     f" ({__version__}); it runs simulate and emulate")
+        problems.add(
+            value.mark,
+            name,
+            f"{value.text} is not supported yet by this version of narrows"
+            f" ({__version__}); it runs simulate and emulate",
+        )
         return param.default
     found = read_value(value, name, param, Context(problems))
     return param.default if found is None else found
@@ -124,8 +137,11 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     if not isinstance(value, Scalar) or not _NAME.match(value.text):
         text = value.text if isinstance(value, Scalar) else "this"
         hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
-        problems.add(value.mark, "name", f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and'
-                     f' "."{hint}')
+        problems.add(
+            value.mark,
+            "name",
+            f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}',
+        )
         return "scenario"
     return value.text
 
@@ -137,8 +153,11 @@ def slug_of(text: str) -> str:
 
 def _check_extra_rtt(flows: Flows, topology: str, problems: Problems) -> None:
     if topology == "path" and flows.extra_rtt_mark and any(flow.extra_rtt_ns for flow in flows.items):
-        problems.add(flows.extra_rtt_mark, "flows", "an extra RTT needs hosts of its own for each flow; write"
-                     " topology: dumbbell")
+        problems.add(
+            flows.extra_rtt_mark,
+            "flows",
+            "an extra RTT needs hosts of its own for each flow; write topology: dumbbell",
+        )
 
 
 def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems) -> list[SchemeRow]:
@@ -147,8 +166,12 @@ def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems
         return []
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
-        problems.add(tree.key_marks["schemes"], "schemes", "has no effect because every flow names its own scheme;"
-                     " remove it, or remove scheme from the flows that shall run the schemes under test")
+        problems.add(
+            tree.key_marks["schemes"],
+            "schemes",
+            "has no effect because every flow names its own scheme;"
+            " remove it, or remove scheme from the flows that shall run the schemes under test",
+        )
         return []
     if need and "schemes" not in tree.entries:
         problems.add(tree.mark, "", "the key schemes is missing; write for example schemes: [cubic, reno]")
@@ -160,9 +183,17 @@ def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems
         labels = list(dict.fromkeys(one.label for one in used if one))
         label = " + ".join(labels)
         slug = _free_slug("+".join(slug_of(one) for one in labels), rows)
-        rows.append(SchemeRow(label, slug, [
-            _flow(number, flow, one) for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1) if one
-        ]))
+        rows.append(
+            SchemeRow(
+                label,
+                slug,
+                [
+                    _flow(number, flow, one)
+                    for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1)
+                    if one
+                ],
+            )
+        )
     return rows
 
 

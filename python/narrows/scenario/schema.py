@@ -61,7 +61,9 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
             "type": "object",
             "additionalProperties": False,
             "required": ["forward"],
-            "properties": {direction: {"$ref": "#/definitions/elements"} for direction in ("forward", "backward")},
+            "properties": {
+                direction: {"$ref": "#/definitions/elements"} for direction in ("forward", "backward")
+            },
         }
     elif name == "schemes":
         content = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/scheme"}}
@@ -70,7 +72,11 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
     elif name == "transport":
         content = _params(registry.transport)
     elif name == "report":
-        content = {"type": "object", "additionalProperties": False, "properties": {"pdf": {"type": "boolean"}}}
+        content = {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"pdf": {"type": "boolean"}},
+        }
     else:
         content = {"type": "string", "minLength": 1}
     return {"description": key.doc, **content, "examples": [key.example]}
@@ -89,7 +95,9 @@ def _param(param: Param) -> dict[str, Any]:
     if param.doc:
         source = f" ({param.source})" if param.source else ""
         described["description"] = f"{param.doc}{source}"
-    bounds = {key: limit for key, limit in (("minimum", param.low), ("maximum", param.high)) if limit is not None}
+    bounds = {
+        key: limit for key, limit in (("minimum", param.low), ("maximum", param.high)) if limit is not None
+    }
     if param.kind == "ratio":
         return {**described, "anyOf": [{"$ref": "#/definitions/ratio"}, {"type": "number", **bounds}]}
     if param.kind in _WITH_UNIT:
@@ -114,8 +122,10 @@ def _params(params: tuple[Param, ...]) -> dict[str, Any]:
 def _entry(entry: Entry) -> dict[str, Any]:
     """The value after the name of an entry: its parameters, or one quantity."""
     kinds = [param.kind for name in entry.shorthand if (param := entry.param(name))]
-    short = [{"$ref": f"#/definitions/{kind}"} if kind in _WITH_UNIT else {"type": ["number", "boolean", "string"]}
-             for kind in kinds]
+    short = [
+        {"$ref": f"#/definitions/{kind}"} if kind in _WITH_UNIT else {"type": ["number", "boolean", "string"]}
+        for kind in kinds
+    ]
     empty = [] if any(param.required for param in entry.params) else [{"type": "null"}]
     source = f" ({entry.source})" if entry.source else ""
     return {"description": f"{entry.summary}{source}", "anyOf": [*short, _params(entry.params), *empty]}
@@ -139,7 +149,9 @@ def _entries(family: dict[str, Entry], doc: str) -> dict[str, Any]:
 
 
 def _rate(registry: Registry) -> dict[str, Any]:
-    content = _entries(registry.rates, "How fast the bottleneck serves; a plain rate such as 12 Mbit/s is constant.")
+    content = _entries(
+        registry.rates, "How fast the bottleneck serves; a plain rate such as 12 Mbit/s is constant."
+    )
     content["anyOf"].insert(0, {"$ref": "#/definitions/rate"})
     return content
 
@@ -152,21 +164,31 @@ def _element(registry: Registry) -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": False,
                 "required": ["rate"],
-                "properties": {"rate": {"$ref": "#/definitions/rateServer"}, "queue": {"$ref": "#/definitions/queue"}},
+                "properties": {
+                    "rate": {"$ref": "#/definitions/rateServer"},
+                    "queue": {"$ref": "#/definitions/queue"},
+                },
             },
-            *({
-                "type": "object",
-                "additionalProperties": False,
-                "required": [name],
-                "properties": {name: _entry(entry)},
-            } for name, entry in registry.links.items()),
+            *(
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": [name],
+                    "properties": {name: _entry(entry)},
+                }
+                for name, entry in registry.links.items()
+            ),
         ],
     }
 
 
 def _scheme_name(registry: Registry) -> dict[str, Any]:
-    return {"anyOf": [{"enum": list(registry.schemes)},
-                      {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"}]}
+    return {
+        "anyOf": [
+            {"enum": list(registry.schemes)},
+            {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
+        ]
+    }
 
 
 def _scheme(registry: Registry) -> dict[str, Any]:
@@ -188,8 +210,10 @@ def _scheme(registry: Registry) -> dict[str, Any]:
         "required": ["scheme"],
         "properties": {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}},
     }
-    return {"description": "A scheme by name, or with parameters.",
-            "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain]}
+    return {
+        "description": "A scheme by name, or with parameters.",
+        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain],
+    }
 
 
 def _flow() -> dict[str, Any]:
@@ -201,8 +225,14 @@ def _flow() -> dict[str, Any]:
             "scheme": {"$ref": "#/definitions/scheme"},
             "start": {"description": "When the flow starts. Default: 0 s.", "allOf": [span]},
             "stop": {"description": "When the flow stops. Default: the end.", "allOf": [span]},
-            "direction": {"enum": ["forward", "backward"], "description": "Way of the data. Default: forward."},
-            "extra_rtt": {"description": "Round-trip time of the flow beyond that of the path.", "allOf": [span]},
+            "direction": {
+                "enum": ["forward", "backward"],
+                "description": "Way of the data. Default: forward.",
+            },
+            "extra_rtt": {
+                "description": "Round-trip time of the flow beyond that of the path.",
+                "allOf": [span],
+            },
         },
     }
 
@@ -215,10 +245,20 @@ def _flows() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {
-                    "count": {"type": "integer", "minimum": 1, "maximum": MOST_FLOWS, "description": "Number of flows."},
-                    "interval": {"description": "Time from the start of one flow to that of the next.", "allOf": [span]},
-                    "extra_rtt": {"description": "Round-trip time beyond that of the path, for all flows or for each.",
-                                  "anyOf": [span, {"type": "array", "items": span}]},
+                    "count": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MOST_FLOWS,
+                        "description": "Number of flows.",
+                    },
+                    "interval": {
+                        "description": "Time from the start of one flow to that of the next.",
+                        "allOf": [span],
+                    },
+                    "extra_rtt": {
+                        "description": "Round-trip time beyond that of the path, for all flows or for each.",
+                        "anyOf": [span, {"type": "array", "items": span}],
+                    },
                 },
             },
             {"type": "array", "minItems": 1, "maxItems": MOST_FLOWS, "items": {"$ref": "#/definitions/flow"}},

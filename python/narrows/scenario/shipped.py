@@ -40,7 +40,11 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or "/" in name or path.exists():
         if not path.exists():
-            by_tail = [one for one in shipped() if name in (f"{one.family}/{one.name}", f"{one.family}/{one.name}.yaml")]
+            by_tail = [
+                one
+                for one in shipped()
+                if name in (f"{one.family}/{one.name}", f"{one.family}/{one.name}.yaml")
+            ]
             if by_tail:
                 return by_tail[0].path
         return path
@@ -49,5 +53,7 @@ def find(name: str) -> Path:
         if scenario.name == name:
             return scenario.path
     hint = did_you_mean(name, [scenario.name for scenario in known])
-    raise DataError(f'there is no file and no shipped scenario "{name}"'
-                    f"{hint or '; narrows scenarios lists the shipped ones'}")
+    raise DataError(
+        f'there is no file and no shipped scenario "{name}"'
+        f"{hint or '; narrows scenarios lists the shipped ones'}"
+    )

@@ -125,11 +125,13 @@ def parse(text: str, source: str) -> Mapping:
     """Reads the text of a scenario; `source` is what messages call it."""
     tree = parse_value(text, source)
     if tree is None:
-        raise ScenarioError([Problem(f"{source}:1:1", "", "the scenario is empty; it starts with"
-                                     " schema: narrows/scenario/1")])
+        raise ScenarioError(
+            [Problem(f"{source}:1:1", "", "the scenario is empty; it starts with schema: narrows/scenario/1")]
+        )
     if not isinstance(tree, Mapping):
-        raise ScenarioError([Problem(str(tree.mark), "", "a scenario is keys with values, such as"
-                                     " duration: 30 s")])
+        raise ScenarioError(
+            [Problem(str(tree.mark), "", "a scenario is keys with values, such as duration: 30 s")]
+        )
     return tree
 
 
@@ -203,8 +205,10 @@ class _Builder:
             key = str(key_node.value)
             if key in result.entries:
                 first = result.key_marks[key]
-                raise self.fail(key_node, f"the key {key} is written twice (first in line {first.line});"
-                                " remove one of them")
+                raise self.fail(
+                    key_node,
+                    f"the key {key} is written twice (first in line {first.line}); remove one of them",
+                )
             result.key_marks[key] = self.mark(key_node)
             result.entries[key] = self.build(value_node)
         return result

@@ -1,0 +1,52 @@
+"""The program `narrows` with a fixed registry and made-up measurements, for tests with the fake agent.
+
+Run as a program, so that tests can send it signals and kill it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign import results
+from narrows.cli import main
+from narrows.scenario import registry
+
+HERE = Path(__file__).resolve().parent
+
+METRICS = [
+    {
+        "name": "throughput_bps",
+        "label": "throughput",
+        "unit": "bit/s",
+        "show_unit": "Mbit/s",
+        "show_scale": 1e-6,
+    },
+    {"name": "loss_ratio", "label": "loss", "unit": "ratio", "show_unit": "%", "show_scale": 100.0},
+]
+
+
+def measure_cell(path: Path) -> dict[str, Any]:
+    """Numbers that follow from the cell alone."""
+    cell = json.loads((path / "run.json").read_text())["cell"]
+    throughput = 1e6 + cell["seed"] % 1000
+    flows = [
+        {
+            "flow": str(flow["flow"]),
+            "scheme": flow["scheme"],
+            "metrics": {"throughput_bps": throughput, "loss_ratio": None},
+        }
+        for flow in cell["flows"]
+    ]
+    total = {"throughput_bps": throughput * len(flows), "loss_ratio": 0.01}
+    flows.append({"flow": "all", "scheme": cell["scheme"], "metrics": total})
+    return {"flows": flows, "absent": {"1": {"loss_ratio": "made up"}}}
+
+
+if __name__ == "__main__":
+    fixed = registry.parse((HERE / "registry.json").read_text())
+    registry.load = lambda: fixed  # type: ignore[assignment]
+    results.measure_cell = measure_cell
+    results.metric_list = lambda: METRICS
+    main()

@@ -1,0 +1,387 @@
+"""Campaigns with a fake agent: what is kept, what is told, and which exit code, whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+SCENARIO = """\
+schema: narrows/scenario/1
+question: Does it work?
+where: emulate
+path: {forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}
+schemes: ["linux:cubic", cubic, reno]
+duration: 1 s
+runs: 2
+"""
+
+
+class Lab:
+    """A folder with a scenario, and the program to run there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.out = path / "out"
+        (path / "test.yaml").write_text(SCENARIO)
+
+    def start(self, *arguments: str, **agent: Any) -> subprocess.Popen[str]:
+        environment = os.environ | {
+            "NARROWS_AGENT": str(HERE / "fake_agent.py"),
+            "FAKE_AGENT": json.dumps(agent),
+            "NO_COLOR": "1",
+        }
+        command = [sys.executable, str(HERE / "patched_cli.py"), *arguments]
+        return subprocess.Popen(
+            command, cwd=self.path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def call(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
+        process = self.start(*arguments, **agent)
+        stdout, stderr = process.communicate(timeout=60)
+        assert "Traceback" not in stderr, stderr
+        return process.returncode, stdout, stderr
+
+    def run(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
+        return self.call("run", "test.yaml", "--no-report", "-o", "out", *arguments, **agent)
+
+    def run_in_background(self, *arguments: str, **agent: Any) -> subprocess.Popen[str]:
+        return self.start("run", "test.yaml", "--no-report", "-o", "out", *arguments, **agent)
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((self.out / "campaign.json").read_text())
+        return document
+
+    def states(self) -> list[str]:
+        return sorted(cell["state"] for cell in self.campaign["cells"])
+
+    def hidden(self) -> list[str]:
+        return [
+            str(path)
+            for path in self.path.rglob("*")
+            if path.name.startswith(".") or path.name == "half-written"
+        ]
+
+    def wait_for_finished(self, number: int) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if self.states().count("finished") >= number:
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.02)
+        raise AssertionError("the campaign makes no progress")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    yield Lab(tmp_path)
+
+
+def test_a_campaign_from_start_to_end(lab: Lab) -> None:
+    code, stdout, stderr = lab.run()
+    assert code == 0, stderr
+    assert lab.states() == ["finished"] * 6
+    assert "linux:cubic" in stdout and "throughput" in stdout and "Mbit/s" in stdout
+    results = json.loads((lab.out / "results.json").read_text())
+    assert results["format"] == "narrows/results/1"
+    assert [row["flow"] for row in results["rows"][:2]] == [1, "all"]
+    assert results["summary"][0]["started"] == 2
+    assert results["rows"][0]["absent"] == {"loss_ratio": "made up"}
+    csv = (lab.out / "results.csv").read_text().splitlines()
+    assert csv[0] == "scheme,run,flow,verdict,cell,throughput_bps,loss_ratio"
+    assert len(csv) == 1 + 12
+    assert not lab.hidden()
+    assert lab.campaign["sessions"][0]["outcome"] == "done"
+    assert lab.campaign["host"]["kernel"] == "6.0.0-fake"
+
+
+def test_results_are_the_same_bytes_and_hold_no_time(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    first = (lab.out / "results.json").read_bytes()
+    lab.out.rename(lab.path / "before")
+    assert lab.run()[0] == 0
+    assert (lab.out / "results.json").read_bytes() == first
+
+
+def test_each_round_has_an_order_of_its_own_that_follows_from_the_seed(lab: Lab) -> None:
+    def order(*arguments: str) -> list[str]:
+        code, stdout, _ = lab.call("run", "test.yaml", "--dry-run", "--json", *arguments)
+        assert code == 0
+        return [cell["id"] for cell in json.loads(stdout)["cells"]]
+
+    first = order("--runs", "20")
+    assert first == order("--runs", "20")
+    assert first != order("--runs", "20", "--seed", "2")
+    assert all(name.endswith("-r1") for name in first[:3])
+    rounds = [
+        tuple(name.rsplit("-r", 1)[0] for name in first[start : start + 3]) for start in range(0, 60, 3)
+    ]
+    assert len(set(rounds)) > 3
+    assert not lab.out.exists()
+
+
+def test_schemes_that_cannot_run_are_skipped_with_the_reason(lab: Lab) -> None:
+    code, stdout, stderr = lab.run("--where", "simulate")
+    assert code == 0
+    assert "skipped linux:cubic: it is the kernel's code" in stderr
+    assert "linux:cubic skipped" in stdout
+    assert json.loads((lab.out / "results.json").read_text())["skipped"][0]["scheme"] == "linux:cubic"
+
+
+def test_a_kernel_scheme_that_is_not_there(lab: Lab) -> None:
+    code, _, stderr = lab.run("--schemes", "linux:vegas,reno")
+    assert code == 0
+    assert "this kernel (6.0.0-fake) does not offer vegas; it offers reno, cubic, bbr" in stderr
+    lab.out.rename(lab.path / "before")
+    code, _, stderr = lab.run("--schemes", "linux:vegas")
+    assert code == 4
+    assert "no scheme of this scenario can run here: linux:vegas: this kernel" in stderr
+    assert not lab.out.exists()
+
+
+def test_a_failed_cell_is_recorded_and_run_again(lab: Lab) -> None:
+    code, stdout, stderr = lab.run(fail={"cubic-r1": 1})
+    assert code == 6
+    assert "cubic run 1: failed: injected failure 1" in stderr
+    assert "1 of 2 runs failed" in stdout
+    assert lab.states() == ["failed"] + ["finished"] * 5
+    failed = next(cell for cell in lab.campaign["cells"] if cell["state"] == "failed")
+    assert failed["error"] == {"kind": "internal", "message": "injected failure 1"}
+    assert (lab.out / "logs" / "cubic-r1.log").read_text() == "the last line of the log\n"
+    code, _, stderr = lab.run()
+    assert code == 0
+    assert "resuming out: 5 of 6 cells are finished" in stderr
+    assert lab.states() == ["finished"] * 6
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("kill", "the agent was killed by SIGKILL"),
+        ("mute", "the agent ended without leaving a record"),
+        (3, "injected failure 3"),
+    ],
+)
+def test_other_failures_of_one_cell(lab: Lab, how: object, words: str) -> None:
+    code, _, stderr = lab.run(fail={"reno-r1": how})
+    assert code == 6
+    assert words in stderr
+    assert lab.states() == ["failed"] + ["finished"] * 5
+    assert not lab.hidden()
+
+
+def test_an_invalid_cell_gives_exit_code_6_and_enters_no_statistic(lab: Lab) -> None:
+    code, stdout, stderr = lab.run(fail={"reno-r1": "invalid", "cubic-r1": "degraded"})
+    assert code == 6
+    assert "made invalid" in stderr and "made degraded" in stderr
+    summary = json.loads((lab.out / "results.json").read_text())["summary"]
+    reno = next(line for line in summary if line["scheme"] == "reno" and line["flow"] == "all")
+    assert (reno["started"], reno["finished"], reno["valid"]) == (2, 2, 1)
+    assert reno["metrics"]["throughput_bps"]["n"] == 1
+    assert "1 of 2 runs are invalid" in stdout
+
+
+def test_what_would_hit_every_cell_ends_the_campaign(lab: Lab) -> None:
+    every = {f"{scheme}-r{run}": 4 for scheme in ("linux-cubic", "cubic", "reno") for run in (1, 2)}
+    code, _, stderr = lab.run(fail=every)
+    assert code == 4
+    assert "narrows: injected failure 4" in stderr
+    assert lab.states() == ["pending"] * 6
+    assert lab.run()[0] == 0
+
+
+def test_a_full_disk_ends_the_campaign_and_it_can_be_completed(lab: Lab) -> None:
+    code, _, stderr = lab.run(fail={"reno-r2": "full"})
+    assert code == 1
+    assert "narrows: the disk of out is full; make room and run the same command again" in stderr
+    assert not lab.hidden()
+    assert not (lab.out / "results.json").exists()
+    assert "finished" in lab.states()
+    assert lab.run()[0] == 0
+    assert lab.states() == ["finished"] * 6
+
+
+def test_no_permission_for_namespaces(lab: Lab) -> None:
+    facts = {"namespaces": {"ok": False, "how": None, "why": "user namespaces are disabled"}}
+    code, _, stderr = lab.run(facts=facts)
+    assert code == 4
+    assert (
+        "network namespaces can't be made here: user namespaces are disabled; run as root, or simulate"
+        in stderr
+    )
+    assert not lab.out.exists()
+    assert lab.run("--where", "simulate", facts=facts)[0] == 0
+
+
+def test_folders_that_belong_to_something_else(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    code, _, stderr = lab.run("--seed", "2")
+    assert code == 2
+    assert "out holds another campaign (test, " in stderr and "choose another folder with -o" in stderr
+    (lab.path / "other").mkdir()
+    (lab.path / "other" / "thesis.txt").write_text("x")
+    code, _, stderr = lab.call("run", "test.yaml", "-o", "other")
+    assert code == 2
+    assert "other is not empty and holds no campaign" in stderr
+    code, _, stderr = lab.call("run", "test.yaml", "-o", "test.yaml/x")
+    assert code == 1
+    assert "can't be created: not a directory" in stderr
+
+
+def test_a_finished_campaign_runs_nothing_again(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    before = (lab.out / "cells" / "reno-r1" / "run.json").stat().st_mtime_ns
+    code, stdout, stderr = lab.run()
+    assert code == 0
+    assert "nothing is left to run" in stderr and "throughput" in stdout
+    assert (lab.out / "cells" / "reno-r1" / "run.json").stat().st_mtime_ns == before
+
+
+def test_resume_finds_the_newest_campaign(lab: Lab) -> None:
+    code, _, stderr = lab.call("run", "test.yaml", "--no-report", "--resume")
+    assert code == 3
+    assert "there is no campaign of this scenario in results/ to resume" in stderr
+    assert lab.call("run", "test.yaml", "--no-report", fail={"reno-r1": 1})[0] == 6
+    assert lab.call("run", "test.yaml", "--no-report", "--resume")[0] == 0
+    assert len(list((lab.path / "results").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) -> None:
+    process = lab.run_in_background(sleep=0.3)
+    lab.wait_for_finished(2)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "cells are finished and kept in out; run the same command with -o out to complete it" in stderr
+    assert "Traceback" not in stderr
+    assert not lab.hidden()
+    finished = lab.states().count("finished")
+    assert 2 <= finished < 6
+    assert lab.run()[0] == 0
+    attempts = [cell["attempts"] for cell in lab.campaign["cells"]]
+    assert sum(attempts) <= 7
+
+
+def test_killed_at_any_moment_and_completed(lab: Lab) -> None:
+    for moment in (0.05, 0.25, 0.4, 0.6, 0.75):
+        process = lab.run_in_background(sleep=0.1)
+        time.sleep(moment)
+        process.kill()
+        process.communicate()
+        _wait_until_no_agent(lab)
+    assert lab.run()[0] == 0
+    assert lab.states() == ["finished"] * 6
+    assert not lab.hidden()
+
+
+def _wait_until_no_agent(lab: Lab) -> None:
+    """The agents notice that their parent died, without anybody's help."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        commands = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                commands.append(entry.read_bytes())
+            except OSError:
+                continue
+        if not any(
+            str(lab.path).encode() in command or b"fake_agent.py\0emulate" in command for command in commands
+        ):
+            return
+        time.sleep(0.05)
+    raise AssertionError("an agent has outlived its parent")
+
+
+def test_two_at_once_are_refused(lab: Lab) -> None:
+    process = lab.run_in_background(sleep=0.5)
+    lab.wait_for_finished(1)
+    code, _, stderr = lab.run()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert code == 1
+    assert "another narrows is working on this campaign" in stderr
+
+
+def test_damaged_folders(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    campaign = (lab.out / "campaign.json").read_text()
+    (lab.out / "campaign.json").write_text(campaign[:100])
+    for command in (["show", "out"], ["run", "test.yaml", "-o", "out"], ["check", "out"]):
+        code, _, stderr = lab.call(*command)
+        assert code == 3
+        assert "campaign.json: is damaged" in stderr
+    (lab.out / "campaign.json").write_text(campaign.replace("narrows/campaign/1", "narrows/campaign/9"))
+    code, _, stderr = lab.call("show", "out")
+    assert code == 3
+    assert "is in the format narrows/campaign/9, this version of narrows reads narrows/campaign/1" in stderr
+    (lab.out / "campaign.json").write_text(campaign)
+    (lab.out / "cells" / "reno-r1" / "run.json").write_text("{")
+    code, _, stderr = lab.run()
+    assert code == 3
+    assert "run.json: is damaged" in stderr
+    assert lab.call("show", "nowhere")[0] == 3
+
+
+def test_json_is_one_document_and_nothing_else(lab: Lab) -> None:
+    code, stdout, stderr = lab.run("--json")
+    assert code == 0
+    assert json.loads(stdout)["format"] == "narrows/results/1"
+    assert stderr == ""
+    assert json.loads(lab.call("show", "out", "--json")[1])["hash"] == lab.campaign["hash"]
+
+
+def test_show_puts_campaigns_side_by_side(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    assert lab.call("run", "test.yaml", "--no-report", "-o", "sim", "--where", "simulate")[0] == 0
+    code, stdout, _ = lab.call("show", "out", "sim")
+    assert code == 0
+    assert "emulate" in stdout and "simulate" in stdout
+    assert "linux:cubic (simulate) skipped: it is the kernel's code" in stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "agent", "words"),
+    [
+        ({"NARROWS_AGENT": "/nowhere"}, {}, "$NARROWS_AGENT names /nowhere, which is not a program"),
+        ({}, {"protocol": 9}, "speaks protocol 9, this package 1; build both from the same source"),
+    ],
+)
+def test_an_agent_that_is_missing_or_foreign(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], agent: dict[str, Any], words: str
+) -> None:
+    start = lab.start
+
+    def patched(*arguments: str, **settings: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, str(HERE / "patched_cli.py"), *arguments]
+        variables = os.environ | {
+            "NARROWS_AGENT": str(HERE / "fake_agent.py"),
+            "FAKE_AGENT": json.dumps(settings),
+        }
+        return subprocess.Popen(
+            command,
+            cwd=lab.path,
+            env=variables | environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    monkeypatch.setattr(lab, "start", patched if environment else start)
+    code, _, stderr = lab.run(**agent)
+    assert code == 4
+    assert words in stderr
+    assert not lab.out.exists()
