@@ -182,3 +182,93 @@ pub fn check_element(mut element: Box<dyn Element<TestPacket>>, seed: u64, steps
     ledger.check(0, 0);
     assert_eq!(element.next_wakeup(), Time::FAR, "an empty element waits for nothing");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, Setup, links, queues, rates};
+    use narrows_units::Kind;
+    use serde_json::{Map, Value, json};
+
+    /// Values for the parameters of an entry: small ones, so that limits are met.
+    fn params(entry: &Entry) -> Map<String, Value> {
+        let value = |kind: Kind| match kind {
+            Kind::Rate => json!(10_000_000),
+            Kind::Span => json!(7_000_000),
+            Kind::Bytes => json!(20_000),
+            Kind::Packets | Kind::Count => json!(12),
+            Kind::Ratio => json!(0.2),
+            Kind::Number => json!(1.0),
+            Kind::Flag => json!(true),
+            Kind::Choice(words) => json!(words[0]),
+        };
+        entry.params.iter().map(|spec| (spec.name.to_owned(), value(spec.kind))).collect()
+    }
+
+    fn setup() -> Setup {
+        Setup { seed: 5, name: "forward.0".into() }
+    }
+
+    #[test]
+    fn every_registered_queue_conforms() {
+        for entry in queues::ALL {
+            for seed in 0..20 {
+                let queue = queues::build(entry.name, &params(entry), &setup()).unwrap();
+                check_queue(queue, seed, 3_000);
+            }
+        }
+    }
+
+    #[test]
+    fn every_registered_element_conforms() {
+        for entry in links::ALL {
+            for seed in 0..20 {
+                let element = links::build(entry.name, &params(entry), &setup()).unwrap();
+                check_element(element, seed, 2_000);
+            }
+        }
+    }
+
+    #[test]
+    fn every_bottleneck_conforms() {
+        for queue in queues::ALL {
+            for rate in rates::ALL {
+                for seed in 0..5 {
+                    let server = rates::build(rate.name, &params(rate), &setup()).unwrap();
+                    let queue = queues::build(queue.name, &params(queue), &setup()).unwrap();
+                    let element = crate::Bottleneck::new(queue, server);
+                    check_element(Box::new(element), seed, 2_000);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_are_complete() {
+        let all = [queues::ALL, links::ALL, rates::ALL].concat();
+        for entry in all {
+            assert!(!entry.summary.is_empty());
+            for name in entry.shorthand {
+                assert!(entry.params.iter().any(|spec| spec.name == *name), "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn builders_refuse_in_one_sentence() {
+        let refuse = |name: &str, params: Value| {
+            let params = params.as_object().unwrap().clone();
+            match queues::build::<TestPacket>(name, &params, &setup()) {
+                Ok(_) => panic!("{name} {params:?} was accepted"),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(
+            refuse("droptial", json!({})),
+            "unknown queue 'droptial'; known: droptail, unlimited"
+        );
+        assert!(refuse("droptail", json!({})).contains("a limit is missing"));
+        assert!(refuse("droptail", json!({"bytes": 0})).contains("must be between 1"));
+        assert!(refuse("unlimited", json!({"bytes": 1})).contains("allowed: none"));
+    }
+}

@@ -264,13 +264,15 @@ impl Sender {
         }
     }
 
-    /// The window in force in bytes.
+    /// The window in force in bytes: at least one packet, or a flow with nothing in flight and
+    /// hence no timer would stand still for ever.
     #[inline]
     fn window(&self) -> u64 {
-        match &self.phase {
+        let window = match &self.phase {
             Phase::Recovery(Some(reduction)) => reduction.cwnd(),
             _ => self.allowance.cwnd.map_or(u64::MAX, Bytes::get),
-        }
+        };
+        window.max(u64::from(self.config.mss))
     }
 
     /// The pacing rate in force: the scheme's, or one from window and RTT if that is configured

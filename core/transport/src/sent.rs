@@ -111,4 +111,13 @@ impl SentPackets {
         }
         self.lowest = self.lowest.max(self.base);
     }
+
+    /// Packets and bytes in flight, counted anew.
+    #[cfg(test)]
+    pub(crate) fn outstanding(&self) -> (u64, u64) {
+        let flying = self.packets.iter().filter(|packet| packet.state == State::Outstanding);
+        flying.fold((0, 0), |(packets, bytes), packet| {
+            (packets + 1, bytes + u64::from(packet.length))
+        })
+    }
 }

@@ -209,13 +209,18 @@ impl Sender {
             return;
         }
         if matches!(self.phase, Phase::Timeout) {
-            // What has not been repeated yet is in flight after all.
-            while let Some(repair) = self.repairs.pop_front() {
-                if self.sent.get(repair.number).is_some_and(|sent| sent.state == State::Lost) {
-                    self.sent.revive(repair.number);
-                    self.in_flight += u64::from(repair.length);
+            // What has not been repeated yet is in flight after all, unless it was sent so long ago
+            // that it is forgotten.
+            let (sent, in_flight) = (&mut self.sent, &mut self.in_flight);
+            self.repairs.retain(|repair| match sent.get(repair.number) {
+                Some(packet) if packet.state == State::Lost => {
+                    sent.revive(repair.number);
+                    *in_flight += u64::from(repair.length);
+                    false
                 }
-            }
+                Some(_) => false,
+                None => true,
+            });
         }
         self.epoch_losses = 0;
         self.phase = Phase::Open;
