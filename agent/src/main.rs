@@ -1,1 +1,100 @@
-fn main() {}
+//! `narrows-agent`: the one binary that runs cells on any host.
+//!
+//! Standard output carries JSON lines for the program that started it, standard error text for
+//! people. The exit codes are those of the whole project.
+#![forbid(unsafe_code)]
+
+mod doctor;
+mod events;
+mod run;
+
+use clap::{Parser, Subcommand};
+use events::Failure;
+use narrows_live::sys::poll::Signals;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Version of this command line and of the lines that it prints.
+const PROTOCOL: u32 = 1;
+
+#[derive(Parser)]
+#[command(name = "narrows-agent", version, about = "Runs cells: one scheme on one path, once.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a cell in virtual time.
+    Simulate(CellArguments),
+    /// Run a cell in real time, between network namespaces of its own.
+    Emulate(CellArguments),
+    /// Print everything that scenarios may name, as JSON.
+    Registry,
+    /// Print what this machine can do, as JSON.
+    Doctor,
+    /// Print the version, as JSON.
+    Version,
+    /// One end of one flow (started by `emulate`).
+    #[command(hide = true)]
+    Endpoint {
+        /// Number of the inherited descriptor that leads to the agent.
+        channel: i32,
+    },
+}
+
+#[derive(clap::Args)]
+struct CellArguments {
+    /// The cell, a JSON document of format narrows/cell/1.
+    #[arg(long)]
+    cell: PathBuf,
+    /// Folder of the record; it must not exist.
+    #[arg(long)]
+    out: PathBuf,
+    /// Stop and clean up when standard input ends.
+    #[arg(long)]
+    watch_stdin: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Registry => print(&narrows_cell::registry()),
+        Command::Version => print(&serde_json::json!({
+            "narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": PROTOCOL,
+        })),
+        Command::Doctor => print(&doctor::examine()),
+        Command::Endpoint { channel } => {
+            return match narrows_live::endpoints::endpoint_main(channel) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("{error}");
+                    ExitCode::FAILURE
+                }
+            };
+        }
+        Command::Simulate(cell) => with_signals(|signals| run::simulate(&cell, signals)),
+        Command::Emulate(cell) => with_signals(|signals| run::emulate(&cell, signals)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            events::error(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Blocks the signals that stop a run, before any thread starts, so that they are read as data.
+fn with_signals(run: impl FnOnce(&Signals) -> Result<(), Failure>) -> Result<(), Failure> {
+    let signals = Signals::block(&events::STOPPING)
+        .map_err(|error| Failure::internal(format!("signals cannot be blocked: {error}")))?;
+    run(&signals)
+}
+
+fn print(document: &serde_json::Value) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{document:#}").and_then(|()| out.flush()).map_err(|error| Failure::io(error.to_string()))
+}

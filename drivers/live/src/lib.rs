@@ -2,9 +2,14 @@
 #![deny(unsafe_code)]
 
 pub mod emulator;
+pub mod endpoints;
 mod error;
+pub mod facts;
 pub mod hosts;
+mod judge;
+mod run;
 #[allow(unsafe_code)]
 pub mod sys;
 
 pub use error::LiveError;
+pub use run::{Surroundings, emulate};

@@ -52,6 +52,8 @@ pub struct Refused {
     pub no_memory: u64,
     /// They were no IPv4 packets.
     pub foreign: u64,
+    /// Their sender should have been silent already: its flow had stopped.
+    pub after_stop: u64,
 }
 
 /// The network of a run together with everything that is recorded about it.
@@ -69,7 +71,8 @@ pub struct Core {
     pub queues: Vec<QueueSample>,
     /// What was not let in.
     pub refused: Refused,
-    known_flows: Vec<bool>,
+    /// By flow number: which way its data travels, and until when.
+    flows: Vec<Option<(Direction, Time)>>,
     /// Packets delivered per flow, to notice silent ones.
     pub delivered: Vec<u64>,
     outbox: [VecDeque<(Time, Handle)>; 2],
@@ -101,9 +104,9 @@ impl Core {
         let queues = queues_of(&network).count();
         let samples = cell.duration.ns() / cell.sample.ns() + 2;
         let flows = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
-        let mut known_flows = vec![false; flows];
+        let mut known = vec![None; flows];
         for flow in &cell.flows {
-            known_flows[usize::from(flow.flow)] = true;
+            known[usize::from(flow.flow)] = Some((flow.direction, flow.stop));
         }
         Ok(Core {
             network,
@@ -117,7 +120,7 @@ impl Core {
             late_by_tenth: std::array::from_fn(|_| Histogram::new()),
             queues: Vec::with_capacity(samples as usize * queues),
             refused: Refused::default(),
-            known_flows,
+            flows: known,
             delivered: vec![0; flows],
             outbox: [VecDeque::with_capacity(4096), VecDeque::with_capacity(4096)],
             entered: [Time::ZERO; 2],
@@ -139,8 +142,14 @@ impl Core {
                 return;
             }
         };
-        if !self.known_flows.get(usize::from(flow)).is_some_and(|&known| known) {
-            flow = 0;
+        match self.flows.get(usize::from(flow)) {
+            // A stopped sender is silent, as in the simulator, whatever the kernel still repeats.
+            Some(&Some((data, stop))) if data == direction && stamp >= stop => {
+                self.refused.after_stop += 1;
+                return;
+            }
+            Some(Some(_)) => {}
+            _ => flow = 0,
         }
         // Two processors of one host can stamp in one order and enqueue in the other, a
         // microsecond apart; the wire keeps the order of the queue.

@@ -10,6 +10,5 @@ mod writer;
 
 pub use self::core::{Core, Handle, Refused};
 pub use pool::Pool;
-pub use thread::{Control, Emulator, Report, Wire};
+pub use thread::{Control, Effort, Emulator, Report, Wire};
 pub use writer::Writer;
-pub(crate) use self::core::recorded;

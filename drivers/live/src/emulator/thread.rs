@@ -87,16 +87,27 @@ pub struct Report {
     pub delivered: Vec<u64>,
     /// What was not let in.
     pub refused: Refused,
-    /// Frames that the rings took and that they had to drop, per side.
-    pub rings: [(u64, u64); 2],
+    /// The rings and ports, whose counters are read when the hosts are silent.
+    pub wires: [Wire; 2],
+    /// Frames handed to the hosts, per side.
+    pub sent: [u64; 2],
+    /// What it cost.
+    pub effort: Effort,
+    /// Whether the run lasted to its end.
+    pub complete: bool,
+}
+
+/// What the emulation cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Effort {
     /// Batches that an interface did not take in full at once.
     pub retries: u64,
     /// Processor time used during the run, waiting included.
     pub cpu_ns: u64,
+    /// Time spent ready to run but without a processor.
+    pub starved_ns: u64,
     /// Processor time spent waiting.
     pub spin_ns: u64,
-    /// Whether the run lasted to its end.
-    pub complete: bool,
 }
 
 /// One side's ring and port.
@@ -116,10 +127,12 @@ pub struct Emulator<'a> {
     pub wires: [Wire; 2],
     /// Length of the run.
     pub duration: Span,
-    /// Encodes the packets.
-    pub writer: &'a Writer,
+    /// Encodes the packets, if each is kept.
+    pub writer: Option<&'a Writer>,
     /// Words between threads.
     pub control: &'a Control,
+    /// Frames handed to the hosts so far, per side.
+    pub sent: [u64; 2],
 }
 
 impl Emulator<'_> {
@@ -136,13 +149,17 @@ impl Emulator<'_> {
             epoll.add(self.wires[side as usize].ring.as_fd(), side as u64)?;
         }
         epoll.add(self.control.waker.as_fd(), 2)?;
-        let Some(start_ns) = self.wait_for_start(&epoll)? else { return Ok(self.report(0, 0, 0, false)) };
-        let cpu_before = clock::thread_cpu_ns();
-        let (retries, spin_ns, complete) = self.emulate(&epoll, start_ns)?;
-        let cpu_ns = clock::thread_cpu_ns() - cpu_before;
+        let Some(start_ns) = self.wait_for_start(&epoll)? else { return Ok(self.report(Effort::default(), false)) };
+        let starved_ns = || cpu::thread_run_and_wait_ns().map_or(0, |(_, wait)| wait);
+        let before = (clock::thread_cpu_ns(), starved_ns());
+        let (mut effort, complete) = self.emulate(&epoll, start_ns)?;
+        effort.cpu_ns = clock::thread_cpu_ns() - before.0;
+        effort.starved_ns = starved_ns().saturating_sub(before.1);
         self.core.finish();
-        self.writer.hand_over(&mut self.core.log);
-        Ok(self.report(retries, cpu_ns, spin_ns, complete))
+        if let Some(writer) = self.writer {
+            writer.hand_over(&mut self.core.log);
+        }
+        Ok(self.report(effort, complete))
     }
 
     /// Takes frames until the start of the run is known; returns it.
@@ -168,11 +185,11 @@ impl Emulator<'_> {
         }
     }
 
-    fn emulate(&mut self, epoll: &Epoll, start_ns: u64) -> io::Result<(u64, u64, bool)> {
+    fn emulate(&mut self, epoll: &Epoll, start_ns: u64) -> io::Result<(Effort, bool)> {
         let now = || Time::from_ns(clock::real_ns().saturating_sub(start_ns));
         let over = Time::ZERO + self.duration + LINGER;
         let mut events = Events::default();
-        let (mut retries, mut spin_ns) = (0, 0);
+        let mut effort = Effort::default();
         // When the current stretch of idle reading began, for an honest account of the work.
         let mut idle_since: Option<Time> = None;
         loop {
@@ -189,21 +206,21 @@ impl Emulator<'_> {
                     }
                 }
             }
-            if let Log::Packets(log) = &mut self.core.log
+            if let (Log::Packets(log), Some(writer)) = (&mut self.core.log, self.writer)
                 && log.has_chunk()
             {
-                self.writer.exchange(log);
+                writer.exchange(log);
             }
             let stuck = Direction::BOTH.iter().any(|&direction| self.core.has_due(direction));
             if taken + sent > 0 {
-                retries += u64::from(stuck);
+                effort.retries += u64::from(stuck);
                 if let Some(since) = idle_since.take() {
-                    spin_ns += at.since(since).ns();
+                    effort.spin_ns += at.since(since).ns();
                 }
                 continue;
             }
             if at >= over && !stuck {
-                return Ok((retries, spin_ns, true));
+                return Ok((effort, true));
             }
             let wait = self.core.next_wakeup().min(over).since(at);
             if stuck || wait <= SPIN {
@@ -212,14 +229,14 @@ impl Emulator<'_> {
                 continue;
             }
             if let Some(since) = idle_since.take() {
-                spin_ns += at.since(since).ns();
+                effort.spin_ns += at.since(since).ns();
             }
             let sleep = Duration::from_nanos(wait.saturating_sub(SPIN).ns().max(1));
             epoll.wait(&mut events, Some(sleep.min(LONGEST_SLEEP)))?;
             if events.keys().any(|key| key == 2) {
                 self.control.waker.clear();
                 if self.control.stop.load(Ordering::Acquire) {
-                    return Ok((retries, spin_ns, false));
+                    return Ok((effort, false));
                 }
             }
         }
@@ -251,12 +268,12 @@ impl Emulator<'_> {
     /// Sends the oldest due frames of one direction; returns how many were taken.
     #[inline]
     fn send_batch(&mut self, direction: Direction, now: &impl Fn() -> Time) -> io::Result<usize> {
-        let port = match direction {
-            Direction::Forward => &mut self.wires[Side::Receiver as usize].port,
-            Direction::Backward => &mut self.wires[Side::Sender as usize].port,
+        let side = match direction {
+            Direction::Forward => Side::Receiver,
+            Direction::Backward => Side::Sender,
         };
         let first = now();
-        let count = match port.send(self.core.due(direction)) {
+        let count = match self.wires[side as usize].port.send(self.core.due(direction)) {
             Ok(count) => count,
             // The interface takes nothing right now: the frames leave later, and are late.
             Err(error)
@@ -271,14 +288,11 @@ impl Emulator<'_> {
         };
         let last = if count > 1 { now() } else { first };
         self.core.released(direction, count, first, last);
+        self.sent[side as usize] += count as u64;
         Ok(count)
     }
 
-    fn report(self, retries: u64, cpu_ns: u64, spin_ns: u64, complete: bool) -> Report {
-        let rings = self.wires.each_ref().map(|wire| {
-            let (received, dropped) = wire.ring.statistics().unwrap_or((0, 0));
-            (u64::from(received), u64::from(dropped))
-        });
+    fn report(self, effort: Effort, complete: bool) -> Report {
         Report {
             elements: self.core.counters(),
             queues: self.core.queue_rows().collect(),
@@ -287,10 +301,9 @@ impl Emulator<'_> {
             late_by_tenth: self.core.late_by_tenth,
             delivered: self.core.delivered,
             refused: self.core.refused,
-            rings,
-            retries,
-            cpu_ns,
-            spin_ns,
+            wires: self.wires,
+            sent: self.sent,
+            effort,
             complete,
         }
     }

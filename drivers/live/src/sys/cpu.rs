@@ -108,7 +108,15 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
 /// How long a process has run and how long it was ready but had to wait for a CPU, in ns
 /// (`/proc/PID/schedstat`). `None` when the kernel does not tell.
 pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    parse_schedstat(&std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
+}
+
+/// The same for the calling thread.
+pub fn thread_run_and_wait_ns() -> Option<(u64, u64)> {
+    parse_schedstat(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut words = text.split_ascii_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }

@@ -94,6 +94,13 @@ impl Process {
         self.status
     }
 
+    /// Waits until it has ended.
+    pub fn wait(&mut self) {
+        if self.status.is_none() {
+            self.status = self.child.wait().ok();
+        }
+    }
+
     /// Ends it at once, if it still runs, and waits until it is gone.
     pub fn kill(&mut self) {
         if self.status().is_none() {

@@ -185,6 +185,11 @@ pub fn prepare_udp(fd: BorrowedFd, bytes: i32) -> io::Result<i32> {
     get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)
 }
 
+/// Datagrams on this socket are never cut into fragments.
+pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
+    set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
 /// Sets the ECN bits of everything sent on the socket.
 pub fn set_ecn(fd: BorrowedFd, bits: u8) -> io::Result<()> {
     set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, i32::from(bits & 3))

@@ -1,0 +1,105 @@
+//! What this machine can do, tried and not guessed.
+
+use narrows_live::sys::netns::is_root;
+use narrows_live::sys::ring;
+use narrows_live::{LiveError, facts, hosts};
+use serde_json::{Value, json};
+
+/// Settings that bear on emulated runs.
+const SYSCTLS: &[&str] = &[
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.netdev_max_backlog",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "user.max_net_namespaces",
+    "user.max_user_namespaces",
+    "kernel.unprivileged_userns_clone",
+    "kernel.apparmor_restrict_unprivileged_userns",
+];
+
+/// Examines the machine. This process leaves its network namespace on the way, which is why the
+/// answer is prepared in one go and the process ends afterwards.
+pub(crate) fn examine() -> Value {
+    let host = facts::host();
+    let offered = facts::congestion_controls();
+    let sysctls = facts::sysctls(SYSCTLS);
+    let root = is_root();
+    let mut checks = Vec::new();
+    let mut check = |name: &str, ok: bool, detail: String, remedy: Option<&str>| {
+        let remedy = if ok { None } else { remedy };
+        checks.push(json!({"name": name, "ok": ok, "detail": detail, "remedy": remedy}));
+    };
+
+    let network = hosts::enter_private_network();
+    let namespaces = match &network {
+        Ok(privilege) => json!({"ok": true, "how": privilege.name(), "why": null}),
+        Err(error) => json!({"ok": false, "how": null, "why": error.to_string()}),
+    };
+    check(
+        "network namespaces",
+        network.is_ok(),
+        match &network {
+            Ok(privilege) => format!("can be created ({})", privilege.name()),
+            Err(error) => error.to_string(),
+        },
+        Some("run as root, or allow unprivileged user namespaces"),
+    );
+    // Tried where they are needed: inside the namespace.
+    let packets = match &network {
+        Ok(_) => ring::probe().map_err(|error| format!("AF_PACKET cannot be opened: {error}")),
+        Err(_) => Err("needs a network namespace first".to_owned()),
+    };
+    let built = match &network {
+        Ok(_) => hosts::Hosts::build(1 << 24).map(drop),
+        Err(_) => Err(LiveError::Unavailable("needs a network namespace first".to_owned())),
+    };
+    check(
+        "packet sockets",
+        packets.is_ok(),
+        packets.clone().err().unwrap_or_else(|| "can be opened".to_owned()),
+        Some("use a kernel with CONFIG_PACKET, and run as root or with user namespaces"),
+    );
+    check(
+        "virtual hosts",
+        built.is_ok(),
+        built.err().map_or_else(
+            || "two hosts were built, wired, configured and removed".to_owned(),
+            |error| error.to_string(),
+        ),
+        Some("use a kernel with CONFIG_VETH and CONFIG_NET_NS"),
+    );
+    check(
+        "processors",
+        host.cpus >= 2,
+        format!("{} usable", host.cpus),
+        Some("give the machine a second processor: the emulator needs one for itself"),
+    );
+    check(
+        "kernel congestion controls",
+        !offered.is_empty(),
+        offered.join(", "),
+        Some("use a kernel with TCP"),
+    );
+    let clock_ok = matches!(host.clocksource.as_str(), "tsc" | "kvm-clock" | "arch_sys_counter");
+    check(
+        "clock",
+        clock_ok,
+        host.clocksource.clone(),
+        Some("boot with a clock source that can be read without a system call"),
+    );
+    json!({
+        "kernel": host.kernel,
+        "machine": std::env::consts::ARCH,
+        "cpus": host.cpus,
+        "cpu_model": host.cpu_model,
+        "memory_bytes": host.memory_bytes,
+        "root": root,
+        "namespaces": namespaces,
+        "packet_socket": {"ok": packets.is_ok(), "why": packets.err()},
+        "congestion_controls": offered,
+        "clocksource": host.clocksource,
+        "sysctls": sysctls,
+        "checks": checks,
+    })
+}

@@ -1,0 +1,122 @@
+//! The lines on standard output, and how failures become exit codes.
+
+use narrows_cell::FolderError;
+use narrows_live::LiveError;
+use narrows_record::RunDocument;
+use narrows_sim::SimError;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// SIGHUP, SIGINT and SIGTERM: the terminal closes, Ctrl-C, a polite request to stop.
+pub(crate) const STOPPING: [i32; 3] = [1, INTERRUPT, TERMINATE];
+/// Ctrl-C.
+const INTERRUPT: i32 = 2;
+/// A polite request to stop.
+pub(crate) const TERMINATE: i32 = 15;
+/// Distance of progress lines.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Why no record was written.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: &'static str,
+    message: String,
+    signal: i32,
+}
+
+impl Failure {
+    fn new(kind: &'static str, message: String) -> Self {
+        Failure { kind, message, signal: 0 }
+    }
+
+    pub(crate) fn input(message: String) -> Self {
+        Failure::new("input", message)
+    }
+
+    pub(crate) fn io(message: String) -> Self {
+        Failure::new("io", message)
+    }
+
+    pub(crate) fn internal(message: String) -> Self {
+        Failure::new("internal", message)
+    }
+
+    pub(crate) fn interrupted(signal: i32) -> Self {
+        let message = "the run was interrupted; nothing of it was kept".to_owned();
+        Failure { kind: "interrupted", message, signal }
+    }
+
+    /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.kind {
+            "input" => 3,
+            "unavailable" => 4,
+            "interrupted" if self.signal == INTERRUPT => 130,
+            "interrupted" => 143,
+            _ => 1,
+        }
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        let message = error.to_string();
+        match error {
+            LiveError::Input(_) => Failure::input(message),
+            LiveError::Unavailable(_) => Failure::new("unavailable", message),
+            LiveError::Io(_) => Failure::io(message),
+            LiveError::Internal(_) => Failure::internal(message),
+            LiveError::Interrupted(signal) => Failure::interrupted(signal),
+        }
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Cell(error) => Failure::input(error.to_string()),
+            SimError::Folder(error @ FolderError::Exists(_)) => Failure::input(error.to_string()),
+            SimError::Folder(error) => Failure::io(error.to_string()),
+            SimError::Interrupted => Failure::interrupted(TERMINATE),
+        }
+    }
+}
+
+/// Prints progress lines, not more often than anybody can read.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    last: Option<Instant>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Progress { last: None }
+    }
+
+    /// So much of the run has passed.
+    pub(crate) fn report(&mut self, time_ns: u64, of_ns: u64) {
+        if self.last.is_none_or(|last| last.elapsed() >= TICK) || time_ns == of_ns {
+            self.last = Some(Instant::now());
+            line(&json!({"event": "progress", "time_ns": time_ns, "of_ns": of_ns}));
+        }
+    }
+}
+
+/// The record is complete.
+pub(crate) fn done(run: &RunDocument) {
+    let reasons: Vec<&str> = run.reasons.iter().map(|reason| reason.text.as_str()).collect();
+    line(&json!({"event": "done", "verdict": run.verdict, "reasons": reasons}));
+}
+
+/// There is no record.
+pub(crate) fn error(failure: &Failure) {
+    line(&json!({"event": "error", "kind": failure.kind, "message": failure.message}));
+    eprintln!("narrows-agent: {}", failure.message);
+}
+
+fn line(event: &Value) {
+    let mut out = std::io::stdout().lock();
+    // Nobody may be reading any more, which is no reason to fail.
+    let _ = writeln!(out, "{event}").and_then(|()| out.flush());
+}

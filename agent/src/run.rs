@@ -1,0 +1,59 @@
+//! `simulate` and `emulate`.
+
+use crate::CellArguments;
+use crate::events::{self, Failure, Progress, TERMINATE};
+use narrows_cell::Cell;
+use narrows_live::sys::poll::Signals;
+use std::fs;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn read_cell(arguments: &CellArguments) -> Result<Cell, Failure> {
+    let path = arguments.cell.display();
+    let text = fs::read_to_string(&arguments.cell)
+        .map_err(|error| Failure::input(format!("the cell {path} cannot be read: {error}")))?;
+    Cell::parse(&text).map_err(|error| Failure::input(format!("{path}: {error}")))
+}
+
+pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
+    let cell = read_cell(arguments)?;
+    let mut progress = Progress::new();
+    let mut around = narrows_live::Surroundings {
+        signals,
+        watch_stdin: arguments.watch_stdin,
+        progress: &mut |time, of| progress.report(time, of),
+    };
+    let run = narrows_live::emulate(&cell, &arguments.out, &mut around)?;
+    events::done(&run);
+    Ok(())
+}
+
+pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
+    let cell = read_cell(arguments)?;
+    let orphaned = Arc::new(AtomicBool::new(false));
+    if arguments.watch_stdin {
+        let orphaned = orphaned.clone();
+        // A simulation never waits, so a thread does.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 256];
+            while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
+            orphaned.store(true, Ordering::Release);
+        });
+    }
+    let mut progress = Progress::new();
+    let mut stopped_by = None;
+    let result = narrows_sim::run(&cell, &arguments.out, &mut |time| {
+        progress.report(time.ns(), cell.duration.ns());
+        stopped_by = signals.next().or(orphaned.load(Ordering::Acquire).then_some(TERMINATE));
+        stopped_by.is_none()
+    });
+    match (result, stopped_by) {
+        (Ok(run), _) => {
+            events::done(&run);
+            Ok(())
+        }
+        (Err(narrows_sim::SimError::Interrupted), Some(signal)) => Err(Failure::interrupted(signal)),
+        (Err(error), _) => Err(error.into()),
+    }
+}

@@ -1,0 +1,297 @@
+//! What the agent and its endpoints say to each other: JSON documents behind their length, over a
+//! socket pair. The end of the stream means that the other side is gone.
+
+use narrows_record::{ReceiverCounters, SenderCounters, StateRow, TraceRow};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Longer documents are a mistake (an hour of states is about 40 MB).
+const LONGEST: usize = 1 << 30;
+
+/// Which end of a flow an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends the data.
+    Sender,
+    /// Receives it.
+    Receiver,
+}
+
+impl Role {
+    /// The word used in names of processes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+        }
+    }
+}
+
+/// From the agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Order {
+    /// Prepare one end of one flow of this cell, and say `ready`.
+    Prepare {
+        /// Text of the cell.
+        cell: String,
+        /// Number of the flow.
+        flow: u16,
+        /// Which end.
+        role: Role,
+    },
+    /// The run starts at these times of the two clocks (or has just started).
+    Start {
+        /// By `CLOCK_REALTIME`.
+        real_ns: u64,
+        /// By `CLOCK_MONOTONIC`.
+        mono_ns: u64,
+    },
+}
+
+/// From an endpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum News {
+    /// Everything is prepared.
+    Ready,
+    /// It cannot be done.
+    Failed {
+        /// Why, one sentence.
+        message: String,
+        /// Whether the machine, and not the program, stands in the way.
+        unavailable: bool,
+    },
+    /// The flow is over.
+    Done(Box<Outcome>),
+}
+
+/// What an endpoint has to tell at the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outcome {
+    /// Name of the congestion control in force, as read back.
+    pub read_back: Option<String>,
+    /// Counters, from a sender.
+    pub sender: SenderCounters,
+    /// Counters, from a receiver.
+    pub receiver: ReceiverCounters,
+    /// Samples of the state.
+    pub states: Vec<State>,
+    /// Values beyond the common state: time, name, value.
+    pub traces: Vec<(u64, String, f64)>,
+    /// What limited the flow other than its congestion control.
+    pub limits: Limits,
+    /// Datagrams that the socket dropped because its buffer was full.
+    pub socket_drops: u64,
+    /// Time on a processor, and time spent ready but waiting for one.
+    pub run_ns: u64,
+    /// See `run_ns`.
+    pub wait_ns: u64,
+    /// What went wrong with the flow itself, one sentence.
+    pub problem: Option<String>,
+}
+
+/// What limited a kernel TCP flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Time with data outstanding.
+    pub busy_us: u64,
+    /// Time in which the receiver's window was the limit.
+    pub rwnd_us: u64,
+    /// Time in which the send buffer was the limit.
+    pub sndbuf_us: u64,
+    /// Samples taken while the flow should have had data to send.
+    pub samples: u64,
+    /// Samples in which nothing waited in the send buffer.
+    pub starved: u64,
+}
+
+/// A [`StateRow`] without its flow, in a form that can be sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct State(u64, [Option<u64>; 11], Option<String>);
+
+impl From<StateRow> for State {
+    fn from(row: StateRow) -> Self {
+        let values = [
+            row.cwnd_bytes,
+            row.ssthresh_bytes,
+            row.pacing_bps,
+            row.rtt_ns,
+            row.srtt_ns,
+            row.min_rtt_ns,
+            row.inflight_bytes,
+            row.delivered_bytes,
+            row.delivery_rate_bps,
+            row.retransmitted_bytes,
+            row.lost_packets,
+        ];
+        State(row.time_ns, values, row.mode)
+    }
+}
+
+impl State {
+    /// The row of `flow`.
+    pub fn into_row(self, flow: u16) -> StateRow {
+        let State(time_ns, values, mode) = self;
+        let [
+            cwnd_bytes,
+            ssthresh_bytes,
+            pacing_bps,
+            rtt_ns,
+            srtt_ns,
+            min_rtt_ns,
+            inflight_bytes,
+            delivered_bytes,
+            delivery_rate_bps,
+            retransmitted_bytes,
+            lost_packets,
+        ] = values;
+        StateRow {
+            flow,
+            time_ns,
+            cwnd_bytes,
+            ssthresh_bytes,
+            pacing_bps,
+            rtt_ns,
+            srtt_ns,
+            min_rtt_ns,
+            inflight_bytes,
+            delivered_bytes,
+            delivery_rate_bps,
+            retransmitted_bytes,
+            lost_packets,
+            mode,
+        }
+    }
+}
+
+impl Outcome {
+    /// The traces as rows of `flow`.
+    pub fn trace_rows(&self, flow: u16) -> impl Iterator<Item = TraceRow> {
+        self.traces.iter().map(move |(time_ns, name, value)| TraceRow {
+            flow,
+            time_ns: *time_ns,
+            name: name.clone(),
+            value: *value,
+        })
+    }
+}
+
+/// One end of the socket pair.
+#[derive(Debug)]
+pub struct Channel {
+    stream: UnixStream,
+    received: Vec<u8>,
+}
+
+/// What [`Channel::receive`] found.
+#[derive(Debug)]
+pub enum Received<T> {
+    /// A document.
+    Document(T),
+    /// Nothing complete yet.
+    Nothing,
+    /// The other side is gone.
+    End,
+}
+
+impl Channel {
+    /// Both ends of a new channel.
+    pub fn pair() -> io::Result<(Channel, OwnedFd)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok((Channel { stream: ours, received: Vec::new() }, theirs.into()))
+    }
+
+    /// The end that was inherited from the agent.
+    pub fn from_fd(fd: OwnedFd) -> Channel {
+        Channel { stream: fd.into(), received: Vec::new() }
+    }
+
+    /// Sends a document, waiting until the other side has room for it.
+    pub fn send(&mut self, document: &impl Serialize) -> io::Result<()> {
+        let body = serde_json::to_vec(document)?;
+        self.stream.set_nonblocking(false)?;
+        self.stream.write_all(&(body.len() as u32).to_le_bytes())?;
+        self.stream.write_all(&body)
+    }
+
+    /// The next document, if it is complete, without waiting.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Received<T>> {
+        self.stream.set_nonblocking(true)?;
+        let mut ended = false;
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => {
+                    ended = true;
+                    break;
+                }
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    ended = true;
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(head) = self.received.first_chunk::<4>() {
+            let length = u32::from_le_bytes(*head) as usize;
+            if length > LONGEST {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if self.received.len() >= 4 + length {
+                let document = serde_json::from_slice(&self.received[4..4 + length])?;
+                self.received.drain(..4 + length);
+                return Ok(Received::Document(document));
+            }
+        }
+        Ok(if ended { Received::End } else { Received::Nothing })
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_arrive_whole_and_the_end_is_seen() {
+        let (mut agent, fd) = Channel::pair().unwrap();
+        let mut endpoint = Channel::from_fd(fd);
+        assert!(matches!(agent.receive::<News>().unwrap(), Received::Nothing));
+        let row = StateRow { time_ns: 5, cwnd_bytes: Some(7), mode: Some("x".into()), ..StateRow::default() };
+        let states = vec![State::from(row.clone()); 100_000];
+        let thread = std::thread::spawn(move || {
+            endpoint.send(&News::Ready).unwrap();
+            let outcome = Outcome { states, ..Outcome::default() };
+            endpoint.send(&News::Done(Box::new(outcome))).unwrap();
+        });
+        let mut documents = Vec::new();
+        loop {
+            match agent.receive::<News>().unwrap() {
+                Received::Document(news) => documents.push(news),
+                Received::Nothing => std::thread::yield_now(),
+                Received::End => break,
+            }
+        }
+        thread.join().unwrap();
+        assert!(matches!(documents[0], News::Ready));
+        let News::Done(outcome) = documents.remove(1) else { panic!("the second is the outcome") };
+        assert_eq!(outcome.states.len(), 100_000);
+        let first = outcome.states.into_iter().next().unwrap();
+        assert_eq!(first.into_row(0), row);
+    }
+}

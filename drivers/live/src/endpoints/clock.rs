@@ -1,0 +1,104 @@
+//! Time in an endpoint: since the start of the run, on the machine's clocks.
+
+use super::{Channel, check_agent};
+use crate::error::{Context, LiveError};
+use crate::sys::clock;
+use crate::sys::poll::{Epoll, Events};
+use narrows_units::Time;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// The run's time zero on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunClock {
+    real_ns: u64,
+    mono_ns: u64,
+}
+
+impl RunClock {
+    pub(super) fn new(real_ns: u64, mono_ns: u64) -> Self {
+        RunClock { real_ns, mono_ns }
+    }
+
+    /// Now; zero before the start.
+    #[inline]
+    pub(super) fn now(&self) -> Time {
+        Time::from_ns(clock::mono_ns().saturating_sub(self.mono_ns))
+    }
+
+    /// The time of a kernel stamp.
+    #[inline]
+    pub(super) fn at_stamp(&self, real_ns: u64) -> Time {
+        Time::from_ns(real_ns.saturating_sub(self.real_ns))
+    }
+
+    /// How long it is until `time`.
+    fn until(&self, time: Time) -> Duration {
+        let target = u128::from(self.mono_ns) + u128::from(time.ns());
+        let now = u128::from(clock::mono_ns());
+        Duration::from_nanos(u64::try_from(target.saturating_sub(now)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Key of the channel to the agent among the things waited for.
+const AGENT: u64 = u64::MAX;
+/// Key of the endpoint's socket.
+const SOCKET: u64 = 0;
+
+/// Waits for the socket, the agent and the clock together.
+#[derive(Debug)]
+pub(super) struct Sleeper {
+    epoll: Epoll,
+    events: Events,
+}
+
+impl Sleeper {
+    /// Waits for the agent only.
+    pub(super) fn new(channel: &Channel) -> Result<Self, LiveError> {
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll.add(channel.as_fd(), AGENT).could_not("wait for the agent")?;
+        Ok(Sleeper { epoll, events: Events::default() })
+    }
+
+    /// Also waits for `socket` to become readable.
+    pub(super) fn until_readable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
+        self.epoll.add(socket, SOCKET).could_not("wait for a socket")
+    }
+
+    /// Also waits for `socket` to become writable.
+    pub(super) fn until_writable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
+        self.epoll.add_writable(socket, SOCKET).could_not("wait for a socket")
+    }
+
+    /// No longer waits for `socket`.
+    pub(super) fn forget(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
+        self.epoll.remove(socket).could_not("wait for a socket")
+    }
+
+    /// Sleeps until something happens or `timeout` has passed.
+    pub(super) fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), LiveError> {
+        self.epoll.wait(&mut self.events, timeout).could_not("wait for events")
+    }
+
+    /// Sleeps until the socket is ready (`true`) or it is `time` (`false`); ends the endpoint when
+    /// the agent is gone.
+    pub(super) fn wait(
+        &mut self,
+        clock: &RunClock,
+        time: Time,
+        channel: &mut Channel,
+    ) -> Result<bool, LiveError> {
+        loop {
+            self.sleep(Some(clock.until(time)))?;
+            if self.events.keys().any(|key| key == AGENT) {
+                check_agent(channel)?;
+            }
+            if self.events.keys().any(|key| key == SOCKET) {
+                return Ok(true);
+            }
+            if clock.until(time).is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! One emulated run, from the cell to the finished record.
+//!
+//! ```text
+//! agent (private namespace) -- emulator thread, pinned to the last CPU
+//!   |                       \- writer thread, runs when nothing else does
+//!   +-- endpoints: two processes per flow, in the hosts' namespaces, on the other CPUs
+//! ```
+//!
+//! The agent itself only waits: for endpoints to be ready, for signals, for the end. When it dies,
+//! however that happens, the kernel ends the endpoints, and with the last process the namespaces
+//! and the wires are gone.
+
+mod crew;
+mod sizing;
+
+use crate::emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
+use crate::endpoints::Role;
+use crate::error::{Context, LiveError};
+use crate::hosts::{Hosts, Side, WireCounters, enter_private_network};
+use crate::judge::{EndpointFacts, Facts, judge};
+use crate::sys::cpu::{self, CpuTicks};
+use crate::sys::poll::{Epoll, Events, Signals};
+use crate::sys::ring::{RxRing, TxPort};
+use crate::sys::{clock, ring};
+use crate::facts;
+use crew::Crew;
+use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, SchemeRef, VERSION, element_names};
+use narrows_net::Network;
+use narrows_record::{
+    Cpu, FlowSummary, Histogram, Lateness, Log, Ring, RunDocument, StateRow, TraceRow, Versions,
+};
+use narrows_units::Span;
+use serde_json::{Value, json};
+use sizing::Sizing;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Longest time for all endpoints and wires to become ready.
+const READY_LIMIT: Duration = Duration::from_secs(20);
+/// Endpoints report at most this long after the end of the run.
+const REPORT_LIMIT: Duration = Duration::from_secs(10);
+/// From the announcement to the start, so that everybody has heard it.
+const HEAD_START_NS: u64 = 30_000_000;
+/// Distance of progress reports.
+const TICK: Duration = Duration::from_millis(200);
+
+const SIGNALS: u64 = 0;
+const STDIN: u64 = 1;
+const CREW: u64 = 16;
+
+/// What goes on around a run.
+pub struct Surroundings<'a> {
+    /// The signals that stop a run, already blocked in this process.
+    pub signals: &'a Signals,
+    /// Whether the end of standard input means that the parent is gone.
+    pub watch_stdin: bool,
+    /// Told how much of the run has passed: time and length, in ns.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Runs `cell` and writes its record to `out`.
+///
+/// Must be called while this process has a single thread, because it enters namespaces.
+///
+/// # Errors
+/// Whatever keeps a record from being written. A bad run is no error: its record says so.
+pub fn emulate(cell: &Cell, out: &Path, around: &mut Surroundings) -> Result<RunDocument, LiveError> {
+    let network: Network<crate::emulator::Handle> = cell.network()?;
+    let sizing = Sizing::of(cell, &network);
+    let elements = element_names(&network);
+    drop(network);
+    check_kernel_schemes(cell)?;
+    let folder = RecordFolder::create(out)?;
+    let privilege = enter_private_network()?;
+    let mut hosts = Hosts::build(sizing.tcp_buffer)?;
+    let before = counters(&mut hosts)?;
+    let wires = [open_wire(&hosts, Side::Sender, &sizing)?, open_wire(&hosts, Side::Receiver, &sizing)?];
+    let (emulator_cpus, endpoint_cpus) = share_cpus()?;
+    let writer = match cell.record {
+        RecordKind::Packets => Some(Writer::start(&folder)?),
+        RecordKind::Bins => None,
+    };
+    let control = Control::new().could_not("prepare the emulator")?;
+
+    let (report, mut watched) = std::thread::scope(|scope| {
+        let (writer, control) = (writer.as_ref(), &control);
+        let emulate = move || -> Result<Report, LiveError> {
+            let pinned = cpu::pin_to(&emulator_cpus);
+            pinned.could_not("pin the emulator to a processor")?;
+            let most = (facts::available_bytes() / 2) as usize;
+            let pool = Pool::new(sizing.frames, most.max(Pool::bytes_for(sizing.frames)));
+            let mut core = Core::new(cell, pool)?;
+            Writer::prepare(&mut core.log, &elements);
+            let duration = Span::from_ns(cell.duration.ns());
+            let emulator = Emulator { core, wires, duration, writer, control, sent: [0; 2] };
+            emulator.run().could_not("emulate the network")
+        };
+        let thread = std::thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn_scoped(scope, emulate)
+            .could_not("start a thread")?;
+        let mut watch = Watch { cell, hosts: &hosts, folder: &folder, control, writer, around };
+        let watched = watch.run(&endpoint_cpus, &|| thread.is_finished());
+        if watched.is_err() {
+            control.stop();
+        }
+        let report = thread
+            .join()
+            .map_err(|_| LiveError::Internal("the emulator's thread has crashed".to_owned()))?;
+        // What went wrong first explains what went wrong later.
+        let watched = watched.map_err(|error| match (&report, error) {
+            (Err(cause), LiveError::Internal(_)) => LiveError::Internal(cause.to_string()),
+            (_, error) => error,
+        })?;
+        Ok::<_, LiveError>((report?, watched))
+    })?;
+
+    let processes = watched.crew.dismiss();
+    if let Some(writer) = writer {
+        writer.finish(&folder)?;
+    }
+    let after = counters(&mut hosts)?;
+    let mut run = RunDocument::new(
+        cell.json.clone(),
+        "emulate",
+        Versions { narrows: VERSION.to_owned(), git: GIT.map(str::to_owned) },
+    );
+    let mut host = facts::host();
+    host.sysctls = hosts.sysctls.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
+    run.host = Some(host);
+    run.other.insert("privilege".to_owned(), json!(privilege.name()));
+    run.started_at = Some(facts::wall_clock(watched.start_ns));
+    run.ended_at = Some(facts::wall_clock(clock::real_ns()));
+    describe(&mut run, cell, &sizing, report, watched, processes, [before, after], &folder)?;
+    folder.complete(&mut run)?;
+    Ok(run)
+}
+
+/// Refuses kernel schemes that are not there, before anything runs.
+fn check_kernel_schemes(cell: &Cell) -> Result<(), LiveError> {
+    let offered = facts::congestion_controls();
+    for flow in &cell.flows {
+        if let SchemeRef::Kernel(name) = &flow.scheme
+            && !offered.contains(name)
+        {
+            return Err(LiveError::Unavailable(format!(
+                "flow {}: this kernel has no congestion control '{name}'; it offers {}",
+                flow.flow,
+                offered.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The last processor for the emulator, the others for the endpoints (and the agent itself). With
+/// only one there is no choice.
+fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), LiveError> {
+    let mut all = cpu::allowed_cpus().could_not("read the allowed processors")?;
+    if all.len() == 1 {
+        return Ok((all.clone(), all));
+    }
+    let emulator = all.pop().into_iter().collect();
+    Ok((emulator, all))
+}
+
+fn open_wire(hosts: &Hosts, side: Side, sizing: &Sizing) -> Result<Wire, LiveError> {
+    let open = || -> io::Result<Wire> {
+        let index = hosts.host(side).outer;
+        Ok(Wire { ring: RxRing::open(index, sizing.ring)?, port: TxPort::open(index)? })
+    };
+    open().map_err(|error| {
+        if ring::probe().is_err() {
+            return LiveError::Unavailable(format!(
+                "packet sockets (AF_PACKET) cannot be used here ({error}); run as root or in a \
+                 container with CAP_NET_RAW, or use the plane 'simulate'"
+            ));
+        }
+        LiveError::Internal(format!("could not open a packet ring: {error}"))
+    })
+}
+
+fn counters(hosts: &mut Hosts) -> Result<[WireCounters; 2], LiveError> {
+    let mut read = |side| hosts.counters(side).could_not("read the counters of a wire");
+    Ok([read(Side::Sender)?, read(Side::Receiver)?])
+}
+
+/// Everything the main thread needs while the emulator runs.
+struct Watch<'a, 'b> {
+    cell: &'a Cell,
+    hosts: &'a Hosts,
+    folder: &'a RecordFolder,
+    control: &'a Control,
+    writer: Option<&'a Writer>,
+    around: &'a mut Surroundings<'b>,
+}
+
+/// What the main thread knows after the run.
+struct Watched {
+    crew: Crew,
+    start_ns: u64,
+    clock_step_ns: i64,
+    ticks: Vec<CpuTicks>,
+}
+
+impl Watch<'_, '_> {
+    fn run(&mut self, cpus: &[usize], emulator_ended: &dyn Fn() -> bool) -> Result<Watched, LiveError> {
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll.add(self.around.signals.as_fd(), SIGNALS).could_not("wait for signals")?;
+        if self.around.watch_stdin {
+            // A file or /dev/null as standard input never tells that the parent has gone.
+            let _ = epoll.add(io::stdin().as_fd(), STDIN);
+        }
+        let mut crew = Crew::start(self.cell, self.hosts, cpus, self.folder, &epoll, CREW)?;
+        let limit = Instant::now() + READY_LIMIT;
+        let mut warmed = Instant::now() - TICK;
+        while !(crew.is_ready() && self.control.is_warm()) {
+            if !self.control.is_warm() && warmed.elapsed() > TICK / 2 {
+                warmed = Instant::now();
+                for side in Side::BOTH {
+                    self.hosts.warm_up(side).could_not("send through a wire")?;
+                }
+            }
+            self.wait(&epoll, &mut crew, TICK / 10, false)?;
+            if Instant::now() > limit || emulator_ended() {
+                return Err(LiveError::Internal("the hosts and endpoints did not become ready".into()));
+            }
+        }
+        let offset = clock::real_minus_mono_ns();
+        let mono_ns = clock::mono_ns() + HEAD_START_NS;
+        let start_ns = (mono_ns as i64 + offset) as u64;
+        let ticks = cpu::ticks();
+        self.control.start(start_ns);
+        crew.announce(start_ns, mono_ns);
+        let length = self.cell.duration.ns();
+        loop {
+            let passed = clock::mono_ns().saturating_sub(mono_ns);
+            if passed >= length {
+                break;
+            }
+            (self.around.progress)(passed, length);
+            self.wait(&epoll, &mut crew, TICK.min(Duration::from_nanos(length - passed)), true)?;
+            if emulator_ended() {
+                return Err(LiveError::Internal("the emulator ended before the run".to_owned()));
+            }
+            if self.writer.is_some_and(Writer::has_failed) {
+                // The emulator is stopped, and the writer's own error is what is reported.
+                return Err(LiveError::Io("the packets could not be written".to_owned()));
+            }
+        }
+        (self.around.progress)(length, length);
+        let ticks = cpu::ticks().into_iter().zip(ticks).map(|(now, then)| now.since(then)).collect();
+        let clock_step_ns = clock::real_minus_mono_ns() - offset;
+        let limit = Instant::now() + REPORT_LIMIT;
+        while !crew.is_done() && Instant::now() < limit {
+            self.wait(&epoll, &mut crew, TICK, true)?;
+        }
+        Ok(Watched { crew, start_ns, clock_step_ns, ticks })
+    }
+
+    /// Waits for news; a signal or the end of standard input ends the run.
+    fn wait(
+        &mut self,
+        epoll: &Epoll,
+        crew: &mut Crew,
+        timeout: Duration,
+        started: bool,
+    ) -> Result<(), LiveError> {
+        let mut events = Events::default();
+        epoll.wait(&mut events, Some(timeout)).could_not("wait for events")?;
+        for key in events.keys() {
+            match key {
+                SIGNALS => {
+                    if let Some(signal) = self.around.signals.next() {
+                        return Err(LiveError::Interrupted(signal));
+                    }
+                }
+                STDIN => {
+                    let mut buffer = [0; 256];
+                    if matches!(io::Read::read(&mut io::stdin(), &mut buffer), Ok(0) | Err(_)) {
+                        return Err(LiveError::Interrupted(libc::SIGTERM));
+                    }
+                }
+                key => crew.listen((key - CREW) as usize, epoll, started)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lateness(histogram: &Histogram) -> Lateness {
+    let at = |p| histogram.quantile(p).unwrap_or(0);
+    Lateness {
+        packets: histogram.total(),
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        p999_ns: at(0.999),
+        max_ns: histogram.max().unwrap_or(0),
+    }
+}
+
+/// Fills in the document and writes the files that are left.
+#[allow(clippy::too_many_arguments)] // the one place where everything comes together
+fn describe(
+    run: &mut RunDocument,
+    cell: &Cell,
+    sizing: &Sizing,
+    report: Report,
+    mut watched: Watched,
+    processes: Vec<(narrows_record::Process, Option<String>)>,
+    [before, after]: [[WireCounters; 2]; 2],
+    folder: &RecordFolder,
+) -> Result<(), LiveError> {
+    let mut ring_drops = 0;
+    let mut wire_losses = 0;
+    for side in Side::BOTH {
+        let index = side as usize;
+        let (received, dropped) =
+            report.wires[index].ring.statistics().could_not("read the counters of a ring")?;
+        let (received, dropped) = (u64::from(received), u64::from(dropped));
+        run.rings.push(Ring { port: side.name().to_owned(), received, dropped });
+        ring_drops += dropped;
+        let (was, is) = (before[index], after[index]);
+        let left = is.inner.tx_packets - was.inner.tx_packets;
+        let reached = is.inner.rx_packets - was.inner.rx_packets;
+        wire_losses += left.saturating_sub(received + dropped)
+            + report.sent[index].saturating_sub(reached)
+            + (is.inner.tx_dropped - was.inner.tx_dropped);
+    }
+    let duration = cell.duration.ns().max(1) as f64;
+    let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
+    let all = watched.ticks.iter().fold(CpuTicks::default(), |sum, cpu| CpuTicks {
+        total: sum.total + cpu.total,
+        idle: sum.idle + cpu.idle,
+        stolen: sum.stolen + cpu.stolen,
+    });
+    run.cpu = Some(Cpu {
+        emulator_ratio: work,
+        busy_ratio: all.busy_ratio(),
+        stolen_ratio: all.stolen_ratio(),
+    });
+    let late = lateness(&report.lateness);
+    run.lateness = Some(late.clone());
+    run.elements.clone_from(&report.elements);
+
+    let mut facts = Facts {
+        duration_ns: cell.duration.ns(),
+        base_rtt_ns: sizing.base_rtt.ns(),
+        lateness: late,
+        late_by_tenth_ns: report.late_by_tenth.each_ref().map(|tenth| tenth.quantile(0.5).unwrap_or(0)),
+        effort: report.effort,
+        ring_drops,
+        wire_losses,
+        refused: report.refused,
+        clock_step_ns: watched.clock_step_ns,
+        stolen_ratio: all.stolen_ratio(),
+        endpoints: Vec::new(),
+    };
+    let mut states: Vec<StateRow> = Vec::new();
+    let mut traces: Vec<TraceRow> = Vec::new();
+    let kernel = facts::kernel();
+    for flow in &cell.flows {
+        let mut summary: FlowSummary = narrows_cell::native_flow(flow, None, None);
+        if let SchemeRef::Kernel(_) = flow.scheme {
+            summary.fingerprint.kernel = Some(kernel.clone());
+        }
+        summary.fingerprint.read_back = None;
+        for (member, (_, failure)) in watched.crew.members.iter_mut().zip(&processes) {
+            if member.flow != flow.flow {
+                continue;
+            }
+            let mut outcome = member.outcome.take();
+            if let Some(outcome) = &mut outcome {
+                states.extend(
+                    std::mem::take(&mut outcome.states).into_iter().map(|state| state.into_row(flow.flow)),
+                );
+                traces.extend(outcome.trace_rows(flow.flow));
+                outcome.traces.clear();
+                match member.role {
+                    Role::Sender => {
+                        summary.sender = outcome.sender.clone();
+                        summary.fingerprint.read_back.clone_from(&outcome.read_back);
+                        summary.other.insert("limits".to_owned(), json!(outcome.limits));
+                    }
+                    Role::Receiver => summary.receiver = outcome.receiver.clone(),
+                }
+            }
+            facts.endpoints.push(EndpointFacts {
+                flow: flow.flow,
+                role: member.role,
+                active_ns: member.active_ns,
+                delivered: report.delivered[usize::from(flow.flow)],
+                outcome,
+                failure: failure.clone(),
+            });
+        }
+        run.flows.push(summary);
+    }
+    run.processes = processes.into_iter().map(|(process, _)| process).collect();
+    states.sort_by_key(|row| (row.time_ns, row.flow));
+    traces.sort_by_key(|row| (row.time_ns, row.flow));
+    folder.states(states, traces)?;
+    folder.queues(report.queues)?;
+    if let Log::Bins(log) = &report.log {
+        folder.bins(log)?;
+    }
+    judge(run, &facts);
+    Ok(())
+}
