@@ -144,6 +144,7 @@ impl Emulator<'_> {
         cpu::precise_timers();
         // A little priority over other work on this machine, where that is allowed.
         cpu::prefer(-10);
+        cpu::short_slices();
         let epoll = Epoll::new()?;
         for side in Side::BOTH {
             epoll.add(self.wires[side as usize].ring.as_fd(), side as u64)?;

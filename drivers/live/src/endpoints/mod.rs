@@ -20,6 +20,10 @@ use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_net::Direction;
 use std::net::SocketAddrV4;
 
+/// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
+/// not for other programs.
+const PRIORITY: i32 = -10;
+
 /// The host on which one end of a flow runs.
 pub fn side_of(flow: &Flow, role: Role) -> Side {
     match (flow.direction, role) {
@@ -64,6 +68,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         .find(|flow| flow.flow == number)
         .ok_or_else(|| LiveError::Internal(format!("the cell has no flow {number}")))?;
     cpu::precise_timers();
+    cpu::prefer_session(PRIORITY);
     let mut outcome = match (&flow.scheme, role) {
         (SchemeRef::Kernel(name), Role::Sender) => {
             let socket = tcp::prepare_sender(flow, name)?;

@@ -46,6 +46,9 @@ const HEAD_START_NS: u64 = 30_000_000;
 /// Distance of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
+/// Niceness of this session, where we may choose it.
+const PRIORITY: i32 = -11;
+
 const SIGNALS: u64 = 0;
 const STDIN: u64 = 1;
 const CREW: u64 = 16;
@@ -73,6 +76,7 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut Surroundings) -> Result<Run
     drop(network);
     check_kernel_schemes(cell)?;
     let folder = RecordFolder::create(out)?;
+    cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
     let mut hosts = Hosts::build(sizing.tcp_buffer)?;
     let before = counters(&mut hosts)?;

@@ -43,8 +43,6 @@ impl Process {
         let mut command = Command::new("/proc/self/exe");
         command.args(spawn.arguments).stdin(Stdio::null());
         command.stderr(spawn.log.try_clone()?).stdout(spawn.log);
-        // A process group of its own: Ctrl-C reaches the agent, which stops the children itself.
-        command.process_group(0);
         let parent = std::process::id();
         let netns = spawn.netns.map(|netns| netns.as_fd().try_clone_to_owned()).transpose()?;
         let cpus = spawn.cpus.to_vec();
@@ -58,6 +56,9 @@ impl Process {
                 if libc::getppid() as u32 != parent {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
+                // A session of its own: Ctrl-C reaches the agent, which stops the children itself,
+                // and the scheduler does not count the endpoint as a part of somebody else's work.
+                check(libc::setsid())?;
                 if let Some(netns) = &netns {
                     check(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET))?;
                 }
