@@ -19,6 +19,7 @@ pub mod read;
 mod run;
 mod schema;
 pub mod series;
+pub mod verify;
 pub mod write;
 
 pub use cell::{Cell, Element, Flow, Limit, Network};

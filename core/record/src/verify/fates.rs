@@ -1,0 +1,60 @@
+//! The columns of each packet agree with its fate.
+
+use super::evidence::{NO_ELEMENT, STRANGER};
+use super::layout::Nature;
+use super::{Check, Evidence, Faults, Outcome, bins_only};
+use crate::log::NOT_ARRIVED;
+use crate::schema::Fate;
+
+pub(super) const CHECK: Check = Check {
+    name: "fates",
+    claim: "exactly the delivered packets arrive, and every other names the element that dropped \
+            or holds it",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let Some(packets) = &evidence.packets else { return bins_only() };
+    let mut faults = Faults::default();
+    for row in 0..packets.len() {
+        let uid = packets.uid[row];
+        let arrived = packets.arrived[row] != NOT_ARRIVED;
+        let element = packets.element[row];
+        let reason = packets.reason(row);
+        let direction = packets.direction[row];
+        let problem = match packets.fate[row] {
+            _ if packets.size[row] == 0 => "has no size",
+            _ if element == STRANGER => "names an element that its path does not have",
+            Fate::Delivered if !arrived => "is delivered but never arrives",
+            Fate::Delivered if element != NO_ELEMENT => "is delivered but stays in an element",
+            Fate::Delivered | Fate::InFlight if reason.is_some() => {
+                "was not dropped but has a reason for it"
+            }
+            Fate::Dropped | Fate::InFlight if arrived => "arrives although it is not delivered",
+            Fate::Dropped if element == NO_ELEMENT => "was dropped by nobody",
+            Fate::Dropped if reason.is_none() => "was dropped for no reason",
+            Fate::Dropped if !may_drop(evidence, row, element) => {
+                "was dropped by an element that does not drop packets for this reason"
+            }
+            Fate::InFlight if element == NO_ELEMENT => "is in flight but no element holds it",
+            _ => continue,
+        };
+        faults.add(|| format!("packet {uid} ({direction}) {problem}"));
+    }
+    faults.outcome(|| format!("{} packets", packets.len()))
+}
+
+/// Whether the element at place `element` may have dropped packet `row`. Of elements it does not
+/// know the verifier believes everything.
+fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
+    let Some(packets) = &evidence.packets else { return true };
+    let layout = evidence.layout(packets.direction[row]);
+    match (&layout.stages[usize::from(element)].nature, packets.reason(row)) {
+        (Nature::Access | Nature::Delay(_), _) => false,
+        (Nature::Loss, reason) => reason == Some("random_loss"),
+        (Nature::Bottleneck { fifo: true, limit, .. }, reason) => {
+            reason == Some("queue_full") && (limit.bytes.is_some() || limit.packets.is_some())
+        }
+        (Nature::Bottleneck { .. } | Nature::Unknown, _) => true,
+    }
+}

@@ -1,0 +1,26 @@
+//! No packet was released before the time that the model asked for.
+
+use super::{Check, Evidence, Faults, Outcome, bins_only};
+use crate::log::NOT_ARRIVED;
+
+pub(super) const CHECK: Check = Check {
+    name: "lateness",
+    claim: "no packet was released before the model's time, and in simulation none after it",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let Some(packets) = &evidence.packets else { return bins_only() };
+    let mut faults = Faults::default();
+    let mut most = 0;
+    for row in (0..packets.len()).filter(|&row| packets.arrived[row] != NOT_ARRIVED) {
+        let (uid, late) = (packets.uid[row], packets.late[row]);
+        most = most.max(late);
+        if late < 0 {
+            faults.add(|| format!("packet {uid} was released {} ns early", late.unsigned_abs()));
+        } else if late > 0 && evidence.simulated() {
+            faults.add(|| format!("packet {uid} was simulated {late} ns late"));
+        }
+    }
+    faults.outcome(|| format!("the latest packet was {most} ns late"))
+}

@@ -1,0 +1,187 @@
+//! The verifier: is this record possible at all?
+//!
+//! From the record alone, and without any code of the links that produced it, it proves that
+//! packets were neither invented nor lost without a witness, that none was faster than the
+//! propagation delay or the bottleneck allow, that no queue held more than its limit, and that the
+//! counters of elements and endpoints tell the same story as the packets.
+//!
+//! A check is one file and one line in [`CHECKS`]. A check that cannot decide, because the path has
+//! an element whose behaviour it does not know or because the record keeps bins in place of
+//! packets, says so and is counted as skipped, never as passed.
+//!
+//! ```text
+//! Record -> Evidence (columns, layout of the path, time line of the bottleneck) -> checks -> Report
+//! ```
+
+mod conservation;
+mod endpoints;
+mod evidence;
+mod fates;
+mod lateness;
+mod layout;
+mod order;
+mod propagation;
+mod queue_drops;
+mod queue_limit;
+mod queue_samples;
+mod random_loss;
+mod rate;
+mod states;
+mod stay;
+mod timeline;
+mod uids;
+
+use crate::read::Record;
+use crate::run;
+use evidence::Evidence;
+use serde_json::{Value, json};
+
+/// All checks, in the order in which they are reported.
+const CHECKS: &[Check] = &[
+    uids::CHECK,
+    fates::CHECK,
+    conservation::CHECK,
+    endpoints::CHECK,
+    lateness::CHECK,
+    propagation::CHECK,
+    rate::CHECK,
+    stay::CHECK,
+    order::CHECK,
+    queue_limit::CHECK,
+    queue_drops::CHECK,
+    queue_samples::CHECK,
+    random_loss::CHECK,
+    states::CHECK,
+];
+
+/// One check.
+struct Check {
+    /// A word for programs.
+    name: &'static str,
+    /// What holds if it passes.
+    claim: &'static str,
+    run: fn(&Evidence<'_>) -> Outcome,
+}
+
+/// What a check found; each text is a clause or a sentence without full stop.
+enum Outcome {
+    /// The claim holds; on what it rests.
+    Holds(String),
+    /// The claim does not hold; the first contradiction.
+    Fails(String),
+    /// It cannot be decided; why.
+    Skipped(String),
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the check.
+    pub name: &'static str,
+    /// What holds if it passes.
+    pub claim: &'static str,
+    /// Whether nothing contradicts it.
+    pub ok: bool,
+    /// Whether it could not be decided.
+    pub skipped: bool,
+    /// What was found, one sentence.
+    pub detail: String,
+}
+
+/// The results of all checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// One finding per check.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks everything that can be checked about `record`.
+pub fn verify(record: &Record) -> Report {
+    let readable = "every file can be read and is whole";
+    let evidence = match Evidence::gather(record) {
+        Ok(evidence) => evidence,
+        Err(error) => {
+            // Nothing else can be said about a record that cannot be read.
+            let detail = format!("{error}.");
+            let finding =
+                Finding { name: "files", claim: readable, ok: false, skipped: false, detail };
+            return Report { findings: vec![finding] };
+        }
+    };
+    let files = Finding {
+        name: "files",
+        claim: readable,
+        ok: true,
+        skipped: false,
+        detail: evidence.summary(),
+    };
+    let rest = CHECKS.iter().map(|check| {
+        let (ok, skipped, detail) = match (check.run)(&evidence) {
+            Outcome::Holds(detail) => (true, false, format!("{detail}.")),
+            Outcome::Fails(detail) => (false, false, format!("{detail}.")),
+            Outcome::Skipped(detail) => (true, true, format!("skipped: {detail}.")),
+        };
+        Finding { name: check.name, claim: check.claim, ok, skipped, detail }
+    });
+    Report { findings: std::iter::once(files).chain(rest).collect() }
+}
+
+impl Report {
+    /// Whether nothing contradicts the record.
+    pub fn ok(&self) -> bool {
+        self.findings.iter().all(|finding| finding.ok)
+    }
+
+    /// The findings as `run.json` keeps them.
+    pub fn checks(&self) -> Vec<run::Check> {
+        let check = |finding: &Finding| run::Check {
+            name: finding.name.to_owned(),
+            ok: finding.ok,
+            detail: finding.detail.clone(),
+        };
+        self.findings.iter().map(check).collect()
+    }
+
+    /// `{"ok", "checks": [{"name", "claim", "ok", "skipped", "detail"}]}`.
+    pub fn to_json(&self) -> Value {
+        let checks: Vec<Value> = self
+            .findings
+            .iter()
+            .map(|f| {
+                json!({"name": f.name, "claim": f.claim, "ok": f.ok, "skipped": f.skipped,
+                       "detail": f.detail})
+            })
+            .collect();
+        json!({ "ok": self.ok(), "checks": checks })
+    }
+}
+
+/// Counts contradictions and remembers the first.
+#[derive(Default)]
+struct Faults {
+    first: Option<String>,
+    count: u64,
+}
+
+impl Faults {
+    fn add(&mut self, describe: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.is_none() {
+            self.first = Some(describe());
+        }
+    }
+
+    /// The outcome: `holds` unless something was added.
+    fn outcome(self, holds: impl FnOnce() -> String) -> Outcome {
+        match self.first {
+            None => Outcome::Holds(holds()),
+            Some(first) if self.count == 1 => Outcome::Fails(first),
+            Some(first) => Outcome::Fails(format!("{first}, and {} more like it", self.count - 1)),
+        }
+    }
+}
+
+/// What a check of packets says about a record of bins.
+fn bins_only() -> Outcome {
+    Outcome::Skipped("the record keeps bins in place of packets".into())
+}

@@ -1,0 +1,52 @@
+//! A drop-tail queue drops only what finds no room.
+//!
+//! The backlog is reconstructed as for the limit. In emulation a packet counts as dropped for good
+//! cause if it would have found no room within the time by which entries are uncertain, before or
+//! after its stamp: a departure that is not recorded may have been later than worked out.
+
+use super::queue_limit::{fits, over_queues, sweep};
+use super::{Check, Evidence, Outcome};
+use std::collections::VecDeque;
+
+pub(super) const CHECK: Check =
+    Check { name: "queue_drops", claim: "no queue dropped a packet for which it had room", run };
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    over_queues(evidence, |timeline, slack, faults| {
+        let mut drops = 0_u64;
+        // Packets that began service lately may, by uncertainty, still have waited.
+        let mut recent: VecDeque<(u64, u32)> = VecDeque::new();
+        sweep(timeline, |pass, found| {
+            while recent.front().is_some_and(|&(s, _)| s.saturating_add(slack) <= pass.enter) {
+                recent.pop_front();
+            }
+            if !pass.dropped {
+                if slack > 0 {
+                    recent.push_back((pass.start, pass.size));
+                }
+                return;
+            }
+            drops += 1;
+            if !fits(timeline.limit, found.queue.total(), pass.size) {
+                return;
+            }
+            let begun = recent.iter().filter(|&&(start, _)| start <= pass.enter);
+            let uncertain = begun.fold(found.queue.total(), |(bytes, packets), &(_, size)| {
+                (bytes + u64::from(size), packets + 1)
+            });
+            if fits(timeline.limit, uncertain, pass.size) {
+                let (bytes, packets) = found.queue.total();
+                faults.add(|| {
+                    format!(
+                        "{} dropped a packet of {} bytes (row {}) while only {packets} packets \
+                         ({bytes} bytes) waited",
+                        timeline.name,
+                        pass.size,
+                        pass.row + 1
+                    )
+                });
+            }
+        });
+        format!("{drops} drops of {}", timeline.name)
+    })
+}

@@ -1,0 +1,150 @@
+//! No packet was taken by a queue that had no room for it.
+//!
+//! The backlog that a packet finds is what entered before it and was not yet in service. Departures
+//! at the instant of its entry come first. In simulation this is exact. In emulation the true entry
+//! may be later than the stamp (see [`Evidence::slack_ns`]), when more had left: a packet is
+//! excused if it would have found room within that time, and the excused are counted.
+
+use super::evidence::DIRECTIONS;
+use super::timeline::{Pass, Timeline};
+use super::{Check, Evidence, Faults, Outcome};
+use crate::cell::Limit;
+use std::collections::VecDeque;
+
+pub(super) const CHECK: Check =
+    Check { name: "queue_limit", claim: "no queue took a packet for which it had no room", run };
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    over_queues(evidence, |timeline, slack, faults| {
+        let mut excused = 0;
+        let mut most = 0;
+        sweep(timeline, |pass, found| {
+            most = most.max(found.queue.bytes);
+            if pass.dropped {
+                return;
+            }
+            let waiting = if pass.tied { found.before_tie } else { found.queue.total() };
+            if fits(timeline.limit, waiting, pass.size) {
+                return;
+            }
+            if fits(timeline.limit, found.queue.at(pass.enter.saturating_add(slack)), pass.size) {
+                excused += 1;
+                return;
+            }
+            faults.add(|| {
+                format!(
+                    "{} took a packet of {} bytes (row {}) while {} packets ({} bytes) waited",
+                    timeline.name,
+                    pass.size,
+                    pass.row + 1,
+                    waiting.1,
+                    waiting.0
+                )
+            });
+        });
+        let note = if excused > 0 {
+            format!(" ({excused} packets within the emulator's lateness)")
+        } else {
+            String::new()
+        };
+        format!("{} never held more than {most} bytes{note}", timeline.name)
+    })
+}
+
+/// Runs `check` over every queue with a limit; it gets the time by which entries are uncertain and
+/// returns what to say when nothing contradicts.
+pub(super) fn over_queues(
+    evidence: &Evidence<'_>,
+    mut check: impl FnMut(&Timeline, u64, &mut Faults) -> String,
+) -> Outcome {
+    let mut faults = Faults::default();
+    let mut held = Vec::new();
+    let mut skipped = Vec::new();
+    for direction in DIRECTIONS {
+        let limited = evidence.layout(direction).stages.iter().any(|stage| {
+            use super::layout::Nature::Bottleneck;
+            matches!(&stage.nature, Bottleneck { limit, .. } if *limit != Limit::default())
+        });
+        match &evidence.timelines[direction as usize] {
+            Ok(timeline) if limited => {
+                // A departure that was worked out may be wrong by the nanosecond that rounding
+                // cuts off.
+                let slack = evidence.slack_ns().max(u64::from(timeline.guessed));
+                held.push(check(timeline, slack, &mut faults));
+            }
+            Err(reason) if limited => skipped.push(reason.clone()),
+            _ => {}
+        }
+    }
+    match (faults.count, held.is_empty(), skipped.is_empty()) {
+        (0, true, true) => Outcome::Skipped("no queue has a limit".into()),
+        (0, true, false) => Outcome::Skipped(skipped.join("; ")),
+        _ => faults.outcome(|| {
+            held.extend(skipped.into_iter().map(|reason| format!("not checked: {reason}")));
+            held.join("; ")
+        }),
+    }
+}
+
+/// Packets that wait, in order, as (start of service, size).
+#[derive(Default)]
+pub(super) struct Waiting {
+    packets: VecDeque<(u64, u32)>,
+    pub(super) bytes: u64,
+}
+
+impl Waiting {
+    /// Bytes and packets.
+    pub(super) fn total(&self) -> (u64, u64) {
+        (self.bytes, self.packets.len() as u64)
+    }
+
+    /// Bytes and packets that would still wait at the later time `time`, if none came.
+    pub(super) fn at(&self, time: u64) -> (u64, u64) {
+        let gone = self.packets.iter().take_while(|&&(start, _)| start <= time);
+        let (bytes, packets) = gone.fold((0, 0), |(b, p), &(_, size)| (b + u64::from(size), p + 1));
+        (self.bytes - bytes, self.packets.len() as u64 - packets)
+    }
+
+    fn advance(&mut self, time: u64) {
+        while let Some(&(start, size)) = self.packets.front() {
+            if start > time {
+                break;
+            }
+            self.packets.pop_front();
+            self.bytes -= u64::from(size);
+        }
+    }
+}
+
+/// What a packet finds when it enters.
+pub(super) struct Found<'a> {
+    pub(super) queue: &'a Waiting,
+    /// Bytes and packets without those that entered at the same instant.
+    pub(super) before_tie: (u64, u64),
+}
+
+/// Shows `visit` every packet that reached the bottleneck, with the backlog that it found.
+pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&Pass, &Found<'_>)) {
+    let mut queue = Waiting::default();
+    let mut instant = None;
+    let mut before_tie = (0, 0);
+    for pass in &timeline.passes {
+        queue.advance(pass.enter);
+        if instant != Some(pass.enter) {
+            instant = Some(pass.enter);
+            before_tie = queue.total();
+        }
+        visit(pass, &Found { queue: &queue, before_tie });
+        if !pass.dropped && pass.start > pass.enter {
+            queue.packets.push_back((pass.start, pass.size));
+            queue.bytes += u64::from(pass.size);
+        }
+    }
+}
+
+/// Whether a packet of `size` fits where `waiting` (bytes, packets) wait already.
+pub(super) fn fits(limit: Limit, waiting: (u64, u64), size: u32) -> bool {
+    limit.bytes.is_none_or(|most| waiting.0 + u64::from(size) <= most)
+        && limit.packets.is_none_or(|most| waiting.1 < most)
+}

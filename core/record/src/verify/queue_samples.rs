@@ -1,0 +1,133 @@
+//! The samples of queues agree with the backlogs that follow from the packets.
+//!
+//! Whether a sample at an instant is taken before or after what happens at that instant is not
+//! defined, so any value between is right. In emulation the same holds for what happens within the
+//! time by which entries are uncertain (see [`Evidence::slack_ns`]).
+
+use super::layout::Nature;
+use super::timeline::Timeline;
+use super::{Check, Evidence, Faults, Outcome};
+use crate::schema::QueueRow;
+
+pub(super) const CHECK: Check = Check {
+    name: "queue_samples",
+    claim: "the samples of queues agree with the packets and never exceed the limits",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    if evidence.queues.is_empty() {
+        return Outcome::Skipped("no queue was sampled".into());
+    }
+    let mut faults = Faults::default();
+    let curves: Vec<Curve<'_>> =
+        evidence.timelines.iter().flatten().map(|timeline| Curve::new(timeline)).collect();
+    let slack = evidence.slack_ns();
+    let mut compared = 0;
+    let mut last: Vec<(&str, u64)> = Vec::new();
+    for sample in &evidence.queues {
+        let QueueRow { element, time_ns: time, backlog_bytes: bytes, backlog_packets: packets } =
+            sample;
+        let stage = evidence.layouts.iter().flat_map(|l| &l.stages).find(|s| s.name == *element);
+        let Some(Nature::Bottleneck { limit, .. }) = stage.map(|stage| &stage.nature) else {
+            faults.add(|| format!("a queue '{element}' was sampled, and the cell has none"));
+            continue;
+        };
+        match last.iter_mut().find(|(name, _)| name == element) {
+            Some((_, before)) if *before >= *time => {
+                faults.add(|| format!("the samples of {element} go back in time at {time} ns"));
+            }
+            Some((_, before)) => *before = *time,
+            None => last.push((element, *time)),
+        }
+        if limit.bytes.is_some_and(|most| *bytes > most)
+            || limit.packets.is_some_and(|most| u64::from(*packets) > most)
+        {
+            faults.add(|| {
+                format!("at {time} ns {element} held {packets} packets ({bytes} bytes), beyond its limit")
+            });
+            continue;
+        }
+        let Some(curve) = curves.iter().find(|curve| curve.timeline.name == *element) else {
+            continue;
+        };
+        compared += 1;
+        let slack = slack.max(u64::from(curve.timeline.guessed));
+        let (low, high) = curve.range(*time, slack);
+        if !(low.0..=high.0).contains(bytes) || !(low.1..=high.1).contains(&u64::from(*packets)) {
+            faults.add(|| {
+                format!(
+                    "at {time} ns {element} was sampled with {packets} packets ({bytes} bytes), but \
+                     from {} to {} ({} to {} bytes) waited",
+                    low.1, high.1, low.0, high.0
+                )
+            });
+        }
+    }
+    if compared == 0 && faults.count == 0 {
+        let skipped = evidence.timelines.iter().filter_map(|t| t.as_ref().err());
+        let reason = skipped.map(String::as_str).next().unwrap_or("no sample can be compared");
+        return Outcome::Skipped(format!("only limits were checked, because {reason}"));
+    }
+    faults.outcome(|| format!("{compared} samples"))
+}
+
+/// The backlog over time, as sums over all entries and all starts of service.
+struct Curve<'a> {
+    timeline: &'a Timeline,
+    /// Times of entry, with bytes and packets up to and including each.
+    entries: Sums,
+    starts: Sums,
+}
+
+struct Sums {
+    times: Vec<u64>,
+    bytes: Vec<u64>,
+}
+
+impl Sums {
+    fn new(mut events: Vec<(u64, u32)>) -> Self {
+        // Already in order unless the record contradicts itself.
+        events.sort_by_key(|event| event.0);
+        let mut total = 0;
+        let bytes = events.iter().map(|&(_, size)| {
+            total += u64::from(size);
+            total
+        });
+        Sums { bytes: bytes.collect(), times: events.iter().map(|event| event.0).collect() }
+    }
+
+    /// Bytes and packets of the first `count` events.
+    fn first(&self, count: usize) -> (u64, u64) {
+        (count.checked_sub(1).map_or(0, |last| self.bytes[last]), count as u64)
+    }
+
+    fn until(&self, time: u64) -> (u64, u64) {
+        self.first(self.times.partition_point(|&t| t <= time))
+    }
+
+    fn before(&self, time: u64) -> (u64, u64) {
+        self.first(self.times.partition_point(|&t| t < time))
+    }
+}
+
+impl<'a> Curve<'a> {
+    fn new(timeline: &'a Timeline) -> Self {
+        let waited = || timeline.accepted().filter(|pass| pass.start > pass.enter);
+        Curve {
+            timeline,
+            entries: Sums::new(waited().map(|pass| (pass.enter, pass.size)).collect()),
+            starts: Sums::new(waited().map(|pass| (pass.start, pass.size)).collect()),
+        }
+    }
+
+    /// The smallest and largest backlog (bytes, packets) that a sample at `time` may show.
+    fn range(&self, time: u64, slack: u64) -> ((u64, u64), (u64, u64)) {
+        let (early, late) = (time.saturating_sub(slack), time.saturating_add(slack));
+        let less =
+            |a: (u64, u64), b: (u64, u64)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1));
+        let low = less(self.entries.before(early), self.starts.until(late));
+        let high = less(self.entries.until(late), self.starts.before(early));
+        (low, high)
+    }
+}

@@ -1,0 +1,48 @@
+//! Elements of random loss drop about as often as they should.
+//!
+//! The one statistical check: a count further than six standard deviations from its expectation
+//! comes up once in five hundred million honest runs.
+
+use super::layout::Nature;
+use super::{Check, Evidence, Faults, Outcome};
+use serde_json::Value;
+
+pub(super) const CHECK: Check = Check {
+    name: "random_loss",
+    claim: "elements of random loss dropped about the share of packets that they should",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let mut faults = Faults::default();
+    let mut found = Vec::new();
+    for stage in evidence.layouts.iter().flat_map(|layout| &layout.stages) {
+        if stage.nature != Nature::Loss {
+            continue;
+        }
+        let elements = [&evidence.cell.network.forward, &evidence.cell.network.backward];
+        let element = elements.into_iter().flatten().find(|element| element.label() == stage.name);
+        let ratio = element.and_then(|e| e.params.get("ratio")).and_then(Value::as_f64);
+        let counted = evidence.run.elements.iter().find(|counters| counters.name == stage.name);
+        let (Some(ratio), Some(counted)) = (ratio, counted) else { continue };
+        let came = counted.in_packets as f64;
+        let dropped = counted.dropped_packets as f64;
+        let expected = ratio * came;
+        // One packet more for the skew of the law where few are expected.
+        let most = 6.0 * (expected * (1.0 - ratio)).max(0.0).sqrt() + 6.0;
+        let certain = ratio == 0.0 || ratio == 1.0;
+        if (dropped - expected).abs() > if certain { 0.0 } else { most } {
+            faults.add(|| {
+                format!(
+                    "{} dropped {dropped} of {came} packets where about {expected:.0} are expected",
+                    stage.name
+                )
+            });
+        }
+        found.push(format!("{} dropped {dropped} of {came} packets", stage.name));
+    }
+    if found.is_empty() && faults.count == 0 {
+        return Outcome::Skipped("no element drops packets at random".into());
+    }
+    faults.outcome(|| found.join("; "))
+}

@@ -1,0 +1,190 @@
+//! No packet stayed in the network longer than its elements explain.
+//!
+//! The counterpart of the checks of propagation and rate: a server that has packets to serve
+//! serves them, and a fixed delay is no longer than it is. Three cases:
+//!
+//! * a packet leaves the bottleneck at the latest its serialisation (rounded up) after its service
+//!   could begin;
+//! * on a path without bottleneck, it arrives after the fixed delays and not later;
+//! * a packet that was still held at the end was not due to leave its element before the last
+//!   thing that the record tells of.
+//!
+//! In emulation an entry may be later than its stamp (see [`Evidence::slack_ns`]), and while the
+//! hosts are shut down, packets that are due may stay unreleased for a few turns.
+
+use super::evidence::{DIRECTIONS, Packets};
+use super::layout::{Layout, Nature, Stage};
+use super::timeline::{NEVER, Timeline, access_table};
+use super::{Check, Evidence, Faults, Outcome, bins_only};
+use crate::schema::Fate;
+
+pub(super) const CHECK: Check = Check {
+    name: "stay",
+    claim: "no packet stayed longer than the delays, the packets before it and the rate explain",
+    run,
+};
+
+/// How long an emulation may take to come to a stop.
+const SHUTDOWN_NS: u64 = 50_000_000;
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let Some(packets) = &evidence.packets else { return bins_only() };
+    let mut faults = Faults::default();
+    let mut skipped = Vec::new();
+    let mut checked = 0_u64;
+    let slack = evidence.slack_ns();
+    let grace = if evidence.simulated() { 0 } else { slack.max(SHUTDOWN_NS) };
+    let end = last_event(packets).saturating_sub(grace);
+    for direction in DIRECTIONS {
+        let layout = evidence.layout(direction);
+        let done = match (&evidence.timelines[direction as usize], layout.only_bottleneck()) {
+            (Ok(timeline), Ok(place)) => {
+                Ok(behind_queue(packets, layout, place, timeline, slack, end, &mut faults))
+            }
+            (Err(reason), _) if Layout::fixed_ns(&layout.stages).is_err() => Err(reason.clone()),
+            _ => Ok(0),
+        };
+        match done {
+            Ok(count) => checked += count,
+            Err(reason) => {
+                skipped.push(reason);
+                continue;
+            }
+        }
+        checked += on_fixed_delays(evidence, packets, layout, slack, end, &mut faults);
+    }
+    if checked == 0 && faults.count == 0 && !skipped.is_empty() {
+        return Outcome::Skipped(skipped.join("; "));
+    }
+    faults.outcome(|| {
+        let mut detail = format!("{checked} packets");
+        for reason in &skipped {
+            detail += &format!("; not checked: {reason}");
+        }
+        detail
+    })
+}
+
+/// The last thing that happened by the model's time.
+fn last_event(packets: &Packets) -> u64 {
+    let arrivals = (0..packets.len()).filter_map(|row| packets.model_arrival(row));
+    let last = arrivals.max().and_then(|time| u64::try_from(time).ok()).unwrap_or(0);
+    packets.sent.iter().copied().max().unwrap_or(0).max(last)
+}
+
+/// The delay of an element for one flow.
+fn delay_of(stage: &Stage, access: u64) -> u64 {
+    match stage.nature {
+        Nature::Access => access,
+        Nature::Delay(ns) => ns,
+        _ => 0,
+    }
+}
+
+/// Packets at and behind the bottleneck. Returns how many were checked.
+fn behind_queue(
+    packets: &Packets,
+    layout: &Layout,
+    place: usize,
+    timeline: &Timeline,
+    slack: u64,
+    end: u64,
+    faults: &mut Faults,
+) -> u64 {
+    let mut checked = 0;
+    let mut first_held = true;
+    for pass in timeline.accepted() {
+        let uid = packets.uid[pass.row];
+        let bits = u128::from(pass.size) * 8;
+        let span = (bits * 1_000_000_000).div_ceil(u128::from(timeline.rate));
+        let span = u64::try_from(span).unwrap_or(NEVER);
+        let latest = pass.start.saturating_add(span).saturating_add(slack);
+        if pass.leave == NEVER {
+            // Whatever waits behind the packet in service has every right to be there.
+            if std::mem::take(&mut first_held) && latest < end {
+                faults.add(|| {
+                    format!(
+                        "packet {uid} is held by {} although it was due to leave",
+                        timeline.name
+                    )
+                });
+            }
+            checked += 1;
+            continue;
+        }
+        if pass.seen {
+            checked += 1;
+            if pass.leave > latest {
+                faults.add(|| {
+                    format!(
+                        "packet {uid} left {} {} ns after it could have been served",
+                        timeline.name,
+                        pass.leave - pass.start
+                    )
+                });
+            }
+        } else if packets.fate[pass.row] == Fate::InFlight {
+            checked += 1;
+            let held_at = usize::from(packets.element[pass.row]);
+            let behind = layout.stages.get(place + 1..=held_at).unwrap_or(&[]);
+            let due = behind.iter().fold(pass.leave, |t, s| t.saturating_add(delay_of(s, 0)));
+            if due.saturating_add(slack).saturating_add(1) < end {
+                faults.add(|| overdue(layout, held_at, uid));
+            }
+        }
+    }
+    checked
+}
+
+/// Packets that met nothing but fixed delays: all of a path without bottleneck, and those that
+/// never reached it. Returns how many were checked.
+fn on_fixed_delays(
+    evidence: &Evidence<'_>,
+    packets: &Packets,
+    layout: &Layout,
+    slack: u64,
+    end: u64,
+    faults: &mut Faults,
+) -> u64 {
+    let access = access_table(evidence.cell, layout);
+    let fixed = Layout::fixed_ns(&layout.stages).is_ok();
+    let bottleneck = layout.only_bottleneck().unwrap_or(layout.stages.len());
+    let mut checked = 0;
+    let mut raised = 0;
+    for row in (0..packets.len()).filter(|&row| packets.direction[row] == layout.direction) {
+        raised = packets.sent[row].max(raised);
+        let extra = access.get(usize::from(packets.flow[row])).copied().unwrap_or(0);
+        let until = |places: &[Stage]| {
+            places.iter().fold(raised, |t, s| t.saturating_add(delay_of(s, extra)))
+        };
+        let uid = packets.uid[row];
+        match packets.fate[row] {
+            Fate::Delivered if fixed => {
+                checked += 1;
+                let latest = i128::from(until(&layout.stages).saturating_add(slack));
+                if packets.model_arrival(row).is_some_and(|arrival| arrival > latest) {
+                    faults.add(|| {
+                        format!(
+                            "packet {uid} ({}) arrived later than fixed delays allow",
+                            layout.direction
+                        )
+                    });
+                }
+            }
+            Fate::InFlight if usize::from(packets.element[row]) < bottleneck => {
+                checked += 1;
+                let held_at = usize::from(packets.element[row]);
+                if until(&layout.stages[..=held_at]).saturating_add(slack) < end {
+                    faults.add(|| overdue(layout, held_at, uid));
+                }
+            }
+            _ => {}
+        }
+    }
+    checked
+}
+
+fn overdue(layout: &Layout, place: usize, uid: u64) -> String {
+    let name = layout.stages.get(place).map_or("an element", |stage| stage.name.as_str());
+    format!("packet {uid} is held by {name} although it was due to leave")
+}

@@ -1,0 +1,35 @@
+//! Packets are numbered 1, 2, 3... without gap or repetition.
+
+use super::{Check, Evidence, Faults, Outcome, bins_only};
+
+pub(super) const CHECK: Check = Check {
+    name: "uids",
+    claim: "packets are numbered in the order of entering, without gap or repetition",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let Some(packets) = &evidence.packets else { return bins_only() };
+    let mut faults = Faults::default();
+    let mut sent = 0;
+    for (row, &uid) in packets.uid.iter().enumerate() {
+        let expected = row as u64 + 1;
+        if uid != expected {
+            let place = row + 1;
+            // Later numbers are all shifted by one mistake; the first tells enough.
+            return Outcome::Fails(match packets.uid[..row].iter().rposition(|&u| u == uid) {
+                Some(other) => {
+                    format!("packet {uid} is there twice, in rows {} and {place}", other + 1)
+                }
+                None => format!("packet {uid} is in row {place}, where {expected} belongs"),
+            });
+        }
+        // In emulation the stamps of two hosts interleave, so their order is checked per
+        // direction, by the order of arrivals.
+        if evidence.simulated() && packets.sent[row] < sent {
+            faults.add(|| format!("packet {uid} entered before packet {}", uid - 1));
+        }
+        sent = packets.sent[row];
+    }
+    faults.outcome(|| format!("{} packets, numbered from 1", packets.len()))
+}
