@@ -161,7 +161,12 @@ pub struct EcnEvent {
 impl EcnEvent {
     /// One marked packet that opens an epoch; refine the members.
     pub fn new(now: Time, in_flight: Bytes) -> Self {
-        EcnEvent { now, packets: 1, in_flight, new_epoch: true }
+        EcnEvent {
+            now,
+            packets: 1,
+            in_flight,
+            new_epoch: true,
+        }
     }
 }
 
@@ -186,7 +191,14 @@ pub struct SendEvent {
 impl SendEvent {
     /// A first transmission; refine the members.
     pub fn new(now: Time, number: u64, bytes: Bytes) -> Self {
-        SendEvent { now, number, bytes, in_flight: bytes, idle: None, retransmission: false }
+        SendEvent {
+            now,
+            number,
+            bytes,
+            in_flight: bytes,
+            idle: None,
+            retransmission: false,
+        }
     }
 }
 

@@ -48,7 +48,10 @@ impl Script {
 
     /// The window in packets.
     pub fn cwnd_packets(&self) -> f64 {
-        self.scheme.allowance().cwnd.map_or(f64::INFINITY, |cwnd| cwnd.get() as f64 / MSS as f64)
+        self.scheme
+            .allowance()
+            .cwnd
+            .map_or(f64::INFINITY, |cwnd| cwnd.get() as f64 / MSS as f64)
     }
 
     /// What the scheme shows.
@@ -69,7 +72,11 @@ impl Script {
         let acks = window / packets;
         for index in 0..acks {
             self.now += Span::from_ns(self.rtt.ns() / acks.max(1));
-            let rest = if index + 1 == acks { window % packets } else { 0 };
+            let rest = if index + 1 == acks {
+                window % packets
+            } else {
+                0
+            };
             self.delivered += (packets + rest) * MSS;
             let mut ack = AckEvent::new(self.now);
             ack.bytes = Bytes::new((packets + rest) * MSS);
@@ -113,7 +120,10 @@ impl Script {
 /// When the scheme breaks the contract of [`CongestionControl`].
 pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     let params = Params::resolve(scheme.params, []).expect("defaults resolve");
-    let birth = || Setup { random: Stream::new(seed, "scheme"), ..setup() };
+    let birth = || Setup {
+        random: Stream::new(seed, "scheme"),
+        ..setup()
+    };
     let mut first = (scheme.build)(&params, birth()).expect("defaults build");
     let mut second = (scheme.build)(&params, birth()).expect("defaults build");
     let mut history = History::new(seed);
@@ -125,28 +135,52 @@ pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
             scheme.name
         );
         if let Some(cwnd) = before.cwnd {
-            assert!(cwnd.get() >= 1, "{}: window of zero at step {step}", scheme.name);
+            assert!(
+                cwnd.get() >= 1,
+                "{}: window of zero at step {step}",
+                scheme.name
+            );
             // No scheme can have seen more than what was acknowledged; slow start doubles that.
             let bound = 4 * (history.delivered + 100 * MSS);
-            assert!(cwnd.get() <= bound, "{}: window {cwnd} at step {step}", scheme.name);
+            assert!(
+                cwnd.get() <= bound,
+                "{}: window {cwnd} at step {step}",
+                scheme.name
+            );
         }
         if let Some(rate) = before.pacing {
-            assert!(rate.bps() > 0, "{}: pacing rate of zero at step {step}", scheme.name);
+            assert!(
+                rate.bps() > 0,
+                "{}: pacing rate of zero at step {step}",
+                scheme.name
+            );
         }
         let event = history.next(before.cwnd.map_or(100 * MSS, Bytes::get));
         event.play(&mut *first);
         event.play(&mut *second);
-        assert_eq!(first.allowance(), second.allowance(), "{}: step {step}", scheme.name);
+        assert_eq!(
+            first.allowance(),
+            second.allowance(),
+            "{}: step {step}",
+            scheme.name
+        );
         let mut fields = Fields::default();
         first.trace(&mut fields);
-        assert!(fields.values.iter().all(|(_, value)| value.is_finite()), "{fields:?}");
+        assert!(
+            fields.values.iter().all(|(_, value)| value.is_finite()),
+            "{fields:?}"
+        );
         if let Some(timer) = first.next_timer()
             && timer <= history.now
         {
             first.on_timer(history.now);
             second.on_timer(history.now);
             let again = first.next_timer();
-            assert!(again.is_none_or(|again| again > timer), "{}: timer stuck", scheme.name);
+            assert!(
+                again.is_none_or(|again| again > timer),
+                "{}: timer stuck",
+                scheme.name
+            );
         }
     }
 }
@@ -166,7 +200,10 @@ impl Event {
         match self {
             Event::Send(send) => scheme.on_send(send),
             Event::Ack(ack, packets) => {
-                scheme.on_ack(&AckEvent { packets, ..(**ack).clone() });
+                scheme.on_ack(&AckEvent {
+                    packets,
+                    ..(**ack).clone()
+                });
             }
             Event::Loss(loss) => scheme.on_loss(loss),
             Event::Ecn(ecn) => scheme.on_ecn(ecn),
@@ -208,7 +245,11 @@ impl History {
     }
 
     fn next(&mut self, cwnd: u64) -> Event {
-        let pause = if self.stream.chance(0.001) { self.base_rtt * 1000 } else { self.base_rtt };
+        let pause = if self.stream.chance(0.001) {
+            self.base_rtt * 1000
+        } else {
+            self.base_rtt
+        };
         self.now += Span::from_ns(self.stream.below(pause.ns() / 4 + 1));
         let roll = self.stream.uniform();
         if self.in_flight == 0 || (roll < 0.45 && self.in_flight + MSS <= cwnd.max(MSS)) {
@@ -305,7 +346,11 @@ mod tests {
     fn names_are_unique_and_parameters_have_sources() {
         let schemes = crate::schemes::ALL;
         for (index, scheme) in schemes.iter().enumerate() {
-            assert!(schemes[..index].iter().all(|other| other.name != scheme.name));
+            assert!(
+                schemes[..index]
+                    .iter()
+                    .all(|other| other.name != scheme.name)
+            );
             assert!(!scheme.source.is_empty() && !scheme.summary.is_empty());
             for param in scheme.params {
                 assert!(!param.source.is_empty(), "{}: {}", scheme.name, param.name);

@@ -20,7 +20,13 @@ pub struct Bottleneck<P> {
 impl<P: Packet> Bottleneck<P> {
     /// A bottleneck of `queue` and `server`.
     pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>) -> Self {
-        Bottleneck { queue, server, in_service: None, leaves: Time::FAR, departed: Time::ZERO }
+        Bottleneck {
+            queue,
+            server,
+            in_service: None,
+            leaves: Time::FAR,
+            departed: Time::ZERO,
+        }
     }
 
     #[inline]

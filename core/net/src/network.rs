@@ -81,9 +81,15 @@ impl<P: Packet + 'static> Network<P> {
     /// # Errors
     /// A malformed description, unknown names or refused parameters, with the element's name.
     pub fn from_json(json: &Value, flows: &[FlowSetup], seed: u64) -> Result<Self, NetworkError> {
-        let kind = json.get("kind").and_then(Value::as_str).unwrap_or("dumbbell");
+        let kind = json
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or("dumbbell");
         if kind != "dumbbell" {
-            return Err(shape("network.kind", format!("'{kind}' is not known; known: dumbbell")));
+            return Err(shape(
+                "network.kind",
+                format!("'{kind}' is not known; known: dumbbell"),
+            ));
         }
         let build = |direction: Direction| -> Result<Path<P>, NetworkError> {
             let mut path = Path::new();
@@ -93,24 +99,36 @@ impl<P: Packet + 'static> Network<P> {
             };
             if flows.iter().any(|flow| !flow.extra_rtt.is_zero()) {
                 let access = Access::new(flows.iter().map(|flow| (flow.flow, half(flow))));
-                path.add(&format!("{}.access", direction.name()), "access", Box::new(access));
+                path.add(
+                    &format!("{}.access", direction.name()),
+                    "access",
+                    Box::new(access),
+                );
             }
             let name = direction.name();
             let list = json.get(name).and_then(Value::as_array).ok_or_else(|| {
-                shape(&format!("network.{name}"), "a list of elements is wanted".into())
+                shape(
+                    &format!("network.{name}"),
+                    "a list of elements is wanted".into(),
+                )
             })?;
             for (index, element) in list.iter().enumerate() {
                 let default = format!("{name}.{index}");
                 let object = element
                     .as_object()
                     .ok_or_else(|| shape(&default, "an element is an object".into()))?;
-                let label = object.get("name").and_then(Value::as_str).unwrap_or(&default);
+                let label = object
+                    .get("name")
+                    .and_then(Value::as_str)
+                    .unwrap_or(&default);
                 let (kind, built) = build_element(label, object, seed)?;
                 path.add(label, &kind, built);
             }
             Ok(path)
         };
-        Ok(Network { paths: [build(Direction::Forward)?, build(Direction::Backward)?] })
+        Ok(Network {
+            paths: [build(Direction::Forward)?, build(Direction::Backward)?],
+        })
     }
 
     /// The path of one direction.
@@ -127,7 +145,10 @@ impl<P: Packet + 'static> Network<P> {
 }
 
 fn shape(at: &str, what: String) -> NetworkError {
-    NetworkError::Shape { at: at.to_owned(), what }
+    NetworkError::Shape {
+        at: at.to_owned(),
+        what,
+    }
 }
 
 /// Builds one element from `{"kind": ..., "name": ..., parameters...}`.
@@ -136,8 +157,14 @@ fn build_element<P: Packet + 'static>(
     object: &Map<String, Value>,
     seed: u64,
 ) -> Result<(String, Box<dyn Element<P>>), NetworkError> {
-    let setup = Setup { seed, name: name.to_owned() };
-    let wrap = |error| NetworkError::Build { at: name.to_owned(), error };
+    let setup = Setup {
+        seed,
+        name: name.to_owned(),
+    };
+    let wrap = |error| NetworkError::Build {
+        at: name.to_owned(),
+        error,
+    };
     let (kind, mut params) = split(name, object)?;
     params.remove("name");
     if kind == "bottleneck" {
@@ -157,7 +184,10 @@ fn build_element<P: Packet + 'static>(
 }
 
 /// Separates the registry name from the parameters.
-fn split(at: &str, object: &Map<String, Value>) -> Result<(String, Map<String, Value>), NetworkError> {
+fn split(
+    at: &str,
+    object: &Map<String, Value>,
+) -> Result<(String, Map<String, Value>), NetworkError> {
     let mut params = object.clone();
     match params.remove("kind") {
         Some(Value::String(kind)) => Ok((kind, params)),
@@ -183,14 +213,19 @@ impl<P: Packet> Access<P> {
             }
             lines[flow] = Some(Delay::new(delay));
         }
-        Access { lines, next: (Time::FAR, 0) }
+        Access {
+            lines,
+            next: (Time::FAR, 0),
+        }
     }
 
     /// On ties the lower flow number goes first.
     fn find_next(&mut self) {
-        let wakeups = self.lines.iter().enumerate().filter_map(|(index, line)| {
-            line.as_ref().map(|line| (line.next_wakeup(), index))
-        });
+        let wakeups = self
+            .lines
+            .iter()
+            .enumerate()
+            .filter_map(|(index, line)| line.as_ref().map(|line| (line.next_wakeup(), index)));
         self.next = wakeups.min().unwrap_or((Time::FAR, 0));
     }
 }
@@ -199,7 +234,11 @@ impl<P: Packet> Element<P> for Access<P> {
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let flow = usize::from(packet.flow());
         // Packets of no flow, or of one that has no line of its own, take line 0 (no delay).
-        let index = if self.lines.get(flow).is_some_and(Option::is_some) { flow } else { 0 };
+        let index = if self.lines.get(flow).is_some_and(Option::is_some) {
+            flow
+        } else {
+            0
+        };
         if let Some(line) = &mut self.lines[index] {
             line.push(now, packet, outcomes);
             self.next = self.next.min((line.next_wakeup(), index));
@@ -217,13 +256,19 @@ impl<P: Packet> Element<P> for Access<P> {
     }
 
     fn held(&self) -> Backlog {
-        self.lines.iter().flatten().fold(Backlog::default(), |sum, line| Backlog {
-            bytes: sum.bytes + line.held().bytes,
-            packets: sum.packets + line.held().packets,
-        })
+        self.lines
+            .iter()
+            .flatten()
+            .fold(Backlog::default(), |sum, line| Backlog {
+                bytes: sum.bytes + line.held().bytes,
+                packets: sum.packets + line.held().packets,
+            })
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
-        self.lines.iter().flatten().for_each(|line| line.visit_held(visit));
+        self.lines
+            .iter()
+            .flatten()
+            .for_each(|line| line.visit_held(visit));
     }
 }

@@ -53,7 +53,12 @@ impl<P: Packet> Outcomes<P> {
     pub fn drop(&mut self, now: Time, packet: P, reason: Reason) {
         self.dropped_packets += 1;
         self.dropped_bytes += u64::from(packet.size());
-        self.drops.push(Drop { packet, at: now, element: self.element, reason });
+        self.drops.push(Drop {
+            packet,
+            at: now,
+            element: self.element,
+            reason,
+        });
     }
 
     /// Marks `packet` with congestion experienced and reports it.

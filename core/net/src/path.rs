@@ -51,7 +51,11 @@ pub struct Path<P> {
 impl<P: Packet> Path<P> {
     /// An empty path: packets come out as they go in.
     pub fn new() -> Self {
-        Path { stages: Vec::new(), next: Time::FAR, ready: VecDeque::with_capacity(64) }
+        Path {
+            stages: Vec::new(),
+            next: Time::FAR,
+            ready: VecDeque::with_capacity(64),
+        }
     }
 
     /// Appends an element. `name` is unique in the network, `kind` is its registry name.

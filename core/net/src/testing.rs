@@ -53,7 +53,11 @@ struct Ledger {
 
 impl Ledger {
     fn enter(&mut self, packet: &TestPacket) {
-        assert!(self.inside.insert(packet.uid), "packet {} entered twice", packet.uid);
+        assert!(
+            self.inside.insert(packet.uid),
+            "packet {} entered twice",
+            packet.uid
+        );
         self.bytes += u64::from(packet.size);
     }
     fn leave(&mut self, packet: &TestPacket, how: &str) {
@@ -137,10 +141,10 @@ pub fn check_element(mut element: Box<dyn Element<TestPacket>>, seed: u64, steps
     let mut ledger = Ledger::default();
     let mut now = Time::ZERO;
     let run = |element: &mut Box<dyn Element<TestPacket>>,
-                   ledger: &mut Ledger,
-                   outcomes: &mut Outcomes<TestPacket>,
-                   from: Time,
-                   until: Time| {
+               ledger: &mut Ledger,
+               outcomes: &mut Outcomes<TestPacket>,
+               from: Time,
+               until: Time| {
         let mut at = from;
         let mut idle = 0;
         while element.next_wakeup() <= until && element.next_wakeup() != Time::FAR {
@@ -178,9 +182,19 @@ pub fn check_element(mut element: Box<dyn Element<TestPacket>>, seed: u64, steps
         });
         assert_eq!(visited, held.packets, "visit shows every packet once");
     }
-    run(&mut element, &mut ledger, &mut outcomes, now, now + Span::from_secs(1e6));
+    run(
+        &mut element,
+        &mut ledger,
+        &mut outcomes,
+        now,
+        now + Span::from_secs(1e6),
+    );
     ledger.check(0, 0);
-    assert_eq!(element.next_wakeup(), Time::FAR, "an empty element waits for nothing");
+    assert_eq!(
+        element.next_wakeup(),
+        Time::FAR,
+        "an empty element waits for nothing"
+    );
 }
 
 #[cfg(test)]
@@ -202,11 +216,18 @@ mod tests {
             Kind::Flag => json!(true),
             Kind::Choice(words) => json!(words[0]),
         };
-        entry.params.iter().map(|spec| (spec.name.to_owned(), value(spec.kind))).collect()
+        entry
+            .params
+            .iter()
+            .map(|spec| (spec.name.to_owned(), value(spec.kind)))
+            .collect()
     }
 
     fn setup() -> Setup {
-        Setup { seed: 5, name: "forward.0".into() }
+        Setup {
+            seed: 5,
+            name: "forward.0".into(),
+        }
     }
 
     #[test]
@@ -249,7 +270,11 @@ mod tests {
         for entry in all {
             assert!(!entry.summary.is_empty());
             for name in entry.shorthand {
-                assert!(entry.params.iter().any(|spec| spec.name == *name), "{}", entry.name);
+                assert!(
+                    entry.params.iter().any(|spec| spec.name == *name),
+                    "{}",
+                    entry.name
+                );
             }
         }
     }

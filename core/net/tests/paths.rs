@@ -6,7 +6,12 @@ use narrows_units::{Span, Stream, Time};
 use serde_json::{Value, json};
 
 fn packet(uid: u64, size: u32) -> TestPacket {
-    TestPacket { uid, size, flow: 1, ecn: Ecn::NotEct }
+    TestPacket {
+        uid,
+        size,
+        flow: 1,
+        ecn: Ecn::NotEct,
+    }
 }
 
 fn us(us: u64) -> Time {
@@ -16,7 +21,10 @@ fn us(us: u64) -> Time {
 fn network(forward: &Value, flows: &[(u16, u64)]) -> Network<TestPacket> {
     let flows: Vec<FlowSetup> = flows
         .iter()
-        .map(|&(flow, extra)| FlowSetup { flow, extra_rtt: Span::from_ns(extra) })
+        .map(|&(flow, extra)| FlowSetup {
+            flow,
+            extra_rtt: Span::from_ns(extra),
+        })
         .collect();
     let json = json!({"kind": "dumbbell", "forward": forward, "backward": []});
     Network::from_json(&json, &flows, 1).unwrap()
@@ -27,15 +35,23 @@ fn bottleneck(rate: u64, queue: &Value) -> Value {
 }
 
 /// Pushes `(time, packet)` pairs and returns what leaves as `(time, uid)` and what is dropped.
-fn play(network: &mut Network<TestPacket>, script: &[(Time, TestPacket)]) -> (Vec<(Time, u64)>, Vec<u64>) {
+fn play(
+    network: &mut Network<TestPacket>,
+    script: &[(Time, TestPacket)],
+) -> (Vec<(Time, u64)>, Vec<u64>) {
     let path = network.path_mut(Direction::Forward);
     let mut outcomes = Outcomes::new();
     for (at, packet) in script {
         path.push(*at, *packet, &mut outcomes);
     }
     path.advance(Time::from_ns(u64::MAX - 1), &mut outcomes);
-    let left = std::iter::from_fn(|| path.pop()).map(|(at, packet)| (at, packet.uid)).collect();
-    (left, outcomes.drops.iter().map(|drop| drop.packet.uid).collect())
+    let left = std::iter::from_fn(|| path.pop())
+        .map(|(at, packet)| (at, packet.uid))
+        .collect();
+    (
+        left,
+        outcomes.drops.iter().map(|drop| drop.packet.uid).collect(),
+    )
 }
 
 #[test]
@@ -43,7 +59,11 @@ fn a_bottleneck_and_a_delay_give_exact_times() {
     // 12 Mbit/s: 1500 bytes take 1 ms.
     let path = json!([bottleneck(12_000_000, &json!({"kind": "unlimited"})), {"kind": "delay", "delay": 20_000_000}]);
     let mut network = network(&path, &[]);
-    let script = [(us(0), packet(1, 1500)), (us(0), packet(2, 1500)), (us(5_000), packet(3, 750))];
+    let script = [
+        (us(0), packet(1, 1500)),
+        (us(0), packet(2, 1500)),
+        (us(5_000), packet(3, 750)),
+    ];
     let (left, drops) = play(&mut network, &script);
     assert_eq!(left, [(us(21_000), 1), (us(22_000), 2), (us(25_500), 3)]);
     assert!(drops.is_empty());
@@ -51,7 +71,10 @@ fn a_bottleneck_and_a_delay_give_exact_times() {
 
 #[test]
 fn the_packet_in_service_is_not_in_the_queue() {
-    let path = json!([bottleneck(12_000_000, &json!({"kind": "droptail", "bytes": 3000}))]);
+    let path = json!([bottleneck(
+        12_000_000,
+        &json!({"kind": "droptail", "bytes": 3000})
+    )]);
     let mut network = network(&path, &[]);
     let script: Vec<_> = (1..=4).map(|uid| (us(0), packet(uid, 1500))).collect();
     let (left, drops) = play(&mut network, &script);
@@ -61,10 +84,17 @@ fn the_packet_in_service_is_not_in_the_queue() {
 
 #[test]
 fn a_departure_makes_room_for_an_arrival_at_the_same_instant() {
-    let path = json!([bottleneck(12_000_000, &json!({"kind": "droptail", "packets": 1}))]);
+    let path = json!([bottleneck(
+        12_000_000,
+        &json!({"kind": "droptail", "packets": 1})
+    )]);
     let mut network = network(&path, &[]);
-    let script =
-        [(us(0), packet(1, 1500)), (us(0), packet(2, 1500)), (us(999), packet(3, 1500)), (us(1_000), packet(4, 1500))];
+    let script = [
+        (us(0), packet(1, 1500)),
+        (us(0), packet(2, 1500)),
+        (us(999), packet(3, 1500)),
+        (us(1_000), packet(4, 1500)),
+    ];
     let (left, drops) = play(&mut network, &script);
     assert_eq!(drops, [3]);
     assert_eq!(left, [(us(1_000), 1), (us(2_000), 2), (us(3_000), 4)]);
@@ -72,10 +102,17 @@ fn a_departure_makes_room_for_an_arrival_at_the_same_instant() {
 
 #[test]
 fn limits_in_bytes_and_packets_both_hold() {
-    let path = json!([bottleneck(12_000_000, &json!({"kind": "droptail", "bytes": 2000, "packets": 3}))]);
+    let path = json!([bottleneck(
+        12_000_000,
+        &json!({"kind": "droptail", "bytes": 2000, "packets": 3})
+    )]);
     let mut network = network(&path, &[]);
     let sizes = [1500, 500, 500, 500, 500, 1500];
-    let script: Vec<_> = sizes.iter().zip(1..).map(|(size, uid)| (us(0), packet(uid, *size))).collect();
+    let script: Vec<_> = sizes
+        .iter()
+        .zip(1..)
+        .map(|(size, uid)| (us(0), packet(uid, *size)))
+        .collect();
     let (_, drops) = play(&mut network, &script);
     // 1 is in service; 2, 3 and 4 fill three places with 1500 bytes; 5 finds no place.
     assert_eq!(drops, [5, 6]);
@@ -99,18 +136,35 @@ fn extra_round_trip_time_is_split_and_reorders_only_between_flows() {
     let json = json!({"kind": "dumbbell", "forward": [], "backward": []});
     let setups: Vec<FlowSetup> = flows
         .iter()
-        .map(|&(flow, ns)| FlowSetup { flow, extra_rtt: Span::from_ns(ns) })
+        .map(|&(flow, ns)| FlowSetup {
+            flow,
+            extra_rtt: Span::from_ns(ns),
+        })
         .collect();
     let mut network = Network::from_json(&json, &setups, 1).unwrap();
     let mut outcomes = Outcomes::new();
     for direction in Direction::BOTH {
         let path = network.path_mut(direction);
-        path.push(us(0), TestPacket { flow: 2, ..packet(2, 100) }, &mut outcomes);
+        path.push(
+            us(0),
+            TestPacket {
+                flow: 2,
+                ..packet(2, 100)
+            },
+            &mut outcomes,
+        );
         path.push(us(1), packet(1, 100), &mut outcomes);
         path.advance(us(100_000), &mut outcomes);
         assert_eq!(path.pop().map(|(at, p)| (at, p.uid)), Some((us(1), 1)));
-        let expected = if direction == Direction::Forward { 5_000_000 } else { 5_000_001 };
-        assert_eq!(path.pop().map(|(at, p)| (at, p.uid)), Some((Time::from_ns(expected), 2)));
+        let expected = if direction == Direction::Forward {
+            5_000_000
+        } else {
+            5_000_001
+        };
+        assert_eq!(
+            path.pop().map(|(at, p)| (at, p.uid)),
+            Some((Time::from_ns(expected), 2))
+        );
         assert_eq!(path.next_wakeup(), Time::FAR);
     }
 }
@@ -125,7 +179,11 @@ fn random_loss_has_its_ratio_and_its_own_stream() {
     };
     let drops = lossy("forward.0");
     // Five standard deviations of a binomial with n = 100 000, p = 0.1.
-    assert!((drops.len() as f64 - 10_000.0).abs() < 5.0 * 94.9, "{}", drops.len());
+    assert!(
+        (drops.len() as f64 - 10_000.0).abs() < 5.0 * 94.9,
+        "{}",
+        drops.len()
+    );
     assert_eq!(drops, lossy("forward.0"));
     assert_ne!(drops, lossy("forward.1"));
 }
@@ -188,7 +246,10 @@ fn counters_balance() {
             counters.in_packets,
             counters.out_packets + counters.dropped_packets + u64::from(held.packets)
         );
-        assert_eq!(counters.in_bytes, counters.out_bytes + counters.dropped_bytes + held.bytes);
+        assert_eq!(
+            counters.in_bytes,
+            counters.out_bytes + counters.dropped_bytes + held.bytes
+        );
         assert!(counters.dropped_packets > 0 || index == 2);
     }
     let mut held = 0;
@@ -200,7 +261,10 @@ fn counters_balance() {
 fn descriptions_are_refused_with_the_place() {
     let refuse = |forward: Value| {
         let json = json!({"forward": forward, "backward": []});
-        Network::<TestPacket>::from_json(&json, &[], 1).err().unwrap().to_string()
+        Network::<TestPacket>::from_json(&json, &[], 1)
+            .err()
+            .unwrap()
+            .to_string()
     };
     assert_eq!(
         refuse(json!([{"kind": "dealy"}])),
@@ -210,6 +274,9 @@ fn descriptions_are_refused_with_the_place() {
     assert!(refuse(json!([{"kind": "bottleneck"}])).contains("'rate' must be an object"));
     assert!(refuse(json!([7])).contains("an element is an object"));
     let json = json!({"kind": "star"});
-    let error = Network::<TestPacket>::from_json(&json, &[], 1).err().unwrap().to_string();
+    let error = Network::<TestPacket>::from_json(&json, &[], 1)
+        .err()
+        .unwrap()
+        .to_string();
     assert_eq!(error, "network.kind: 'star' is not known; known: dumbbell");
 }

@@ -94,7 +94,9 @@ impl Config {
         let span = |name: &str| params.span(name).unwrap_or_default();
         let overhead = u64::from(wire::IP_UDP + wire::DATA_HEADER);
         Config {
-            mss: integer("packet_size").saturating_sub(overhead).clamp(1, 65_000) as u16,
+            mss: integer("packet_size")
+                .saturating_sub(overhead)
+                .clamp(1, 65_000) as u16,
             initial_window: integer("initial_window").max(1),
             ack_every: integer("ack_every").max(1) as u32,
             max_ack_delay: span("max_ack_delay"),

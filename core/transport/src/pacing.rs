@@ -14,7 +14,11 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// A pacer whose bursts last `burst` at the rate, but never less than `min_burst` bytes.
     pub(crate) fn new(burst: Span, min_burst: Bytes) -> Self {
-        Pacer { due: Time::ZERO, burst, min_burst }
+        Pacer {
+            due: Time::ZERO,
+            burst,
+            min_burst,
+        }
     }
 
     /// When the next packet may be sent.
@@ -27,7 +31,10 @@ impl Pacer {
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate) {
         // What may be sent at once: a burst, less the packet whose time is being used up.
-        let burst = self.burst.max(rate.time_for(self.min_burst)).saturating_sub(rate.time_for(bytes));
+        let burst = self
+            .burst
+            .max(rate.time_for(self.min_burst))
+            .saturating_sub(rate.time_for(bytes));
         self.due = self.due.max(now - burst) + rate.time_for(bytes);
     }
 }

@@ -18,7 +18,14 @@ pub(crate) struct Reduction {
 impl Reduction {
     /// Begins a reduction from `prior` to `target` with `in_flight` bytes in flight.
     pub(crate) fn new(prior: u64, target: u64, in_flight: u64, mss: u64) -> Self {
-        Reduction { prior: prior.max(1), target, delivered: 0, sent: 0, mss, cwnd: in_flight }
+        Reduction {
+            prior: prior.max(1),
+            target,
+            delivered: 0,
+            sent: 0,
+            mss,
+            cwnd: in_flight,
+        }
     }
 
     /// The window in force.

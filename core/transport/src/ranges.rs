@@ -67,7 +67,9 @@ impl RangeSet {
     #[cold]
     fn insert_below(&mut self, first: u64, last: u64, added: &mut dyn FnMut(u64, u64)) {
         // Ranges from `low` up to (not including) `high` touch or overlap the new one.
-        let low = self.ranges.partition_point(|range| range.last < first.saturating_sub(1));
+        let low = self
+            .ranges
+            .partition_point(|range| range.last < first.saturating_sub(1));
         let mut high = low;
         let mut next = first;
         while let Some(range) = self.ranges.get(high) {
@@ -99,7 +101,9 @@ impl RangeSet {
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         let index = self.ranges.partition_point(|range| range.last < number);
-        self.ranges.get(index).is_some_and(|range| range.first <= number)
+        self.ranges
+            .get(index)
+            .is_some_and(|range| range.first <= number)
     }
 
     /// Removes all numbers below `floor`.

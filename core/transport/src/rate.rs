@@ -94,10 +94,18 @@ mod tests {
     }
 
     fn rate(send_ms: u64, ack_ms: u64) -> u64 {
-        let mut estimator = RateEstimator { delivered_at: ms(100), ..Default::default() };
+        let mut estimator = RateEstimator {
+            delivered_at: ms(100),
+            ..Default::default()
+        };
         estimator.delivered = 10_000;
         let newest = sent(50 + send_ms, 50, 100 - ack_ms, 0);
-        estimator.sample(&newest, Span::from_ms(1)).unwrap().rate.bps() / 8000
+        estimator
+            .sample(&newest, Span::from_ms(1))
+            .unwrap()
+            .rate
+            .bps()
+            / 8000
     }
 
     #[test]
@@ -123,8 +131,14 @@ mod tests {
 
     #[test]
     fn too_short_an_interval_gives_no_sample() {
-        let mut estimator = RateEstimator { delivered_at: ms(100), ..Default::default() };
+        let mut estimator = RateEstimator {
+            delivered_at: ms(100),
+            ..Default::default()
+        };
         estimator.delivered = 10_000;
-        assert_eq!(estimator.sample(&sent(55, 50, 98, 0), Span::from_ms(40)), None);
+        assert_eq!(
+            estimator.sample(&sent(55, 50, 98, 0), Span::from_ms(40)),
+            None
+        );
     }
 }

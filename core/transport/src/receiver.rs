@@ -79,15 +79,21 @@ impl Receiver {
         let mut new = false;
         self.numbers.remove_below(data.floor);
         if data.number >= data.floor {
-            self.numbers.insert(data.number, data.number, |_, _| new = true);
+            self.numbers
+                .insert(data.number, data.number, |_, _| new = true);
         }
         if !new {
             counters.duplicate_packets += 1;
             self.ack_now = true;
             return;
         }
-        let in_order = self.largest.is_none_or(|largest| data.number == largest.number + 1);
-        if self.largest.is_none_or(|largest| data.number > largest.number) {
+        let in_order = self
+            .largest
+            .is_none_or(|largest| data.number == largest.number + 1);
+        if self
+            .largest
+            .is_none_or(|largest| data.number > largest.number)
+        {
             // The previous largest becomes an ordinary arrival of this acknowledgement.
             if let Some(largest) = self.largest
                 && self.unacknowledged > 0
@@ -95,9 +101,15 @@ impl Receiver {
             {
                 self.arrivals.push(largest);
             }
-            self.largest = Some(Arrival { number: data.number, at: now });
+            self.largest = Some(Arrival {
+                number: data.number,
+                at: now,
+            });
         } else if self.arrivals.len() < Body::MAX_ARRIVALS {
-            self.arrivals.push(Arrival { number: data.number, at: now });
+            self.arrivals.push(Arrival {
+                number: data.number,
+                at: now,
+            });
         }
 
         if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
@@ -108,7 +120,8 @@ impl Receiver {
                 *goodput += last + 1 - first;
                 self.contiguous = last + 1;
             } else {
-                self.stream.insert(first, last, |first, last| *goodput += last + 1 - first);
+                self.stream
+                    .insert(first, last, |first, last| *goodput += last + 1 - first);
                 self.contiguous = self.stream.first_missing(self.contiguous);
                 self.stream.remove_below(self.contiguous);
             }
@@ -142,10 +155,14 @@ impl Endpoint for Receiver {
         }
         let largest = self.largest?;
         body.clear();
-        body.ranges.extend(self.numbers.ranges().iter().rev().take(Body::MAX_RANGES));
+        body.ranges
+            .extend(self.numbers.ranges().iter().rev().take(Body::MAX_RANGES));
         if body.ranges.is_empty() {
             // Only copies of forgotten packets arrived: repeat the news of the largest.
-            body.ranges.push(Range { first: largest.number, last: largest.number });
+            body.ranges.push(Range {
+                first: largest.number,
+                last: largest.number,
+            });
         }
         body.arrivals.extend(self.arrivals.drain(..));
         self.ack_now = false;
@@ -158,12 +175,20 @@ impl Endpoint for Receiver {
             received: self.counters.received_packets,
             marked: self.counters.marked_packets,
         });
-        Some(Outgoing { size: wire::size(&header, body), header, ecn: Ecn::NotEct })
+        Some(Outgoing {
+            size: wire::size(&header, body),
+            header,
+            ecn: Ecn::NotEct,
+        })
     }
 
     #[inline]
     fn next_wakeup(&self) -> Time {
-        if self.ack_now { Time::ZERO } else { self.deadline }
+        if self.ack_now {
+            Time::ZERO
+        } else {
+            self.deadline
+        }
     }
 }
 
@@ -179,15 +204,29 @@ mod tests {
 
     impl Rig {
         fn new() -> Self {
-            let config = Config { quick_acks: 0, ..Config::default() };
-            Rig { receiver: Receiver::new(&config), now: Time::ZERO, body: Body::default() }
+            let config = Config {
+                quick_acks: 0,
+                ..Config::default()
+            };
+            Rig {
+                receiver: Receiver::new(&config),
+                now: Time::ZERO,
+                body: Body::default(),
+            }
         }
 
         /// Packet `number` carrying chunk `chunk` of 100 bytes arrives; the acknowledgement, if any.
         fn data(&mut self, number: u64, chunk: u64, ecn: Ecn) -> Option<Ack> {
             self.now += Span::from_ms(1);
-            let data = Data { number, offset: chunk * 100, floor: 0, length: 100, retransmission: false };
-            self.receiver.receive(self.now, ecn, &Header::Data(data), &Body::default());
+            let data = Data {
+                number,
+                offset: chunk * 100,
+                floor: 0,
+                length: 100,
+                retransmission: false,
+            };
+            self.receiver
+                .receive(self.now, ecn, &Header::Data(data), &Body::default());
             self.poll()
         }
 
@@ -207,7 +246,13 @@ mod tests {
         let ack = rig.data(1, 1, Ecn::NotEct).unwrap();
         assert_eq!(ack.largest, 1);
         assert_eq!(rig.body.ranges, [Range { first: 0, last: 1 }]);
-        assert_eq!(rig.body.arrivals, [Arrival { number: 0, at: Time::from_ns(1_000_000) }]);
+        assert_eq!(
+            rig.body.arrivals,
+            [Arrival {
+                number: 0,
+                at: Time::from_ns(1_000_000)
+            }]
+        );
         assert_eq!(rig.data(2, 2, Ecn::NotEct), None);
         let deadline = rig.receiver.next_wakeup();
         assert_eq!(deadline, rig.now + Span::from_ms(40));
@@ -224,9 +269,15 @@ mod tests {
         rig.data(1, 1, Ecn::NotEct);
         // Number 2 (chunk 2) is lost; its data comes again as number 5.
         assert!(rig.data(3, 3, Ecn::NotEct).is_some());
-        assert_eq!(rig.body.ranges, [Range { first: 3, last: 3 }, Range { first: 0, last: 1 }]);
+        assert_eq!(
+            rig.body.ranges,
+            [Range { first: 3, last: 3 }, Range { first: 0, last: 1 }]
+        );
         assert!(rig.data(4, 4, Ecn::NotEct).is_some());
-        assert!(rig.data(5, 2, Ecn::NotEct).is_none(), "complete again, first of two");
+        assert!(
+            rig.data(5, 2, Ecn::NotEct).is_none(),
+            "complete again, first of two"
+        );
         assert!(rig.data(6, 5, Ecn::NotEct).is_some());
         assert_eq!(rig.receiver.counters().goodput_bytes, 600);
     }
@@ -238,7 +289,10 @@ mod tests {
         rig.data(1, 0, Ecn::NotEct);
         rig.data(1, 0, Ecn::NotEct);
         let counters = rig.receiver.counters();
-        assert_eq!((counters.goodput_bytes, counters.duplicate_packets), (100, 1));
+        assert_eq!(
+            (counters.goodput_bytes, counters.duplicate_packets),
+            (100, 1)
+        );
         assert_eq!(counters.received_packets, 3);
     }
 
@@ -265,7 +319,8 @@ mod tests {
                 length: 100,
                 retransmission: false,
             };
-            rig.receiver.receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());
+            rig.receiver
+                .receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());
             rig.poll();
         }
         assert!(rig.receiver.numbers.ranges().len() <= 6);

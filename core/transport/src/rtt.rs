@@ -155,7 +155,12 @@ impl RttEstimator {
         if !self.is_known() {
             return Self::INITIAL_RTO;
         }
-        self.smoothed() * 2 + if single { max_ack_delay } else { Span::from_ms(2) }
+        self.smoothed() * 2
+            + if single {
+                max_ack_delay
+            } else {
+                Span::from_ms(2)
+            }
     }
 }
 
@@ -183,9 +188,15 @@ mod tests {
 
     #[test]
     fn rfc_6298_series() {
-        close(&series(RtoRule::Rfc6298, 0, &[100, 200, 100, 100]), &[300.0, 362.5, 310.9, 270.5]);
+        close(
+            &series(RtoRule::Rfc6298, 0, &[100, 200, 100, 100]),
+            &[300.0, 362.5, 310.9, 270.5],
+        );
         close(&series(RtoRule::Rfc6298, 1000, &[10; 20])[19..], &[1000.0]);
-        close(&series(RtoRule::Rfc6298, 1000, &[500, 500, 500]), &[1500.0, 1250.0, 1062.5]);
+        close(
+            &series(RtoRule::Rfc6298, 1000, &[500, 500, 500]),
+            &[1500.0, 1250.0, 1062.5],
+        );
     }
 
     #[test]
@@ -203,8 +214,7 @@ mod tests {
 
     #[test]
     fn before_any_sample_and_with_back_off() {
-        let mut rtt =
-            RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));
+        let mut rtt = RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));
         assert_eq!(rtt.rto(), Span::from_ms(1000));
         assert_eq!(rtt.backed_off(2), Span::from_ms(4000));
         rtt.sample(Span::from_ms(10), true);

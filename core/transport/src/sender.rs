@@ -1,9 +1,9 @@
 //! The sending end of a bulk flow.
 
 mod ack;
-mod timer;
 #[cfg(test)]
 mod tests;
+mod timer;
 
 use crate::loss::LossDetector;
 use crate::pacing::Pacer;
@@ -163,7 +163,12 @@ impl Sender {
         random: Stream,
     ) -> Result<Self, ParamError> {
         let mss = Bytes::new(u64::from(config.mss));
-        let setup = Setup { mss, initial_window: config.initial_window, now, random };
+        let setup = Setup {
+            mss,
+            initial_window: config.initial_window,
+            now,
+            random,
+        };
         let built = (scheme.build)(params, setup)?;
         let allowance = built.allowance();
         let ecn = match (config.ecn, scheme.ecn) {
@@ -289,7 +294,9 @@ impl Sender {
         let mut fields = Fields::default();
         self.scheme.trace(&mut fields);
         let window = self.allowance.cwnd?.get();
-        let slow_start = fields.ssthresh.is_none_or(|ssthresh| window < ssthresh.get() / 2);
+        let slow_start = fields
+            .ssthresh
+            .is_none_or(|ssthresh| window < ssthresh.get() / 2);
         let percent = if slow_start { 200 } else { 120 };
         Some(Rate::of(Bytes::new(window * percent / 100), srtt))
     }
@@ -305,7 +312,10 @@ impl Sender {
     fn has_repair(&mut self) -> bool {
         while let Some(repair) = self.repairs.front() {
             let moot = repair.offset + u64::from(repair.length) <= self.settled
-                || self.sent.get(repair.number).is_some_and(|sent| sent.state != State::Lost);
+                || self
+                    .sent
+                    .get(repair.number)
+                    .is_some_and(|sent| sent.state != State::Lost);
             if !moot {
                 return true;
             }
@@ -326,7 +336,13 @@ impl Sender {
         let idle = (self.in_flight == 0).then(|| now.since(self.last_activity));
         self.rate.on_send(now, idle.is_some());
         let number = self.sent.next_number();
-        let data = Data { number, offset, floor: self.sent.base(), length, retransmission };
+        let data = Data {
+            number,
+            offset,
+            floor: self.sent.base(),
+            length,
+            retransmission,
+        };
         let bytes = u64::from(length);
         self.sent.push(Sent {
             offset,
@@ -362,14 +378,22 @@ impl Sender {
         if self.timer == Time::FAR || !retransmission {
             self.arm_timer(now);
         }
-        Outgoing { header: Header::Data(data), size, ecn: self.ecn }
+        Outgoing {
+            header: Header::Data(data),
+            size,
+            ecn: self.ecn,
+        }
     }
 
     /// The next packet that window and pacing allow.
     #[inline]
     fn transmit_data(&mut self, now: Time) -> Option<Outgoing> {
         let repair = !self.repairs.is_empty() && self.has_repair();
-        let length = if repair { u64::from(self.repairs[0].length) } else { self.next_fresh() };
+        let length = if repair {
+            u64::from(self.repairs[0].length)
+        } else {
+            self.next_fresh()
+        };
         if length == 0 {
             if self.in_flight < self.window() {
                 self.rate.set_app_limited(self.in_flight);
@@ -444,7 +468,10 @@ impl Endpoint for Sender {
         }
         // Waiting for the pacer only if the window would let a packet go.
         if self.pacing_rate().is_some() {
-            let length = self.repairs.front().map_or(self.next_fresh(), |r| u64::from(r.length));
+            let length = self
+                .repairs
+                .front()
+                .map_or(self.next_fresh(), |r| u64::from(r.length));
             if length > 0 && self.in_flight + length <= self.window() {
                 wakeup = wakeup.min(self.pacer.due());
             }

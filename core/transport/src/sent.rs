@@ -73,7 +73,8 @@ impl SentPackets {
     /// As [`SentPackets::get`].
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Sent> {
-        self.packets.get_mut(number.checked_sub(self.base)? as usize)
+        self.packets
+            .get_mut(number.checked_sub(self.base)? as usize)
     }
 
     /// The lowest number in flight, or the next number if nothing is.
@@ -81,7 +82,9 @@ impl SentPackets {
     pub(crate) fn lowest_outstanding(&mut self) -> u64 {
         let end = self.next_number();
         while self.lowest < end
-            && self.get(self.lowest).is_none_or(|packet| packet.state != State::Outstanding)
+            && self
+                .get(self.lowest)
+                .is_none_or(|packet| packet.state != State::Outstanding)
         {
             self.lowest += 1;
         }
@@ -115,7 +118,10 @@ impl SentPackets {
     /// Packets and bytes in flight, counted anew.
     #[cfg(test)]
     pub(crate) fn outstanding(&self) -> (u64, u64) {
-        let flying = self.packets.iter().filter(|packet| packet.state == State::Outstanding);
+        let flying = self
+            .packets
+            .iter()
+            .filter(|packet| packet.state == State::Outstanding);
         flying.fold((0, 0), |(packets, bytes), packet| {
             (packets + 1, bytes + u64::from(packet.length))
         })

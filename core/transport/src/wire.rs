@@ -60,9 +60,23 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
             out.resize(out.len() + usize::from(data.length), 0);
         }
         Header::Ack(ack) => {
-            out.extend([KIND_ACK, body.ranges.len() as u8, body.arrivals.len() as u8, 0]);
-            out.extend(u32::try_from(ack.delay.ns()).unwrap_or(u32::MAX).to_be_bytes());
-            for field in [ack.largest, ack.largest_arrived.ns(), ack.received, ack.marked] {
+            out.extend([
+                KIND_ACK,
+                body.ranges.len() as u8,
+                body.arrivals.len() as u8,
+                0,
+            ]);
+            out.extend(
+                u32::try_from(ack.delay.ns())
+                    .unwrap_or(u32::MAX)
+                    .to_be_bytes(),
+            );
+            for field in [
+                ack.largest,
+                ack.largest_arrived.ns(),
+                ack.received,
+                ack.marked,
+            ] {
                 out.extend(field.to_be_bytes());
             }
             let mut above = ack.largest;
@@ -119,7 +133,13 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
                 return Err(WireError::Inconsistent);
             }
             let floor = number.saturating_sub(u64::from(below));
-            Ok(Header::Data(Data { number, offset, floor, length, retransmission }))
+            Ok(Header::Data(Data {
+                number,
+                offset,
+                floor,
+                length,
+                retransmission,
+            }))
         }
         KIND_ACK => decode_ack(reader, body),
         kind => Err(WireError::Kind(kind)),
@@ -141,7 +161,10 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
         let (gap, length) = (u64::from(reader.u32()?), u64::from(reader.u32()?));
         // Ranges are separated by at least one missing number; the first one ends at `largest`.
         let valid = if index == 0 { gap == 0 } else { gap >= 2 };
-        let last = above.checked_sub(gap).filter(|_| valid).ok_or(WireError::Inconsistent)?;
+        let last = above
+            .checked_sub(gap)
+            .filter(|_| valid)
+            .ok_or(WireError::Inconsistent)?;
         let first = last.checked_sub(length).ok_or(WireError::Inconsistent)?;
         body.ranges.push(Range { first, last });
         above = first;
@@ -153,7 +176,13 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
         let at = Time::from_ns(largest_arrived.ns().wrapping_sub(i64::from(before) as u64));
         body.arrivals.push(Arrival { number, at });
     }
-    Ok(Header::Ack(Ack { largest, delay, largest_arrived, received, marked }))
+    Ok(Header::Ack(Ack {
+        largest,
+        delay,
+        largest_arrived,
+        received,
+        marked,
+    }))
 }
 
 #[cfg(test)]
@@ -171,14 +200,18 @@ mod tests {
                 let mut above = largest;
                 for (index, (gap, length)) in lengths.into_iter().enumerate() {
                     let last = above - if index == 0 { 0 } else { gap };
-                    body.ranges.push(Range { first: last - length, last });
+                    body.ranges.push(Range {
+                        first: last - length,
+                        last,
+                    });
                     above = last - length;
                 }
                 let arrived = 1_000_000_000u64;
-                body.arrivals.extend(arrivals.into_iter().map(|(below, before)| Arrival {
-                    number: largest - below,
-                    at: Time::from_ns(arrived.wrapping_add_signed(-before)),
-                }));
+                body.arrivals
+                    .extend(arrivals.into_iter().map(|(below, before)| Arrival {
+                        number: largest - below,
+                        at: Time::from_ns(arrived.wrapping_add_signed(-before)),
+                    }));
                 let ack = Ack {
                     largest,
                     delay: Span::from_ns(u64::from(delay)),

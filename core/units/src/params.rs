@@ -87,7 +87,15 @@ impl ParamSpec {
             Kind::Ratio => (0.0, 1.0),
             _ => (0.0, f64::INFINITY),
         };
-        ParamSpec { name, kind, default: None, range, required: false, doc, source: "" }
+        ParamSpec {
+            name,
+            kind,
+            default: None,
+            range,
+            required: false,
+            doc,
+            source: "",
+        }
     }
 
     /// Sets the default (base units, as text).
@@ -116,7 +124,8 @@ impl ParamSpec {
 
     /// The default as a value.
     pub fn default_value(&self) -> Option<Value> {
-        self.default.map(|text| self.parse(text).expect("a registry default parses"))
+        self.default
+            .map(|text| self.parse(text).expect("a registry default parses"))
     }
 
     /// Reads `text` (base units) as a value of this parameter's kind.
@@ -180,7 +189,11 @@ impl ParamSpec {
     /// The description as JSON, for schemas, references and validation outside this crate.
     pub fn to_json(&self) -> serde_json::Value {
         let bound = |limit: f64| {
-            if limit.is_finite() { serde_json::json!(limit) } else { serde_json::Value::Null }
+            if limit.is_finite() {
+                serde_json::json!(limit)
+            } else {
+                serde_json::Value::Null
+            }
         };
         let choices = match self.kind {
             Kind::Choice(words) => serde_json::json!(words),
@@ -287,7 +300,11 @@ impl Params {
                 let allowed = if specs.is_empty() {
                     "none".to_owned()
                 } else {
-                    specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+                    specs
+                        .iter()
+                        .map(|spec| spec.name)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 };
                 return Err(ParamError::Unknown { name, allowed });
             };
@@ -299,7 +316,9 @@ impl Params {
                 continue;
             }
             if spec.required {
-                return Err(ParamError::Missing { name: spec.name.to_owned() });
+                return Err(ParamError::Missing {
+                    name: spec.name.to_owned(),
+                });
             }
             if let Some(value) = spec.default_value() {
                 values.insert(spec.name, value);
@@ -390,7 +409,10 @@ impl Params {
     /// All values as a JSON object, in the order of their names.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::Value::Object(
-            self.values.iter().map(|(name, value)| ((*name).to_owned(), value.to_json())).collect(),
+            self.values
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.to_json()))
+                .collect(),
         )
     }
 }

@@ -157,7 +157,11 @@ impl Rate {
         }
         let bit_ns = bytes.0 as u128 * 8 * NS_PER_S as u128;
         let ns = bit_ns.div_ceil(self.0 as u128);
-        Span(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
+        Span(if ns > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            ns as u64
+        })
     }
 
     /// The bytes (rounded down) that this rate delivers in `span`.

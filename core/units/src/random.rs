@@ -36,7 +36,9 @@ impl Stream {
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes());
         }
-        Stream { generator: ChaCha8Rng::from_seed(key) }
+        Stream {
+            generator: ChaCha8Rng::from_seed(key),
+        }
     }
 
     /// A uniform 64-bit number.

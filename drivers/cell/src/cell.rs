@@ -164,10 +164,18 @@ impl Cell {
         if written.format != FORMAT {
             return Err(CellError::Format(written.format));
         }
-        let transport = Params::from_json(narrows_transport::PARAMS, &written.transport)
-            .map_err(|error| CellError::Params { at: "transport".into(), error })?;
-        let mut flows =
-            written.flows.into_iter().map(flow).collect::<Result<Vec<_>, CellError>>()?;
+        let transport =
+            Params::from_json(narrows_transport::PARAMS, &written.transport).map_err(|error| {
+                CellError::Params {
+                    at: "transport".into(),
+                    error,
+                }
+            })?;
+        let mut flows = written
+            .flows
+            .into_iter()
+            .map(flow)
+            .collect::<Result<Vec<_>, CellError>>()?;
         flows.sort_by_key(|flow| flow.flow);
         let cell = Cell {
             json,
@@ -220,9 +228,16 @@ impl Cell {
         let setups: Vec<FlowSetup> = self
             .flows
             .iter()
-            .map(|flow| FlowSetup { flow: flow.flow, extra_rtt: flow.extra_rtt })
+            .map(|flow| FlowSetup {
+                flow: flow.flow,
+                extra_rtt: flow.extra_rtt,
+            })
             .collect();
-        Ok(Network::from_json(&self.json["network"], &setups, self.seed)?)
+        Ok(Network::from_json(
+            &self.json["network"],
+            &setups,
+            self.seed,
+        )?)
     }
 }
 
@@ -245,7 +260,10 @@ fn flow(written: WrittenFlow) -> Result<Flow, CellError> {
             });
         };
         let params = Params::from_json(scheme.params, &written.params).map_err(|error| {
-            CellError::Params { at: format!("flow {} ({})", written.flow, scheme.name), error }
+            CellError::Params {
+                at: format!("flow {} ({})", written.flow, scheme.name),
+                error,
+            }
         })?;
         SchemeRef::Native(scheme, params)
     };
@@ -280,7 +298,8 @@ mod tests {
         });
         change(&mut cell);
         let cell = Cell::parse(&cell.to_string()).map_err(|error| error.to_string())?;
-        cell.network::<narrows_net::testing::TestPacket>().map_err(|error| error.to_string())?;
+        cell.network::<narrows_net::testing::TestPacket>()
+            .map_err(|error| error.to_string())?;
         Ok(cell)
     }
 
@@ -301,21 +320,48 @@ mod tests {
     fn each_mistake_has_its_sentence() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 11] = [
-            (|c| c["format"] = "narrows/cell/2".into(), "the cell has the format 'narrows/cell/2'"),
+            (
+                |c| c["format"] = "narrows/cell/2".into(),
+                "the cell has the format 'narrows/cell/2'",
+            ),
             (|c| c["seed"] = Value::Null, "the cell cannot be read"),
             (|c| c["flows"] = json!([]), "at least one flow"),
-            (|c| c["flows"][0]["scheme"] = "vegsa".into(), "flow 1: unknown scheme 'vegsa'; known: reno"),
-            (|c| c["flows"][0]["params"] = json!({"x": 1}), "flow 1 (reno): unknown parameter 'x'"),
-            (|c| c["flows"][0]["start_ns"] = 2_000_000_000u64.into(), "flow 1: it must start"),
-            (|c| c["flows"][0]["flow"] = 0.into(), "flow 0: numbers go from 1"),
+            (
+                |c| c["flows"][0]["scheme"] = "vegsa".into(),
+                "flow 1: unknown scheme 'vegsa'; known: reno",
+            ),
+            (
+                |c| c["flows"][0]["params"] = json!({"x": 1}),
+                "flow 1 (reno): unknown parameter 'x'",
+            ),
+            (
+                |c| c["flows"][0]["start_ns"] = 2_000_000_000u64.into(),
+                "flow 1: it must start",
+            ),
+            (
+                |c| c["flows"][0]["flow"] = 0.into(),
+                "flow 0: numbers go from 1",
+            ),
             (|c| c["duration_ns"] = 0.into(), "the duration must be"),
-            (|c| c["transport"] = json!({"ack_evry": 3}), "transport: unknown parameter 'ack_evry'"),
-            (|c| c["network"]["forward"][0]["kind"] = "dealy".into(), "forward.0: unknown link element 'dealy'"),
-            (|c| c["network"]["forward"] = 5.into(), "network.forward: a list of elements is wanted"),
+            (
+                |c| c["transport"] = json!({"ack_evry": 3}),
+                "transport: unknown parameter 'ack_evry'",
+            ),
+            (
+                |c| c["network"]["forward"][0]["kind"] = "dealy".into(),
+                "forward.0: unknown link element 'dealy'",
+            ),
+            (
+                |c| c["network"]["forward"] = 5.into(),
+                "network.forward: a list of elements is wanted",
+            ),
         ];
         for (change, says) in cases {
             let error = cell(change).unwrap_err();
-            assert!(error.starts_with(says), "'{error}' should start with '{says}'");
+            assert!(
+                error.starts_with(says),
+                "'{error}' should start with '{says}'"
+            );
         }
         let kernel = |c: &mut Value| c["flows"][0]["scheme"] = "linux:cubic".into();
         assert!(cell(kernel).unwrap_err().contains("takes no parameters"));

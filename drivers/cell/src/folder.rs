@@ -39,7 +39,10 @@ impl FolderError {
         let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
         match self {
             FolderError::Io { error, .. } => full(error),
-            FolderError::Record { error: RecordError::Io(error), .. } => full(error),
+            FolderError::Record {
+                error: RecordError::Io(error),
+                ..
+            } => full(error),
             _ => false,
         }
     }
@@ -85,7 +88,11 @@ impl RecordFolder {
             fs::remove_dir_all(&partial).map_err(at(&partial))?;
         }
         fs::create_dir_all(partial.join("logs")).map_err(at(&partial))?;
-        Ok(RecordFolder { partial, out: out.to_owned(), complete: false })
+        Ok(RecordFolder {
+            partial,
+            out: out.to_owned(),
+            complete: false,
+        })
     }
 
     /// The folder in which the record grows; `logs/` is in it.
@@ -95,14 +102,23 @@ impl RecordFolder {
 
     fn io(&self, name: &str) -> impl Fn(io::Error) -> FolderError + use<> {
         let path = self.partial.join(name);
-        move |error| FolderError::Io { path: path.clone(), error }
+        move |error| FolderError::Io {
+            path: path.clone(),
+            error,
+        }
     }
 
     fn record(&self, name: &str) -> impl Fn(RecordError) -> FolderError + use<> {
         let (folder, path) = (self.partial.clone(), self.partial.join(name));
         move |error| match error {
-            RecordError::Io(error) => FolderError::Io { path: path.clone(), error },
-            error => FolderError::Record { folder: folder.clone(), error },
+            RecordError::Io(error) => FolderError::Io {
+                path: path.clone(),
+                error,
+            },
+            error => FolderError::Record {
+                folder: folder.clone(),
+                error,
+            },
         }
     }
 
@@ -173,8 +189,10 @@ impl RecordFolder {
     /// The file system refused. A failed check is no error: it makes the verdict invalid.
     pub fn complete(mut self, run: &mut RunDocument) -> Result<(), FolderError> {
         self.write_run(run)?;
-        fs::rename(&self.partial, &self.out)
-            .map_err(|error| FolderError::Io { path: self.out.clone(), error })?;
+        fs::rename(&self.partial, &self.out).map_err(|error| FolderError::Io {
+            path: self.out.clone(),
+            error,
+        })?;
         self.complete = true;
         Ok(())
     }
@@ -226,7 +244,13 @@ pub fn open_record(folder: &Path) -> Result<Record, FolderError> {
         Err(error) => Err(Failure::Io(name.to_owned(), error)),
     })
     .map_err(|failure| match failure {
-        Failure::Io(name, error) => FolderError::Io { path: folder.join(name), error },
-        Failure::Record(error) => FolderError::Record { folder: folder.to_owned(), error },
+        Failure::Io(name, error) => FolderError::Io {
+            path: folder.join(name),
+            error,
+        },
+        Failure::Record(error) => FolderError::Record {
+            folder: folder.to_owned(),
+            error,
+        },
     })
 }

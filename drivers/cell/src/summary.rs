@@ -52,7 +52,11 @@ pub fn element_counters<P: Packet + 'static>(network: &Network<P>) -> Vec<Elemen
 }
 
 /// The summary of a flow between our own endpoints; `None` where an endpoint never started.
-pub fn native_flow(flow: &Flow, sender: Option<&Sender>, receiver: Option<&Receiver>) -> FlowSummary {
+pub fn native_flow(
+    flow: &Flow,
+    sender: Option<&Sender>,
+    receiver: Option<&Receiver>,
+) -> FlowSummary {
     let fingerprint = match &flow.scheme {
         SchemeRef::Native(scheme, params) => Fingerprint {
             kind: "native".into(),
@@ -66,9 +70,11 @@ pub fn native_flow(flow: &Flow, sender: Option<&Sender>, receiver: Option<&Recei
                 _ => serde_json::Map::new(),
             },
         },
-        SchemeRef::Kernel(name) => {
-            Fingerprint { kind: "linux".into(), name: name.clone(), ..Fingerprint::default() }
-        }
+        SchemeRef::Kernel(name) => Fingerprint {
+            kind: "linux".into(),
+            name: name.clone(),
+            ..Fingerprint::default()
+        },
     };
     FlowSummary {
         flow: flow.flow,
@@ -120,10 +126,14 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
 
 /// What a scheme publishes beyond the common state.
 pub fn trace_rows(flow: u16, time_ns: u64, snapshot: &Snapshot) -> impl Iterator<Item = TraceRow> {
-    snapshot.scheme.values.iter().map(move |(name, value)| TraceRow {
-        flow,
-        time_ns,
-        name: (*name).to_owned(),
-        value: *value,
-    })
+    snapshot
+        .scheme
+        .values
+        .iter()
+        .map(move |(name, value)| TraceRow {
+            flow,
+            time_ns,
+            name: (*name).to_owned(),
+            value: *value,
+        })
 }

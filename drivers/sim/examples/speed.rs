@@ -7,7 +7,10 @@ use narrows_cell::Cell;
 use std::time::Instant;
 
 fn main() {
-    let seconds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100);
+    let seconds: u64 = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100);
     let end = seconds * 1_000_000_000;
     let flows: Vec<serde_json::Value> = (1..=4)
         .map(|flow| serde_json::json!({"flow": flow, "scheme": "reno", "start_ns": 0, "stop_ns": end}))

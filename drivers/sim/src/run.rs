@@ -53,12 +53,17 @@ pub fn run(
     world.finish();
     drain(&mut world, &mut packets, &folder)?;
     if let Some(packets) = packets {
-        packets.finish().map_err(|error| folder.packets_error(error))?;
+        packets
+            .finish()
+            .map_err(|error| folder.packets_error(error))?;
     }
     if let Log::Bins(log) = &world.log {
         folder.bins(log)?;
     }
-    folder.states(std::mem::take(&mut world.states), std::mem::take(&mut world.traces))?;
+    folder.states(
+        std::mem::take(&mut world.states),
+        std::mem::take(&mut world.traces),
+    )?;
     folder.queues(std::mem::take(&mut world.queues))?;
     let mut document = describe(cell, &world);
     folder.complete(&mut document)?;
@@ -100,7 +105,10 @@ fn drain(
 }
 
 fn describe(cell: &Cell, world: &World) -> RunDocument {
-    let versions = Versions { narrows: VERSION.into(), git: GIT.map(str::to_owned) };
+    let versions = Versions {
+        narrows: VERSION.into(),
+        git: GIT.map(str::to_owned),
+    };
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions);
     document.elements = narrows_cell::element_counters(&world.network);
     for (flow, state) in cell.flows.iter().zip(&world.flows) {

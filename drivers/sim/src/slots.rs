@@ -27,7 +27,10 @@ impl Slots {
             std::mem::swap(&mut message.body, body);
             slot
         } else {
-            self.messages.push(Message { header, body: std::mem::take(body) });
+            self.messages.push(Message {
+                header,
+                body: std::mem::take(body),
+            });
             (self.messages.len() - 1) as u32
         }
     }

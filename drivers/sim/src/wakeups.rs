@@ -20,9 +20,17 @@ impl Wakeups {
         let mut winner = vec![0; leaves];
         for node in (1..leaves).rev() {
             let left = 2 * node;
-            winner[node] = if left >= leaves { (left - leaves) as u32 } else { winner[left] };
+            winner[node] = if left >= leaves {
+                (left - leaves) as u32
+            } else {
+                winner[left]
+            };
         }
-        Wakeups { leaves, times: vec![Time::FAR; leaves], winner }
+        Wakeups {
+            leaves,
+            times: vec![Time::FAR; leaves],
+            winner,
+        }
     }
 
     /// Part `part` wants to act at `time`.
@@ -71,7 +79,11 @@ mod tests {
                 let time = Time::from_ns(stream.below(50));
                 tree.set(part, time);
                 times[part] = time;
-                let best = times.iter().enumerate().map(|(part, time)| (*time, part)).min();
+                let best = times
+                    .iter()
+                    .enumerate()
+                    .map(|(part, time)| (*time, part))
+                    .min();
                 assert_eq!(Some(tree.earliest()), best);
             }
         }

@@ -218,7 +218,9 @@ impl World {
                 Content::Data(data) => {
                     self.totals.data_delivered += 1;
                     let header = Header::Data(data);
-                    self.flows[flow].receiver.receive(at, packet.ecn, &header, &self.empty);
+                    self.flows[flow]
+                        .receiver
+                        .receive(at, packet.ecn, &header, &self.empty);
                     self.run_receiver(at, flow);
                 }
                 Content::Ack(slot) => {
@@ -243,7 +245,9 @@ impl World {
             Direction::Backward => narrows_record::Direction::Backward,
         };
         packet.uid = self.log.enter(packet.flow, side, packet.size, now.ns());
-        self.network.path_mut(direction).push(now, packet, &mut self.outcomes);
+        self.network
+            .path_mut(direction)
+            .push(now, packet, &mut self.outcomes);
         self.settle_drops(direction);
     }
 
@@ -258,7 +262,8 @@ impl World {
             Direction::Backward => self.network.path(Direction::Forward).len() as u16,
         };
         for drop in self.outcomes.drops.drain(..) {
-            self.log.drop(drop.packet.uid, offset + drop.element, drop.reason.0);
+            self.log
+                .drop(drop.packet.uid, offset + drop.element, drop.reason.0);
             if let Content::Ack(slot) = drop.packet.content {
                 self.slots.free(slot);
             }
@@ -330,8 +335,10 @@ impl World {
         for flow in &self.flows {
             if now >= flow.start && now <= flow.stop {
                 let snapshot = flow.sender.snapshot();
-                self.states.push(state_row(flow.number, now.ns(), &snapshot));
-                self.traces.extend(trace_rows(flow.number, now.ns(), &snapshot));
+                self.states
+                    .push(state_row(flow.number, now.ns(), &snapshot));
+                self.traces
+                    .extend(trace_rows(flow.number, now.ns(), &snapshot));
             }
         }
         for direction in Direction::BOTH {

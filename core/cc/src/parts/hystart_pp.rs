@@ -73,11 +73,17 @@ impl HyStartPp {
                 return Step::Grow(growth);
             }
             let growth = growth / CSS_GROWTH_DIVISOR;
-            return if done { Step::Exit(growth) } else { Step::Grow(growth) };
+            return if done {
+                Step::Exit(growth)
+            } else {
+                Step::Grow(growth)
+            };
         }
         if self.samples >= N_RTT_SAMPLE && self.last_round_min != Span::MAX {
-            let threshold =
-                self.last_round_min.scale(1, MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+            let threshold = self
+                .last_round_min
+                .scale(1, MIN_RTT_DIVISOR)
+                .clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
             if self.round_min >= self.last_round_min + threshold {
                 self.css = Some((self.round_min, 0));
             }
@@ -91,7 +97,9 @@ mod tests {
     use super::*;
 
     fn round(h: &mut HyStartPp, rtt_ms: u64, acks: u32) -> Vec<Step> {
-        (0..acks).map(|i| h.on_ack(1000, Some(Span::from_ms(rtt_ms)), i == 0)).collect()
+        (0..acks)
+            .map(|i| h.on_ack(1000, Some(Span::from_ms(rtt_ms)), i == 0))
+            .collect()
     }
 
     #[test]
@@ -110,7 +118,11 @@ mod tests {
             let mut h = HyStartPp::new(1000, false);
             round(&mut h, base, 10);
             for i in 0..10 {
-                h.on_ack(1000, Some(Span::from_ms(base) + Span::from_us(rise_us)), i == 0);
+                h.on_ack(
+                    1000,
+                    Some(Span::from_ms(base) + Span::from_us(rise_us)),
+                    i == 0,
+                );
             }
             assert_eq!(h.is_conservative(), enters, "{base} ms + {rise_us} us");
         }
@@ -133,9 +145,15 @@ mod tests {
         round(&mut h, 60, 10);
         for rounds in 1..5 {
             let steps = round(&mut h, 60, 10);
-            assert!(steps.iter().all(|s| *s == Step::Grow(250)), "round {rounds}: {steps:?}");
+            assert!(
+                steps.iter().all(|s| *s == Step::Grow(250)),
+                "round {rounds}: {steps:?}"
+            );
         }
-        assert_eq!(h.on_ack(1000, Some(Span::from_ms(60)), true), Step::Exit(250));
+        assert_eq!(
+            h.on_ack(1000, Some(Span::from_ms(60)), true),
+            Step::Exit(250)
+        );
     }
 
     #[test]
@@ -150,7 +168,13 @@ mod tests {
 
     #[test]
     fn growth_per_acknowledgement_is_bounded_without_pacing() {
-        assert_eq!(HyStartPp::new(1000, false).on_ack(50_000, None, false), Step::Grow(8000));
-        assert_eq!(HyStartPp::new(1000, true).on_ack(50_000, None, false), Step::Grow(50_000));
+        assert_eq!(
+            HyStartPp::new(1000, false).on_ack(50_000, None, false),
+            Step::Grow(8000)
+        );
+        assert_eq!(
+            HyStartPp::new(1000, true).on_ack(50_000, None, false),
+            Step::Grow(50_000)
+        );
     }
 }

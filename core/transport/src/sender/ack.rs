@@ -106,7 +106,8 @@ impl Sender {
         self.allowance = self.scheme.allowance();
         self.newly = packets;
 
-        self.sent.forget(now - (self.rtt.smoothed() * 2 + LATE_GRACE));
+        self.sent
+            .forget(now - (self.rtt.smoothed() * 2 + LATE_GRACE));
         self.acked.remove_below(self.sent.base());
         self.arm_timer(now);
     }
@@ -139,7 +140,10 @@ impl Sender {
             packet.arrived = if packet.number == ack.largest {
                 Some(ack.largest_arrived)
             } else {
-                let told = body.arrivals.iter().find(|arrival| arrival.number == packet.number);
+                let told = body
+                    .arrivals
+                    .iter()
+                    .find(|arrival| arrival.number == packet.number);
                 told.map(|arrival| arrival.at)
             };
         }
@@ -156,7 +160,9 @@ impl Sender {
         news: &mut News,
         packets: &mut Vec<AckedPacket>,
     ) {
-        let Some(packet) = self.sent.get_mut(number) else { return };
+        let Some(packet) = self.sent.get_mut(number) else {
+            return;
+        };
         let (state, lost_in) = (packet.state, packet.lost_in);
         let (offset, length, sent) = (packet.offset, packet.length, packet.at);
         packet.state = State::Acked;
@@ -177,13 +183,19 @@ impl Sender {
         news.newest = Some(number);
         self.counters.acked_packets += 1;
         self.rate.on_delivered(now, bytes);
-        packets.push(AckedPacket { number, bytes: u32::from(length), sent, arrived: None });
+        packets.push(AckedPacket {
+            number,
+            bytes: u32::from(length),
+            sent,
+            arrived: None,
+        });
 
         // The stream: mostly in order.
         if offset == self.settled && self.stream.is_empty() {
             self.settled += bytes;
         } else if offset + bytes > self.settled && bytes > 0 {
-            self.stream.insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
+            self.stream
+                .insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
             self.settled = self.stream.first_missing(self.settled);
             self.stream.remove_below(self.settled);
         }
@@ -224,14 +236,17 @@ impl Sender {
         }
         self.epoch_losses = 0;
         self.phase = Phase::Open;
-        self.scheme.on_spurious_loss(&SpuriousLossEvent::new(now, self.epoch_cause));
+        self.scheme
+            .on_spurious_loss(&SpuriousLossEvent::new(now, self.epoch_cause));
         self.allowance = self.scheme.allowance();
     }
 
     /// Declares packets lost that were overtaken for too long; returns their bytes.
     pub(super) fn detect_losses(&mut self, now: Time, in_flight_before: u64) -> u64 {
         self.reordering_timer = Time::FAR;
-        let Some(newest) = self.loss.newest() else { return 0 };
+        let Some(newest) = self.loss.newest() else {
+            return 0;
+        };
         let lowest = self.sent.lowest_outstanding();
         if lowest > newest {
             return 0;
@@ -243,11 +258,14 @@ impl Sender {
             .map(|range| (range.last + 1).saturating_sub(range.first.max(lowest)))
             .sum();
         let recovering = !matches!(self.phase, Phase::Open);
-        let window =
-            self.loss.window(self.rtt.min(), self.rtt.smoothed(), recovering, overtaken);
+        let window = self
+            .loss
+            .window(self.rtt.min(), self.rtt.smoothed(), recovering, overtaken);
         let mut lost = Lost::default();
         for number in lowest..newest {
-            let Some(packet) = self.sent.get(number) else { continue };
+            let Some(packet) = self.sent.get(number) else {
+                continue;
+            };
             if packet.state != State::Outstanding {
                 continue;
             }
@@ -269,7 +287,9 @@ impl Sender {
     pub(super) fn declare_lost(&mut self, number: u64, lost: &mut Lost) {
         // The epoch that the loss will belong to, if it opens one.
         let epoch = self.epoch + u32::from(matches!(self.phase, Phase::Open));
-        let Some(packet) = self.sent.get_mut(number) else { return };
+        let Some(packet) = self.sent.get_mut(number) else {
+            return;
+        };
         packet.state = State::Lost;
         packet.lost_in = epoch;
         let (offset, length) = (packet.offset, packet.length);
@@ -278,7 +298,11 @@ impl Sender {
         lost.newest_sent = packet.at;
         self.in_flight -= u64::from(length);
         self.counters.lost_packets += 1;
-        self.repairs.push_back(Repair { offset, length, number });
+        self.repairs.push_back(Repair {
+            offset,
+            length,
+            number,
+        });
     }
 
     /// Tells the scheme of losses and opens an epoch if none is running.

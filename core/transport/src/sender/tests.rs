@@ -40,8 +40,15 @@ impl CongestionControl for Fixed {
         heard.acks += 1;
         heard.acked_bytes += ack.bytes.get();
         heard.limited += u64::from(ack.cwnd_limited);
-        assert_eq!(ack.packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>(), ack.bytes.get());
-        assert!(ack.packets.windows(2).all(|pair| pair[0].number < pair[1].number));
+        assert_eq!(
+            ack.packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>(),
+            ack.bytes.get()
+        );
+        assert!(
+            ack.packets
+                .windows(2)
+                .all(|pair| pair[0].number < pair[1].number)
+        );
         if let Some(sample) = ack.rate {
             heard.rates.push((sample.rate.bps(), sample.app_limited));
         }
@@ -64,7 +71,10 @@ impl CongestionControl for Fixed {
     }
     fn allowance(&self) -> Allowance {
         let pacing = self.heard.lock().unwrap().pacing;
-        Allowance { cwnd: Some(Bytes::new(self.window * MSS)), pacing }
+        Allowance {
+            cwnd: Some(Bytes::new(self.window * MSS)),
+            pacing,
+        }
     }
 }
 
@@ -78,7 +88,10 @@ const FIXED: Scheme = Scheme {
     params: &[ParamSpec::new("window", narrows_units::Kind::Packets, "")],
     build: |params, _| {
         let heard = HEARD.lock().unwrap().clone().unwrap();
-        Ok(Box::new(Fixed { window: params.integer("window").unwrap(), heard }))
+        Ok(Box::new(Fixed {
+            window: params.integer("window").unwrap(),
+            heard,
+        }))
     },
 };
 
@@ -114,8 +127,14 @@ impl Rig {
         static BIRTH: Mutex<()> = Mutex::new(());
         let guard = BIRTH.lock().unwrap();
         *HEARD.lock().unwrap() = Some(heard.clone());
-        let sender =
-            Sender::new(config.clone(), &FIXED, &params, Time::ZERO, Stream::new(1, "t")).unwrap();
+        let sender = Sender::new(
+            config.clone(),
+            &FIXED,
+            &params,
+            Time::ZERO,
+            Stream::new(1, "t"),
+        )
+        .unwrap();
         drop(guard);
         Rig::around(sender, config, heard)
     }
@@ -124,8 +143,14 @@ impl Rig {
         let scheme = narrows_cc::schemes::find(scheme).unwrap();
         let params = Params::resolve(scheme.params, []).unwrap();
         let config = Config::default();
-        let sender =
-            Sender::new(config.clone(), scheme, &params, Time::ZERO, Stream::new(1, "t")).unwrap();
+        let sender = Sender::new(
+            config.clone(),
+            scheme,
+            &params,
+            Time::ZERO,
+            Stream::new(1, "t"),
+        )
+        .unwrap();
         Rig::around(sender, config, Arc::default())
     }
 
@@ -154,19 +179,27 @@ impl Rig {
 
     fn pump(&mut self) {
         while let Some(out) = self.sender.transmit(self.now, &mut self.body) {
-            let Header::Data(data) = out.header else { panic!("a sender sends data") };
+            let Header::Data(data) = out.header else {
+                panic!("a sender sends data")
+            };
             let index = self.sends.len() as u64;
             self.sends.push((self.now, data));
             if let Some(late) = (self.fault)(index) {
                 let ecn = if (self.mark)(index) { Ecn::Ce } else { out.ecn };
                 self.order += 1;
-                self.data.push((self.now + OWD + late, self.order, out.header, ecn));
+                self.data
+                    .push((self.now + OWD + late, self.order, out.header, ecn));
             }
         }
         while let Some(out) = self.receiver.transmit(self.now, &mut self.body) {
             self.order += 1;
             if let Some(late) = (self.ack_fault)(self.order) {
-                self.acks.push((self.now + OWD + late, self.order, out.header, self.body.clone()));
+                self.acks.push((
+                    self.now + OWD + late,
+                    self.order,
+                    out.header,
+                    self.body.clone(),
+                ));
             }
         }
     }
@@ -178,7 +211,9 @@ impl Rig {
         loop {
             let next_data = self.data.iter().map(|x| (x.0, x.1)).min();
             let next_ack = self.acks.iter().map(|x| (x.0, x.1)).min();
-            let air = next_data.map_or(Time::FAR, |x| x.0).min(next_ack.map_or(Time::FAR, |x| x.0));
+            let air = next_data
+                .map_or(Time::FAR, |x| x.0)
+                .min(next_ack.map_or(Time::FAR, |x| x.0));
             let timers = self.sender.next_wakeup().min(self.receiver.next_wakeup());
             let next = air.min(timers).max(self.now);
             if next > until {
@@ -189,7 +224,8 @@ impl Rig {
             if let Some(best) = next_data.filter(|best| best.0 <= next) {
                 let at = self.data.iter().position(|x| (x.0, x.1) == best).unwrap();
                 let (_, _, header, ecn) = self.data.swap_remove(at);
-                self.receiver.receive(self.now, ecn, &header, &Body::default());
+                self.receiver
+                    .receive(self.now, ecn, &header, &Body::default());
             } else if let Some(best) = next_ack.filter(|best| best.0 <= next) {
                 let at = self.acks.iter().position(|x| (x.0, x.1) == best).unwrap();
                 let (_, _, header, body) = self.acks.swap_remove(at);
@@ -208,8 +244,14 @@ impl Rig {
         let (flying, bytes) = self.sender.sent.outstanding();
         assert_eq!(bytes, self.sender.in_flight().get());
         // A late packet counts as lost and then as acknowledged; a revived one as lost and flying.
-        assert!(counters.sent_packets <= settled + flying, "{counters:?} {flying}");
-        assert!(settled + flying <= counters.sent_packets + lost, "{counters:?} {flying}");
+        assert!(
+            counters.sent_packets <= settled + flying,
+            "{counters:?} {flying}"
+        );
+        assert!(
+            settled + flying <= counters.sent_packets + lost,
+            "{counters:?} {flying}"
+        );
     }
 
     fn heard(&self) -> Heard {
@@ -230,7 +272,11 @@ fn a_fixed_window_gives_one_window_per_round_trip() {
     assert!((windows - 100.0).abs() <= 1.0, "{windows}");
     assert_eq!(rig.heard().losses, 0);
     assert_eq!(rig.sender.counters().tail_probes, 0);
-    assert_eq!(rig.heard().limited, rig.heard().acks, "the window is always the limit");
+    assert_eq!(
+        rig.heard().limited,
+        rig.heard().acks,
+        "the window is always the limit"
+    );
 }
 
 #[test]
@@ -243,7 +289,11 @@ fn one_loss_is_one_epoch_and_is_repaired() {
     let counters = rig.sender.counters();
     assert_eq!((counters.retransmitted_packets, counters.timeouts), (1, 0));
     let hole = rig.sends[30].1.offset;
-    assert!(rig.sends.iter().any(|(_, data)| data.retransmission && data.offset == hole));
+    assert!(
+        rig.sends
+            .iter()
+            .any(|(_, data)| data.retransmission && data.offset == hole)
+    );
 }
 
 #[test]
@@ -266,7 +316,11 @@ fn a_lost_retransmission_is_repaired_without_a_timeout() {
     // Packet 30 is lost, and so is its repair, which goes out within the same round trip.
     let mut probe = Rig::new(20).losing(&[30]);
     probe.run(1000);
-    let repair = probe.sends.iter().position(|(_, data)| data.retransmission).unwrap() as u64;
+    let repair = probe
+        .sends
+        .iter()
+        .position(|(_, data)| data.retransmission)
+        .unwrap() as u64;
     let mut rig = Rig::new(20);
     rig.fault = Box::new(move |index| (index != 30 && index != repair).then_some(Span::ZERO));
     rig.run(1000);
@@ -284,7 +338,11 @@ fn reordering_by_two_packets_repeats_nothing() {
     rig.run(1000);
     // Behind a whole burst is more than two packets; only time may then decide, and it does not.
     assert!(rig.heard().epochs.len() <= 1, "{:?}", rig.heard());
-    assert_eq!(rig.heard().epochs.len() as u64, rig.heard().spurious, "undone at once");
+    assert_eq!(
+        rig.heard().epochs.len() as u64,
+        rig.heard().spurious,
+        "undone at once"
+    );
 }
 
 #[test]
@@ -300,16 +358,26 @@ fn reordering_within_the_window_is_learned_from_once() {
 #[test]
 fn a_lost_tail_is_probed_not_timed_out() {
     let mut rig = Rig::new(10);
-    rig.receiver = Receiver::new(&Config { ack_every: 1, ..Config::default() });
+    rig.receiver = Receiver::new(&Config {
+        ack_every: 1,
+        ..Config::default()
+    });
     rig.sender.set_supply(30 * MSS);
     rig.fault = Box::new(|index| (!(25..30).contains(&index)).then_some(Span::ZERO));
     rig.run(1000);
     let counters = rig.sender.counters();
-    assert_eq!((counters.timeouts, counters.tail_probes), (0, 1), "{counters:?}");
+    assert_eq!(
+        (counters.timeouts, counters.tail_probes),
+        (0, 1),
+        "{counters:?}"
+    );
     assert!(rig.sender.is_complete());
     // The probe goes out two round trips after the last acknowledgement.
     let probe = rig.sends[30].0;
-    assert!(probe.since(rig.sends[29].0) <= Span::from_ms(40 + 2 * 40 + 2), "{probe}");
+    assert!(
+        probe.since(rig.sends[29].0) <= Span::from_ms(40 + 2 * 40 + 2),
+        "{probe}"
+    );
 }
 
 #[test]
@@ -319,9 +387,17 @@ fn a_blackout_ends_in_timeouts_with_back_off_and_recovers() {
     rig.run(20_000);
     let heard = rig.heard();
     assert!(heard.epochs.contains(&LossCause::Timeout), "{heard:?}");
-    let timeouts = heard.epochs.iter().filter(|cause| **cause == LossCause::Timeout).count();
+    let timeouts = heard
+        .epochs
+        .iter()
+        .filter(|cause| **cause == LossCause::Timeout)
+        .count();
     assert_eq!(timeouts, 1, "repeated timeouts open no new epoch");
-    assert!(rig.sender.counters().timeouts >= 2, "{:?}", rig.sender.counters());
+    assert!(
+        rig.sender.counters().timeouts >= 2,
+        "{:?}",
+        rig.sender.counters()
+    );
     assert_eq!(rig.goodput() % MSS, 0);
     assert!(rig.goodput() > 1_000 * MSS, "it goes on afterwards");
 }
@@ -330,13 +406,22 @@ fn a_blackout_ends_in_timeouts_with_back_off_and_recovers() {
 fn a_delay_spike_is_recognised_as_a_spurious_timeout() {
     let mut rig = Rig::new(10);
     // Acknowledgements stall for a second once, but nothing is lost.
-    rig.ack_fault =
-        Box::new(|order| Some(if (100..130).contains(&order) { Span::from_ms(1000) } else { Span::ZERO }));
+    rig.ack_fault = Box::new(|order| {
+        Some(if (100..130).contains(&order) {
+            Span::from_ms(1000)
+        } else {
+            Span::ZERO
+        })
+    });
     rig.run(5000);
     let heard = rig.heard();
     assert!(heard.epochs.contains(&LossCause::Timeout), "{heard:?}");
     assert!(heard.spurious >= 1, "{heard:?}");
-    assert!(rig.sender.counters().retransmitted_packets <= 11, "{:?}", rig.sender.counters());
+    assert!(
+        rig.sender.counters().retransmitted_packets <= 11,
+        "{:?}",
+        rig.sender.counters()
+    );
 }
 
 #[test]
@@ -348,7 +433,14 @@ fn an_application_that_pauses_marks_its_samples() {
     rig.run(400);
     let heard = rig.heard();
     // The first flight was sent before the application was seen to pause.
-    assert!(heard.rates.iter().skip(5).all(|(_, app_limited)| *app_limited), "{heard:?}");
+    assert!(
+        heard
+            .rates
+            .iter()
+            .skip(5)
+            .all(|(_, app_limited)| *app_limited),
+        "{heard:?}"
+    );
     assert_eq!(heard.limited, 0, "the window was never the limit");
 }
 
@@ -360,14 +452,21 @@ fn an_application_limited_flow_keeps_its_window() {
             rig.sender.set_supply(round * 4 * MSS);
             rig.run(round * 100);
         }
-        assert_eq!(rig.sender.snapshot().cwnd, Some(Bytes::new(10 * MSS)), "{scheme}");
+        assert_eq!(
+            rig.sender.snapshot().cwnd,
+            Some(Bytes::new(10 * MSS)),
+            "{scheme}"
+        );
     }
 }
 
 #[test]
 fn thinned_acknowledgements_do_not_slow_reno_down() {
     for ack_every in [1, 2, 10] {
-        let config = Config { ack_every, ..Config::default() };
+        let config = Config {
+            ack_every,
+            ..Config::default()
+        };
         let mut rig = Rig::of("reno");
         rig.receiver = Receiver::new(&config);
         rig.fault = Box::new(|index| (index != 60).then_some(Span::ZERO));
@@ -391,14 +490,23 @@ fn the_pacing_rate_is_kept_with_a_bounded_burst() {
     let start = rig.sends.len();
     rig.run(1100);
     let sent = rig.sends.len() - start;
-    assert!((995..=1005).contains(&sent), "1000 packets per second, not {sent}");
+    assert!(
+        (995..=1005).contains(&sent),
+        "1000 packets per second, not {sent}"
+    );
     let gaps = rig.sends[start..].windows(3).map(|w| w[2].0.since(w[0].0));
-    assert!(gaps.into_iter().all(|gap| gap >= Span::from_us(990)), "no more than two at once");
+    assert!(
+        gaps.into_iter().all(|gap| gap >= Span::from_us(990)),
+        "no more than two at once"
+    );
 }
 
 #[test]
 fn marks_are_echoed_once_and_open_one_epoch_per_round() {
-    let config = Config { ecn: true, ..Config::default() };
+    let config = Config {
+        ecn: true,
+        ..Config::default()
+    };
     let mut rig = Rig::with(20, config);
     rig.mark = Box::new(|index| (40..50).contains(&index));
     rig.run(1000);
@@ -431,9 +539,19 @@ fn acknowledgements_of_packets_never_sent_are_ignored() {
     let mut rig = Rig::new(10);
     rig.run(100);
     let before = rig.sender.counters().acked_packets;
-    let ack = crate::Ack { largest: 1_000_000, ..crate::Ack::default() };
-    let body = Body { ranges: vec![crate::Range { first: 0, last: 1_000_000 }], arrivals: vec![] };
-    rig.sender.receive(rig.now, Ecn::NotEct, &Header::Ack(ack), &body);
+    let ack = crate::Ack {
+        largest: 1_000_000,
+        ..crate::Ack::default()
+    };
+    let body = Body {
+        ranges: vec![crate::Range {
+            first: 0,
+            last: 1_000_000,
+        }],
+        arrivals: vec![],
+    };
+    rig.sender
+        .receive(rig.now, Ecn::NotEct, &Header::Ack(ack), &body);
     assert_eq!(rig.sender.counters().acked_packets, before);
 }
 
@@ -450,7 +568,11 @@ fn transfer(scheme: &str, seed: u64, loss: f64, ack_loss: f64, jitter_us: u64) {
     // A timeout takes up to 120 s at the worst back-off; hours suffice for 300 packets.
     rig.run(10_000_000);
     let (counters, state) = (rig.sender.counters(), rig.sender.snapshot());
-    assert!(rig.sender.is_complete(), "{counters:?} {state:?} {}", rig.sender.next_wakeup());
+    assert!(
+        rig.sender.is_complete(),
+        "{counters:?} {state:?} {}",
+        rig.sender.next_wakeup()
+    );
     assert_eq!(rig.goodput(), 300 * MSS + 7);
     assert_eq!(rig.sender.in_flight(), Bytes::ZERO);
 }
@@ -459,8 +581,20 @@ fn transfer(scheme: &str, seed: u64, loss: f64, ack_loss: f64, jitter_us: u64) {
 /// and a reduction that left less than a packet with nothing in flight.
 #[test]
 fn nasty_histories() {
-    transfer("reno", 16_499_307_422_795_508_855, 0.244_708_887_223_738_65, 0.329_262_644_473_243_2, 11_131);
-    transfer("cubic", 3_166_994_775_446_201_719, 0.342_158_982_537_115_24, 0.009_943_803_499_145_22, 22_623);
+    transfer(
+        "reno",
+        16_499_307_422_795_508_855,
+        0.244_708_887_223_738_65,
+        0.329_262_644_473_243_2,
+        11_131,
+    );
+    transfer(
+        "cubic",
+        3_166_994_775_446_201_719,
+        0.342_158_982_537_115_24,
+        0.009_943_803_499_145_22,
+        22_623,
+    );
 }
 
 /// A cheap hash for reproducible faults.

@@ -71,13 +71,17 @@ impl Sender {
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
         let in_flight = self.in_flight;
-        let window = self.loss.window(self.rtt.min(), self.rtt.smoothed(), true, 0);
+        let window = self
+            .loss
+            .window(self.rtt.min(), self.rtt.smoothed(), true, 0);
         let known = self.rtt.is_known();
         let lowest = self.sent.lowest_outstanding();
         let mut lost = Lost::default();
         let expire_all = !known || self.loss.newest().is_none();
         for number in lowest..self.sent.next_number() {
-            let Some(packet) = self.sent.get(number) else { continue };
+            let Some(packet) = self.sent.get(number) else {
+                continue;
+            };
             if packet.state != State::Outstanding {
                 continue;
             }
@@ -88,11 +92,16 @@ impl Sender {
                 break;
             }
         }
-        let cause =
-            if self.backoffs >= PERSISTENT { LossCause::Persistent } else { LossCause::Timeout };
+        let cause = if self.backoffs >= PERSISTENT {
+            LossCause::Persistent
+        } else {
+            LossCause::Timeout
+        };
         self.report_losses(now, cause, &lost, in_flight);
         // Repairs go out in the order of the data.
-        self.repairs.make_contiguous().sort_unstable_by_key(|repair| repair.offset);
+        self.repairs
+            .make_contiguous()
+            .sort_unstable_by_key(|repair| repair.offset);
         self.backoffs += 1;
         self.probed = false;
         self.reordering_timer = Time::FAR;

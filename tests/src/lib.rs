@@ -1,0 +1,167 @@
+//! Helpers for tests across crates: a builder of cells, and a run with its measurements.
+
+use narrows_cell::Cell;
+use narrows_record::{RunDocument, metrics};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A dumbbell in the units of people.
+#[derive(Clone, Debug)]
+pub struct Dumbbell {
+    /// Bottleneck rate in Mbit/s.
+    pub mbps: f64,
+    /// Base round-trip time in ms, split evenly over both directions.
+    pub rtt_ms: f64,
+    /// Buffer in bandwidth-delay products.
+    pub buffer_bdp: f64,
+    /// Random loss in the forward direction.
+    pub loss: f64,
+    /// Schemes, one flow each, started `interval_s` apart.
+    pub schemes: Vec<&'static str>,
+    /// Time between starts in seconds.
+    pub interval_s: f64,
+    /// Extra RTT in ms of each flow (missing ones have none).
+    pub extra_rtt_ms: Vec<f64>,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Seed.
+    pub seed: u64,
+    /// `packets` or `bins`.
+    pub record: &'static str,
+}
+
+impl Default for Dumbbell {
+    fn default() -> Self {
+        Dumbbell {
+            mbps: 12.0,
+            rtt_ms: 40.0,
+            buffer_bdp: 1.0,
+            loss: 0.0,
+            schemes: vec!["reno"],
+            interval_s: 0.0,
+            extra_rtt_ms: vec![],
+            seconds: 30.0,
+            seed: 1,
+            record: "packets",
+        }
+    }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+impl Dumbbell {
+    /// The cell as JSON.
+    pub fn json(&self) -> Value {
+        let bdp = self.mbps * 1e6 * self.rtt_ms * 1e-3 / 8.0;
+        let mut forward = vec![
+            json!({"name": "forward.0", "kind": "bottleneck",
+                "rate": {"kind": "constant", "rate": (self.mbps * 1e6) as u64},
+                "queue": {"kind": "droptail", "bytes": (self.buffer_bdp * bdp).round() as u64}}),
+            json!({"name": "forward.1", "kind": "delay", "delay": ns(self.rtt_ms * 0.5e-3)}),
+        ];
+        if self.loss > 0.0 {
+            forward.push(json!({"name": "forward.2", "kind": "loss", "ratio": self.loss}));
+        }
+        let flows: Vec<Value> = (self.schemes.iter().zip(1u16..))
+            .map(|(scheme, flow)| {
+                let extra = self
+                    .extra_rtt_ms
+                    .get(usize::from(flow) - 1)
+                    .copied()
+                    .unwrap_or(0.0);
+                json!({"flow": flow, "scheme": scheme, "params": {},
+                    "start_ns": ns(f64::from(flow - 1) * self.interval_s),
+                    "stop_ns": ns(self.seconds), "direction": "forward",
+                    "extra_rtt_ns": ns(extra * 1e-3)})
+            })
+            .collect();
+        json!({
+            "format": "narrows/cell/1", "id": "test-r1", "scheme": self.schemes.join("+"),
+            "run": 1, "where": "simulate", "seed": self.seed, "duration_ns": ns(self.seconds),
+            "record": self.record, "bin_ns": 100_000_000, "sample_ns": 10_000_000,
+            "network": {"kind": "dumbbell", "forward": forward, "backward": [
+                {"name": "backward.0", "kind": "delay", "delay": ns(self.rtt_ms * 0.5e-3)}]},
+            "flows": flows, "transport": {},
+        })
+    }
+
+    /// The cell.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn cell(&self) -> Cell {
+        Cell::parse(&self.json().to_string()).expect("the cell is valid")
+    }
+
+    /// Simulates it into `out`.
+    ///
+    /// # Panics
+    /// When it cannot run.
+    pub fn simulate(&self, out: &Path) -> RunDocument {
+        narrows_sim::run(&self.cell(), out, &mut |_| true).expect("the cell runs")
+    }
+
+    /// Simulates it in a temporary folder and measures the record.
+    ///
+    /// # Panics
+    /// When it cannot run or be measured.
+    pub fn measure(&self) -> Measured {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let out = folder.path().join("cell");
+        let run = self.simulate(&out);
+        let record = narrows_cell::open_record(&out).expect("the record can be read");
+        Measured {
+            run,
+            json: metrics::measure(&record).expect("the record can be measured"),
+        }
+    }
+}
+
+/// What was measured of a run.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// `run.json`.
+    pub run: RunDocument,
+    /// Metrics of each flow and of all.
+    pub json: Value,
+}
+
+impl Measured {
+    /// A metric of `flow` (`"1"`, `"2"` ... or `"all"`); NaN where it is absent.
+    pub fn get(&self, flow: &str, metric: &str) -> f64 {
+        let flows = self.json["flows"].as_array().map_or(&[][..], Vec::as_slice);
+        let row = flows.iter().find(|row| row["flow"] == flow);
+        row.and_then(|row| row["metrics"][metric].as_f64())
+            .unwrap_or(f64::NAN)
+    }
+}
+
+/// Compares `text` with the golden file `name`, or rewrites the file when `UPDATE_GOLDEN` is set.
+///
+/// # Panics
+/// When they differ.
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("the golden file can be written");
+        return;
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    for (line, (known, new)) in known.lines().zip(text.lines()).enumerate() {
+        assert_eq!(
+            known,
+            new,
+            "{name}, line {}: run `make golden` and look at the diff",
+            line + 1
+        );
+    }
+    assert_eq!(
+        known.lines().count(),
+        text.lines().count(),
+        "{name}: run `make golden`"
+    );
+}

@@ -1,0 +1,164 @@
+//! Simulated worlds: laws that the simulator as a whole must keep.
+
+use narrows_record::{Record, Verdict};
+use narrows_tests::Dumbbell;
+use std::fs;
+
+fn files(dumbbell: &Dumbbell) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("cell");
+    dumbbell.simulate(&out);
+    let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_same_cell_gives_the_same_bytes() {
+    for record in ["packets", "bins"] {
+        let cell = Dumbbell {
+            loss: 0.01,
+            schemes: vec!["cubic", "reno"],
+            interval_s: 1.0,
+            seconds: 5.0,
+            record,
+            ..Dumbbell::default()
+        };
+        let first = files(&cell);
+        assert!(
+            first.len() >= 4,
+            "{:?}",
+            first.iter().map(|file| &file.0).collect::<Vec<_>>()
+        );
+        assert!(first == files(&cell), "two runs of the same cell differ");
+        let other = Dumbbell { seed: 2, ..cell };
+        assert!(first != files(&other), "the seed has no effect");
+    }
+}
+
+#[test]
+fn reno_fills_a_link_with_one_bdp_of_buffer() {
+    // B >= b / (1 - b) BDP suffices for full utilization: 1 for Reno. One packet in twenty windows
+    // of slack for slow start at the beginning.
+    let run = Dumbbell {
+        seconds: 60.0,
+        ..Dumbbell::default()
+    }
+    .measure();
+    assert!(run.get("all", "utilization_ratio") > 0.99, "{}", run.json);
+    // The queue is full just before each loss: 40 ms at one BDP.
+    let p95 = run.get("1", "queueing_delay_p95_ns") / 1e6;
+    assert!((30.0..=41.5).contains(&p95), "{p95}");
+}
+
+#[test]
+fn reno_obeys_the_square_root_law() {
+    // W = sqrt(3 / (2 p)) with one packet more per round trip; delayed acknowledgements do not
+    // matter because bytes are counted. Without queueing: rate = W / RTT. At p = 0.001 the
+    // variance of the window leaves about 5 % over 300 s; timeouts lower it a little.
+    for (loss, tolerance) in [(0.001, 0.08), (0.01, 0.12)] {
+        let run = Dumbbell {
+            mbps: 1000.0,
+            rtt_ms: 50.0,
+            loss,
+            seconds: 300.0,
+            record: "bins",
+            ..Dumbbell::default()
+        }
+        .measure();
+        let window = (1.5f64 / loss).sqrt();
+        let expected = window * 1448.0 * 8.0 / 0.05;
+        let goodput = run.get("1", "goodput_bps");
+        assert!(
+            (goodput / expected - 1.0).abs() < tolerance,
+            "{loss}: {goodput} not {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_binned_record_measures_the_same() {
+    let packets = Dumbbell {
+        schemes: vec!["cubic", "cubic"],
+        interval_s: 3.0,
+        seconds: 20.0,
+        ..Dumbbell::default()
+    };
+    let bins = Dumbbell {
+        record: "bins",
+        ..packets.clone()
+    };
+    let (packets, bins) = (packets.measure(), bins.measure());
+    for flow in ["1", "2", "all"] {
+        for metric in [
+            "throughput_bps",
+            "goodput_bps",
+            "loss_ratio",
+            "delay_mean_ns",
+            "delay_p95_ns",
+            "delay_max_ns",
+        ] {
+            let (a, b) = (packets.get(flow, metric), bins.get(flow, metric));
+            // Histogram buckets are 1/512 wide.
+            assert!(
+                (a / b - 1.0).abs() <= 1.0 / 512.0 || a == b,
+                "{flow} {metric}: {a} {b}"
+            );
+        }
+    }
+}
+
+#[test]
+fn simulated_records_are_ok_and_verified() {
+    for (loss, record) in [(0.0, "packets"), (0.05, "packets"), (0.01, "bins")] {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("cell");
+        let dumbbell = Dumbbell {
+            loss,
+            record,
+            schemes: vec!["cubic", "reno", "cubic"],
+            interval_s: 2.0,
+            extra_rtt_ms: vec![0.0, 13.0, 50.0],
+            seconds: 10.0,
+            ..Dumbbell::default()
+        };
+        let run = dumbbell.simulate(&out);
+        assert_eq!(
+            run.verdict,
+            Verdict::Ok,
+            "{:?} {:?}",
+            run.reasons,
+            run.checks
+        );
+        assert!(!run.checks.is_empty());
+        let _: Record = narrows_cell::open_record(&out).unwrap();
+    }
+}
+
+#[test]
+fn adding_a_flow_reshuffles_no_other_chance() {
+    // The lossy link decides by its own stream: the fate of its n-th packet does not depend on
+    // what else draws random numbers.
+    let one = Dumbbell {
+        loss: 0.01,
+        seconds: 5.0,
+        ..Dumbbell::default()
+    };
+    let flow = |run: &narrows_tests::Measured| run.get("1", "delay_p95_ns");
+    let alone = one.measure();
+    let late = Dumbbell {
+        schemes: vec!["reno", "cubic"],
+        interval_s: 4.999_999,
+        ..one
+    }
+    .measure();
+    assert_eq!(flow(&alone), flow(&late));
+}
