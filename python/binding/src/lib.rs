@@ -1,1 +1,84 @@
-//! Placeholder.
+//! The extension module `narrows._native`: simulate, read records, measure, verify.
+//!
+//! Few functions, each a thin layer over the core: documents go in and out as JSON text, series as
+//! numpy arrays, never a Python object per packet. The interpreter lock is released while Rust
+//! works. Bad data raises `ValueError`, trouble with files `OSError`, each with one sentence.
+#![forbid(unsafe_code)]
+
+mod errors;
+mod series;
+
+use errors::{cell_error, folder_error};
+use narrows_record::{Record, metrics, verify};
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// Reads the record in `folder`.
+fn open(folder: &Path) -> PyResult<Record> {
+    narrows_cell::open_record(folder).map_err(folder_error)
+}
+
+/// The native core of Narrows.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::series::{delay_points, queue_series, state_series, throughput_series};
+    #[pymodule_export]
+    use super::{measure, metrics_registry, registry, simulate, verify_record, version};
+}
+
+/// Version of the core.
+#[pyfunction]
+fn version() -> &'static str {
+    narrows_cell::VERSION
+}
+
+/// Everything that scenarios may name, as JSON.
+#[pyfunction]
+fn registry() -> String {
+    narrows_cell::registry().to_string()
+}
+
+/// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.
+#[pyfunction]
+fn simulate(py: Python<'_>, cell_json: &str, out_dir: PathBuf) -> PyResult<String> {
+    let cell = narrows_cell::Cell::parse(cell_json).map_err(cell_error)?;
+    // A signal (Ctrl-C) must not have to wait for the end of a long simulation.
+    let mut interrupt: Option<PyErr> = None;
+    let outcome = py.detach(|| {
+        let mut progress = |_| match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(error) => {
+                interrupt = Some(error);
+                false
+            }
+        };
+        narrows_sim::run(&cell, &out_dir, &mut progress)
+    });
+    if let Some(error) = interrupt {
+        return Err(error);
+    }
+    outcome.map(|run| run.to_text()).map_err(errors::sim_error)
+}
+
+/// All metrics of the record in `cell_dir`, as JSON.
+#[pyfunction]
+fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
+    py.detach(|| {
+        let record = open(&cell_dir)?;
+        let measured = metrics::measure(&record);
+        measured.map(|json| json.to_string()).map_err(|e| errors::record_error(&cell_dir, e))
+    })
+}
+
+/// The descriptions of all metrics, as JSON.
+#[pyfunction(name = "metrics")]
+fn metrics_registry() -> String {
+    metrics::registry().to_string()
+}
+
+/// Whether the record in `cell_dir` is possible at all, check by check, as JSON.
+#[pyfunction(name = "verify")]
+fn verify_record(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
+    py.detach(|| Ok(verify::verify(&open(&cell_dir)?).to_json().to_string()))
+}

@@ -1,0 +1,36 @@
+//! Errors of the core as Python exceptions.
+
+use narrows_cell::{CellError, FolderError};
+use narrows_record::RecordError;
+use narrows_sim::SimError;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use std::path::Path;
+
+/// A cell that cannot run.
+pub(crate) fn cell_error(error: CellError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// A record that cannot be read or written.
+pub(crate) fn folder_error(error: FolderError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        FolderError::Record { error: RecordError::Data { .. }, .. } => PyValueError::new_err(text),
+        _ => PyOSError::new_err(text),
+    }
+}
+
+/// A record in `folder` whose content is wrong.
+pub(crate) fn record_error(folder: &Path, error: RecordError) -> PyErr {
+    folder_error(FolderError::Record { folder: folder.to_owned(), error })
+}
+
+/// A simulation that did not come to its end.
+pub(crate) fn sim_error(error: SimError) -> PyErr {
+    match error {
+        SimError::Cell(error) => cell_error(error),
+        SimError::Folder(error) => folder_error(error),
+        SimError::Interrupted => PyKeyboardInterrupt::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,86 @@
+"""The native core: simulate, read records, measure, verify.
+
+Documents go in and out as JSON text, series as numpy arrays. Bad data raises ``ValueError``, trouble with files
+``OSError``; each message is one sentence that names the file.
+"""
+
+from os import PathLike
+from typing import TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Path: TypeAlias = str | PathLike[str]
+_Series: TypeAlias = NDArray[np.float64]
+
+class FlowRates(TypedDict):
+    """What one flow sent and what arrived, per bin, in the direction of its data."""
+
+    sent_bps: _Series
+    arrived_bps: _Series
+
+class ThroughputSeries(TypedDict):
+    """Throughput in bins of time."""
+
+    time_s: _Series
+    capacity_bps: _Series | None
+    flows: dict[int, FlowRates]
+
+class DelayPoints(TypedDict):
+    """One-way delays of packets at the time of their arrival."""
+
+    time_s: _Series
+    delay_ms: _Series
+
+class QueueSeries(TypedDict):
+    """Samples of one queue."""
+
+    time_s: _Series
+    backlog_bytes: _Series
+    backlog_packets: _Series
+
+class StateSeries(TypedDict):
+    """Samples of one sender, NaN where it did not tell."""
+
+    time_s: _Series
+    cwnd_bytes: _Series
+    ssthresh_bytes: _Series
+    pacing_bps: _Series
+    rtt_ns: _Series
+    srtt_ns: _Series
+    min_rtt_ns: _Series
+    inflight_bytes: _Series
+    delivered_bytes: _Series
+    delivery_rate_bps: _Series
+    retransmitted_bytes: _Series
+    lost_packets: _Series
+
+def version() -> str:
+    """Version of the core."""
+
+def registry() -> str:
+    """Everything that scenarios may name, as JSON."""
+
+def simulate(cell_json: str, out_dir: _Path) -> str:
+    """Simulate a cell, write its record to ``out_dir``, and return the text of ``run.json``."""
+
+def measure(cell_dir: _Path) -> str:
+    """All metrics of a record, as JSON."""
+
+def metrics() -> str:
+    """The descriptions of all metrics, as JSON."""
+
+def verify(cell_dir: _Path) -> str:
+    """Whether a record is possible at all, check by check, as JSON."""
+
+def throughput_series(cell_dir: _Path, bin_ns: int) -> ThroughputSeries:
+    """Throughput in bins; a record of bins is summed up to the next multiple of its own width."""
+
+def delay_points(cell_dir: _Path, max_points: int) -> dict[int, DelayPoints] | None:
+    """One-way delays per flow, thinned out without losing extremes; None for records of bins."""
+
+def queue_series(cell_dir: _Path) -> dict[str, QueueSeries]:
+    """The samples of each queue, by element."""
+
+def state_series(cell_dir: _Path) -> dict[int, StateSeries]:
+    """The states of each sender, by flow."""
