@@ -4,7 +4,7 @@
 
 use crate::{Ecn, Element, Outcomes, Packet, Queue};
 use narrows_units::{Span, Stream, Time};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// A packet for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn random_packet(stream: &mut Stream, uid: u64) -> TestPacket {
 /// Who has been seen where.
 #[derive(Default)]
 struct Ledger {
-    inside: HashSet<u64>,
+    inside: BTreeSet<u64>,
     bytes: u64,
 }
 

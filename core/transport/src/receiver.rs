@@ -164,7 +164,7 @@ impl Endpoint for Receiver {
                 last: largest.number,
             });
         }
-        body.arrivals.extend(self.arrivals.drain(..));
+        body.arrivals.append(&mut self.arrivals);
         self.ack_now = false;
         self.unacknowledged = 0;
         self.deadline = Time::FAR;

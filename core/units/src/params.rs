@@ -155,12 +155,12 @@ impl ParamSpec {
             got: format!("{value:?}"),
         };
         let number = match (self.kind, value) {
-            (
-                Kind::Rate | Kind::Span | Kind::Bytes | Kind::Packets | Kind::Count,
-                Value::Integer(number),
-            ) => *number as f64,
+            (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
+                return Err(kind());
+            }
+            // Whole numbers are fine where real ones are wanted, but not the other way round.
+            (_, Value::Integer(number)) => *number as f64,
             (Kind::Ratio | Kind::Number, Value::Real(number)) if number.is_finite() => *number,
-            (Kind::Ratio | Kind::Number, Value::Integer(number)) => *number as f64,
             (Kind::Flag, Value::Flag(_)) => return Ok(()),
             (Kind::Choice(words), Value::Word(word)) => {
                 return if words.contains(&word.as_str()) {

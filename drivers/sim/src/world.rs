@@ -211,6 +211,8 @@ impl World {
     fn run_path(&mut self, now: Time, direction: Direction) {
         let path = self.network.path_mut(direction);
         path.advance(now, &mut self.outcomes);
+        // Before anything answers: what the other direction drops is counted there.
+        self.settle_drops(direction);
         while let Some((at, packet)) = self.network.path_mut(direction).pop() {
             self.log.arrive(packet.uid, at.ns(), 0);
             let flow = usize::from(self.index[usize::from(packet.flow)]);
@@ -232,7 +234,6 @@ impl World {
                 }
             }
         }
-        self.settle_drops(direction);
         let wakeup = self.path(direction).next_wakeup();
         self.wakeups.set(PATHS + direction as usize, wakeup);
     }

@@ -26,7 +26,7 @@ pub fn build<P: Packet + 'static>(
 /// The delay element; also used by the network for access delays of single flows.
 #[derive(Debug)]
 pub struct Delay<P> {
-    delay: Span,
+    span: Span,
     flying: VecDeque<(Time, P)>,
     held: Backlog,
 }
@@ -34,7 +34,7 @@ pub struct Delay<P> {
 impl<P: Packet> Delay<P> {
     /// A delay of `delay`.
     pub fn new(delay: Span) -> Self {
-        Delay { delay, flying: VecDeque::new(), held: Backlog::default() }
+        Delay { span: delay, flying: VecDeque::new(), held: Backlog::default() }
     }
 }
 
@@ -42,7 +42,7 @@ impl<P: Packet> Element<P> for Delay<P> {
     #[inline]
     fn push(&mut self, now: Time, packet: P, _: &mut Outcomes<P>) {
         self.held.add(packet.size());
-        self.flying.push_back((now + self.delay, packet));
+        self.flying.push_back((now + self.span, packet));
     }
 
     #[inline]
@@ -69,6 +69,6 @@ impl<P: Packet> Element<P> for Delay<P> {
     }
 
     fn propagation(&self) -> Span {
-        self.delay
+        self.span
     }
 }

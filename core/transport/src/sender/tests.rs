@@ -1,6 +1,9 @@
 //! Conformance of the transport, independent of any scheme: a sender and a receiver over a small
 //! scripted network with one-way delays of 20 ms.
 
+// The scheme under test and the test share an ear.
+#![allow(clippy::disallowed_types)]
+
 use super::*;
 use crate::{Receiver, Sender};
 use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent, Status};
@@ -136,7 +139,7 @@ impl Rig {
         )
         .unwrap();
         drop(guard);
-        Rig::around(sender, config, heard)
+        Rig::around(sender, &config, heard)
     }
 
     fn of(scheme: &str) -> Self {
@@ -151,13 +154,13 @@ impl Rig {
             Stream::new(1, "t"),
         )
         .unwrap();
-        Rig::around(sender, config, Arc::default())
+        Rig::around(sender, &config, Arc::default())
     }
 
-    fn around(sender: Sender, config: Config, heard: Arc<Mutex<Heard>>) -> Self {
+    fn around(sender: Sender, config: &Config, heard: Arc<Mutex<Heard>>) -> Self {
         Rig {
             sender,
-            receiver: Receiver::new(&config),
+            receiver: Receiver::new(config),
             now: Time::ZERO,
             heard,
             data: Vec::new(),
@@ -334,7 +337,7 @@ fn a_lost_retransmission_is_repaired_without_a_timeout() {
 fn reordering_by_two_packets_repeats_nothing() {
     let mut rig = Rig::new(20);
     // Packets arrive in bursts: lateness of 1 us moves one behind its two successors at most.
-    rig.fault = Box::new(|index| Some(Span::from_us(if index % 7 == 0 { 1 } else { 0 })));
+    rig.fault = Box::new(|index| Some(Span::from_us(u64::from(index % 7 == 0))));
     rig.run(1000);
     // Behind a whole burst is more than two packets; only time may then decide, and it does not.
     assert!(rig.heard().epochs.len() <= 1, "{:?}", rig.heard());
