@@ -69,7 +69,9 @@ generated: build ## rewrite the JSON Schema and the scenario reference
 	$(BIN)/narrows schema --reference > docs/guide/scenario-reference.md
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
+	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	$(BIN)/maturin build --release --quiet --out build/wheels
+	@rm -rf python/narrows/_scenarios
 
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
 	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv

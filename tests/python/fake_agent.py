@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 SETTINGS = json.loads(os.environ.get("FAKE_AGENT", "{}"))
 FACTS = {
@@ -50,7 +51,7 @@ def main() -> int:
     return run(cell, out, SETTINGS.get("fail", {}).get(cell["id"]))
 
 
-def run(cell: dict, out: Path, how: object) -> int:
+def run(cell: dict[str, Any], out: Path, how: object) -> int:
     once = SETTINGS.get("once")
     if how is not None and once:
         if Path(once).exists():

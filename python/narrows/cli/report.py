@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated
@@ -33,10 +34,15 @@ def build_report(folder: Path, *, pdf: bool) -> list[Path]:
 
     try:
         paths = build(folder, pdf=pdf)
-    except OSError as error:
+    except NarrowsError:
+        raise
+    except Exception as error:
+        if os.environ.get("NARROWS_TRACEBACK"):
+            raise
         raise NarrowsError(
-            f"the report can't be written: {error}; the results are complete, write it later with:"
-            f" narrows report {folder}"
+            f"the report can't be written: {type(error).__name__}: {error}; the results are complete,"
+            " write it"
+            f" later with: narrows report {folder}"
         ) from None
     values = [getattr(paths, one.name) for one in fields(paths)] if is_dataclass(paths) else list(paths)
     return [value for value in values if isinstance(value, Path) and value.suffix in (".html", ".pdf")]

@@ -21,10 +21,11 @@ class Shipped:
 def folder() -> Path | None:
     """The folder with the shipped scenarios."""
     package = Path(__file__).resolve().parent.parent
-    for candidate in (package / "_scenarios", package.parent.parent / "scenarios"):
-        if candidate.is_dir():
-            return candidate
-    return None
+    tree = package.parent.parent
+    if (tree / "pyproject.toml").is_file() and (tree / "scenarios").is_dir():
+        return tree / "scenarios"
+    installed = package / "_scenarios"
+    return installed if installed.is_dir() else None
 
 
 def shipped() -> list[Shipped]:

@@ -1,0 +1,99 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import narrows
+
+PROGRAM = str(Path(sys.executable).parent / "narrows")
+COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor")
+
+
+def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"NO_COLOR": "1"}
+    return subprocess.run(
+        [PROGRAM, *arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=60
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_starts_with_an_example(command: str) -> None:
+    done = call(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Example:  narrows {command}")
+
+
+def test_help_is_quick() -> None:
+    call("--help")
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        assert call("run", "--help").returncode == 0
+        seconds.append(time.perf_counter() - started)
+    # 0.2 s on a quiet machine; tests may run on a busy one.
+    assert min(seconds) < 0.4
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, narrows.cli.app; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "matplotlib", "rich", "ruamel.yaml", "typst", "narrows._native"} & set(loaded)
+
+
+def test_versions_agree() -> None:
+    root = Path(__file__).resolve().parent.parent.parent
+    assert f'version = "{narrows.__version__}"' in (root / "Cargo.toml").read_text()
+    assert call("--version").stdout == f"narrows {narrows.__version__}\n"
+    versions = json.loads(call("--version", "--json").stdout)
+    assert versions["narrows"] == versions["native"] == versions["agent"]["narrows"] == narrows.__version__
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--wrong",), ("walk",), ("run",), ("run", "first-look", "--wrong"), ()]
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    done = call(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_scenarios(tmp_path: Path) -> None:
+    done = call("run", "none.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert (
+        done.stderr == "narrows: none.yaml: there is no such file; narrows scenarios lists the shipped ones\n"
+    )
+    (tmp_path / "bad.yaml").write_text("schema: narrows/scenario/1\nqestion: x\n")
+    done = call("run", "bad.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0] == 'bad.yaml:2:1: qestion: unknown key; did you mean "question"?'
+    assert not (tmp_path / "results").exists()
+
+
+def test_listings() -> None:
+    schemes = json.loads(call("schemes", "--json").stdout)["schemes"]
+    assert {"reno", "cubic"} <= {one["name"] for one in schemes}
+    assert "reno" in call("schemes").stdout
+    scenarios = json.loads(call("scenarios", "--json").stdout)["scenarios"]
+    assert "first-look" in [one["name"] for one in scenarios]
+    assert call("scenarios", "first-look").stdout.startswith("# yaml-language-server")
+    assert json.loads(call("schema").stdout)["title"] == "Narrows scenario"
+
+
+def test_doctor_explains() -> None:
+    done = call("doctor", "--json")
+    assert done.returncode in (0, 4)
+    document = json.loads(done.stdout)
+    assert document["ok"] == (done.returncode == 0)
+    for check in document["checks"]:
+        assert check["ok"] or check["remedy"], check

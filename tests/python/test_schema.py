@@ -1,0 +1,87 @@
+"""The JSON Schema and the reference: current, and of one mind with the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from narrows.scenario import registry
+from narrows.scenario.keys import KEYS
+from narrows.scenario.reference import markdown
+from narrows.scenario.schema import schema, schema_text
+from narrows.scenario.shipped import shipped
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def load(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def test_committed_schema_is_current() -> None:
+    committed = (ROOT / "scenarios" / "scenario.schema.json").read_text()
+    assert committed == schema_text(registry.load()), "run: make generated"
+
+
+def test_committed_reference_is_current() -> None:
+    committed = (ROOT / "docs" / "guide" / "scenario-reference.md").read_text()
+    assert committed == markdown(registry.load()), "run: make generated"
+
+
+def test_shipped_scenarios_satisfy_the_schema() -> None:
+    validator = jsonschema.Draft7Validator(schema(registry.load()))
+    for one in shipped():
+        assert not list(validator.iter_errors(load(one.path.read_text()))), one.name
+
+
+GOOD = """\
+schema: narrows/scenario/1
+question: Does it work?
+path:
+  forward:
+    - {rate: 12 Mbit/s, queue: {droptail: 1.5 bdp}}
+    - {rate: {steps: {low: 1 Mbit/s, high: 2 Mbit/s}}, queue: toy_aqm}
+    - {delay: 20 ms}
+    - {loss: 0.1 %}
+schemes: ["linux:cubic", reno, {scheme: cubic, beta: 0.8, hystart: false}]
+flows: {count: 3, interval: 2 s, extra_rtt: [0 ms, 10 ms, 20 ms]}
+duration: 10 s
+transport: {ack_every: 4}
+report: {pdf: false}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("12 Mbit/s", "12"),
+        ("12 Mbit/s", "-12 Mbit/s"),
+        ("12 Mbit/s", "12 ms"),
+        ("droptail", "droptial"),
+        ("reno,", "remo,"),
+        ("beta: 0.8", "beta: 8"),
+        ("beta: 0.8", "betta: 0.8"),
+        ("duration: 10 s", ""),
+        ("ack_every: 4", "ack_every: 4.5"),
+        ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}"),
+        ("toy_aqm", "{toy_aqm: {mode: mild}}"),
+        ("pdf: false", "pdf: 3"),
+        ("question:", "matrix: {}\nquestion:"),
+    ],
+)
+def test_editors_see_the_same_mistakes(fixed_registry: registry.Registry, before: str, after: str) -> None:
+    validator = jsonschema.Draft7Validator(schema(fixed_registry))
+    assert not list(validator.iter_errors(load(GOOD)))
+    assert before in GOOD
+    assert list(validator.iter_errors(load(GOOD.replace(before, after, 1))))
+
+
+def test_the_reference_names_everything(fixed_registry: registry.Registry) -> None:
+    page = markdown(fixed_registry)
+    families = (fixed_registry.schemes, fixed_registry.queues, fixed_registry.links, fixed_registry.rates)
+    for name in [key.name for key in KEYS] + [name for family in families for name in family]:
+        assert f"`{name}`" in page
