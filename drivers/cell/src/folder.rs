@@ -2,8 +2,8 @@
 
 use narrows_record::{
     BINS_FILE, BinFile, BinLog, DELAYS_FILE, DelayFile, PACKETS_FILE, PacketFile, QUEUES_FILE,
-    QueueFile, QueueRow, RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, StateFile,
-    StateRow, TRACES_FILE, TraceFile, TraceRow,
+    QueueFile, QueueRow, RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, Severity,
+    StateFile, StateRow, TRACES_FILE, TraceFile, TraceRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -188,6 +188,13 @@ impl RecordFolder {
     /// # Errors
     /// The file system refused. A failed check is no error: it makes the verdict invalid.
     pub fn complete(mut self, run: &mut RunDocument) -> Result<(), FolderError> {
+        self.write_run(run)?;
+        let report = narrows_record::verify::verify(&open_record(&self.partial)?);
+        run.checks = report.checks();
+        for finding in report.findings.iter().filter(|finding| !finding.ok) {
+            let text = format!("Verification failed ({}): {}", finding.name, finding.detail);
+            run.judge(Severity::Invalid, "verification", text);
+        }
         self.write_run(run)?;
         fs::rename(&self.partial, &self.out).map_err(|error| FolderError::Io {
             path: self.out.clone(),
