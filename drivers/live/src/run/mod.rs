@@ -240,15 +240,17 @@ impl Watch<'_, '_> {
         crew.announce(start_ns, mono_ns);
         let length = self.cell.duration.ns();
         loop {
+            // Asked before the clock is read: the emulator ends by itself just after the run.
+            let ended = emulator_ended();
             let passed = clock::mono_ns().saturating_sub(mono_ns);
             if passed >= length {
                 break;
             }
-            (self.around.progress)(passed, length);
-            self.wait(&epoll, &mut crew, TICK.min(Duration::from_nanos(length - passed)), true)?;
-            if emulator_ended() {
+            if ended {
                 return Err(LiveError::Internal("the emulator ended before the run".to_owned()));
             }
+            (self.around.progress)(passed, length);
+            self.wait(&epoll, &mut crew, TICK.min(Duration::from_nanos(length - passed)), true)?;
             if self.writer.is_some_and(Writer::has_failed) {
                 // The emulator is stopped, and the writer's own error is what is reported.
                 return Err(LiveError::Io("the packets could not be written".to_owned()));
