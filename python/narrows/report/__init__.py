@@ -45,7 +45,8 @@ def plot(
 ) -> list[Path]:
     """Draw one figure of the registry at the given paper width; returns the files written.
 
-    `cell` names the run for figures that show one run. Files go to `out` (default: the campaign's `figures/`).
+    `cell` names the run for figures that show one run. Files go to `out` (default: `figures/` of the
+    campaign).
     """
     from narrows.report.assemble import plot_figure
 

@@ -7,6 +7,7 @@ previous one intact. Runs of large campaigns are drawn by several processes.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -44,7 +45,9 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
             (work / "report.pdf").write_bytes(render_pdf(content, work))
         return _publish(work, folder, pdf=pdf, html=html)
     except OSError as error:
-        raise ReportError(f"{folder}: the report can't be written: {(error.strerror or str(error)).lower()}") from error
+        raise ReportError(
+            f"{folder}: the report can't be written: {(error.strerror or str(error)).lower()}"
+        ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -57,8 +60,10 @@ def _publish(work: Path, folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
     (work / "figures").rename(final)
     for name, wanted in (("report.html", html), ("report.pdf", pdf)):
         if wanted:
-            os.replace(work / name, folder / name)
-    return ReportPaths(folder / "report.html" if html else None, folder / "report.pdf" if pdf else None, final)
+            (work / name).replace(folder / name)
+    return ReportPaths(
+        folder / "report.html" if html else None, folder / "report.pdf" if pdf else None, final
+    )
 
 
 def plot_figure(
@@ -78,26 +83,39 @@ def plot_figure(
         found = [r for r in campaign.runs if r.cell == cell and r.record is not None]
         if not found:
             known = ", ".join(r.cell for r in campaign.runs if r.record is not None) or "none"
-            raise ReportError(f"figure {name} shows one run, and {cell!r} is none that has a record; choose from: {known}.")
+            raise ReportError(
+                f"figure {name} shows one run, and {cell!r} is none that has a record; choose from: {known}."
+            )
         data, stem = found[0], (out or folder / "figures" / found[0].cell) / name
     reason = kind.absent(data)
     if reason:
         raise ReportError(f"figure {name} can't be drawn: {reason}")
     options = Options(width_mm=width_mm)
-    drawing.write_numbers(kind.numbers(data, options), stem.with_suffix(".csv"))
-    return [*drawing.write_figure(kind.figure(data, options), stem, formats, options), stem.with_suffix(".csv")]
+    drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
+    return [
+        *drawing.write_figure(kind.figure(data, options), stem, formats, options),
+        stem.with_suffix(".csv"),
+    ]
 
 
 def _draw(kind: figures.FigureKind, data: Campaign | Run, root: Path, prefix: str) -> Json:
     """One figure as files; a figure that can't be drawn says why and stops nothing else."""
-    entry: Json = {"name": kind.name, "title": kind.title, "file": None, "caption": "", "absent": None, "tips": {}}
+    entry: Json = {
+        "name": kind.name,
+        "title": kind.title,
+        "file": None,
+        "caption": "",
+        "absent": None,
+        "tips": {},
+        "note": kind.paper_note,
+    }
     stem = root / prefix / kind.name
     options = Options()
     try:
         entry["absent"] = kind.absent(data)
         if entry["absent"] is None:
             entry["caption"] = kind.caption(data)
-            drawing.write_numbers(kind.numbers(data, options), stem.with_suffix(".csv"))
+            drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
             drawing.write_figure(kind.figure(data, options), stem, ("svg", "png"), options)
             entry["file"] = stem.relative_to(root.parent).as_posix()
             entry["tips"] = kind.tips(data)
@@ -138,7 +156,7 @@ def _compact(chart: Json) -> str:
     from narrows.report.data import floats
 
     def rounded(values: Any, digits: int) -> list[float | None]:
-        return [None if v != v else float(f"{v:.{digits}g}") for v in floats(values).tolist()]
+        return [None if math.isnan(v) else float(f"{v:.{digits}g}") for v in floats(values).tolist()]
 
     xs = [[round(v, 6) for v in floats(x).tolist()] for x in chart["xs"]]
     series = [{**s, "y": rounded(s["y"], 5)} for s in chart["series"]]
@@ -174,10 +192,18 @@ def _draw_in_processes(
     for worker in range(workers):
         share = cells[worker::workers]
         answer = root.parent / f"drawn-{worker}.json"
-        task = {"campaign": str(folder.resolve()), "cells": share, "root": str(root.resolve()), "charts": want_charts,
-                "answer": str(answer.resolve()), "path": sys.path}  # fmt: skip
+        task = {
+            "campaign": str(folder.resolve()),
+            "cells": share,
+            "root": str(root.resolve()),
+            "charts": want_charts,
+            "answer": str(answer.resolve()),
+            "path": sys.path,
+        }
         command = [sys.executable, "-c", _WORKER, json.dumps(task)]
-        jobs.append((subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True), answer))
+        jobs.append(
+            (subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True), answer)
+        )
     parts = []
     try:
         for process, answer in jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,9 +43,13 @@ def read_json(path: Path) -> Json:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ReportError(f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?") from error
+        raise ReportError(
+            f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?"
+        ) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ReportError(f"{path} can't be read ({error}); run the campaign again or remove the cell.") from error
+        raise ReportError(
+            f"{path} can't be read ({error}); run the campaign again or remove the cell."
+        ) from error
     if not isinstance(value, dict):
         raise ReportError(f"{path} does not hold a JSON object; run the campaign again.")
     return value
@@ -131,7 +136,9 @@ class Run:
         """The width of a throughput bin: the record's, widened until a bin means something on the page."""
         base = int(self.settings.get("bin_ns") or 100_000_000)
         least = self.duration_s * 1e9 / MOST_BINS
-        rates = [e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)]
+        rates = [
+            e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)
+        ]
         known = [float(r) for r in rates if r]
         if known:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
             least = max(least, 25 * 1500 * 8e9 / min(known))
@@ -155,9 +162,21 @@ class Run:
 
     @cached_property
     def throughput(self) -> Json:
-        """Sent and delivered rate per bin and flow, and the capacity."""
+        """Sent and delivered rate per bin and flow, and the capacity.
+
+        What arrives at the very end opens a bin of no width, whose rate means nothing; it is left out.
+        """
         found: Json = self._series("throughput_series", self.bin_ns)
-        return found
+        keep = (
+            int(np.searchsorted(floats(found["time_s"]), self.duration_s - 1e-6)) if self.duration_s else None
+        )
+        capacity = found.get("capacity_bps")
+        flows = {n: {k: v[:keep] for k, v in series.items()} for n, series in found["flows"].items()}
+        return {
+            "time_s": floats(found["time_s"])[:keep],
+            "capacity_bps": None if capacity is None else capacity[:keep],
+            "flows": flows,
+        }
 
     @cached_property
     def queues(self) -> Json:
@@ -172,7 +191,7 @@ class Run:
         return found
 
     def delays(self, most: int) -> dict[int, Json] | None:
-        """One-way delays of single packets, thinned to at most about `most` per flow with every extreme kept."""
+        """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
         found: dict[int, Json] | None = self._series("delay_points", most)
         return found
 
@@ -225,14 +244,21 @@ class Campaign:
     @property
     def planes(self) -> list[str]:
         """Where the runs took place, in words of the scenario file."""
-        found = [str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings]
+        found = [
+            str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings
+        ]
         return sorted(set(found or [str(self.settings["where"])] if self.settings.get("where") else found))
 
     @property
     def name(self) -> str:
         """What the campaign is called."""
         resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        return str(self.record.get("name") or resolved.get("name") or self.results.get("scenario") or self.folder.name)
+        return str(
+            self.record.get("name")
+            or resolved.get("name")
+            or self.results.get("scenario")
+            or self.folder.name
+        )
 
 
 def _reasons(record: Json | None, entry: Json) -> list[Reason]:
@@ -255,7 +281,10 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
         except ReportError as error:
             record, problem = None, str(error)
     if record is None and state == "finished":
-        state, problem = "failed", problem or f"the record {where} is missing although the campaign lists it as finished"
+        state, problem = (
+            "failed",
+            problem or f"the record {where} is missing although the campaign lists it as finished",
+        )
     verdict = (record or {}).get("verdict") or entry.get("verdict")
     reasons = _reasons(record, entry) + ([Reason("failed", problem)] if problem else [])
     scheme, number = str(entry.get("scheme", "")), int(entry.get("run", 1))
@@ -275,7 +304,9 @@ def load(folder: Path) -> Campaign:
     rows: dict[str, dict[str, Json]] = {}
     for row in results.get("rows") or []:
         rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row
-    runs = [_run(folder, entry, rows) for entry in record.get("cells") or [] if entry.get("state") != "skipped"]
+    runs = [
+        _run(folder, entry, rows) for entry in record.get("cells") or [] if entry.get("state") != "skipped"
+    ]
     skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or results.get("skipped") or [])}
     for entry in record.get("cells") or []:
         if entry.get("state") == "skipped":
@@ -291,7 +322,7 @@ def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
     columns = max(1, most // 2)
     edges = np.linspace(0, len(time), columns + 1).astype(int)
     keep: list[int] = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         part = value[low:high]
         if np.all(np.isnan(part)):
             keep.append(int(low))

@@ -22,7 +22,9 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
     return {
         "title": campaign.name,
         "subtitle": _resolved(campaign).get("title") or "",
-        "question": str(_resolved(campaign).get("question") or "No question was written down in the scenario."),
+        "question": str(
+            _resolved(campaign).get("question") or "No question was written down in the scenario."
+        ),
         "facts": _facts(campaign),
         "answer": words.answer(campaign),
         "path": {
@@ -33,7 +35,8 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "verdicts": {"counts": _counts(campaign), "table": tables.verdicts(campaign)},
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "runs": [_run(campaign, run, figures) for run in _in_order(campaign)],
+        "run_captions": _run_captions(figures),
+        "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
         "system": _system(campaign),
         "fingerprints": tables.fingerprints(campaign),
         "reproduce": _reproduce(campaign),
@@ -111,6 +114,15 @@ def _counts(campaign: Campaign) -> list[Json]:
     always = ("ok", "degraded", "invalid", "failed")
     shown = [o for o in _ORDER if o in outcomes or o in always] + [o for o in outcomes if o not in _ORDER]
     return [{"outcome": o, "count": outcomes.get(o, 0), "meaning": meaning.get(o, "")} for o in shown]
+
+
+def _run_captions(figures: dict[str, Json]) -> list[Json]:
+    """How to read the figures of a run, once for all runs."""
+    found: dict[str, Json] = {}
+    for name, figure in figures.items():
+        if "/" in name and figure["caption"]:
+            found.setdefault(figure["name"], {k: figure[k] for k in ("title", "caption", "note")})
+    return list(found.values())
 
 
 def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
@@ -191,10 +203,6 @@ def _version_rows(versions: Json) -> list[list[str]]:
 def _system(campaign: Campaign) -> list[Json]:
     """Machines and versions as the records have them; runs that share them are listed together."""
     found: list[Json] = []
-    host = campaign.record.get("host")
-    if isinstance(host, dict):
-        rows = _host_rows(host) + _version_rows(campaign.record.get("versions") or {})
-        found.append({"title": "When the campaign was started", "rows": rows})
     grouped: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     simulated = []
     for run in campaign.runs:
@@ -206,14 +214,22 @@ def _system(campaign: Campaign) -> list[Json]:
             continue
         rows = _host_rows(own) + _version_rows(run.record.get("versions") or {})
         grouped.setdefault(tuple((k, v) for k, v in rows), []).append(run)
+    known = {pair for key in grouped for pair in key} if len(grouped) == 1 else set()
+    host = campaign.record.get("host")
+    rows = _host_rows(host if isinstance(host, dict) else {}) + _version_rows(
+        campaign.record.get("versions") or {}
+    )
+    rows = [r for r in rows if (r[0], r[1]) not in known]  # what the runs say as well is told once
+    if rows:
+        found.append({"title": "When the campaign was started", "rows": rows})
     for key, runs in grouped.items():
         listed = "all emulated runs" if len(grouped) == 1 else ", ".join(r.cell for r in runs)
         found.append({"title": f"During {listed}", "rows": [list(pair) for pair in key]})
     if simulated:
         versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
         text = (
-            "Simulated runs depend on no machine: the same scenario, seed and version give the same record, byte for "
-            f"byte. They were made by Narrows {', '.join(sorted(versions))}."
+            "Simulated runs depend on no machine: the same scenario, seed and version give the same record, "
+            f"byte for byte. They were made by Narrows {', '.join(sorted(versions))}."
         )
         found.append({"title": "Simulated runs", "rows": [], "text": text})
     return found

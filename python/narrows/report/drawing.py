@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
 
@@ -22,13 +25,13 @@ SINGLE_MM = 88.0
 DOUBLE_MM = 180.0
 PNG_DPI = 300
 
-Numbers = Mapping[str, Sequence[Any]]
+Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 """The numbers a figure shows: columns of equal length, written as CSV beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the reader of a figure chooses: its width on paper, its height if not the usual one, the size of text."""
+    """What the reader of a figure chooses: width on paper, height if not the usual one, size of text."""
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None
@@ -90,23 +93,43 @@ def new_figure(options: Options, height_mm: float) -> Figure:
     return figure
 
 
+LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0
+LEGEND_ROW_MM = 3.4
+
+
+def _place(axes: Axes, top_mm: float) -> None:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width, height = figure.get_figwidth() * 25.4, figure.get_figheight() * 25.4
+    across, upright = (width - LEFT_MM - RIGHT_MM) / width, (height - BOTTOM_MM - top_mm) / height
+    axes.set_position((LEFT_MM / width, BOTTOM_MM / height, across, upright))
+
+
 def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
     """Axes over the time of a run with fixed margins, so that figures one below another line up."""
-    width, height = options.width_mm, figure.get_figheight() * 25.4
-    left, right, bottom, top = 13.0, 3.0, 8.5, 6.0
-    box = (left / width, bottom / height, (width - left - right) / width, (height - bottom - top) / height)
-    axes = figure.add_axes(box)
+    axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
+    _place(axes, TOP_MM)
     axes.set_xlim(0, duration_s if duration_s > 0 else 1)
     axes.set_xlabel("time since the start of the run (s)", labelpad=1.5)
     axes.set_ylabel(y_label)
-    axes.yaxis.set_label_coords(-9.5 / (width - left - right), 0.5)
+    axes.yaxis.set_label_coords(-9.5 / (options.width_mm - LEFT_MM - RIGHT_MM), 0.5)
     return axes
 
 
-def legend_above(axes: Axes, handles: list[Any], labels: list[str]) -> None:
-    """A legend in one row over the axes, where it hides nothing; in more rows if there are many entries."""
-    width_mm = axes.get_figure().get_figwidth() * 25.4  # type: ignore[union-attr]
-    columns = max(1, min(len(labels), int((width_mm - 15) / (max(map(len, labels), default=1) * 1.25 + 10))))
+def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 24) -> None:
+    """A legend over the axes, where it hides nothing; the figure grows by the rows it needs."""
+    figure = axes.get_figure(root=True)
+    if figure is None or not labels:
+        return
+    if len(labels) > most:
+        handles, labels = handles[:most], [*labels[: most - 1], f"… and {len(labels) - most + 1} more"]
+    width_mm = figure.get_figwidth() * 25.4
+    columns = max(1, min(len(labels), int((width_mm - LEFT_MM) / (max(map(len, labels)) * 1.25 + 10))))
+    rows = -(-len(labels) // columns)
+    if rows > 1:
+        more = (rows - 1) * LEGEND_ROW_MM
+        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + more / 25.4)
+        _place(axes, TOP_MM + more)
     axes.legend(
         handles,
         labels,
@@ -132,7 +155,9 @@ def write_figure(figure: Figure, stem: Path, formats: Sequence[str], options: Op
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     with paper_style(options), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing")  # a name in a rare script is not an error
+        warnings.filterwarnings(
+            "ignore", message=r"Glyph .* missing"
+        )  # a name in a rare script is not an error
         for name in formats:
             path = stem.with_name(f"{stem.name}.{name}")
             blank: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(name, {})
@@ -158,11 +183,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value
     number = float(value)
-    return "" if number != number else f"{number:.9g}"
+    return "" if math.isnan(number) else f"{number:.9g}"
 
 
 def inline_svg(path: Path, prefix: str, title: str, tips: Mapping[str, str] | None = None) -> str:
-    """An SVG file as a part of a page: its own names, the colours of the page's theme, tool tips on its marks."""
+    """An SVG file as a part of a page: its own names, the colours of the page's theme, tool tips on marks."""
     from markupsafe import escape
 
     text = path.read_text(encoding="utf-8")
@@ -177,7 +202,9 @@ def inline_svg(path: Path, prefix: str, title: str, tips: Mapping[str, str] | No
         text = text.replace(colour, f"var(--c{colour[1:]})")
     for mark, tip in (tips or {}).items():
         opening = f'<g id="{prefix}-{mark}"'
-        text = text.replace(f"{opening}>", f'{opening} class="mark" tabindex="0"><title>{escape(tip)}</title>', 1)
+        text = text.replace(
+            f"{opening}>", f'{opening} class="mark" tabindex="0"><title>{escape(tip)}</title>', 1
+        )
     text = re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text, count=1)
     text = re.sub(r'<svg ([^>]*?)height="[^"]*" ([^>]*?)width="[^"]*"', r"<svg \1\2", text, count=1)
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)

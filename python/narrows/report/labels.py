@@ -1,7 +1,7 @@
 """Placing names beside marks so that they cover neither each other nor the marks.
 
-Works on plain rectangles in points: each label tries places around its mark, near ones first; the cheapest wins.
-A few rounds let earlier labels move away for later ones. Deterministic.
+Works on plain rectangles in points: each label tries places around its mark, near ones first; the
+cheapest wins. A few rounds let earlier labels move away for later ones. Deterministic.
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ def _candidates(label: Label) -> list[Placed]:
             dx, dy = math.cos(angle), math.sin(angle)
             reach = label.radius + 2.0 + distance
             x = label.x + reach * dx + (0.0 if dx > 0.3 else -label.width if dx < -0.3 else -label.width / 2)
-            y = label.y + reach * dy + (0.0 if dy > 0.6 else -label.height if dy < -0.6 else -label.height / 2)
+            y = (
+                label.y
+                + reach * dy
+                + (0.0 if dy > 0.6 else -label.height if dy < -0.6 else -label.height / 2)
+            )
             box = Box(x, y, x + label.width, y + label.height)
             found.append(Placed(box, box.distance(label.x, label.y) > label.radius + 7.0))
     return found

@@ -37,7 +37,7 @@ def render_page(content: Document, charts: dict[str, str], work: Path, campaign:
 
     def picture(figure: dict[str, Any], prefix: str) -> Markup:
         path = work / f"{figure['file']}.svg"
-        return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))  # noqa: S704
+        return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
 
     styles = {s: style.of(s) for s in campaign.schemes}
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
@@ -46,13 +46,13 @@ def render_page(content: Document, charts: dict[str, str], work: Path, campaign:
         doc=content,
         picture=picture,
         marks=marks,
-        charts={key: Markup(script_json(text)) for key, text in charts.items()},  # noqa: S704
-        css=Markup(_asset("templates", "report.css")),  # noqa: S704
-        light_colours=Markup(_colours(False)),  # noqa: S704
-        dark_colours=Markup(_colours(True)),  # noqa: S704
-        uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),  # noqa: S704
-        uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),  # noqa: S704
-        script=Markup(_asset("templates", "report.js")),  # noqa: S704
-        help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),  # noqa: S704
+        charts={key: Markup(script_json(text)) for key, text in charts.items()},
+        css=Markup(_asset("templates", "report.css")),
+        light_colours=Markup(_colours(False)),
+        dark_colours=Markup(_colours(True)),
+        uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),
+        uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),
+        script=Markup(_asset("templates", "report.js")),
+        help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )

@@ -40,7 +40,11 @@ def render_pdf(content: Document, work: Path) -> bytes:
         fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
         try:
             made = typst.compile(
-                str(root / "report.typ"), root=str(root), font_paths=[str(fonts)], ignore_system_fonts=True, format="pdf"
+                str(root / "report.typ"),
+                root=str(root),
+                font_paths=[str(fonts)],
+                ignore_system_fonts=True,
+                format="pdf",
             )
         except (RuntimeError, typst.TypstError) as error:
             raise ReportError(f"report.pdf can't be typeset: {str(error).splitlines()[0]}") from error

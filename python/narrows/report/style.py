@@ -1,9 +1,9 @@
 """One style per scheme, the same in every figure of every report.
 
-The style follows from the name alone: hand-picked for well-known schemes, derived from a hash of the name for
-all others, so that a new scheme has its style without an entry here. Schemes of one family share a hue; the one of
-the kernel is the lighter. Marker and dash tell schemes apart where colour does not (print, colour blindness).
-All colours reach a contrast of 3:1 on their background (WCAG 2.2, non-text contrast).
+The style follows from the name alone: hand-picked for well-known schemes, derived from a hash of the name
+for all others, so that a new scheme has its style without an entry here. Schemes of one family share a hue;
+the one of the kernel is the lighter. Marker and dash tell schemes apart where colour does not (print, colour
+blindness). All colours reach a contrast of 3:1 on their background (WCAG 2.2, non-text contrast).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables as plain data, laid out alike by the page and by the PDF.
 
-A table is `{"head": [cell], "rows": [[cell]], "notes": [note]}`; a cell is `{"text", "align", "small", "marks",
-"kind", "span"}` (only `text` is always there), a note `{"mark", "text"}`. Whatever is not available says `N/A` and
-points at a note with the reason.
+A table is `{"head": [cell], "rows": [[cell]], "notes": [note]}`; a cell is `{"text", "align", "small",
+"marks", "kind", "span", "links"}` (only `text` is always there), a note `{"mark", "text"}`. Whatever is not
+available says `N/A` and points at a note with the reason.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ def results(campaign: Campaign) -> Table:
                 marks = []
                 if known < valid:
                     why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
-                    marks = [notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))]
+                    marks = [
+                        notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))
+                    ]
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
                 row.append(cell(text, small=spread, align="right", marks=marks))
@@ -153,7 +155,11 @@ def results(campaign: Campaign) -> Table:
 
 def results_words(campaign: Campaign) -> str:
     """How the numbers of the main table came about."""
-    counts = [e.get("n") or 0 for s in campaign.results.get("summary") or [] for e in (s.get("metrics") or {}).values()]
+    counts = [
+        e.get("n") or 0
+        for s in campaign.results.get("summary") or []
+        for e in (s.get("metrics") or {}).values()
+    ]
     if not counts:
         return "No run is valid, so there are no numbers."
     few, many = min(counts) < 6, max(counts) >= 6
@@ -191,7 +197,9 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 row.append(cell(units.number(value, places), align="right"))
                 continue
             entry = run.rows.get(key)
-            reason = "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
+            reason = (
+                "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
+            )
             scope = metric.get("scope")
             if entry is not None and ((scope == "all") == (key != "all")) and scope in ("all", "flow"):
                 row.append(cell("–", align="right", kind="absent"))  # not meant for this column at all
@@ -202,26 +210,33 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
 
 
 def verdicts(campaign: Campaign) -> Table:
-    """Every cell with what became of it."""
-    head = [cell("scheme"), cell("run", align="right"), cell("outcome"), cell("why")]
-    rows = []
+    """Every cell with what became of it; runs of a scheme that share outcome and reasons share a row."""
+    head = [cell("scheme"), cell("runs"), cell("outcome"), cell("why")]
+    grouped: dict[tuple[str, str, str], list[Run]] = {}
     for run in sorted(campaign.runs, key=lambda r: (campaign.schemes.index(r.scheme), r.number)):
-        reasons = [r.text for r in run.reasons] or (["nothing to report"] if run.verdict == "ok" else ["no reason given"])
+        nothing = (
+            "nothing to report" if run.outcome == "ok" else "not run yet" if run.outcome == "pending" else ""
+        )
+        why = " ".join(r.text for r in run.reasons) or nothing or "no reason was recorded"
+        grouped.setdefault((run.scheme, run.outcome, why), []).append(run)
+    rows = []
+    for (scheme, outcome, why), runs in grouped.items():
+        links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
         rows.append(
             [
-                cell(run.scheme, kind="scheme", link=run.cell),
-                cell(str(run.number), align="right"),
-                cell(run.outcome, kind=f"outcome-{run.outcome}"),
-                cell(" ".join(reasons), kind="quiet" if run.outcome == "ok" else ""),
+                cell(scheme, kind="scheme"),
+                cell(", ".join(str(r.number) for r in runs), links=links),
+                cell(outcome, kind=f"outcome-{outcome}"),
+                cell(why, kind="quiet" if outcome == "ok" else ""),
             ]
         )
     for skipped in campaign.skipped:
         rows.append(
             [
                 cell(str(skipped.get("scheme")), kind="scheme"),
-                cell("–", align="right"),
+                cell("–"),
                 cell("skipped", kind="outcome-skipped"),
-                cell(str(skipped.get("reason") or "no reason given")),
+                cell(str(skipped.get("reason") or "no reason was recorded")),
             ]
         )
     return {"head": head, "rows": rows, "notes": []}
@@ -234,13 +249,26 @@ def fingerprints(campaign: Campaign) -> Table:
     for run in campaign.runs:
         for flow in (run.record or {}).get("flows") or []:
             mark = flow.get("fingerprint") or {}
-            version = "kernel " + str(mark["kernel"]) if mark.get("kernel") else str(mark.get("version") or "unknown")
+            version = (
+                "kernel " + str(mark["kernel"])
+                if mark.get("kernel")
+                else str(mark.get("version") or "unknown")
+            )
             if mark.get("git") and not mark.get("kernel"):
                 version += f" ({mark['git']})"
-            params = ", ".join(f"{k} {units.parameter(None, v)}" for k, v in (mark.get("params") or {}).items())
-            kind = {"native": "Narrows", "linux": "Linux kernel"}.get(str(mark.get("kind")), str(mark.get("kind")))
-            key = (str(flow.get("scheme")), f"{kind}: {mark.get('name')}", version,
-                   str(mark.get("read_back") or "not possible"), params or "defaults")  # fmt: skip
+            params = ", ".join(
+                f"{k} {units.parameter(None, v)}" for k, v in (mark.get("params") or {}).items()
+            )
+            kind = {"native": "Narrows", "linux": "Linux kernel"}.get(
+                str(mark.get("kind")), str(mark.get("kind"))
+            )
+            key = (
+                str(flow.get("scheme")),
+                f"{kind}: {mark.get('name')}",
+                version,
+                str(mark.get("read_back") or "not possible"),
+                params or "defaults",
+            )
             grouped.setdefault(key, []).append(run.cell)
     rows = [[cell(k[0], kind="scheme"), *map(cell, k[1:]), cell(_cells(v))] for k, v in grouped.items()]
     return {"head": head, "rows": rows, "notes": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,10 +74,14 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
         return f"independent random loss of {units.ratio(float(element.get('ratio') or 0))} of the packets"
     if kind != "bottleneck":
         return " ".join([f"an element “{kind}”", *([f"({', '.join(element_lines(element)[1:])})"])])
-    text = f"a bottleneck of {rate_text(element.get('rate'))} with a queue ({queue_text(element.get('queue'))}"
+    text = (
+        f"a bottleneck of {rate_text(element.get('rate'))} with a queue ({queue_text(element.get('queue'))}"
+    )
     queue, rate = element.get("queue") or {}, element.get("rate")
     limit = queue.get("bytes") if isinstance(queue, Mapping) else None
-    constant = rate.get("rate") if isinstance(rate, Mapping) and rate.get("kind", "constant") == "constant" else None
+    constant = (
+        rate.get("rate") if isinstance(rate, Mapping) and rate.get("kind", "constant") == "constant" else None
+    )
     if limit and constant:
         text += f", at most {units.span(round(limit * 8e9 / constant, -4))} of waiting"
         if rtt_ns > 0:
@@ -116,22 +121,24 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     found = []
     if schemes:
         times = units.plural(each, "run") + (" each" if schemes > 1 else "")
-        amount = times if same else f"{sum(counts.values())} runs"
+        amount = times if same else f"{sum(counts.values())} runs in all"
         found.append(f"{units.plural(schemes, 'scheme')}, {amount}.")
     if settings:
         flows = settings.get("flows") or []
         length = units.span(float(settings.get("duration_ns", 0)))
         text = f"Each run lasts {length} with {units.plural(len(flows), 'flow')}"
         starts = sorted(f.get("start_ns", 0) for f in flows)
-        gaps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
+        gaps = {b - a for a, b in itertools.pairwise(starts)}
         if len(flows) > 1 and gaps == {0}:
             text += " that start together"
         elif len(flows) > 1 and len(gaps) == 1:
             text += f" that start {units.span(float(gaps.pop()))} apart"
         found.append(text + ".")
-    places = {"simulate": "simulated (virtual clock, repeatable bit for bit)",
-              "emulate": "emulated (real time, on the machine below)",
-              "hosts": "between real hosts"}  # fmt: skip
+    places = {
+        "simulate": "simulated (virtual clock, repeatable bit for bit)",
+        "emulate": "emulated (real time, on the machine below)",
+        "hosts": "between real hosts",
+    }
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
     return found
@@ -162,7 +169,9 @@ def _indistinct(best: list[float], other: list[float]) -> bool:
     return max(min(best), min(other)) <= min(max(best), max(other))
 
 
-def _leader(totals: dict[str, dict[str, list[float]]], name: str, highest: bool) -> tuple[str, list[str]] | None:
+def _leader(
+    totals: dict[str, dict[str, list[float]]], name: str, highest: bool
+) -> tuple[str, list[str]] | None:
     known = {s: own[name] for s, own in totals.items() if own.get(name)}
     if not known:
         return None
@@ -191,13 +200,20 @@ def answer(campaign: Campaign) -> list[str]:
     assert first is not None
     best, equals = first
     if len(totals) == 1:
-        found.append(f"{best} reached {throughput(best)} at a 95th percentile one-way delay of {delay(best)}.")
+        found.append(
+            f"{best} reached {throughput(best)} at a 95th percentile one-way delay of {delay(best)}."
+        )
     else:
-        found.append(f"Highest throughput: {best}, {throughput(best)} (at {delay(best)}){_shared(equals)}.")
+        found.append(
+            f"Highest throughput: {best} with {throughput(best)} "
+            f"(95th percentile one-way delay {delay(best)}){_shared(equals)}."
+        )
         if second is not None:
             low, same = second
-            also = ", the same scheme" if low == best else f", at {throughput(low)}"
-            found.append(f"Lowest 95th percentile one-way delay: {low}, {delay(low)}{also}{_shared(same)}.")
+            also = ", which is the same scheme" if low == best else f" (throughput {throughput(low)})"
+            found.append(
+                f"Lowest 95th percentile one-way delay: {low} with {delay(low)}{also}{_shared(same)}."
+            )
     found.append(_caveat(campaign, totals))
     return [s for s in found if s]
 
@@ -218,7 +234,10 @@ def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> st
     if most == 1:
         text = f"Each number comes from {amount}, so nothing is known about how much it varies."
     elif least < 6:
-        text = f"Each number is over {amount} per scheme; below 6 no interval is given, and small differences prove nothing."
+        text = (
+            f"Each number is over {amount} per scheme; below 6 no interval is given, and small differences "
+            "prove nothing."
+        )
     else:
         text = f"Each number is the median of {amount} per scheme; the table has the intervals."
     problems = problem_counts(campaign)
@@ -226,7 +245,8 @@ def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> st
         text += f" Not in these numbers: {problems}."
     degraded = sum(1 for r in campaign.runs if r.valid and r.verdict == "degraded")
     if degraded:
-        text += f" {units.plural(degraded, 'run')} that {'is' if degraded == 1 else 'are'} counted {'was' if degraded == 1 else 'were'} judged degraded."
+        are, were = ("is", "was") if degraded == 1 else ("are", "were")
+        text += f" {units.plural(degraded, 'run')} that {are} counted {were} judged degraded."
     return text
 
 

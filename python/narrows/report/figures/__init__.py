@@ -4,9 +4,10 @@ A figure module has
 
 - `TITLE`: a heading of a few words; `SCOPE`: `"campaign"` (one for the campaign) or `"run"` (one per run);
   `ORDER`: its place among the figures of its scope;
-- `numbers(data, options) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
+- `numbers(data) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
 - `figure(data, options) -> Figure`: the picture; draws nothing but what `numbers` and `data` say;
 - `caption(data) -> str`: what is seen and how to read it, in a sentence or two;
+- optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
 - optionally `chart(data) -> Chart | None`: the interactive form for the page (without it the page shows the
   picture), and `tips(data) -> dict`: tool tips for parts of the picture that were given a `gid`.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Chart = dict[str, Any]
-"""An interactive chart: `y` (axis label), `digits`, `xs` (lists of x values), `series` (label, colours, kind, values)."""
+"""An interactive chart: `y` (axis label), `xs` (lists of times), `series` (label, colours, kind, values)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,14 @@ class FigureKind:
         """What is seen and how to read it."""
         return str(self.module.caption(data))
 
-    def numbers(self, data: Any, options: Options) -> Numbers:
+    @property
+    def paper_note(self) -> str:
+        """What the caption must add for the picture, compared with the interactive form."""
+        return str(getattr(self.module, "PAPER_NOTE", ""))
+
+    def numbers(self, data: Any) -> Numbers:
         """The numbers the figure shows."""
-        found: Numbers = self.module.numbers(data, options)
+        found: Numbers = self.module.numbers(data)
         return found
 
     def figure(self, data: Any, options: Options) -> Figure:

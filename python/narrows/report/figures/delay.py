@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from narrows.report import units
 from narrows.report.data import Run, floats
 from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
 from narrows.report.style import of_flows
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "One-way delay"
 SCOPE = "run"
 ORDER = 20
+PAPER_NOTE = "Dots drawn large only tell the flows apart."
 
 DOTS_ON_PAPER = 20_000
 DOTS_ON_PAGE = 3_000
@@ -31,7 +33,7 @@ def absent(run: Run) -> str | None:
     return None
 
 
-def numbers(run: Run, options: Options) -> Numbers:
+def numbers(run: Run) -> Numbers:
     """One row per dot."""
     points = run.delays(DOTS_ON_PAPER) or {}
     flow = np.concatenate([np.full(len(p["time_s"]), n) for n, p in points.items()] or [np.zeros(0)])
@@ -42,14 +44,14 @@ def numbers(run: Run, options: Options) -> Numbers:
 
 def _label(run: Run, number: int, label: str) -> str:
     value = ((run.rows.get(str(number)) or {}).get("metrics") or {}).get("delay_p95_ns")
-    return label if value is None else f"{label} (95th percentile {value / 1e6:.4g} ms)"
+    return label if value is None else f"{label} (95th percentile {units.number(value / 1e6)} ms)"
 
 
-def caption(run: Run) -> str:
+def caption(_run: Run) -> str:
     """How to read it."""
     return (
-        "One-way delay of single packets, at the time of their arrival. Where there are more packets than dots, the "
-        "smallest and largest delay of every column are kept. Dots drawn large only tell the flows apart."
+        "One-way delay of single packets, at the time of their arrival. Where there are more packets than "
+        "dots, the smallest and largest delay of every column are kept."
     )
 
 
@@ -73,16 +75,34 @@ def figure(run: Run, options: Options) -> Figure:
             time, delay = floats(found["time_s"]), floats(found["delay_ms"])
             drawn.append((time, delay, np.full(len(time), index)))
             every = max(1, len(time) // 14)
-            axes.plot(time[index * every // 5 :: every], delay[index * every // 5 :: every], linestyle="none",
-                      marker=style.marker, markersize=3.6, color=style.color, markeredgecolor="white",
-                      markeredgewidth=0.4, zorder=3)  # fmt: skip
-            handles.append(Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color))
+            axes.plot(
+                time[index * every // 5 :: every],
+                delay[index * every // 5 :: every],
+                linestyle="none",
+                marker=style.marker,
+                markersize=3.6,
+                color=style.color,
+                markeredgecolor="white",
+                markeredgewidth=0.4,
+                zorder=3,
+            )
+            handles.append(
+                Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color)
+            )
             labels.append(_label(run, flow.number, style.label))
         time, delay, owner = (np.concatenate([part[i] for part in drawn] or [np.zeros(0)]) for i in range(3))
         order = np.argsort(time, kind="stable")  # in order of time, or the last flow would hide the others
         colours = to_rgba_array([s.color for s in styles])[owner[order].astype(int)]
-        axes.scatter(time[order], delay[order], s=0.8 if len(time) > 6000 else 2.0, c=colours, linewidths=0,
-                     alpha=0.7, rasterized=True, zorder=2)  # fmt: skip
+        axes.scatter(
+            time[order],
+            delay[order],
+            s=0.8 if len(time) > 6000 else 2.0,
+            c=colours,
+            linewidths=0,
+            alpha=0.7,
+            rasterized=True,
+            zorder=2,
+        )
         low, high = float(np.min(delay, initial=np.inf)), float(np.max(delay, initial=0.0))
         bottom = 0.0 if low < 0.5 * high else low - 0.15 * (high - low + 0.01 * high)
         axes.set_ylim(min(bottom, low), high + 0.06 * (high - bottom) if high > bottom else high + 1)
@@ -95,13 +115,22 @@ def chart(run: Run) -> dict[str, Any] | None:
     points = run.delays(DOTS_ON_PAGE)
     if points is None:
         return None
-    xs, series = [], []
+    xs: list[Any] = []
+    series: list[dict[str, Any]] = []
     styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
     for flow, style in zip(run.flows, styles, strict=True):
         found = points.get(flow.number)
         if found is None or not len(found["time_s"]):
             continue
-        series.append({"label": flow.label, "kind": "points", "x": len(xs), "y": floats(found["delay_ms"]),
-                       "color": style.color, "dark": style.dark})  # fmt: skip
+        series.append(
+            {
+                "label": flow.label,
+                "kind": "points",
+                "x": len(xs),
+                "y": floats(found["delay_ms"]),
+                "color": style.color,
+                "dark": style.dark,
+            }
+        )
         xs.append(floats(found["time_s"]))
     return {"y": "one-way delay (ms)", "xs": xs, "series": series}

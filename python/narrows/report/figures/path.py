@@ -1,9 +1,9 @@
-"""The path as a picture: hosts, and the elements of both directions in the order in which packets meet them."""
+"""The path as a picture: hosts, and the elements of both directions in the order of the packets."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.report import units, words
 from narrows.report.data import Campaign, Json
@@ -44,7 +44,7 @@ def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]
     return found
 
 
-def numbers(data: Campaign, options: Options) -> Numbers:
+def numbers(data: Campaign) -> Numbers:
     """One row per element."""
     network = data.settings.get("network") or {}
     rows = [(d, e) for d in ("forward", "backward") for e in network.get(d) or []]
@@ -56,7 +56,7 @@ def numbers(data: Campaign, options: Options) -> Numbers:
     }
 
 
-def caption(data: Campaign) -> str:
+def caption(_data: Campaign) -> str:
     """How to read it."""
     return "Packets meet the elements in the order of the arrows. Rates count IP bytes."
 
@@ -99,10 +99,15 @@ def _host(axes: Axes, left: float, height: float, name: str, lines: list[str]) -
 
     axes.add_patch(
         FancyBboxPatch(
-            (left + 1, 3), _HOST - 2, height - 6, boxstyle="round,pad=0,rounding_size=1.6",
-            facecolor="none", edgecolor=INK, linewidth=0.8,
+            (left + 1, 3),
+            _HOST - 2,
+            height - 6,
+            boxstyle="round,pad=0,rounding_size=1.6",
+            facecolor="none",
+            edgecolor=INK,
+            linewidth=0.8,
         )
-    )  # fmt: skip
+    )
     middle = left + _HOST / 2
     top = height / 2 + 1.8 * (len(lines))
     axes.text(middle, top, name, ha="center", va="center", fontweight="bold")
@@ -116,17 +121,28 @@ def _lane(
     left, right = 1 + _HOST, options.width_mm - 1 - _HOST
     start, end = (left, right) if direction == "forward" else (right, left)
     axes.annotate(
-        "", xy=(end, middle), xytext=(start, middle),
-        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0,
-                    "linestyle": (0, (3, 2)) if goes_on else "-"}, zorder=1,
-    )  # fmt: skip
+        "",
+        xy=(end, middle),
+        xytext=(start, middle),
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": INK,
+            "linewidth": 0.9,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "linestyle": (0, (3, 2)) if goes_on else "-",
+        },
+        zorder=1,
+    )
     count = len(elements)
     gap = (right - left) / max(1, count)
     for i, element in enumerate(elements):
         place = i if direction == "forward" else count - 1 - i
         _element(axes, left + gap * (place + 0.5), middle, element)
     if not elements:
-        axes.text((left + right) / 2, middle + 2.4, "nothing in between", ha="center", color=MUTED, fontsize="small")
+        axes.text(
+            (left + right) / 2, middle + 2.4, "nothing in between", ha="center", color=MUTED, fontsize="small"
+        )
 
 
 def _element(axes: Axes, x: float, y: float, element: Json) -> None:
@@ -135,10 +151,16 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
     width, height = _BOX
     axes.add_patch(
         FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=1.2",
-            facecolor=PAPER, edgecolor=MUTED, linewidth=0.7, zorder=2,
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=1.2",
+            facecolor=PAPER,
+            edgecolor=MUTED,
+            linewidth=0.7,
+            zorder=2,
         )
-    )  # fmt: skip
+    )
     kind = str(element.get("kind"))
     icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
     icon(axes, x, y + height / 2 - 4.0)
@@ -150,16 +172,28 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
         weight = "bold" if i == 0 else "normal"
         base = y - 1.2 - 2.6 * i + (0.0 if len(lines) > 2 else -0.8)
         axes.text(x, base, line, ha="center", va="center", fontweight=weight, fontsize="small", zorder=3)
-    axes.text(x, y + height / 2 + 1.5, str(element.get("name", "")), ha="center", va="center", color=MUTED,
-              fontsize="x-small", zorder=3)  # fmt: skip
+    axes.text(
+        x,
+        y + height / 2 + 1.5,
+        str(element.get("name", "")),
+        ha="center",
+        va="center",
+        color=MUTED,
+        fontsize="x-small",
+        zorder=3,
+    )
 
 
 def _queue_icon(axes: Axes, x: float, y: float) -> None:
     from matplotlib.patches import Circle, Rectangle
 
-    axes.plot([x - 7, x + 3, x + 3, x - 7], [y + 1.7, y + 1.7, y - 1.7, y - 1.7], color=INK, linewidth=0.8, zorder=3)
+    axes.plot(
+        [x - 7, x + 3, x + 3, x - 7], [y + 1.7, y + 1.7, y - 1.7, y - 1.7], color=INK, linewidth=0.8, zorder=3
+    )
     for i in range(3):
-        axes.add_patch(Rectangle((x + 0.4 - 2.4 * i, y - 1.1), 1.7, 2.2, facecolor=MUTED, edgecolor="none", zorder=3))
+        axes.add_patch(
+            Rectangle((x + 0.4 - 2.4 * i, y - 1.1), 1.7, 2.2, facecolor=MUTED, edgecolor="none", zorder=3)
+        )
     axes.add_patch(Circle((x + 5.2, y), 1.9, facecolor="none", edgecolor=INK, linewidth=0.8, zorder=3))
 
 
@@ -176,15 +210,14 @@ def _loss_icon(axes: Axes, x: float, y: float) -> None:
     for i in range(5):
         if i == 3:
             for sign in (-1, 1):
-                axes.plot([x + 1.4, x + 3.6], [y - 1.1 * sign, y + 1.1 * sign], color=INK, linewidth=1.0, zorder=3)
+                axes.plot(
+                    [x + 1.4, x + 3.6], [y - 1.1 * sign, y + 1.1 * sign], color=INK, linewidth=1.0, zorder=3
+                )
         else:
             axes.plot([x - 5 + 2.5 * i], [y], marker="s", markersize=3.2, color=MUTED, zorder=3)
 
 
 def _dots_icon(axes: Axes, x: float, y: float) -> None:
-    axes.plot([x - 2.5, x, x + 2.5], [y] * 3, linestyle="none", marker="o", markersize=2.4, color=MUTED, zorder=3)
-
-
-def tips(data: Any) -> dict[str, str]:
-    """No tool tips: everything is written in the picture."""
-    return {}
+    axes.plot(
+        [x - 2.5, x, x + 2.5], [y] * 3, linestyle="none", marker="o", markersize=2.4, color=MUTED, zorder=3
+    )

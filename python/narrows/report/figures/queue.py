@@ -33,7 +33,11 @@ def _limits(run: Run) -> dict[str, float]:
 
 def _queues(run: Run) -> list[tuple[str, Any, Any]]:
     series = run.queues
-    return [(n, floats(s["time_s"]), floats(s["backlog_bytes"]) / 1e3) for n, s in series.items() if len(s["time_s"])]
+    return [
+        (n, floats(s["time_s"]), floats(s["backlog_bytes"]) / 1e3)
+        for n, s in series.items()
+        if len(s["time_s"])
+    ]
 
 
 def absent(run: Run) -> str | None:
@@ -41,7 +45,7 @@ def absent(run: Run) -> str | None:
     return None if _queues(run) else "No queue was sampled in this run."
 
 
-def numbers(run: Run, options: Options) -> Numbers:
+def numbers(run: Run) -> Numbers:
     """One row per sample."""
     found = _queues(run)
     return {
@@ -69,9 +73,9 @@ def figure(run: Run, options: Options) -> Figure:
         handles: list[Any] = []
         labels: list[str] = []
         highest = 0.0
-        for index, (name, time, value) in enumerate(_queues(run)):
+        for index, (name, times, values) in enumerate(_queues(run)):
             style = of_flow(4 - index if index < 5 else index, name)
-            time, value = thin(time, value, POINTS_ON_PAPER)
+            time, value = thin(times, values, POINTS_ON_PAPER)
             (line,) = axes.plot(time, value, color=style.color, linewidth=0.8)
             if index == 0:
                 axes.fill_between(time, value, color=style.color, alpha=0.15, linewidth=0)
@@ -98,15 +102,34 @@ def _dashed() -> Any:
 
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
-    xs, series = [], []
+    xs: list[Any] = []
+    series: list[dict[str, Any]] = []
     limits = _limits(run)
-    for index, (name, time, value) in enumerate(_queues(run)):
+    for index, (name, times, values) in enumerate(_queues(run)):
         style = of_flow(4 - index if index < 5 else index, name)
-        time, value = thin(time, value, POINTS_ON_PAGE)
-        series.append({"label": name, "kind": "line", "x": len(xs), "y": value, "color": style.color,
-                       "dark": style.dark, "fill": index == 0})  # fmt: skip
+        time, value = thin(times, values, POINTS_ON_PAGE)
+        series.append(
+            {
+                "label": name,
+                "kind": "line",
+                "x": len(xs),
+                "y": value,
+                "color": style.color,
+                "dark": style.dark,
+                "fill": index == 0,
+            }
+        )
         xs.append(time)
         if name in limits and limits[name] / 1e3 < 8 * max(float(np.nanmax(value, initial=0.0)), 1e-9):
-            series.append({"label": f"limit of {name}", "kind": "line", "dash": [6, 4], "x": len(xs) - 1,
-                           "y": np.full(len(time), limits[name] / 1e3), "color": "#5b6470", "dark": "#a9b4c0"})  # fmt: skip
+            series.append(
+                {
+                    "label": f"limit of {name}",
+                    "kind": "line",
+                    "dash": [6, 4],
+                    "x": len(xs) - 1,
+                    "y": np.full(len(time), limits[name] / 1e3),
+                    "color": "#5b6470",
+                    "dark": "#a9b4c0",
+                }
+            )
     return {"y": "waiting (kB)", "xs": xs, "series": series}

@@ -52,7 +52,11 @@ def means(data: Campaign) -> dict[str, tuple[float, float, int]]:
     for dot in dots(data):
         grouped.setdefault(dot.run.scheme, []).append(dot)
     return {
-        scheme: (sum(d.delay_ms for d in own) / len(own), sum(d.throughput_mbps for d in own) / len(own), len(own))
+        scheme: (
+            sum(d.delay_ms for d in own) / len(own),
+            sum(d.throughput_mbps for d in own) / len(own),
+            len(own),
+        )
         for scheme, own in grouped.items()
     }
 
@@ -75,7 +79,7 @@ def absent(data: Campaign) -> str | None:
     return None if dots(data) else "No valid run with a throughput and a delay, so there is nothing to draw."
 
 
-def numbers(data: Campaign, options: Options) -> Numbers:
+def numbers(data: Campaign) -> Numbers:
     """One row per run, then one per scheme (run `mean`)."""
     found = dots(data)
     mean = means(data)
@@ -93,9 +97,9 @@ def caption(data: Campaign) -> str:
     """How to read it."""
     found = dots(data)
     text = (
-        "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay axis is "
-        "reversed, so better is up and to the right. Small marks are runs, the large mark with the name is the mean "
-        "of a scheme's valid runs."
+        "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
+        "axis is reversed, so better is up and to the right. Small marks are runs, the large mark with the "
+        "name is the mean of a scheme's valid runs."
     )
     if logarithmic([d.delay_ms for d in found]):
         text += " The delay axis is logarithmic."
@@ -109,13 +113,17 @@ def caption(data: Campaign) -> str:
 
 def tips(data: Campaign) -> dict[str, str]:
     """The numbers of each mark."""
+
+    def numbers_of(throughput: float, delay: float) -> str:
+        return f"{units.number(throughput)} Mbit/s, {units.number(delay)} ms"
+
     found = {
-        f"run-{i}": f"{d.run.scheme}, run {d.run.number}: {d.throughput_mbps:.4g} Mbit/s, {d.delay_ms:.4g} ms"
+        f"run-{i}": f"{d.run.scheme}, run {d.run.number}: {numbers_of(d.throughput_mbps, d.delay_ms)}"
         for i, d in enumerate(dots(data))
     }
     for i, (scheme, (delay, throughput, count)) in enumerate(means(data).items()):
         of_runs = f"mean of {units.plural(count, 'run')}"
-        found[f"mean-{i}"] = f"{scheme}, {of_runs}: {throughput:.4g} Mbit/s, {delay:.4g} ms"
+        found[f"mean-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
     return found
 
 
@@ -124,14 +132,17 @@ def figure(data: Campaign, options: Options) -> Figure:
     found, mean = dots(data), means(data)
     narrow = options.width_mm <= SINGLE_MM + 20
     with paper_style(options):
-        picture = new_figure(options, 66.0 if narrow else 96.0)
+        picture = new_figure(options, 66.0 if narrow else 84.0)
         width, height = options.width_mm, picture.get_figheight() * 25.4
         left, right, bottom, top = 12.0, 3.0, 11.0, 4.0
         axes = picture.add_axes(
             (left / width, bottom / height, (width - left - right) / width, (height - bottom - top) / height)
         )
-        axes.set_xlabel("95th percentile one-way delay (ms), reversed" if narrow else
-                        "95th percentile one-way delay (ms), smaller to the right")  # fmt: skip
+        axes.set_xlabel(
+            "95th percentile one-way delay (ms), reversed"
+            if narrow
+            else "95th percentile one-way delay (ms), smaller to the right"
+        )
         axes.set_ylabel("throughput (Mbit/s)")
         highest = max([d.throughput_mbps for d in found] + [0.0])
         axes.set_ylim(0, highest * 1.15 if highest > 0 else 1)
@@ -140,21 +151,35 @@ def figure(data: Campaign, options: Options) -> Figure:
         for i, dot in enumerate(found):
             style = of(dot.run.scheme)
             axes.scatter(
-                [dot.delay_ms], [dot.throughput_mbps], s=small, marker=style.marker, linewidths=0.8, zorder=3,
-                facecolors="none" if dot.degraded else style.color, edgecolors=style.color, gid=f"run-{i}",
-            )  # fmt: skip
+                [dot.delay_ms],
+                [dot.throughput_mbps],
+                s=small,
+                marker=style.marker,
+                linewidths=0.8,
+                zorder=3,
+                facecolors="none" if dot.degraded else style.color,
+                edgecolors=style.color,
+                gid=f"run-{i}",
+            )
         for i, (scheme, (delay, throughput, _)) in enumerate(mean.items()):
             style = of(scheme)
             axes.scatter(
-                [delay], [throughput], s=large, marker=style.marker, linewidths=0.7, zorder=4,
-                facecolors=style.color, edgecolors="white", gid=f"mean-{i}",
-            )  # fmt: skip
-        corner = _better(axes, found, mean)
+                [delay],
+                [throughput],
+                s=large,
+                marker=style.marker,
+                linewidths=0.7,
+                zorder=4,
+                facecolors=style.color,
+                edgecolors="white",
+                gid=f"mean-{i}",
+            )
+        corner = _better(axes, found)
         _names(picture, axes, found, mean, math.sqrt(large) / 2, corner)
     return picture
 
 
-def _better(axes: Axes, found: list[Dot], mean: dict[str, tuple[float, float, int]]) -> tuple[float, float]:
+def _better(axes: Axes, found: list[Dot]) -> tuple[float, float]:
     """An arrow that says which way is better, in the corner that is farthest from all marks."""
     corners = [(0.94, 0.92), (0.06, 0.08), (0.94, 0.08), (0.06, 0.92)]
     to_axes = axes.transData + axes.transAxes.inverted()
@@ -165,10 +190,16 @@ def _better(axes: Axes, found: list[Dot], mean: dict[str, tuple[float, float, in
 
     x, y = max(corners, key=lambda corner: (min(clearance(corner), 0.25), -corners.index(corner)))
     axes.annotate(
-        "better", xy=(x + 0.035, y + 0.05), xytext=(x, y - 0.01), xycoords="axes fraction", textcoords="axes fraction",
-        ha="center", va="center", color=MUTED,
+        "better",
+        xy=(x + 0.035, y + 0.05),
+        xytext=(x, y - 0.01),
+        xycoords="axes fraction",
+        textcoords="axes fraction",
+        ha="center",
+        va="center",
+        color=MUTED,
         arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0},
-    )  # fmt: skip
+    )
     return x, y
 
 
@@ -207,10 +238,14 @@ def _names(
     texts: list[Any] = []
     wanted = []
     for scheme, (delay, throughput, _) in mean.items():
-        text = picture.text(0, 0, scheme, color=of(scheme).color, fontweight="bold", va="bottom", ha="left", zorder=5)
+        text = picture.text(
+            0, 0, scheme, color=of(scheme).color, fontweight="bold", va="bottom", ha="left", zorder=5
+        )
         size = text.get_window_extent(renderer)
         x, y = axes.transData.transform((delay, throughput)) / point
-        wanted.append(placing.Label(float(x), float(y), radius, size.width / point + 1.5, size.height / point))
+        wanted.append(
+            placing.Label(float(x), float(y), radius, size.width / point + 1.5, size.height / point)
+        )
         texts.append(text)
     obstacles = []
     for dot in found:
@@ -222,9 +257,7 @@ def _names(
     word_x, word_y = frame.left + corner[0] * wide, frame.bottom + corner[1] * high
     obstacles += [placing.Box(word_x - 28, word_y - 14, word_x + 28, word_y + 14)] * 10  # the word "better"
     size_points = (picture.get_figwidth() * 72, picture.get_figheight() * 72)
-    for text, label, spot in zip(
-        texts, wanted, placing.place(wanted, obstacles, frame), strict=True
-    ):
+    for text, label, spot in zip(texts, wanted, placing.place(wanted, obstacles, frame), strict=True):
         text.set_position((spot.box.left / size_points[0], spot.box.bottom / size_points[1]))
         if spot.far:
             near_x = min(max(label.x, spot.box.left), spot.box.right)
@@ -237,6 +270,9 @@ def _names(
                     Line2D(
                         [start[0] / size_points[0], near_x / size_points[0]],
                         [start[1] / size_points[1], near_y / size_points[1]],
-                        transform=picture.transFigure, color=MUTED, linewidth=0.5, zorder=3.5,
+                        transform=picture.transFigure,
+                        color=MUTED,
+                        linewidth=0.5,
+                        zorder=3.5,
                     )
-                )  # fmt: skip
+                )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report.data import Run, floats
+from narrows.report import units
+from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
 from narrows.report.style import SHADE, of_flows
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput"
 SCOPE = "run"
 ORDER = 10
+PAPER_NOTE = "Markers on the lines only tell the flows apart."
 
 
 def _columns(run: Run) -> dict[str, Any]:
@@ -47,18 +49,32 @@ def absent(run: Run) -> str | None:
     return None if any(np.nansum(v) > 0 for v in sent) else "No packet of any flow entered the network."
 
 
-def numbers(run: Run, options: Options) -> Numbers:
+def numbers(run: Run) -> Numbers:
     """One row per bin."""
     return _columns(run)
 
 
 def caption(run: Run) -> str:
     """How to read it."""
-    shaded = ", over the capacity of the bottleneck (shaded)" if run.throughput.get("capacity_bps") is not None else ""
-    return (
-        f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, in bins of "
-        f"{run.bin_ns / 1e6:g} ms. Markers on the lines only tell the flows apart."
+    shaded = (
+        ", over the capacity of the bottleneck (shaded)"
+        if run.throughput.get("capacity_bps") is not None
+        else ""
     )
+    return (
+        f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, "
+        f"in bins of {run.bin_ns / 1e6:g} ms; the legend has the means."
+    )
+
+
+def _label(run: Run, flow: Flow, sent: Any) -> str:
+    """A flow with its means: what it sent, over the bins in which it was to run, and its throughput."""
+    own = sent[np.isfinite(sent)]
+    parts = [f"sent {units.number(float(np.mean(own)))}"] if len(own) else []
+    value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
+    if value is not None:
+        parts.append(f"delivered {units.number(value / 1e6)}")
+    return f"{flow.label} ({', '.join(parts)} Mbit/s)" if parts else flow.label
 
 
 def figure(run: Run, options: Options) -> Figure:
@@ -78,22 +94,30 @@ def figure(run: Run, options: Options) -> Figure:
             shade = axes.stairs(capacity, edges, fill=True, color=SHADE, zorder=0.5)
             mean = float(np.nanmean(capacity)) if len(capacity) else 0.0
             handles.append(shade)
-            labels.append(f"capacity (mean {mean:.4g} Mbit/s)")
+            labels.append(f"capacity (mean {units.trimmed(mean)} Mbit/s)")
             highest = float(np.nanmax(capacity, initial=0.0))
         flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
-        for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
+        for flow, style in zip(
+            flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True
+        ):
             sent = columns[f"flow_{flow.number}_sent_mbps"]
             arrived = columns[f"flow_{flow.number}_delivered_mbps"]
-            axes.step(start, sent, where="post", color=style.color, linestyle=(0, (3, 1.5)), linewidth=0.6, alpha=0.9)
+            axes.step(start, sent, where="post", color=style.color, linestyle=(0, (2.5, 1.2)), linewidth=0.75)
             every = max(1, len(start) // 12)
             offset = (list(run.flows).index(flow) * every // max(1, len(run.flows))) % every
             axes.step(start, arrived, where="post", color=style.color, linewidth=1.1)
             axes.plot(
-                start[offset::every] + width / 2, arrived[offset::every], linestyle="none", marker=style.marker,
-                markersize=3.4, markerfacecolor=style.color, markeredgecolor="white", markeredgewidth=0.4,
-            )  # fmt: skip
+                start[offset::every] + width / 2,
+                arrived[offset::every],
+                linestyle="none",
+                marker=style.marker,
+                markersize=3.4,
+                markerfacecolor=style.color,
+                markeredgecolor="white",
+                markeredgewidth=0.4,
+            )
             handles.append(_key(style))
-            labels.append(f"{style.label} (sent dashed)")
+            labels.append(_label(run, flow, sent))
             highest = max(highest, float(np.nanmax(np.append(sent, arrived), initial=0.0)))
         axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
         legend_above(axes, handles, labels)
@@ -103,8 +127,16 @@ def figure(run: Run, options: Options) -> Figure:
 def _key(style: Any) -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=style.color, marker=style.marker, markersize=3.4, markeredgecolor="white",
-                  markeredgewidth=0.4, linewidth=1.1)  # fmt: skip
+    return Line2D(
+        [],
+        [],
+        color=style.color,
+        marker=style.marker,
+        markersize=3.4,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        linewidth=1.1,
+    )
 
 
 def chart(run: Run) -> dict[str, Any]:
@@ -119,6 +151,15 @@ def chart(run: Run) -> dict[str, Any]:
     for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
         for what, dash in (("sent", [5, 3]), ("delivered", [])):
             values = columns[f"flow_{flow.number}_{what}_mbps"]
-            series.append({"label": f"{flow.label} {what}", "kind": "step", "dash": dash, "x": 0, "y": values,
-                           "color": style.color, "dark": style.dark})  # fmt: skip
+            series.append(
+                {
+                    "label": f"{flow.label} {what}",
+                    "kind": "step",
+                    "dash": dash,
+                    "x": 0,
+                    "y": values,
+                    "color": style.color,
+                    "dark": style.dark,
+                }
+            )
     return {"y": "throughput (Mbit/s)", "xs": [columns["time_s"]], "series": series}

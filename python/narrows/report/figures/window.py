@@ -41,7 +41,7 @@ def absent(run: Run) -> str | None:
     return None if _windows(run) else "No sender of this run reported a congestion window."
 
 
-def numbers(run: Run, options: Options) -> Numbers:
+def numbers(run: Run) -> Numbers:
     """One row per sample."""
     found = _windows(run)
     return {
@@ -55,7 +55,9 @@ def caption(run: Run) -> str:
     """How to read it."""
     sample = run.settings.get("sample_ns")
     every = f", sampled every {units.span(float(sample))}" if sample else ""
-    return f"Congestion window of each sender{every}: from the kernel for its schemes, from the scheme for ours."
+    return (
+        f"Congestion window of each sender{every}: from the kernel for its schemes, from the scheme for ours."
+    )
 
 
 def figure(run: Run, options: Options) -> Figure:
@@ -67,13 +69,20 @@ def figure(run: Run, options: Options) -> Figure:
         labels: list[str] = []
         highest = 0.0
         windows = _windows(run)
-        for index, (style, _, time, value) in enumerate(windows):
-            time, value = thin(time, value, POINTS_ON_PAPER)
+        for index, (style, _, times, values) in enumerate(windows):
+            time, value = thin(times, values, POINTS_ON_PAPER)
             every = max(1, len(time) // 12)
             (line,) = axes.plot(
-                time, value, color=style.color, linewidth=0.9, marker=style.marker, markersize=3.4,
-                markeredgecolor="white", markeredgewidth=0.4, markevery=(index * every // max(1, len(windows)), every),
-            )  # fmt: skip
+                time,
+                value,
+                color=style.color,
+                linewidth=0.9,
+                marker=style.marker,
+                markersize=3.4,
+                markeredgecolor="white",
+                markeredgewidth=0.4,
+                markevery=(index * every // max(1, len(windows)), every),
+            )
             handles.append(line)
             labels.append(style.label)
             highest = max(highest, float(np.nanmax(value, initial=0.0)))
@@ -84,10 +93,19 @@ def figure(run: Run, options: Options) -> Figure:
 
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
-    xs, series = [], []
-    for style, _, time, value in _windows(run):
-        time, value = thin(time, value, POINTS_ON_PAGE)
-        series.append({"label": style.label, "kind": "line", "x": len(xs), "y": value, "color": style.color,
-                       "dark": style.dark})  # fmt: skip
+    xs: list[Any] = []
+    series: list[dict[str, Any]] = []
+    for style, _, times, values in _windows(run):
+        time, value = thin(times, values, POINTS_ON_PAGE)
+        series.append(
+            {
+                "label": style.label,
+                "kind": "line",
+                "x": len(xs),
+                "y": value,
+                "color": style.color,
+                "dark": style.dark,
+            }
+        )
         xs.append(time)
     return {"y": "window (kB)", "xs": xs, "series": series}

@@ -46,7 +46,7 @@
     }
     if (s.kind === "step") return { ...base, dash: s.dash, paths: uPlot.paths.stepped({ align: 1 }) };
     if (s.kind === "points") {
-      return { ...base, paths: () => null, points: { show: true, size: 2.5, width: 0, fill: color, space: 0 } };
+      return { ...base, paths: () => null, points: { show: true, size: 2.5, width: 0, fill: color + "b0", space: 0 } };
     }
     return { ...base, dash: s.dash, fill: s.fill ? color + "22" : undefined };
   }
@@ -61,6 +61,7 @@
       scales: { x: { time: false }, y: { range: yRange } },
       axes: [{ ...axis, label: "time since the start of the run (s)", labelSize: 18, size: 34 }, { ...axis, label: spec.y, labelSize: 20, size: 52 }],
       series: [{ label: "time", value: (_, v) => (v == null ? "–" : v.toFixed(3) + " s") }, ...spec.series.map((s) => seriesOptions(s, s.color ? (night ? s.dark : s.color) : ink, shade))],
+      legend: { markers: { width: 2, dash: (_, i) => (spec.series[i - 1]?.dash?.length ? "dashed" : "solid") } },
       hooks: { setScale: [(plot, key) => key === "x" && spread(element, plot)] },
     };
   }
