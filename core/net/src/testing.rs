@@ -288,9 +288,9 @@ mod tests {
                 Err(error) => error.to_string(),
             }
         };
-        assert_eq!(
-            refuse("droptial", json!({})),
-            "unknown queue 'droptial'; known: droptail, unlimited"
+        assert!(
+            refuse("droptial", json!({}))
+                .starts_with("unknown queue 'droptial'; known: droptail, unlimited")
         );
         assert!(refuse("droptail", json!({})).contains("a limit is missing"));
         assert!(refuse("droptail", json!({"bytes": 0})).contains("must be between 1"));
