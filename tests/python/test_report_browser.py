@@ -1,46 +1,26 @@
-"""The page in a real browser: it opens offline, draws its charts and complains about nothing."""
+"""The page in a real browser: opens offline, draws charts, obeys the keyboard, complains about nothing."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from browser import PROGRAM, Browser
 from narrows import report
 from report_campaigns import Spec, write_campaign
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WHY = "no Chromium is installed, so the page is not tried in a browser (Debian package: chromium)"
 
-pytestmark = pytest.mark.skipif(BROWSER is None and os.environ.get("CI") != "true", reason=WHY)
+pytestmark = pytest.mark.skipif(PROGRAM is None and os.environ.get("CI") != "true", reason=WHY)
 
-
-def _browse(file: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
-    """The page after its scripts have run, and what it wrote to the console."""
-    assert BROWSER is not None, WHY
-    command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        f"--user-data-dir={profile}",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        "--enable-logging=stderr",
-        "--force-device-scale-factor=1",
-        "--window-size=1100,9000",
-        "--virtual-time-budget=20000",
-        *options,
-        file.as_uri(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
-    return done.stdout, said
+CHART = "document.querySelector('.chart[data-key=\"cubic-r1/throughput\"]')"
 
 
 @pytest.fixture(scope="module")
@@ -54,46 +34,104 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return alone
 
 
-def test_the_console_is_heard(tmp_path: Path) -> None:
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile") as made:
+        yield made
+
+
+def test_the_console_is_heard(browser: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text("<script>console.error('seen'); nothing.at.all()</script>")
-    _, said = _browse(bad, tmp_path / "profile", "--dump-dom")
-    assert any("seen" in line for line in said)
-    assert any("nothing is not defined" in line for line in said)
+    browser.open(bad)
+    assert any("seen" in line for line in browser.said)
+    assert any("nothing is not defined" in line for line in browser.said)
 
 
-def test_the_page_draws_every_chart_without_complaint(page: Path, tmp_path: Path) -> None:
-    dom, said = _browse(page, tmp_path / "profile", "--dump-dom")
-    assert said == []
-    charts = re.findall(r'<div class="chart"[^>]*data-key="([^"]*)"[^>]*>', dom)
-    drawn = re.findall(r'<div class="chart"[^>]*data-drawn="1"[^>]*>', dom)
-    assert len(charts) == 8
-    assert len(drawn) == 8
-    assert dom.count("<canvas") >= 8
-    assert len(re.findall(r'class="u-series"[^>]*role="button"', dom)) > 8, (
-        "legend entries are reachable by keyboard"
+def test_charts_are_drawn_when_they_come_into_view(browser: Browser, page: Path) -> None:
+    browser.open(page, height=600)
+    assert browser.run("narrowsReport.total") == 8
+    assert browser.run("narrowsReport.drawn()") < 8
+    browser.run("document.querySelector('[data-key=\"mix-r1/window\"]').scrollIntoView()")
+    browser.until("document.querySelector('[data-key=\"mix-r1/window\"]').dataset.drawn")
+    browser.run("narrowsReport.drawAll()")
+    browser.until("narrowsReport.drawn() === 8")
+    assert browser.said == []
+    assert {u for u in browser.requests if not u.startswith("data:")} == {page.as_uri()}, (
+        "offline means offline"
     )
 
 
-@pytest.mark.parametrize(
-    ("scheme", "paper", "flow"), [("1", (255, 255, 255), "c78200"), ("0", (20, 24, 29), "f3b13c")]
-)
+@pytest.mark.parametrize(("dark", "paper", "flow"), [(False, "ffffff", "c78200"), (True, "14181d", "f3b13c")])
 def test_charts_are_seen_on_light_and_dark_pages(
-    page: Path, tmp_path: Path, scheme: str, paper: tuple[int, int, int], flow: str
+    browser: Browser, page: Path, tmp_path: Path, dark: bool, paper: str, flow: str
 ) -> None:
-    shot = tmp_path / "page.png"
-    options = (f"--screenshot={shot}", f"--blink-settings=preferredColorScheme={scheme}")
-    _, said = _browse(page, tmp_path / "profile", *options)
-    assert said == []
-    with Image.open(shot) as image:
-        seen = {c: n for n, c in image.convert("RGB").getcolors(1 << 24) or []}
+    browser.open(page, dark=dark)
+    browser.run("narrowsReport.drawAll()")
+    browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+    with Image.open(browser.picture(tmp_path / "page.png")) as image:
+        pixels = np.asarray(image.convert("RGB"), dtype=np.uint32).reshape(-1, 3)
+    colours, counts = np.unique(pixels @ np.array([65536, 256, 1], dtype=np.uint32), return_counts=True)
+    seen = {f"{c:06x}": int(n) for c, n in zip(colours, counts, strict=True)}
     assert max(seen, key=lambda c: seen[c]) == paper
-    # The second flow of a run has this colour, and nothing else in the page: so lines are really drawn.
-    assert seen.get(tuple(int(flow[i : i + 2], 16) for i in (0, 2, 4)), 0) > 200
+    # The second flow of a run has this colour, and nothing else in the page: so its lines are really drawn.
+    assert seen.get(flow, 0) > 200
+    assert browser.said == []
 
 
-def test_the_page_prints_with_all_charts(page: Path, tmp_path: Path) -> None:
-    target = tmp_path / "page.pdf"
-    _browse(page, tmp_path / "profile", f"--print-to-pdf={target}", "--no-pdf-header-footer")
-    assert target.stat().st_size > 50_000
-    assert len(re.findall(rb"/Type\s*/Page\b", target.read_bytes())) >= 4
+def test_nothing_runs_out_of_a_narrow_page(browser: Browser, page: Path) -> None:
+    browser.open(page, width=400)
+    browser.run("narrowsReport.drawAll()")
+    assert browser.run("document.documentElement.scrollWidth") <= 400
+
+
+def test_the_keyboard_zooms_and_moves_and_all_charts_of_a_run_follow(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("narrowsReport.drawAll()")
+    browser.run(f"{CHART}.focus()")
+    span = "narrowsReport.span('cubic-r1/{0}')"
+    low, high = browser.run(span.format("throughput"))
+    browser.press("+")
+    nearer = browser.run(span.format("throughput"))
+    assert nearer[1] - nearer[0] == pytest.approx((high - low) / 2, rel=0.01)
+    assert browser.run(span.format("delay")) == pytest.approx(nearer)
+    assert browser.run(span.format("window")) == pytest.approx(nearer)
+    browser.press("ArrowRight")
+    value = f"{CHART}.querySelector('.u-legend tr:nth-child(3) .u-value').textContent"
+    assert re.fullmatch(r"[\d.]+", browser.run(value)), "the legend has the values at the cursor"
+    browser.press("0")
+    assert browser.run(span.format("throughput"))[1] == pytest.approx(high)
+    assert browser.run(span.format("delay"))[1] >= 0.95 * high
+    assert browser.said == []
+
+
+def test_the_legend_hides_a_flow_by_keyboard(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("narrowsReport.drawAll()")
+    row = f"{CHART}.querySelectorAll('.u-legend tr.u-series')[2]"
+    assert browser.run(f"{row}.getAttribute('role')") == "button"
+    assert browser.run(f"{row}.getAttribute('aria-pressed')") == "true"
+    browser.run(f"{row}.focus()")
+    browser.press("Enter")
+    assert browser.run(f"{row}.classList.contains('u-off')")
+    assert browser.run(f"{row}.getAttribute('aria-pressed')") == "false"
+
+
+def test_the_theme_can_be_chosen(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("narrowsReport.drawAll()")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert browser.run(colour) == "rgb(255, 255, 255)"
+    browser.run("document.getElementById('theme').click()")
+    assert browser.run(colour) == "rgb(20, 24, 29)"
+    browser.run("document.getElementById('theme').click()")
+    assert browser.run(colour) == "rgb(255, 255, 255)"
+    assert browser.said == []
+
+
+def test_the_page_prints_with_all_charts(browser: Browser, page: Path, tmp_path: Path) -> None:
+    browser.open(page, height=600, dark=True)
+    printed = browser.print(tmp_path / "page.pdf").read_bytes()
+    assert browser.run("narrowsReport.drawn()") == 8
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 4
+    assert browser.said == []

@@ -19,8 +19,9 @@ from narrows.report import ReportError
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
 
+FEWEST_BINS = 40
 MOST_BINS = 600
-"""A throughput curve gets at most this many bins; more than a page can show only makes files large."""
+"""How many bins a throughput curve has: enough to see changes, not more than a page can show."""
 
 
 def native() -> Any:
@@ -135,19 +136,19 @@ class Run:
     def bin_ns(self) -> int:
         """The width of a throughput bin: the record's, widened until a bin means something on the page."""
         base = int(self.settings.get("bin_ns") or 100_000_000)
-        least = self.duration_s * 1e9 / MOST_BINS
-        rates = [
+        length = self.duration_s * 1e9
+        least = length / MOST_BINS
+        known = [
             e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)
         ]
-        known = [float(r) for r in rates if r]
-        if known:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
-            least = max(least, 25 * 1500 * 8e9 / min(known))
-        factor = 1
-        for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
-            factor = step
-            if base * step >= least:
-                break
-        return base * factor
+        rates = [float(rate) for rate in known if rate]
+        if rates:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
+            least = max(least, 25 * 1500 * 8e9 / min(rates))
+        # Bins as long as a round trip beat against the bursts of windows; some round trips average them.
+        round_trip = sum(float(e.get("delay") or 0) for e in self.elements("delay"))
+        least = max(least, min(5 * round_trip, length / FEWEST_BINS))
+        steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+        return base * next((step for step in steps if base * step >= least), steps[-1])
 
     def elements(self, kind: str) -> list[Json]:
         """All network elements of a kind, forward ones first."""

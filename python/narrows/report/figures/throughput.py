@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput"
 SCOPE = "run"
 ORDER = 10
-PAPER_NOTE = "Markers on the lines only tell the flows apart."
+PAPER_NOTE = "The legend has the means. Markers on the lines only tell the flows apart."
 
 
 def _columns(run: Run) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def caption(run: Run) -> str:
     )
     return (
         f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, "
-        f"in bins of {run.bin_ns / 1e6:g} ms; the legend has the means."
+        f"in bins of {run.bin_ns / 1e6:g} ms."
     )
 
 

@@ -62,8 +62,13 @@
       axes: [{ ...axis, label: "time since the start of the run (s)", labelSize: 18, size: 34 }, { ...axis, label: spec.y, labelSize: 20, size: 52 }],
       series: [{ label: "time", value: (_, v) => (v == null ? "–" : v.toFixed(3) + " s") }, ...spec.series.map((s) => seriesOptions(s, s.color ? (night ? s.dark : s.color) : ink, shade))],
       legend: { markers: { width: 2, dash: (_, i) => (spec.series[i - 1]?.dash?.length ? "dashed" : "solid") } },
-      hooks: { setScale: [(plot, key) => key === "x" && spread(element, plot)] },
+      hooks: { setSeries: [(plot, i) => i != null && mark(element, plot, i)], setScale: [(plot, key) => key === "x" && spread(element, plot)] },
     };
+  }
+
+  function mark(element, plot, index) {
+    const row = element.querySelectorAll(".u-legend tr.u-series")[index];
+    if (row && index > 0) row.setAttribute("aria-pressed", String(plot.series[index].show));
   }
 
   // Charts of one run show the same span of time.
@@ -100,6 +105,7 @@
       if (i === 0) return;
       row.tabIndex = 0;
       row.setAttribute("role", "button");
+      row.setAttribute("aria-pressed", String(entry.plot.series[i].show !== false));
       row.setAttribute("aria-label", `show or hide ${entry.spec.series[i - 1].label}`);
       row.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -214,5 +220,7 @@
     redraw();
   });
   addEventListener("afterprint", () => { printing = false; redraw(); });
-  window.narrowsReport = { drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
+  // For tests and for the curious.
+  const span = (key) => { for (const [e, { plot }] of made) if (e.dataset.key === key) return [plot.scales.x.min, plot.scales.x.max]; return null; };
+  window.narrowsReport = { span, drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
 })();
