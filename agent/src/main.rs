@@ -96,5 +96,7 @@ fn with_signals(run: impl FnOnce(&Signals) -> Result<(), Failure>) -> Result<(),
 
 fn print(document: &serde_json::Value) -> Result<(), Failure> {
     let mut out = std::io::stdout();
-    writeln!(out, "{document:#}").and_then(|()| out.flush()).map_err(|error| Failure::io(error.to_string()))
+    writeln!(out, "{document:#}")
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::io(error.to_string()))
 }

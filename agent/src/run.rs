@@ -53,7 +53,9 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
             events::done(&run);
             Ok(())
         }
-        (Err(narrows_sim::SimError::Interrupted), Some(signal)) => Err(Failure::interrupted(signal)),
+        (Err(narrows_sim::SimError::Interrupted), Some(signal)) => {
+            Err(Failure::interrupted(signal))
+        }
         (Err(error), _) => Err(error.into()),
     }
 }

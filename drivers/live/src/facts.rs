@@ -25,7 +25,8 @@ pub fn kernel() -> String {
 /// The processor's own name.
 pub fn cpu_model() -> String {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let named = |line: &str| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned());
+    let named =
+        |line: &str| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned());
     text.lines().find_map(named).unwrap_or_else(|| "unknown".to_owned())
 }
 
@@ -41,7 +42,8 @@ pub fn available_bytes() -> u64 {
 
 fn memory_field(name: &str) -> u64 {
     let text = read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |line: &str| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok();
+    let field =
+        |line: &str| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok();
     text.lines().find_map(field).map_or(0, |kib: u64| kib * 1024)
 }
 

@@ -111,7 +111,9 @@ pub struct WireCounters {
 /// # Errors
 /// [`LiveError::Unavailable`] with the setting or permission that is missing.
 pub fn enter_private_network() -> Result<Privilege, LiveError> {
-    PrivateNetwork::prepare().enter().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))
+    PrivateNetwork::prepare()
+        .enter()
+        .map_err(|error| LiveError::Unavailable(explain_refusal(&error)))
 }
 
 /// Which limit stands in the way of namespaces, and what would remove it.
@@ -125,12 +127,16 @@ fn explain_refusal(error: &io::Error) -> String {
         "set the kernel parameter kernel.unprivileged_userns_clone to 1, or run as root"
     } else if setting("kernel.apparmor_restrict_unprivileged_userns") == "1" {
         "set the kernel parameter kernel.apparmor_restrict_unprivileged_userns to 0, or run as root"
-    } else if error.raw_os_error() == Some(libc::ENOSPC) || error.raw_os_error() == Some(libc::EUSERS) {
+    } else if error.raw_os_error() == Some(libc::ENOSPC)
+        || error.raw_os_error() == Some(libc::EUSERS)
+    {
         "raise the kernel parameters user.max_net_namespaces and user.max_user_namespaces"
     } else {
         "run as root, or in a container that allows user and network namespaces"
     };
-    format!("no network namespace can be created here ({error}); {remedy}, or use the plane 'simulate'")
+    format!(
+        "no network namespace can be created here ({error}); {remedy}, or use the plane 'simulate'"
+    )
 }
 
 impl Hosts {
@@ -147,16 +153,14 @@ impl Hosts {
         }
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
         let mut build = |side: Side| -> Result<Host, LiveError> {
-            let netns = NetNs::create()
-                .map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
+            let netns =
+                NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
             let doing = format!("set up the {}'s host", side.name());
             build_host(side, netns, &mut netlink, buffer).could_not(&doing)
         };
         let hosts = [build(Side::Sender)?, build(Side::Receiver)?];
-        let sysctls = hosts[0]
-            .netns
-            .within(read_back)
-            .could_not("read the hosts' kernel settings")?;
+        let sysctls =
+            hosts[0].netns.within(read_back).could_not("read the hosts' kernel settings")?;
         Ok(Hosts { hosts, sysctls, netlink })
     }
 
@@ -273,8 +277,5 @@ fn read_back() -> BTreeMap<String, String> {
         "net.core.rmem_max",
         "net.core.wmem_max",
     ];
-    NAMES
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), read_sysctl(name).ok()?)))
-        .collect()
+    NAMES.iter().filter_map(|name| Some(((*name).to_owned(), read_sysctl(name).ok()?))).collect()
 }

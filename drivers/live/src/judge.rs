@@ -149,7 +149,9 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
         let text = format!("No packet of flow {flow} arrived.");
         run.judge(Severity::Invalid, "silent", text);
     }
-    let Some(outcome) = &endpoint.outcome else { return };
+    let Some(outcome) = &endpoint.outcome else {
+        return;
+    };
     if let Some(problem) = &outcome.problem {
         run.judge(Severity::Invalid, "endpoint", format!("Flow {flow}, {role}: {problem}."));
     }
@@ -194,7 +196,8 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits) {
     for (time, code, name) in buffers {
         let share = time as f64 / busy;
         if share > 0.01 {
-            let text = format!("The {name} limited flow {flow} {:.1} % of the time.", share * 100.0);
+            let text =
+                format!("The {name} limited flow {flow} {:.1} % of the time.", share * 100.0);
             run.judge(Severity::Degraded, code, text);
         }
     }
@@ -209,7 +212,12 @@ mod tests {
         Facts {
             duration_ns: 1000 * MS,
             base_rtt_ns: 10 * MS,
-            lateness: Lateness { packets: 1000, p50_ns: 4 * US, p99_ns: 80 * US, ..Lateness::default() },
+            lateness: Lateness {
+                packets: 1000,
+                p50_ns: 4 * US,
+                p99_ns: 80 * US,
+                ..Lateness::default()
+            },
             effort: Effort { cpu_ns: 700 * MS, spin_ns: 100 * MS, ..Effort::default() },
             endpoints: vec![EndpointFacts {
                 flow: 1,
@@ -258,7 +266,11 @@ mod tests {
             (|f| f.wire_losses = 1, Verdict::Invalid, "wire_losses"),
             (|f| f.refused.no_memory = 1, Verdict::Invalid, "no_memory"),
             (|f| f.clock_step_ns = -(5 * MS as i64), Verdict::Invalid, "clock_step"),
-            (|f| f.endpoints[0].failure = Some("was killed".into()), Verdict::Invalid, "process_died"),
+            (
+                |f| f.endpoints[0].failure = Some("was killed".into()),
+                Verdict::Invalid,
+                "process_died",
+            ),
             (|f| f.endpoints[0].delivered = 0, Verdict::Invalid, "silent"),
             (|f| outcome(f).problem = Some("x".into()), Verdict::Invalid, "endpoint"),
             (|f| outcome(f).socket_drops = 3, Verdict::Invalid, "socket_drops"),

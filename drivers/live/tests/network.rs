@@ -122,8 +122,12 @@ fn hosts_have_their_settings_and_nothing_else() {
             .netns
             .within(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
             .unwrap();
-        let names: Vec<_> =
-            devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+        let names: Vec<_> = devices
+            .lines()
+            .skip(2)
+            .filter_map(|line| line.split(':').next())
+            .map(str::trim)
+            .collect();
         assert!(names.contains(&"eth0") && names.contains(&"lo"), "{names:?}");
     });
 }

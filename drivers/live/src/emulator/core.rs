@@ -247,9 +247,9 @@ impl Core {
     /// Frames that are due in `direction`, oldest first.
     #[inline]
     pub fn due(&self, direction: Direction) -> impl Iterator<Item = &[u8]> {
-        self.outbox[direction as usize].iter().map(|(_, handle)| {
-            self.pool.frame(handle.slot, frame::ETHERNET + handle.size as usize)
-        })
+        self.outbox[direction as usize]
+            .iter()
+            .map(|(_, handle)| self.pool.frame(handle.slot, frame::ETHERNET + handle.size as usize))
     }
 
     /// Whether frames are due in `direction`.
@@ -264,7 +264,9 @@ impl Core {
     pub fn released(&mut self, direction: Direction, count: usize, first: Time, last: Time) {
         let each = last.since(first).ns() / (count as u64).max(1);
         for index in 0..count {
-            let Some((due, handle)) = self.outbox[direction as usize].pop_front() else { return };
+            let Some((due, handle)) = self.outbox[direction as usize].pop_front() else {
+                return;
+            };
             let at = first + Span::from_ns(each * index as u64);
             let late = at.since(due).ns();
             self.log.arrive(handle.uid, due.ns() + late, late as i64);
@@ -283,9 +285,9 @@ impl Core {
         let mut held = Vec::new();
         for direction in Direction::BOTH {
             let offset = self.offset(direction);
-            self.network
-                .path(direction)
-                .visit_held(&mut |element, handle| held.push((handle.uid, offset + element as u16)));
+            self.network.path(direction).visit_held(&mut |element, handle| {
+                held.push((handle.uid, offset + element as u16));
+            });
         }
         for (uid, element) in held {
             self.log.hold(uid, element);
@@ -301,7 +303,12 @@ impl Core {
     /// The samples of the queues as rows of the record.
     pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> {
         self.queues.iter().map(|sample| QueueRow {
-            element: self.network.path(sample.direction).stage(usize::from(sample.element)).0.to_owned(),
+            element: self
+                .network
+                .path(sample.direction)
+                .stage(usize::from(sample.element))
+                .0
+                .to_owned(),
             time_ns: sample.time.ns(),
             backlog_bytes: sample.bytes,
             backlog_packets: sample.packets,

@@ -33,7 +33,9 @@ pub enum Kind {
 /// Reads the headers of a frame.
 #[inline]
 pub fn classify(frame: &[u8]) -> Kind {
-    let Some(ip) = frame.get(ETHERNET..).filter(|ip| ip.len() >= 20) else { return Kind::Foreign };
+    let Some(ip) = frame.get(ETHERNET..).filter(|ip| ip.len() >= 20) else {
+        return Kind::Foreign;
+    };
     let header = usize::from(ip[0] & 15) * 4;
     let size = u32::from(u16::from_be_bytes([ip[2], ip[3]]));
     if frame[12..14] != [8, 0] || ip[0] >> 4 != 4 || header < 20 || size as usize != ip.len() {
@@ -41,7 +43,7 @@ pub fn classify(frame: &[u8]) -> Kind {
     }
     let mut flow = 0;
     // Only the first fragment has ports; the hosts never fragment.
-    let first = u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff == 0;
+    let first = u16::from_be_bytes([ip[6] & 0x1f, ip[7]]) == 0;
     if let (TCP | UDP, true, Some(ports)) = (ip[9], first, ip.get(header..header + 4)) {
         let from = u16::from_be_bytes([ports[0], ports[1]]);
         let to = u16::from_be_bytes([ports[2], ports[3]]);

@@ -14,21 +14,24 @@ const MS: u64 = 1_000_000;
 /// 12 Mbit/s is 1 ms per full packet; 10 ms each way; room for three packets.
 fn cell(record: &str) -> Cell {
     let delay = |name: &str| json!({"name": name, "kind": "delay", "delay": 10 * MS});
-    Cell::parse(&json!({
-        "format": "narrows/cell/1", "id": "test", "seed": 1, "duration_ns": 100 * MS,
-        "record": record, "bin_ns": 10 * MS, "sample_ns": 5 * MS,
-        "network": {
-            "kind": "dumbbell",
-            "forward": [
-                {"name": "forward.0", "kind": "bottleneck",
-                 "rate": {"kind": "constant", "rate": 12_000_000},
-                 "queue": {"kind": "droptail", "bytes": 4500}},
-                delay("forward.1"),
-            ],
-            "backward": [delay("backward.0")],
-        },
-        "flows": [{"flow": 1, "scheme": "linux:reno", "start_ns": 0, "stop_ns": 100 * MS}],
-    }).to_string())
+    Cell::parse(
+        &json!({
+            "format": "narrows/cell/1", "id": "test", "seed": 1, "duration_ns": 100 * MS,
+            "record": record, "bin_ns": 10 * MS, "sample_ns": 5 * MS,
+            "network": {
+                "kind": "dumbbell",
+                "forward": [
+                    {"name": "forward.0", "kind": "bottleneck",
+                     "rate": {"kind": "constant", "rate": 12_000_000},
+                     "queue": {"kind": "droptail", "bytes": 4500}},
+                    delay("forward.1"),
+                ],
+                "backward": [delay("backward.0")],
+            },
+            "flows": [{"flow": 1, "scheme": "linux:reno", "start_ns": 0, "stop_ns": 100 * MS}],
+        })
+        .to_string(),
+    )
     .unwrap()
 }
 
@@ -127,7 +130,10 @@ fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
     let Log::Packets(log) = &mut core.log else { panic!("packets were asked for") };
     let chunk = log.take().unwrap();
     let holder = |row: usize| chunk.row(row).element.unwrap();
-    assert_eq!((holder(1), holder(2), holder(3)), ("forward.0".into(), "forward.0".into(), "backward.0".into()));
+    assert_eq!(
+        (holder(1), holder(2), holder(3)),
+        ("forward.0".into(), "forward.0".into(), "backward.0".into())
+    );
     assert_eq!(chunk.row(3).fate, Fate::InFlight);
 }
 

@@ -150,7 +150,9 @@ impl Emulator<'_> {
             epoll.add(self.wires[side as usize].ring.as_fd(), side as u64)?;
         }
         epoll.add(self.control.waker.as_fd(), 2)?;
-        let Some(start_ns) = self.wait_for_start(&epoll)? else { return Ok(self.report(Effort::default(), false)) };
+        let Some(start_ns) = self.wait_for_start(&epoll)? else {
+            return Ok(self.report(Effort::default(), false));
+        };
         let starved_ns = || cpu::thread_run_and_wait_ns().map_or(0, |(_, wait)| wait);
         let before = (clock::thread_cpu_ns(), starved_ns());
         let (mut effort, complete) = self.emulate(&epoll, start_ns)?;
@@ -256,7 +258,9 @@ impl Emulator<'_> {
             } else {
                 (&mut receiver.ring, Direction::Backward)
             };
-            let Some(frame) = ring.peek() else { return taken };
+            let Some(frame) = ring.peek() else {
+                return taken;
+            };
             // What was sent before the start or after the end is no part of the run.
             if (start_ns..end_ns).contains(&frame.stamp_ns) {
                 self.core.arrive(direction, Time::from_ns(frame.stamp_ns - start_ns), frame.bytes);

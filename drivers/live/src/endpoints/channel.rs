@@ -272,7 +272,12 @@ mod tests {
         let (mut agent, fd) = Channel::pair().unwrap();
         let mut endpoint = Channel::from_fd(fd);
         assert!(matches!(agent.receive::<News>().unwrap(), Received::Nothing));
-        let row = StateRow { time_ns: 5, cwnd_bytes: Some(7), mode: Some("x".into()), ..StateRow::default() };
+        let row = StateRow {
+            time_ns: 5,
+            cwnd_bytes: Some(7),
+            mode: Some("x".into()),
+            ..StateRow::default()
+        };
         let states = vec![State::from(row.clone()); 100_000];
         let thread = std::thread::spawn(move || {
             endpoint.send(&News::Ready).unwrap();

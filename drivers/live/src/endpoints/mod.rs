@@ -73,7 +73,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         (SchemeRef::Kernel(name), Role::Sender) => {
             let socket = tcp::prepare_sender(flow, name)?;
             let clock = get_ready(channel)?;
-            tcp::send(socket, &cell, flow, name, &clock, channel)?
+            tcp::send(&socket, &cell, flow, name, &clock, channel)?
         }
         (SchemeRef::Kernel(_), Role::Receiver) => {
             let socket = tcp::prepare_receiver(flow)?;

@@ -47,7 +47,7 @@ pub(super) fn prepare_receiver(flow: &Flow) -> Result<OwnedFd, LiveError> {
 
 /// Connects at the flow's start and writes until its stop.
 pub(super) fn send(
-    socket: OwnedFd,
+    socket: &OwnedFd,
     cell: &Cell,
     flow: &Flow,
     name: &str,
@@ -154,7 +154,9 @@ impl Sampler {
         let now = clock.now();
         let passed = now.since(self.next).ns() / self.distance.ns() + 1;
         self.next += Span::from_ns(self.distance.ns() * passed);
-        let Ok(bytes) = socket::tcp_info(socket, &mut self.buffer) else { return };
+        let Ok(bytes) = socket::tcp_info(socket, &mut self.buffer) else {
+            return;
+        };
         let info = TcpInfo::new(bytes);
         outcome.states.push(State::from(state(now, &info)));
         outcome.limits.samples += 1;
@@ -165,7 +167,9 @@ impl Sampler {
     }
 
     fn finish(&mut self, socket: BorrowedFd, outcome: &mut Outcome) {
-        let Ok(bytes) = socket::tcp_info(socket, &mut self.buffer) else { return };
+        let Ok(bytes) = socket::tcp_info(socket, &mut self.buffer) else {
+            return;
+        };
         let info = TcpInfo::new(bytes);
         outcome.sender = SenderCounters {
             sent_packets: info.data_segs_out().map(u64::from),

@@ -49,8 +49,9 @@ pub(super) fn run(
             };
             // The same name as in the simulator: the same seed gives the same random numbers.
             let random = Stream::new(cell.seed, &format!("flow/{}", flow.flow));
-            let mut sender = Sender::new(cell.transport.clone(), scheme, params, flow.start, random)
-                .map_err(|error| LiveError::Input(format!("flow {}: {error}", flow.flow)))?;
+            let mut sender =
+                Sender::new(cell.transport.clone(), scheme, params, flow.start, random)
+                    .map_err(|error| LiveError::Input(format!("flow {}: {error}", flow.flow)))?;
             let mut sample = |sender: &mut Sender, now: Time| {
                 let snapshot = sender.snapshot();
                 outcome.states.push(State::from(state_row(flow.flow, now.ns(), &snapshot)));
@@ -148,17 +149,22 @@ impl<'a> Pump<'a> {
                 }
                 continue;
             }
-            let wakeup = match self.waiting.is_empty() {
-                true => endpoint.next_wakeup(),
+            let wakeup = if self.waiting.is_empty() {
+                endpoint.next_wakeup()
+            } else {
                 // The interface was full a moment ago, and says nothing when it is not any more.
-                false => now + Span::from_us(50),
+                now + Span::from_us(50)
             };
             sleeper.wait(clock, wakeup.min(next_sample).min(end), channel)?;
         }
     }
 
     /// Shows the endpoint what has arrived, at the times at which the kernel saw it.
-    fn receive<E: Endpoint>(&mut self, endpoint: &mut E, clock: &RunClock) -> Result<usize, LiveError> {
+    fn receive<E: Endpoint>(
+        &mut self,
+        endpoint: &mut E,
+        clock: &RunClock,
+    ) -> Result<usize, LiveError> {
         let (body, latest, garbage) = (&mut self.body, &mut self.latest, &mut self.garbage);
         let result = self.inbox.receive(self.socket, |datagram| {
             let at = datagram.stamp_ns.map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
@@ -181,12 +187,16 @@ impl<'a> Pump<'a> {
     /// Sends what the endpoint wants to send, up to one batch.
     fn transmit<E: Endpoint>(&mut self, endpoint: &mut E, now: Time) -> Result<usize, LiveError> {
         while self.waiting.len() < SendBatch::CAPACITY {
-            let Some(outgoing) = endpoint.transmit(now, &mut self.body) else { break };
+            let Some(outgoing) = endpoint.transmit(now, &mut self.body) else {
+                break;
+            };
             let mut bytes = self.spare.pop().unwrap_or_default();
             wire::encode(self.flow, &outgoing.header, &self.body, &mut bytes);
             self.waiting.push_back((outgoing.ecn, bytes));
         }
-        let Some(&(ecn, _)) = self.waiting.front() else { return Ok(0) };
+        let Some(&(ecn, _)) = self.waiting.front() else {
+            return Ok(0);
+        };
         if ecn != self.ecn {
             socket::set_ecn(self.socket, ecn as u8).could_not("set the ECN field")?;
             self.ecn = ecn;

@@ -99,8 +99,15 @@ impl Crew {
     ///
     /// # Errors
     /// Before the start, whatever keeps it from taking part.
-    pub(super) fn listen(&mut self, index: usize, epoll: &Epoll, started: bool) -> Result<(), LiveError> {
-        let Some(member) = self.members.get_mut(index) else { return Ok(()) };
+    pub(super) fn listen(
+        &mut self,
+        index: usize,
+        epoll: &Epoll,
+        started: bool,
+    ) -> Result<(), LiveError> {
+        let Some(member) = self.members.get_mut(index) else {
+            return Ok(());
+        };
         loop {
             let news = match member.channel.receive() {
                 Ok(Received::Document(news)) => news,
@@ -183,6 +190,8 @@ impl Member {
     /// The last line of its log, as a part of a sentence.
     fn last_words(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        text.lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, |line| format!(" ({line})"))
+        text.lines()
+            .rfind(|line| !line.trim().is_empty())
+            .map_or_else(String::new, |line| format!(" ({line})"))
     }
 }

@@ -16,13 +16,13 @@ mod sizing;
 use crate::emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use crate::endpoints::Role;
 use crate::error::{Context, LiveError};
+use crate::facts;
 use crate::hosts::{Hosts, Side, WireCounters, enter_private_network};
 use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::{self, CpuTicks};
 use crate::sys::poll::{Epoll, Events, Signals};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock, ring};
-use crate::facts;
 use crew::Crew;
 use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, SchemeRef, VERSION, element_names};
 use narrows_net::Network;
@@ -69,7 +69,11 @@ pub struct Surroundings<'a> {
 ///
 /// # Errors
 /// Whatever keeps a record from being written. A bad run is no error: its record says so.
-pub fn emulate(cell: &Cell, out: &Path, around: &mut Surroundings) -> Result<RunDocument, LiveError> {
+pub fn emulate(
+    cell: &Cell,
+    out: &Path,
+    around: &mut Surroundings,
+) -> Result<RunDocument, LiveError> {
     let network: Network<crate::emulator::Handle> = cell.network()?;
     let sizing = Sizing::of(cell, &network);
     let elements = element_names(&network);
@@ -80,7 +84,8 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut Surroundings) -> Result<Run
     let privilege = enter_private_network()?;
     let mut hosts = Hosts::build(sizing.tcp_buffer)?;
     let before = counters(&mut hosts)?;
-    let wires = [open_wire(&hosts, Side::Sender, &sizing)?, open_wire(&hosts, Side::Receiver, &sizing)?];
+    let wires =
+        [open_wire(&hosts, Side::Sender, &sizing)?, open_wire(&hosts, Side::Receiver, &sizing)?];
     let (emulator_cpus, endpoint_cpus) = share_cpus()?;
     let writer = match cell.record {
         RecordKind::Packets => Some(Writer::start(&folder)?),
@@ -210,7 +215,11 @@ struct Watched {
 }
 
 impl Watch<'_, '_> {
-    fn run(&mut self, cpus: &[usize], emulator_ended: &dyn Fn() -> bool) -> Result<Watched, LiveError> {
+    fn run(
+        &mut self,
+        cpus: &[usize],
+        emulator_ended: &dyn Fn() -> bool,
+    ) -> Result<Watched, LiveError> {
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll.add(self.around.signals.as_fd(), SIGNALS).could_not("wait for signals")?;
         if self.around.watch_stdin {
@@ -219,17 +228,19 @@ impl Watch<'_, '_> {
         }
         let mut crew = Crew::start(self.cell, self.hosts, cpus, self.folder, &epoll, CREW)?;
         let limit = Instant::now() + READY_LIMIT;
-        let mut warmed = Instant::now() - TICK;
+        let mut warmed: Option<Instant> = None;
         while !(crew.is_ready() && self.control.is_warm()) {
-            if !self.control.is_warm() && warmed.elapsed() > TICK / 2 {
-                warmed = Instant::now();
+            if !self.control.is_warm() && warmed.is_none_or(|at| at.elapsed() > TICK / 2) {
+                warmed = Some(Instant::now());
                 for side in Side::BOTH {
                     self.hosts.warm_up(side).could_not("send through a wire")?;
                 }
             }
             self.wait(&epoll, &mut crew, TICK / 10, false)?;
             if Instant::now() > limit || emulator_ended() {
-                return Err(LiveError::Internal("the hosts and endpoints did not become ready".into()));
+                return Err(LiveError::Internal(
+                    "the hosts and endpoints did not become ready".into(),
+                ));
             }
         }
         let offset = clock::real_minus_mono_ns();
@@ -257,7 +268,8 @@ impl Watch<'_, '_> {
             }
         }
         (self.around.progress)(length, length);
-        let ticks = cpu::ticks().into_iter().zip(ticks).map(|(now, then)| now.since(then)).collect();
+        let ticks =
+            cpu::ticks().into_iter().zip(ticks).map(|(now, then)| now.since(then)).collect();
         let clock_step_ns = clock::real_minus_mono_ns() - offset;
         let limit = Instant::now() + REPORT_LIMIT;
         while !crew.is_done() && Instant::now() < limit {
@@ -356,7 +368,10 @@ fn describe(
         duration_ns: cell.duration.ns(),
         base_rtt_ns: sizing.base_rtt.ns(),
         lateness: late,
-        late_by_tenth_ns: report.late_by_tenth.each_ref().map(|tenth| tenth.quantile(0.5).unwrap_or(0)),
+        late_by_tenth_ns: report
+            .late_by_tenth
+            .each_ref()
+            .map(|tenth| tenth.quantile(0.5).unwrap_or(0)),
         effort: report.effort,
         ring_drops,
         wire_losses,
@@ -381,7 +396,9 @@ fn describe(
             let mut outcome = member.outcome.take();
             if let Some(outcome) = &mut outcome {
                 states.extend(
-                    std::mem::take(&mut outcome.states).into_iter().map(|state| state.into_row(flow.flow)),
+                    std::mem::take(&mut outcome.states)
+                        .into_iter()
+                        .map(|state| state.into_row(flow.flow)),
                 );
                 traces.extend(outcome.trace_rows(flow.flow));
                 outcome.traces.clear();

@@ -45,8 +45,9 @@ impl Sizing {
         let fastest = if fastest == 0 { 5_000_000_000 } else { fastest };
         let bdp = narrows_units::Rate::from_bps(fastest).bytes_in(base_rtt + extra);
         let inside = bdp + queue_bytes(&cell.json["network"]);
-        // A ring holds what can arrive while the thread is kept from running for 50 ms.
-        let ring = (fastest / 8 / 1500 / 20).clamp(1024, 32 * 1024) as usize;
+        // A ring holds what can arrive while the thread is kept from running for 50 ms; hosts may
+        // send faster than the bottleneck for a while.
+        let ring = (fastest / 8 / 1500 / 20).clamp(8 * 1024, 32 * 1024) as usize;
         Sizing {
             base_rtt,
             frames: (inside.get() / 1500 * 2).clamp(2048, 1 << 20) as usize,

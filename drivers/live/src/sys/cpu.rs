@@ -12,7 +12,9 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
         set
     };
     // SAFETY: the index stays below the capacity of the set.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
 }
 
 /// Binds the calling thread to `cpus`. Callable between `fork` and `exec`.
@@ -134,7 +136,8 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
     let mut cpus = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
-        let Some(number) = words.next().and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
+        let Some(number) =
+            words.next().and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
         else {
             continue;
         };

@@ -46,7 +46,9 @@ pub fn switch_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<Vec
     Ok(features
         .iter()
         .enumerate()
-        .filter(|(index, feature)| unwanted(feature) && after[index / 32][2] & (1 << (index % 32)) != 0)
+        .filter(|(index, feature)| {
+            unwanted(feature) && after[index / 32][2] & (1 << (index % 32)) != 0
+        })
         .map(|(_, feature)| feature.clone())
         .collect())
 }
@@ -74,7 +76,9 @@ fn states(socket: &OwnedFd, name: &str, blocks: usize) -> io::Result<Vec<[u32; 4
     let mut request = header(ETHTOOL_GFEATURES, blocks as u32);
     request.resize(request.len() + blocks * 16, 0);
     call(socket, name, &mut request)?;
-    Ok((0..blocks).map(|block| [0, 1, 2, 3].map(|field| word(&request, 2 + block * 4 + field))).collect())
+    Ok((0..blocks)
+        .map(|block| [0, 1, 2, 3].map(|field| word(&request, 2 + block * 4 + field)))
+        .collect())
 }
 
 fn header(command: u32, argument: u32) -> Vec<u8> {
@@ -89,8 +93,7 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 }
 
 fn call(socket: &OwnedFd, name: &str, data: &mut [u8]) -> io::Result<()> {
-    let mut request =
-        Request { name: [0; libc::IFNAMSIZ], data: data.as_mut_ptr(), rest: [0; 16] };
+    let mut request = Request { name: [0; libc::IFNAMSIZ], data: data.as_mut_ptr(), rest: [0; 16] };
     let length = name.len().min(libc::IFNAMSIZ - 1);
     request.name[..length].copy_from_slice(&name.as_bytes()[..length]);
     // SAFETY: the request is laid out as struct ifreq; `data` is as long as the command needs,

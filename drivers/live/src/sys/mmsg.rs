@@ -50,8 +50,10 @@ impl SendBatch {
     ) -> io::Result<usize> {
         let mut count = 0;
         for payload in payloads.take(Self::CAPACITY) {
-            self.vectors[count] =
-                libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+            self.vectors[count] = libc::iovec {
+                iov_base: payload.as_ptr().cast_mut().cast(),
+                iov_len: payload.len(),
+            };
             self.messages[count].msg_hdr.msg_iov = &raw mut self.vectors[count];
             self.messages[count].msg_hdr.msg_iovlen = 1;
             count += 1;
@@ -62,7 +64,12 @@ impl SendBatch {
         // SAFETY: the first `count` messages were just filled with one vector each; the payloads
         // are borrowed for 'a, which outlives the call, and are only read.
         let sent = check(unsafe {
-            libc::sendmmsg(fd.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
+            libc::sendmmsg(
+                fd.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                count as u32,
+                libc::MSG_DONTWAIT,
+            )
         })?;
         Ok(sent as usize)
     }
@@ -131,10 +138,16 @@ impl ReceiveBatch {
     /// Receives what is there, without waiting, and shows each datagram to `visit`; returns how
     /// many there were.
     #[inline]
-    pub fn receive(&mut self, fd: BorrowedFd, mut visit: impl FnMut(Datagram)) -> io::Result<usize> {
+    pub fn receive(
+        &mut self,
+        fd: BorrowedFd,
+        mut visit: impl FnMut(Datagram),
+    ) -> io::Result<usize> {
         for index in 0..Self::CAPACITY {
-            self.vectors[index] =
-                libc::iovec { iov_base: self.payloads[index].as_mut_ptr().cast(), iov_len: Self::SIZE };
+            self.vectors[index] = libc::iovec {
+                iov_base: self.payloads[index].as_mut_ptr().cast(),
+                iov_len: Self::SIZE,
+            };
             let header = &mut self.messages[index].msg_hdr;
             header.msg_iov = &raw mut self.vectors[index];
             header.msg_iovlen = 1;

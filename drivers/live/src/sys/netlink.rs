@@ -70,7 +70,13 @@ impl Netlink {
     }
 
     /// Creates a veth pair.
-    pub fn add_veth(&mut self, near: VethEnd, far: VethEnd, mtu: u32, queue: u32) -> io::Result<()> {
+    pub fn add_veth(
+        &mut self,
+        near: VethEnd,
+        far: VethEnd,
+        mtu: u32,
+        queue: u32,
+    ) -> io::Result<()> {
         let describe = |message: &mut Message, end: VethEnd| {
             message.bytes(IFLA_IFNAME, &terminated(end.name));
             message.bytes(IFLA_ADDRESS, &end.mac);
@@ -141,7 +147,8 @@ impl Netlink {
 
     /// The counters of an interface.
     pub fn counters(&mut self, index: u32) -> io::Result<LinkCounters> {
-        let reply = self.request(Message::new(libc::RTM_GETLINK, 0, &interface_header(index, 0, 0)))?;
+        let reply =
+            self.request(Message::new(libc::RTM_GETLINK, 0, &interface_header(index, 0, 0)))?;
         let stats = attributes(reply.get(16..).unwrap_or_default())
             .find(|(kind, _)| *kind == IFLA_STATS64)
             .map(|(_, bytes)| bytes)

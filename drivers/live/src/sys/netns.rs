@@ -5,7 +5,7 @@ use super::check;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, AsFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// A network namespace, held by a file descriptor. It has no name anywhere, so that it disappears
 /// when the last process or descriptor that uses it is gone, however that happens.

@@ -51,7 +51,13 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
-    fn control(&self, operation: libc::c_int, fd: BorrowedFd, events: u32, key: u64) -> io::Result<()> {
+    fn control(
+        &self,
+        operation: libc::c_int,
+        fd: BorrowedFd,
+        events: u32,
+        key: u64,
+    ) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: key };
         // SAFETY: `event` outlives the call.
         check(unsafe {
@@ -83,16 +89,12 @@ impl Epoll {
                 0usize,
             )
         };
-        match usize::try_from(ready) {
-            Ok(ready) => events.ready = ready,
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
+        if let Ok(ready) = usize::try_from(ready) {
+            events.ready = ready;
+            return Ok(());
         }
-        Ok(())
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
     }
 }
 
@@ -144,7 +146,8 @@ impl Signals {
             for &signal in signals {
                 libc::sigaddset(&raw mut set, signal);
             }
-            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            let error =
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
             if error != 0 {
                 return Err(io::Error::from_raw_os_error(error));
             }

@@ -51,7 +51,13 @@ impl Process {
         // values captured before and does not allocate.
         unsafe {
             command.pre_exec(move || {
-                check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0))?;
+                check(libc::prctl(
+                    libc::PR_SET_PDEATHSIG,
+                    libc::SIGKILL as libc::c_ulong,
+                    0,
+                    0,
+                    0,
+                ))?;
                 // The parent may have died before the line above took effect.
                 if libc::getppid() as u32 != parent {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));

@@ -107,6 +107,7 @@ impl RxRing {
     }
 
     #[inline]
+    #[allow(clippy::cast_ptr_alignment)] // slots begin at multiples of their size
     fn header(&self) -> &SlotHeader {
         // SAFETY: `next` is below `slots`, so the header lies inside the mapping, aligned to the
         // slot size; the kernel writes the other fields only before it sets the status.
@@ -126,8 +127,7 @@ impl RxRing {
         // `release`; the borrow of self keeps `release` from being called meanwhile.
         let bytes =
             unsafe { std::slice::from_raw_parts(self.map.add(self.next * SLOT + offset), length) };
-        let stamp_ns =
-            u64::from(header.seconds) * 1_000_000_000 + u64::from(header.nanoseconds);
+        let stamp_ns = u64::from(header.seconds) * 1_000_000_000 + u64::from(header.nanoseconds);
         Some(Received { bytes, length: header.length, stamp_ns })
     }
 

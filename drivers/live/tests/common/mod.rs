@@ -7,7 +7,7 @@ const INSIDE: &str = "NARROWS_TEST_INSIDE";
 
 /// Runs `body` in a network namespace of its own: the test program starts itself again there and
 /// executes only the test called `name`. Where the machine forbids namespaces, says so and passes.
-pub fn in_private_network(name: &str, body: impl FnOnce()) {
+pub(crate) fn in_private_network(name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }

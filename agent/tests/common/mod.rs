@@ -1,0 +1,179 @@
+//! Cells, agents and processes for black-box tests.
+#![allow(dead_code, reason = "every test program uses another part")]
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+pub(crate) const MS: u64 = 1_000_000;
+
+/// Emulated runs measure time, so they take turns. (Other test programs run one after the other
+/// anyway.)
+static TURN: Mutex<()> = Mutex::new(());
+
+pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A folder that is removed afterwards.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("narrows-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Names of everything in the folder, hidden or not.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A 20 Mbit/s, 10 ms path with a buffer of one and a half BDP.
+pub(crate) fn cell(schemes: &[&str], duration_ms: u64) -> Value {
+    let flows: Vec<Value> = (1..)
+        .zip(schemes)
+        .map(|(flow, scheme)| {
+            json!({"flow": flow, "scheme": scheme, "params": {}, "start_ns": (flow - 1) * 200 * MS,
+                   "stop_ns": duration_ms * MS, "direction": "forward", "extra_rtt_ns": 0})
+        })
+        .collect();
+    let delay = |name: &str| json!({"name": name, "kind": "delay", "delay": 5 * MS});
+    json!({
+        "format": "narrows/cell/1", "id": "test-r1", "scheme": schemes[0], "run": 1,
+        "where": "emulate", "seed": 77, "duration_ns": duration_ms * MS, "record": "packets",
+        "bin_ns": 100 * MS, "sample_ns": 10 * MS,
+        "network": {
+            "kind": "dumbbell",
+            "forward": [
+                {"name": "forward.0", "kind": "bottleneck",
+                 "rate": {"kind": "constant", "rate": 20_000_000},
+                 "queue": {"kind": "droptail", "bytes": 37_500, "packets": null}},
+                delay("forward.1"),
+            ],
+            "backward": [delay("backward.0")],
+        },
+        "flows": flows, "transport": {},
+    })
+}
+
+/// `narrows-agent emulate` for `cell` with the record in `folder/out`.
+pub(crate) fn emulate(folder: &Folder, cell: &Value) -> Command {
+    let file = folder.path().join("cell.json");
+    std::fs::write(&file, cell.to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
+    command.arg("emulate").arg("--cell").arg(file).arg("--out").arg(folder.path().join("out"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Whether this machine can emulate at all; says why when it cannot.
+pub(crate) fn can_emulate(test: &str) -> bool {
+    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor").output().unwrap();
+    let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let able = facts["namespaces"]["ok"] == true && facts["packet_socket"]["ok"] == true;
+    if !able {
+        eprintln!(
+            "skipped {test}: {} {}",
+            facts["namespaces"]["why"], facts["packet_socket"]["why"]
+        );
+    }
+    able
+}
+
+/// The last JSON line that the agent printed.
+pub(crate) fn last_event(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().rfind(|line| line.starts_with('{')).unwrap_or("null");
+    serde_json::from_str(line).unwrap()
+}
+
+/// Checks exit code and kind of a failure; returns its sentence.
+pub(crate) fn failure(output: &Output, code: i32, kind: &str) -> String {
+    let event = last_event(output);
+    let text = format!("{output:?}");
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert_eq!(
+        (event["event"].as_str(), event["kind"].as_str()),
+        (Some("error"), Some(kind)),
+        "{text}"
+    );
+    let message = event["message"].as_str().unwrap().to_owned();
+    assert!(!message.contains('\n') && !message.is_empty(), "one sentence: {message}");
+    message
+}
+
+pub(crate) fn signal(pid: u32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+/// All descendants of a process.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+            found.push(child);
+            found.extend(descendants(child));
+        }
+    }
+    found
+}
+
+/// The network namespaces that a process and its descendants use.
+pub(crate) fn namespaces(pid: u32) -> Vec<String> {
+    let mut all: Vec<String> = std::iter::once(pid)
+        .chain(descendants(pid))
+        .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+pub(crate) fn is_alive(pid: u32) -> bool {
+    // A zombie is dead: only its parent has not noticed yet.
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.starts_with(" Z")))
+}
+
+/// Waits until `what` holds.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(15);
+    while !holds() {
+        assert!(Instant::now() < limit, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the agent and both endpoints of each of `flows` flows run; returns the endpoints.
+pub(crate) fn wait_for_endpoints(agent: &mut Child, flows: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    eventually("all endpoints run", || {
+        assert!(agent.try_wait().unwrap().is_none(), "the agent has ended early");
+        found = descendants(agent.id());
+        found.len() == 2 * flows
+    });
+    found
+}
