@@ -67,9 +67,7 @@ pub(super) fn over_queues(
         });
         match &evidence.timelines[direction as usize] {
             Ok(timeline) if limited => {
-                // A departure that was worked out may be wrong by the nanosecond that rounding
-                // cuts off.
-                let slack = evidence.slack_ns().max(u64::from(timeline.guessed));
+                let slack = evidence.slack_ns().max(timeline.uncertain_ns);
                 held.push(check(timeline, slack, &mut faults));
             }
             Err(reason) if limited => skipped.push(reason.clone()),

@@ -52,7 +52,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             continue;
         };
         compared += 1;
-        let slack = slack.max(u64::from(curve.timeline.guessed));
+        let slack = slack.max(curve.timeline.uncertain_ns);
         let (low, high) = curve.range(*time, slack);
         if !(low.0..=high.0).contains(bytes) || !(low.1..=high.1).contains(&u64::from(*packets)) {
             faults.add(|| {

@@ -9,6 +9,7 @@ use super::evidence::Packets;
 use super::layout::{Layout, Nature};
 use crate::cell::{Cell, Limit};
 use crate::schema::Fate;
+use std::collections::BTreeMap;
 
 /// A packet that never left.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -31,6 +32,9 @@ pub(super) struct Pass {
     /// Packets of another flow entered at the same instant by another access link, so that the
     /// order among them is not known.
     pub(super) tied: bool,
+    /// `start` is not reliable, because a packet whose departure is not recorded is among those of
+    /// a tie, or right before.
+    pub(super) loose: bool,
 }
 
 /// The passes of all packets through the only bottleneck of a path, in the order of entering.
@@ -40,9 +44,10 @@ pub(super) struct Timeline {
     pub(super) rate: u64,
     pub(super) limit: Limit,
     pub(super) passes: Vec<Pass>,
-    /// Whether some departures were worked out. Such a departure may be wrong by the part of a
-    /// nanosecond that the server carries from packet to packet.
-    pub(super) guessed: bool,
+    /// By how much a start of service may be wrong. Zero if every departure is recorded; one, for
+    /// the part of a nanosecond that the server carries from packet to packet, if some were worked
+    /// out; more where their place among packets of a tie is not known.
+    pub(super) uncertain_ns: u64,
 }
 
 impl Timeline {
@@ -67,8 +72,8 @@ impl Timeline {
         if mixed {
             sort_by_entry(&mut passes, packets);
         }
-        let guessed = serve(&mut passes, rate);
-        Ok(Timeline { name: stage.name.clone(), rate, limit, passes, guessed })
+        let uncertain_ns = serve(&mut passes, rate);
+        Ok(Timeline { name: stage.name.clone(), rate, limit, passes, uncertain_ns })
     }
 
     /// The packets that the bottleneck took.
@@ -114,6 +119,7 @@ fn entries(
             seen: leave.is_some() || (here && packets.fate[row] == Fate::InFlight),
             dropped: here && packets.fate[row] == Fate::Dropped,
             tied: false,
+            loose: false,
         });
     }
     passes
@@ -125,41 +131,69 @@ pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
     (0..size).map(|flow| cell.access_ns(flow as u16, layout.direction)).collect()
 }
 
-/// Access links change the order. Packets of different flows that come out of them at the same
-/// instant may follow each other in any order: take the one in which they left, and note the tie.
+/// Access links change the order. Packets of one flow keep theirs; packets of different flows that
+/// come out at the same instant may follow each other in any order: take the one in which they
+/// left, put the dropped ones last, and note the tie.
 fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
-    passes.sort_by_key(|pass| (pass.enter, pass.dropped, pass.leave, pass.row));
+    passes.sort_by_key(|pass| (pass.enter, pass.row));
+    let flow = |pass: &Pass| packets.flow[pass.row];
     for group in passes.chunk_by_mut(|a, b| a.enter == b.enter) {
-        let flow = |pass: &Pass| packets.flow[pass.row];
-        if group.iter().any(|pass| flow(pass) != flow(&group[0])) {
-            group.iter_mut().for_each(|pass| pass.tied = true);
+        if group.iter().all(|pass| flow(pass) == flow(&group[0])) {
+            continue;
+        }
+        // Where a departure is not recorded, the packet left before the next one of its flow.
+        let loose = group.iter().any(|pass| !pass.seen && !pass.dropped);
+        let mut next: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut order: Vec<(bool, u64, Pass)> = Vec::with_capacity(group.len());
+        for pass in group.iter().rev() {
+            let left = next.entry(flow(pass)).or_insert(NEVER);
+            if pass.seen && !pass.dropped {
+                *left = pass.leave;
+            }
+            order.push((pass.dropped, *left, Pass { tied: true, loose, ..*pass }));
+        }
+        order.sort_by_key(|&(dropped, left, pass)| (dropped, left, pass.row));
+        for (place, (_, _, pass)) in group.iter_mut().zip(order) {
+            *place = pass;
         }
     }
 }
 
-/// Fills in when service began, and departures that are not recorded. Returns whether there were
-/// any of those.
-fn serve(passes: &mut [Pass], rate: u64) -> bool {
-    let mut guessed = false;
+/// Fills in when service began, and departures that are not recorded. Returns by how much starts
+/// may be wrong.
+fn serve(passes: &mut [Pass], rate: u64) -> u64 {
+    let mut uncertain = 0;
     let mut left = 0;
     // The current busy period: its start, and the bits served in it.
     let (mut base, mut bits) = (0, 0_u128);
+    // Since the last departure that is beyond doubt: whether starts are reliable, and the time
+    // that packets took whose place is not known.
+    let (mut loose, mut astray) = (false, 0);
+    let span = |bits: u128| u64::try_from(bits * 1_000_000_000 / u128::from(rate)).unwrap_or(NEVER);
     for pass in passes.iter_mut().filter(|pass| !pass.dropped) {
         if pass.enter >= left {
             (base, bits) = (pass.enter, 0);
         }
+        let firm = pass.seen && !pass.loose;
+        loose |= pass.loose;
+        pass.loose = loose;
         pass.start = pass.enter.max(left);
         bits += u128::from(pass.size) * 8;
-        let span = u64::try_from(bits * 1_000_000_000 / u128::from(rate)).unwrap_or(NEVER);
-        let expected = base.saturating_add(span);
+        let expected = base.saturating_add(span(bits));
         if !pass.seen {
-            guessed = true;
+            if loose {
+                astray += span(u128::from(pass.size) * 8) + 1;
+            }
+            uncertain = uncertain.max(astray).max(1);
             pass.leave = if pass.start == NEVER { NEVER } else { expected };
         } else if pass.leave != expected {
             // Whatever this means, what follows is reckoned from what is recorded.
             (base, bits) = (pass.leave, 0);
         }
+        if firm {
+            (loose, astray) = (false, 0);
+        }
         left = pass.leave;
     }
-    guessed
+    uncertain
 }

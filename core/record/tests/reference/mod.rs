@@ -148,9 +148,13 @@ impl Plan {
         while (time as u64) < self.duration_ns {
             let flow = (dice.bits() % self.extra_rtt_ns.len() as u64) as u16 + 1;
             let burst = 1 + dice.bits() % 4;
+            // Senders hand over bursts at one instant or spread out, and different senders often
+            // share an instant.
+            let spread = if dice.bits() % 2 == 0 { 0 } else { 10_000 };
+            let start = time as u64 / 10_000 * 10_000;
             for i in 0..burst {
                 let size = if dice.bits() % 50 == 0 { 600 } else { MTU };
-                let sent = time as u64 + i * 1200;
+                let sent = start + i * spread;
                 if sent < self.duration_ns {
                     sends.push(Mover {
                         flow,
