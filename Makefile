@@ -70,6 +70,7 @@ generated: build ## rewrite the JSON Schema and the scenario reference
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
+	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent
 	$(BIN)/maturin build --release --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios
 

@@ -26,7 +26,7 @@ from narrows.campaign.store import CampaignFolder, now
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
 
-_DISK_FULL = ("no space left", "disk quota", "enospc")
+_DISK_FULL = ("no space left", "disk is full", "disk quota", "enospc")
 
 
 class Watcher(Protocol):
@@ -131,7 +131,7 @@ class Executor:
         else:
             self.folder.fail(cell.id, outcome.kind, outcome.message)
             self._judge_failure(outcome)
-        if not (outcome.state == "interrupted" and self.stopping):
+        if self.fatal is None and not (outcome.state == "interrupted" and self.stopping):
             self.watcher.cell_ended(cell, entry, outcome.seconds)
         if self.fatal is not None:
             # The cell itself is not to blame: it runs again when the campaign is resumed.
@@ -237,8 +237,7 @@ class Executor:
                 logs = self.folder.path / "logs"
                 logs.mkdir(exist_ok=True)
                 log_file.replace(logs / f"{cell.id}.log")
-            else:
-                log_file.unlink(missing_ok=True)
+            log_file.unlink(missing_ok=True)
             shutil.rmtree(self.folder.path / "cells" / f".{cell.id}.partial", ignore_errors=True)
         except OSError:
             pass

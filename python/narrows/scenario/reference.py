@@ -35,6 +35,19 @@ without any flow's extra RTT.
 
 """
 
+_SEEDS = """\
+
+## Seeds and identity
+
+All chance of run r comes from one seed: the first 53 bits of the SHA-256 of `narrows/run-seed/1:SEED:RUN`. It
+does not depend on the scheme, so in run r every scheme meets the same random losses. Each element and each flow
+draws from a stream of its own, named after it, so that adding one reshuffles nothing else. The schemes of a round
+run in an order that follows from the seed too.
+
+A resolved scenario (units converted, defaults filled in) has a hash: the first 12 digits of the SHA-256 of its
+JSON, without name, title, question and report. Results are kept under it, and a folder of results takes no other.
+"""
+
 _PATH = """\
 
 ## Elements of the path
@@ -53,6 +66,7 @@ def markdown(registry: Registry) -> str:
         default = "required" if key.required else _default(key.param) if key.param else ""
         text += f"| `{key.name}` | {default} | {_cell(key.doc)} | `{_cell(key.example)}` |\n"
     text += f"\nKeys of later versions, refused for now: {', '.join(f'`{name}`' for name in NOT_YET)}.\n"
+    text += _SEEDS
     text += _PATH
     text += _family(registry.links, "link element")
     text += "\n## Rates of a bottleneck\n\n`rate: 12 Mbit/s` is short for the first of these.\n\n"
