@@ -19,6 +19,12 @@ CRATES := --workspace --exclude narrows-native
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Every record says which source it was made with.
+NARROWS_GIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+ifneq ($(NARROWS_GIT),)
+export NARROWS_GIT
+endif
+
 RUST_FILES := $(shell find core drivers agent python/binding -name '*.rs' -o -name Cargo.toml 2>/dev/null) \
               Cargo.toml Cargo.lock rust-toolchain.toml
 
@@ -56,10 +62,10 @@ check: build ## formatting, lints, types, generated files, licences
 	$(BIN)/python .ci/licences
 
 bench: build ## print the benchmark table
-	cargo bench --quiet $(CRATES)
+	cargo bench --quiet -p narrows-bench
 
 golden: ## rewrite the golden tables of the tests; look at the diff before you commit it
-	UPDATE_GOLDEN=1 cargo test --release --quiet $(CRATES) golden
+	UPDATE_GOLDEN=1 cargo test --release --quiet -p narrows-tests
 
 build: $(STAMPS)/venv $(STAMPS)/agent $(STAMPS)/extension ## build the agent and the Python package in .venv
 

@@ -41,8 +41,8 @@ _SEEDS = """\
 
 All chance of run r comes from one seed: the first 53 bits of the SHA-256 of `narrows/run-seed/1:SEED:RUN`. It
 does not depend on the scheme, so in run r every scheme meets the same random losses. Each element and each
-flow draws from a stream of its own, named after it, so that adding one reshuffles nothing else. The schemes of
-a round run in an order that follows from the seed too.
+flow draws from a stream of its own, named after it, so that adding one reshuffles nothing else. The schemes
+of a round run in an order that follows from the seed too.
 
 A resolved scenario (units converted, defaults filled in) has a hash: the first 12 digits of the SHA-256 of
 its JSON, without name, title, question and report. Results are kept under it, and a folder of results takes
