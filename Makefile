@@ -65,7 +65,7 @@ bench: build ## print the benchmark table
 	cargo bench --quiet -p narrows-bench
 
 golden: ## rewrite the golden tables of the tests; look at the diff before you commit it
-	UPDATE_GOLDEN=1 cargo test --release --quiet -p narrows-tests
+	UPDATE_GOLDEN=1 cargo test --release --quiet -p narrows-tests golden
 
 build: $(STAMPS)/venv $(STAMPS)/agent $(STAMPS)/extension ## build the agent and the Python package in .venv
 
