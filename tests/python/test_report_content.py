@@ -207,7 +207,7 @@ def test_a_flow_without_packets_is_absent_and_not_zero(tmp_path: Path) -> None:
 def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
     few = write_campaign(tmp_path / "few", [Spec("cubic", r, ("cubic",)) for r in (1, 2)], duration_s=2.0)
     text = tables.results_words(load(few))
-    assert "mean of the runs" in text
+    assert "median of the runs and, below it, their smallest and largest" in text
     assert "bootstrap" not in text
     assert " to " in tables.results(load(few))["rows"][0][3]["small"]
     many = write_campaign(

@@ -215,8 +215,12 @@ class Campaign:
 
     @property
     def schemes(self) -> list[str]:
-        """Schemes in the order in which the campaign names them; skipped ones are not among them."""
-        return list(dict.fromkeys(run.scheme for run in self.runs))
+        """Schemes in the order of the scenario (cells are shuffled); skipped ones are not among them."""
+        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        rows = [row for row in resolved.get("schemes") or [] if isinstance(row, dict)]
+        wanted = [str(row.get("label")) for row in rows]
+        present = list(dict.fromkeys(run.scheme for run in self.runs))
+        return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
 
     def metric(self, name: str) -> Json | None:
         """The description of one metric."""

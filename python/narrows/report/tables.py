@@ -112,7 +112,7 @@ def results(campaign: Campaign) -> Table:
         for key in keys:
             for metric in metrics:
                 entry = ((campaign.summary(scheme, key) or {}).get("metrics") or {}).get(metric["name"]) or {}
-                value = entry.get("median") if entry.get("ci95") else entry.get("mean")
+                value = entry.get("median")
                 if value is not None:
                     centres[scheme, key, metric["name"]] = float(value)
     places = {}
@@ -170,7 +170,7 @@ def results_words(campaign: Campaign) -> str:
             "(10 000 resamples, fixed seed)."
         )
     if few and max(counts) > 1:
-        parts.append("Below 6 runs: the mean of the runs and, below it, their smallest and largest value.")
+        parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
     parts.append("The row “all” pools the packets of all flows of a run.")

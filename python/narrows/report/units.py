@@ -96,7 +96,7 @@ def parameter(kind: str | None, value: Any) -> str:
             return plural(int(value), "packet")
         return trimmed(float(value), 6)
     if isinstance(value, Mapping):
-        return ", ".join(f"{k} {parameter(None, v)}" for k, v in value.items())
+        return ", ".join(f"{k} {parameter(None, v)}" for k, v in value.items() if v is not None)
     if isinstance(value, list | tuple):
         return ", ".join(parameter(kind, v) for v in value)
     return str(value)

@@ -157,10 +157,9 @@ def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
 
 
 def _centre(values: list[float]) -> float:
+    """The median, as in the tables."""
     ordered = sorted(values)
     half = len(ordered) // 2
-    if len(ordered) < 6:
-        return sum(ordered) / len(ordered)
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
@@ -235,8 +234,8 @@ def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> st
         text = f"Each number comes from {amount}, so nothing is known about how much it varies."
     elif least < 6:
         text = (
-            f"Each number is over {amount} per scheme; below 6 no interval is given, and small differences "
-            "prove nothing."
+            f"Each number is the median of {amount} per scheme; below 6 no interval is given, and small "
+            "differences prove nothing."
         )
     else:
         text = f"Each number is the median of {amount} per scheme; the table has the intervals."
