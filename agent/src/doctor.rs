@@ -51,7 +51,7 @@ pub(crate) fn examine() -> Value {
         Err(_) => Err("needs a network namespace first".to_owned()),
     };
     let built = match &network {
-        Ok(_) => hosts::Hosts::build(1 << 24).map(drop),
+        Ok(_) => hosts::Hosts::build(1500, 1 << 24).map(drop),
         Err(_) => Err(LiveError::Unavailable("needs a network namespace first".to_owned())),
     };
     check(

@@ -18,9 +18,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-/// Largest IP packet between the hosts.
-pub const MTU: u32 = 1500;
-
 /// Name of the interface inside a host.
 const INNER: &str = "eth0";
 /// Datagrams to this port ("discard") only wake up the path before a run and are never delivered.
@@ -140,13 +137,13 @@ fn explain_refusal(error: &io::Error) -> String {
 }
 
 impl Hosts {
-    /// Builds both hosts, with TCP buffers of up to `buffer` bytes.
+    /// Builds both hosts, with IP packets of up to `mtu` and TCP buffers of up to `buffer` bytes.
     ///
     /// The calling thread is in the agent's private network and stays there.
     ///
     /// # Errors
     /// What the kernel refused, in words.
-    pub fn build(buffer: u64) -> Result<Self, LiveError> {
+    pub fn build(mtu: u32, buffer: u64) -> Result<Self, LiveError> {
         // The agent's own stack must not speak on the wires either.
         for name in ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"] {
             let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to switch off
@@ -156,7 +153,7 @@ impl Hosts {
             let netns =
                 NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
             let doing = format!("set up the {}'s host", side.name());
-            build_host(side, netns, &mut netlink, buffer).could_not(&doing)
+            build_host(side, netns, &mut netlink, mtu, buffer).could_not(&doing)
         };
         let hosts = [build(Side::Sender)?, build(Side::Receiver)?];
         let sysctls =
@@ -191,7 +188,13 @@ impl Hosts {
     }
 }
 
-fn build_host(side: Side, netns: NetNs, wire: &mut Netlink, buffer: u64) -> io::Result<Host> {
+fn build_host(
+    side: Side,
+    netns: NetNs,
+    wire: &mut Netlink,
+    mtu: u32,
+    buffer: u64,
+) -> io::Result<Host> {
     let mut netlink = netns.within(|| -> io::Result<Netlink> {
         configure(buffer)?;
         Netlink::open()
@@ -199,7 +202,7 @@ fn build_host(side: Side, netns: NetNs, wire: &mut Netlink, buffer: u64) -> io::
     let outer_mac = [0x02, 0, 0, 0x77, 1, side as u8 + 1];
     let near = VethEnd { name: side.outer_name(), mac: outer_mac, netns: None };
     let far = VethEnd { name: INNER, mac: side.mac(), netns: Some(netns.as_fd()) };
-    wire.add_veth(near, far, MTU, 10_000)?;
+    wire.add_veth(near, far, mtu, 10_000)?;
     let outer = wire.index_of(side.outer_name())?;
     let inner = netlink.index_of(INNER)?;
     let loopback = netlink.index_of("lo")?;

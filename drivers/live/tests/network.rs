@@ -35,8 +35,8 @@ fn wait_readable(fd: impl AsFd) {
 #[test]
 fn frames_cross_from_host_to_host_only_through_us() {
     in_private_network("frames_cross_from_host_to_host_only_through_us", || {
-        let mut hosts = Hosts::build(8 << 20).unwrap();
-        let mut ring = RxRing::open(hosts.host(Side::Sender).outer, 256).unwrap();
+        let mut hosts = Hosts::build(1500, 8 << 20).unwrap();
+        let mut ring = RxRing::open(hosts.host(Side::Sender).outer, 256, 1514).unwrap();
         let mut port = TxPort::open(hosts.host(Side::Receiver).outer).unwrap();
         let (near, far) = (udp(&hosts, Side::Sender, 5001), udp(&hosts, Side::Receiver, 5001));
         socket::set_ecn(near.as_fd(), 2).unwrap();
@@ -93,8 +93,8 @@ fn frames_cross_from_host_to_host_only_through_us() {
 #[test]
 fn a_full_ring_counts_what_it_drops() {
     in_private_network("a_full_ring_counts_what_it_drops", || {
-        let hosts = Hosts::build(8 << 20).unwrap();
-        let ring = RxRing::open(hosts.host(Side::Sender).outer, 32).unwrap();
+        let hosts = Hosts::build(1500, 8 << 20).unwrap();
+        let ring = RxRing::open(hosts.host(Side::Sender).outer, 32, 1514).unwrap();
         let near = udp(&hosts, Side::Sender, 5001);
         for _ in 0..100 {
             socket::send(near.as_fd(), &[0; 100]).unwrap();
@@ -109,7 +109,7 @@ fn a_full_ring_counts_what_it_drops() {
 #[test]
 fn hosts_have_their_settings_and_nothing_else() {
     in_private_network("hosts_have_their_settings_and_nothing_else", || {
-        let hosts = Hosts::build(12_345_678).unwrap();
+        let hosts = Hosts::build(1500, 12_345_678).unwrap();
         assert_eq!(hosts.sysctls["net.ipv4.tcp_rmem"], "4096 12345678 12345678");
         assert_eq!(hosts.sysctls["net.ipv4.tcp_no_metrics_save"], "1");
         assert_ne!(

@@ -4,8 +4,6 @@ use crate::hosts::WARM_UP_PORT;
 
 /// Bytes of the Ethernet header. Sizes of packets never include it.
 pub const ETHERNET: usize = 14;
-/// Largest frame: an IP packet of the wire's MTU behind its Ethernet header.
-pub const LARGEST: usize = ETHERNET + crate::hosts::MTU as usize;
 /// Flow k uses port `FLOW_PORTS + k` on both hosts.
 pub const FLOW_PORTS: u16 = 20_000;
 

@@ -1,9 +1,5 @@
 //! Memory for the frames inside the network.
 
-use super::frame::LARGEST;
-
-/// Bytes per frame: the largest frame, rounded up to whole cache lines.
-const ROOM: usize = LARGEST.next_multiple_of(64);
 /// Frames per slab.
 const SLAB: usize = 1024;
 
@@ -13,26 +9,27 @@ const SLAB: usize = 1024;
 pub struct Pool {
     slabs: Vec<Box<[u8]>>,
     free: Vec<u32>,
+    /// Bytes per frame.
+    room: usize,
     most_slabs: usize,
 }
 
 impl Pool {
-    /// A pool with room for `frames` frames at once, that may grow to `bytes` bytes.
-    pub fn new(frames: usize, bytes: usize) -> Self {
+    /// A pool with room for `frames` frames of up to `largest` bytes at once, that may grow to
+    /// `bytes` bytes.
+    pub fn new(frames: usize, largest: usize, bytes: usize) -> Self {
+        // Whole cache lines.
+        let room = largest.next_multiple_of(64);
         let mut pool = Pool {
+            room,
             slabs: Vec::new(),
             free: Vec::new(),
-            most_slabs: (bytes / (SLAB * ROOM)).max(1),
+            most_slabs: (bytes / (SLAB * room)).max(1),
         };
         for _ in 0..frames.div_ceil(SLAB).clamp(1, pool.most_slabs) {
             pool.grow();
         }
         pool
-    }
-
-    /// Bytes that a network with `frames` frames inside needs.
-    pub fn bytes_for(frames: usize) -> usize {
-        frames.div_ceil(SLAB) * SLAB * ROOM
     }
 
     #[cold]
@@ -42,7 +39,7 @@ impl Pool {
         }
         let first = (self.slabs.len() * SLAB) as u32;
         // Not zeroed lazily: each page is touched now and not when a packet arrives.
-        self.slabs.push(vec![1u8; SLAB * ROOM].into());
+        self.slabs.push(vec![1u8; SLAB * self.room].into());
         self.free.reserve(self.slabs.len() * SLAB);
         self.free.extend((first..first + SLAB as u32).rev());
         true
@@ -62,15 +59,15 @@ impl Pool {
     /// The first `length` bytes of a stored frame.
     #[inline]
     pub fn frame(&self, slot: u32, length: usize) -> &[u8] {
-        let at = slot as usize % SLAB * ROOM;
+        let at = slot as usize % SLAB * self.room;
         &self.slabs[slot as usize / SLAB][at..at + length]
     }
 
     /// A stored frame, to change it.
     #[inline]
     pub fn room_mut(&mut self, slot: u32) -> &mut [u8] {
-        let at = slot as usize % SLAB * ROOM;
-        &mut self.slabs[slot as usize / SLAB][at..at + ROOM]
+        let at = slot as usize % SLAB * self.room;
+        &mut self.slabs[slot as usize / SLAB][at..at + self.room]
     }
 
     /// Frees a stored frame.
@@ -91,7 +88,7 @@ mod tests {
 
     #[test]
     fn frames_are_kept_apart_and_reused() {
-        let mut pool = Pool::new(1, 2 * SLAB * ROOM);
+        let mut pool = Pool::new(1, 1514, 2 * SLAB * 1536);
         let slots: Vec<u32> =
             (0..2 * SLAB).map(|n| pool.store(&(n as u32).to_ne_bytes()).unwrap()).collect();
         assert_eq!(pool.store(&[0; 4]), None, "the limit holds");
@@ -99,7 +96,7 @@ mod tests {
             assert_eq!(pool.frame(slot, 4), (n as u32).to_ne_bytes());
         }
         pool.release(slots[77]);
-        assert_eq!(pool.store(&[9; LARGEST]), Some(slots[77]));
+        assert_eq!(pool.store(&[9; 1514]), Some(slots[77]));
         assert_eq!(pool.stored(), 2 * SLAB);
         assert_eq!(pool.frame(slots[78], 4), 78u32.to_ne_bytes());
     }

@@ -36,7 +36,7 @@ fn cell(record: &str) -> Cell {
 }
 
 fn core(record: &str) -> Core {
-    Core::new(&cell(record), Pool::new(16, 1 << 24)).unwrap()
+    Core::new(&cell(record), Pool::new(16, 1514, 1 << 24)).unwrap()
 }
 
 fn at(us: u64) -> Time {
@@ -179,7 +179,7 @@ fn stamps_that_run_backwards_keep_the_order_of_the_wire() {
 
 #[test]
 fn a_full_pool_refuses_frames_and_says_so() {
-    let mut core = Core::new(&cell("packets"), Pool::new(1, 1)).unwrap();
+    let mut core = Core::new(&cell("packets"), Pool::new(1, 1514, 1)).unwrap();
     for n in 0..1100u64 {
         core.arrive(Direction::Backward, at(n), &data(60));
     }
@@ -190,6 +190,6 @@ fn a_full_pool_refuses_frames_and_says_so() {
 fn a_bad_network_is_refused_with_its_place() {
     let mut bad = cell("packets");
     *bad.json.pointer_mut("/network/forward/0/queue/bytes").unwrap() = Value::from("x");
-    let error = Core::new(&bad, Pool::new(1, 1)).err().unwrap().to_string();
+    let error = Core::new(&bad, Pool::new(1, 1514, 1)).err().unwrap().to_string();
     assert!(error.contains("forward.0") && error.contains("bytes"), "{error}");
 }

@@ -2,7 +2,7 @@
 //! processor.
 
 use crate::error::LiveError;
-use crate::sys::cpu;
+use crate::sys::cpu::ThreadId;
 use narrows_cell::RecordFolder;
 use narrows_record::{Chunk, Log, PacketLog, RecordError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,7 @@ pub struct Writer {
     full: Sender<Chunk>,
     empty: Mutex<Receiver<Chunk>>,
     failed: Arc<AtomicBool>,
+    id: ThreadId,
     thread: JoinHandle<Result<u64, RecordError>>,
 }
 
@@ -32,6 +33,7 @@ impl Writer {
         let (full, chunks) = channel::<Chunk>();
         let (back, empty) = channel::<Chunk>();
         let failed = Arc::new(AtomicBool::new(false));
+        let (tell, hear) = channel();
         let flag = failed.clone();
         let encode = move || -> Result<u64, RecordError> {
             for chunk in &chunks {
@@ -46,14 +48,19 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
             .spawn(move || {
+                let id = ThreadId::current();
                 // Refused only where scheduling is locked down; the run then judges itself late.
-                let _ = cpu::run_when_idle();
+                let _ = id.run_when_idle();
+                let _ = tell.send(id);
                 let result = encode();
                 flag.store(result.is_err(), Ordering::Release);
                 result
             })
             .map_err(|error| LiveError::Internal(format!("could not start a thread: {error}")))?;
-        Ok(Writer { full, empty: Mutex::new(empty), failed, thread })
+        let id = hear.recv().map_err(|_| {
+            LiveError::Internal("the thread that writes packets has crashed".into())
+        })?;
+        Ok(Writer { full, empty: Mutex::new(empty), failed, id, thread })
     }
 
     /// Gives a log chunks to fill, whose memory has been touched already.
@@ -96,6 +103,8 @@ impl Writer {
     /// # Errors
     /// What the disk or the encoder said.
     pub fn finish(self, folder: &RecordFolder) -> Result<u64, LiveError> {
+        // Now somebody waits for it.
+        let _ = self.id.run_normally();
         drop(self.full);
         match self.thread.join() {
             Ok(Ok(rows)) => Ok(rows),

@@ -1,7 +1,9 @@
 //! How much memory a cell needs: for frames inside the network, rings and TCP buffers.
 
+use crate::emulator::frame;
 use narrows_cell::Cell;
 use narrows_net::{Direction, Network, Packet};
+use narrows_transport::wire;
 use narrows_units::{Bytes, Span, Time};
 use serde_json::Value;
 
@@ -12,18 +14,27 @@ pub(super) struct Sizing {
     pub(super) base_rtt: Span,
     /// Frames expected inside the network at most.
     pub(super) frames: usize,
+    /// Largest IP packet.
+    pub(super) mtu: u32,
     /// Slots per ring.
     pub(super) ring: usize,
     /// Largest TCP buffer.
     pub(super) tcp_buffer: u64,
 }
 
+/// What the wires carry unless our transport is told to send larger packets.
+const ETHERNET_MTU: u32 = 1500;
 /// Never below this, so that small networks need no thought.
 const LEAST_BUFFER: u64 = 16 << 20;
 /// The kernel's own limit for windows is 1 GiB.
 const MOST_BUFFER: u64 = 1 << 30;
 
 impl Sizing {
+    /// Bytes of the largest Ethernet frame.
+    pub(super) fn largest_frame(&self) -> usize {
+        frame::ETHERNET + self.mtu as usize
+    }
+
     pub(super) fn of<P: Packet + 'static>(cell: &Cell, network: &Network<P>) -> Self {
         let mut base_rtt = Span::ZERO;
         let mut fastest = 0;
@@ -50,11 +61,17 @@ impl Sizing {
         let ring = (fastest / 8 / 1500 / 20).clamp(8 * 1024, 32 * 1024) as usize;
         Sizing {
             base_rtt,
+            mtu: packet_size(cell).max(ETHERNET_MTU),
             frames: (inside.get() / 1500 * 2).clamp(2048, 1 << 20) as usize,
             ring,
             tcp_buffer: (inside.get().saturating_mul(4)).clamp(LEAST_BUFFER, MOST_BUFFER),
         }
     }
+}
+
+/// Size of a full packet of our transport; the kernel's TCP fills whatever the wire allows.
+fn packet_size(cell: &Cell) -> u32 {
+    u32::from(cell.transport.mss) + wire::IP_UDP + wire::DATA_HEADER
 }
 
 /// What the queues can hold, as far as their descriptions say; unlimited queues count as 64 MB.

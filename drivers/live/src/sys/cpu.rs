@@ -30,12 +30,33 @@ pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the calling thread run only when nothing else wants the CPU.
-pub fn run_when_idle() -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameter` outlives the call; 0 means the calling thread.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) })?;
-    Ok(())
+/// A thread of this process, as the scheduler knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(i32);
+
+impl ThreadId {
+    /// The calling thread.
+    pub fn current() -> ThreadId {
+        // SAFETY: the call takes nothing and cannot fail.
+        ThreadId(unsafe { libc::gettid() })
+    }
+
+    /// Makes the thread run only when nothing else wants the processor.
+    pub fn run_when_idle(self) -> io::Result<()> {
+        self.schedule(libc::SCHED_IDLE)
+    }
+
+    /// Makes the thread an ordinary one again.
+    pub fn run_normally(self) -> io::Result<()> {
+        self.schedule(libc::SCHED_OTHER)
+    }
+
+    fn schedule(self, policy: libc::c_int) -> io::Result<()> {
+        let parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `parameter` outlives the call.
+        check(unsafe { libc::sched_setscheduler(self.0, policy, &raw const parameter) })?;
+        Ok(())
+    }
 }
 
 /// Raises the priority of the calling thread where that is allowed; otherwise changes nothing.
@@ -183,6 +204,19 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(allowed_cpus().unwrap(), all, "other threads are not affected");
+    }
+
+    #[test]
+    fn threads_can_step_back_and_return() {
+        let (tell, hear) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            ThreadId::current().run_when_idle().unwrap();
+            tell.send(ThreadId::current()).unwrap();
+        });
+        let id = hear.recv().unwrap();
+        // It may have ended meanwhile.
+        let _ = id.run_normally();
+        thread.join().unwrap();
     }
 
     #[test]

@@ -118,8 +118,8 @@ impl Default for ReceiveBatch {
 impl ReceiveBatch {
     /// Largest number of datagrams per call.
     pub const CAPACITY: usize = 64;
-    /// Largest payload.
-    pub const SIZE: usize = 2048;
+    /// Largest payload: that of a jumbo frame.
+    pub const SIZE: usize = 9216;
 
     /// Empty buffers.
     pub fn new() -> Self {

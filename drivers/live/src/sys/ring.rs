@@ -19,8 +19,8 @@ const TP_STATUS_KERNEL: u32 = 0;
 const TP_STATUS_USER: u32 = 1;
 const SOL_PACKET: libc::c_int = 263;
 
-/// Bytes per slot: header, alignment and a full Ethernet frame of 1514 bytes.
-const SLOT: usize = 2048;
+/// Room in each slot for the kernel's headers and the alignment of the frame.
+const SLOT_HEADERS: usize = 128;
 /// The kernel allocates the ring in blocks of this size.
 const BLOCK: usize = 1 << 16;
 
@@ -60,6 +60,7 @@ pub struct Received<'a> {
 pub struct RxRing {
     fd: OwnedFd,
     map: *mut u8,
+    slot: usize,
     slots: usize,
     next: usize,
 }
@@ -68,9 +69,9 @@ pub struct RxRing {
 unsafe impl Send for RxRing {}
 
 impl RxRing {
-    /// Opens a ring of at least `slots` frames on interface `index` of the calling thread's
-    /// namespace.
-    pub fn open(index: u32, slots: usize) -> io::Result<Self> {
+    /// Opens a ring of at least `slots` frames of up to `largest` bytes on interface `index` of the
+    /// calling thread's namespace.
+    pub fn open(index: u32, slots: usize, largest: usize) -> io::Result<Self> {
         let fd = packet_socket(0)?;
         set_int(fd.as_fd(), SOL_PACKET, PACKET_VERSION, TPACKET_V2)?;
         // What we send ourselves on the same interface is not to come back.
@@ -78,12 +79,13 @@ impl RxRing {
         // Makes the kernel stamp packets when they reach the interface, not when they reach the
         // socket.
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        let blocks = (slots * SLOT).div_ceil(BLOCK).max(1);
-        let slots = blocks * BLOCK / SLOT;
+        let slot = (largest + SLOT_HEADERS).next_power_of_two().min(BLOCK);
+        let blocks = (slots * slot).div_ceil(BLOCK).max(1);
+        let slots = blocks * BLOCK / slot;
         let request = RingRequest {
             block_size: BLOCK as u32,
             blocks: blocks as u32,
-            slot_size: SLOT as u32,
+            slot_size: slot as u32,
             slots: slots as u32,
         };
         set_option(fd.as_fd(), SOL_PACKET, PACKET_RX_RING, bytes_of(&request))?;
@@ -101,7 +103,7 @@ impl RxRing {
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let ring = RxRing { fd, map: map.cast(), slots, next: 0 };
+        let ring = RxRing { fd, map: map.cast(), slot, slots, next: 0 };
         bind(ring.fd.as_fd(), index, libc::ETH_P_ALL)?;
         Ok(ring)
     }
@@ -111,7 +113,7 @@ impl RxRing {
     fn header(&self) -> &SlotHeader {
         // SAFETY: `next` is below `slots`, so the header lies inside the mapping, aligned to the
         // slot size; the kernel writes the other fields only before it sets the status.
-        unsafe { &*self.map.add(self.next * SLOT).cast::<SlotHeader>() }
+        unsafe { &*self.map.add(self.next * self.slot).cast::<SlotHeader>() }
     }
 
     /// The oldest frame that was not released yet.
@@ -121,12 +123,13 @@ impl RxRing {
         if header.status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
             return None;
         }
-        let offset = usize::from(header.mac_offset).min(SLOT);
-        let length = (header.captured as usize).min(SLOT - offset);
+        let offset = usize::from(header.mac_offset).min(self.slot);
+        let length = (header.captured as usize).min(self.slot - offset);
         // SAFETY: the range was just confined to the slot, which the kernel leaves alone until
         // `release`; the borrow of self keeps `release` from being called meanwhile.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(self.map.add(self.next * SLOT + offset), length) };
+        let bytes = unsafe {
+            std::slice::from_raw_parts(self.map.add(self.next * self.slot + offset), length)
+        };
         let stamp_ns = u64::from(header.seconds) * 1_000_000_000 + u64::from(header.nanoseconds);
         Some(Received { bytes, length: header.length, stamp_ns })
     }
@@ -166,7 +169,7 @@ impl AsFd for RxRing {
 impl Drop for RxRing {
     fn drop(&mut self) {
         // SAFETY: the mapping was created with this size and nothing refers to it any more.
-        unsafe { libc::munmap(self.map.cast(), self.slots * SLOT) };
+        unsafe { libc::munmap(self.map.cast(), self.slots * self.slot) };
     }
 }
 
