@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 TITLE = "Throughput against delay"
 SCOPE = "campaign"
 ORDER = 20
+
+_WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # so that marks of all shapes look equally large
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def figure(data: Campaign, options: Options) -> Figure:
             axes.scatter(
                 [dot.delay_ms],
                 [dot.throughput_mbps],
-                s=small,
+                s=small * _WEIGHT.get(style.marker, 1.0),
                 marker=style.marker,
                 linewidths=0.8,
                 zorder=3,
@@ -166,7 +169,7 @@ def figure(data: Campaign, options: Options) -> Figure:
             axes.scatter(
                 [delay],
                 [throughput],
-                s=large,
+                s=large * _WEIGHT.get(style.marker, 1.0),
                 marker=style.marker,
                 linewidths=0.7,
                 zorder=4,
@@ -222,6 +225,17 @@ def _delay_axis(axes: Axes, delays: list[float]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def _broken(name: str, width_mm: float) -> str:
+    """A very long name in lines that fit beside a mark."""
+    parts = re.findall(r"[^-:_/ ]+[-:_/ ]?|[-:_/ ]", name)
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > width_mm / 4.5:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
+
+
 def _names(
     picture: Figure,
     axes: Axes,
@@ -239,7 +253,14 @@ def _names(
     wanted = []
     for scheme, (delay, throughput, _) in mean.items():
         text = picture.text(
-            0, 0, scheme, color=of(scheme).color, fontweight="bold", va="bottom", ha="left", zorder=5
+            0,
+            0,
+            _broken(scheme, picture.get_figwidth() * 25.4),
+            color=of(scheme).color,
+            fontweight="bold",
+            va="bottom",
+            ha="left",
+            zorder=5,
         )
         size = text.get_window_extent(renderer)
         x, y = axes.transData.transform((delay, throughput)) / point
