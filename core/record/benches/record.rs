@@ -7,7 +7,9 @@ mod reference;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use narrows_record::log::Chunk;
+use narrows_record::metrics::measure;
 use narrows_record::read::PacketReader;
+use narrows_record::verify::verify;
 use narrows_record::{Fate, Log, PacketFile, PacketLog, PacketRow};
 use reference::Plan;
 use std::hint::black_box;
@@ -63,7 +65,8 @@ fn record(c: &mut Criterion) {
     let rows = draft.rows.len();
     let names: Vec<String> = draft.run.elements.iter().map(|e| e.name.clone()).collect();
     let bytes = draft.packets_as_is();
-    eprintln!(
+    #[allow(clippy::disallowed_macros)] // a benchmark prints what it measures
+    let () = eprintln!(
         "{rows} rows in {:.1} MB: {:.2} bytes per row",
         bytes.len() as f64 / 1e6,
         bytes.len() as f64 / rows as f64
@@ -101,6 +104,14 @@ fn record(c: &mut Criterion) {
             }
             rows
         });
+    });
+    let record = draft.record();
+    drop(draft);
+    group.bench_function("measure", |b| {
+        b.iter(|| measure(&record).expect("a sound record"));
+    });
+    group.bench_function("verify", |b| {
+        b.iter(|| assert!(verify(&record).ok()));
     });
     group.finish();
 }

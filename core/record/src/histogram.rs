@@ -166,7 +166,9 @@ mod tests {
             p in 0.0f64..1.0,
         ) {
             let mut h = Histogram::new();
-            values.iter().for_each(|&v| h.add(v));
+            for &v in &values {
+                h.add(v);
+            }
             values.sort_unstable();
             let rank = ((p * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1];

@@ -4,6 +4,8 @@
 //! numpy arrays, never a Python object per packet. The interpreter lock is released while Rust
 //! works. Bad data raises `ValueError`, trouble with files `OSError`, each with one sentence.
 #![forbid(unsafe_code)]
+// Arguments come by value from Python, errors by value from `map_err`.
+#![allow(clippy::needless_pass_by_value)]
 
 mod errors;
 mod series;
@@ -46,7 +48,7 @@ fn simulate(py: Python<'_>, cell_json: &str, out_dir: PathBuf) -> PyResult<Strin
     // A signal (Ctrl-C) must not have to wait for the end of a long simulation.
     let mut interrupt: Option<PyErr> = None;
     let outcome = py.detach(|| {
-        let mut progress = |_| match Python::attach(|py| py.check_signals()) {
+        let mut progress = |_| match Python::attach(Python::check_signals) {
             Ok(()) => true,
             Err(error) => {
                 interrupt = Some(error);

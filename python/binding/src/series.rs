@@ -63,9 +63,8 @@ pub(crate) fn delay_points(
 /// The samples of each queue: `time_s`, `backlog_bytes`, `backlog_packets`.
 #[pyfunction]
 pub(crate) fn queue_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let queues = py.detach(|| {
-        series::queues(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e))
-    })?;
+    let queues =
+        py.detach(|| series::queues(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
     for (element, series) in queues {
         let entry = PyDict::new(py);
@@ -80,9 +79,8 @@ pub(crate) fn queue_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
 /// The states of each sender: `time_s` and one array per quantity, NaN where it was not reported.
 #[pyfunction]
 pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let states = py.detach(|| {
-        series::states(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e))
-    })?;
+    let states =
+        py.detach(|| series::states(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
     for (flow, series) in states {
         let entry = PyDict::new(py);

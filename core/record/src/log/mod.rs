@@ -22,6 +22,8 @@ use crate::schema::Direction;
 
 /// Either kind of log, so that a driver has one type for `record: packets` and `record: bins`.
 #[derive(Debug)]
+// One log per run; a box would only cost an indirection per packet.
+#[allow(clippy::large_enum_variant)]
 pub enum Log {
     /// Keeps every packet.
     Packets(PacketLog),

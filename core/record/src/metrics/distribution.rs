@@ -23,6 +23,7 @@ impl DelayDistribution {
     pub fn exact(mut delays: Vec<u64>) -> Self {
         // Stable sorting merges what is already in order, such as the delays of several flows
         // one after the other.
+        #[allow(clippy::stable_sort_primitive)]
         delays.sort();
         let sum = delays.iter().map(|&delay| u128::from(delay)).sum();
         Self::new(Values::Exact { sorted: delays, sum })
@@ -176,7 +177,9 @@ mod tests {
             let exact: Vec<_> = flows.iter().cloned().map(DelayDistribution::exact).collect();
             let coarse: Vec<_> = flows.iter().map(|delays| {
                 let mut h = Histogram::new();
-                delays.iter().for_each(|&d| h.add(d));
+                for &d in delays {
+                    h.add(d);
+                }
                 let sum = delays.iter().map(|&d| u128::from(d)).sum();
                 DelayDistribution::buckets(h.buckets().collect(), sum)
             }).collect();

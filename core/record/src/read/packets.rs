@@ -79,7 +79,7 @@ impl PacketReader {
                 chunk.arrived_ns.extend_from_slice(arrived.values());
                 chunk.late_ns.extend_from_slice(late.values());
             }
-            (one, other) if one.map(|n| n.inner()) == other.map(|n| n.inner()) => {
+            (one, other) if one == other => {
                 chunk.arrived_ns.extend(arrived.iter().map(|t| t.unwrap_or(NOT_ARRIVED)));
                 chunk.late_ns.extend(late.iter().map(|t| t.unwrap_or(0)));
             }

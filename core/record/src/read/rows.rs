@@ -15,7 +15,7 @@ use bytes::Bytes;
 /// One batch with its schema, so that a column is fetched in one call.
 struct Batch<'a> {
     file: &'static str,
-    batch: &'a RecordBatch,
+    rows: &'a RecordBatch,
     columns: &'a [Column],
 }
 
@@ -23,7 +23,7 @@ impl<'a> Batch<'a> {
     fn get<A: Array + 'static>(&self, name: &str) -> Result<&'a A, RecordError> {
         let index = self.columns.iter().position(|column| column.name == name);
         let index = index.ok_or_else(|| damaged(self.file, &format!("no column '{name}'")))?;
-        whole(self.file, self.batch, self.columns, index)
+        whole(self.file, self.rows, self.columns, index)
     }
 
     fn maybe(&self, name: &str) -> Result<impl Fn(usize) -> Option<u64> + 'a, RecordError> {
@@ -54,7 +54,7 @@ fn read<R: Rows>(
     let mut table = TableReader::open(file, bytes, &columns)?;
     let mut rows = Vec::new();
     while let Some(batch) = table.next()? {
-        decode(&Batch { file, batch: &batch, columns: &columns }, &mut rows)?;
+        decode(&Batch { file, rows: &batch, columns: &columns }, &mut rows)?;
     }
     Ok(rows)
 }

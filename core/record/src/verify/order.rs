@@ -51,10 +51,8 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Skipped(skipped.join("; "));
     }
     faults.outcome(|| {
-        let mut detail = format!("{checked} arrivals");
-        for reason in &skipped {
-            detail += &format!("; not checked: {reason}");
-        }
-        detail
+        let mut parts = vec![format!("{checked} arrivals")];
+        parts.extend(skipped.iter().map(|reason| format!("not checked: {reason}")));
+        parts.join("; ")
     })
 }

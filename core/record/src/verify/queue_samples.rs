@@ -20,8 +20,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Skipped("no queue was sampled".into());
     }
     let mut faults = Faults::default();
-    let curves: Vec<Curve<'_>> =
-        evidence.timelines.iter().flatten().map(|timeline| Curve::new(timeline)).collect();
+    let curves: Vec<Curve<'_>> = evidence.timelines.iter().flatten().map(Curve::new).collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;
     let mut last: Vec<(&str, u64)> = Vec::new();

@@ -25,10 +25,8 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
     // A late sampler of an emulation takes its last sample a little after the end.
-    let end = evidence.cell.duration_ns.saturating_add(match evidence.simulated() {
-        true => 0,
-        false => 1_000_000_000,
-    });
+    let grace = if evidence.simulated() { 0 } else { 1_000_000_000 };
+    let end = evidence.cell.duration_ns.saturating_add(grace);
     for row in &evidence.states {
         let flow = row.flow;
         if evidence.cell.flow(flow).is_none() {

@@ -69,20 +69,15 @@ impl<W: Write + Send> PacketFile<W> {
                 .map_err(encode)?;
         let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
         let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
+        let times = chunk.arrived_ns.iter().map(|&t| (t != NOT_ARRIVED).then_some(t));
+        let late = chunk.late_ns.iter().enumerate().map(|(i, &l)| arrived(i).then_some(l));
         let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
             (
                 Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
                 Arc::new(Int64Array::from(chunk.late_ns.clone())),
             )
         } else {
-            (
-                Arc::new(UInt64Array::from_iter(
-                    chunk.arrived_ns.iter().map(|&t| (t != NOT_ARRIVED).then_some(t)),
-                )),
-                Arc::new(Int64Array::from_iter(
-                    chunk.late_ns.iter().enumerate().map(|(i, &l)| arrived(i).then_some(l)),
-                )),
-            )
+            (Arc::new(times.collect::<UInt64Array>()), Arc::new(late.collect::<Int64Array>()))
         };
         self.rows += chunk.len() as u64;
         self.table.write(vec![

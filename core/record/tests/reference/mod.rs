@@ -150,10 +150,10 @@ impl Plan {
             let burst = 1 + dice.bits() % 4;
             // Senders hand over bursts at one instant or spread out, and different senders often
             // share an instant.
-            let spread = if dice.bits() % 2 == 0 { 0 } else { 10_000 };
+            let spread = if dice.bits().is_multiple_of(2) { 0 } else { 10_000 };
             let start = time as u64 / 10_000 * 10_000;
             for i in 0..burst {
-                let size = if dice.bits() % 50 == 0 { 600 } else { MTU };
+                let size = if dice.bits().is_multiple_of(50) { 600 } else { MTU };
                 let sent = start + i * spread;
                 if sent < self.duration_ns {
                     sends.push(Mover {
@@ -420,7 +420,7 @@ impl Plan {
 /// Mostly a few microseconds, now and then much more: what an emulator on a busy machine does.
 fn lateness(dice: &mut Dice) -> u64 {
     let base = 1000 + (-(1.0 - dice.uniform()).ln() * 4000.0) as u64;
-    if dice.bits() % 200 == 0 { base + dice.bits() % 150_000 } else { base }
+    if dice.bits().is_multiple_of(200) { base + dice.bits() % 150_000 } else { base }
 }
 
 fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
