@@ -110,5 +110,5 @@ $(STAMPS)/agent: $(RUST_FILES) | $(STAMPS)
 	@touch $@
 
 $(STAMPS)/extension: $(RUST_FILES) pyproject.toml $(STAMPS)/venv | $(STAMPS)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@

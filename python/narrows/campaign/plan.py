@@ -39,7 +39,10 @@ def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
     if name in offered:
         return None
     listed = ", ".join(offered) or "none"
-    return f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {listed}"
+    return (
+        f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {listed}"
+        f" (if there is a module: modprobe tcp_{name})"
+    )
 
 
 def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
