@@ -55,6 +55,7 @@ check: build ## formatting, lints, types, generated files, licences
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	tests/lint-violation/check.sh
+	$(BIN)/ruff format --check --quiet python tests/python
 	$(BIN)/ruff check python tests/python
 	$(BIN)/mypy
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
