@@ -1,7 +1,7 @@
 """The native core: simulate, read records, measure, verify.
 
-Documents go in and out as JSON text, series as numpy arrays. Bad data raises ``ValueError``, trouble with files
-``OSError``; each message is one sentence that names the file.
+Documents go in and out as JSON text, series as numpy arrays. Bad data raises ``ValueError``, trouble with
+files ``OSError``; each message is one sentence that names the file.
 """
 
 from os import PathLike

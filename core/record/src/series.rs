@@ -79,6 +79,13 @@ fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
     table
 }
 
+/// The bin of an event. What happens in the last instant of a run belongs to the bin before it,
+/// not to one of no length.
+fn bin_of(time_ns: u64, duration_ns: u64, width_ns: u64) -> u64 {
+    let time_ns = if time_ns == duration_ns { time_ns.saturating_sub(1) } else { time_ns };
+    time_ns / width_ns
+}
+
 /// Counts bytes in bins, growing with time.
 #[derive(Default)]
 struct Counter {
@@ -119,7 +126,7 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
             let mut reader = PacketReader::open(packets.clone())?;
             let mut chunk = Chunk::default();
             while reader.next(&mut chunk)? {
-                count(&chunk, &directions, bin_ns, &mut table);
+                count(&chunk, &directions, cell.duration_ns, bin_ns, &mut table);
             }
             for (flow, counter) in (0..).zip(table) {
                 counters.entry(flow).and_modify(|entry| *entry = counter);
@@ -138,7 +145,7 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
                 if data != Some(row.direction) {
                     continue;
                 }
-                let index = (row.bin_ns / width) as usize;
+                let index = bin_of(row.bin_ns, cell.duration_ns, width) as usize;
                 if index > 10_000_000 {
                     return Err(RecordError::data(BINS_FILE, "a bin lies far beyond the end"));
                 }
@@ -155,7 +162,13 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
     Ok(finish(cell, width, counters))
 }
 
-fn count(chunk: &Chunk, directions: &[Option<Direction>], bin_ns: u64, table: &mut [Counter]) {
+fn count(
+    chunk: &Chunk,
+    directions: &[Option<Direction>],
+    duration_ns: u64,
+    bin_ns: u64,
+    table: &mut [Counter],
+) {
     // Beyond any sensible run; keeps a contradictory record from reserving memory without end.
     let most = 20_000_000;
     for i in 0..chunk.len() {
@@ -165,26 +178,36 @@ fn count(chunk: &Chunk, directions: &[Option<Direction>], bin_ns: u64, table: &m
         }
         let bytes = u64::from(chunk.size_bytes[i]);
         let counter = &mut table[flow];
-        let sent = chunk.sent_ns[i] / bin_ns;
+        let sent = bin_of(chunk.sent_ns[i], duration_ns, bin_ns);
         if sent < most {
             Counter::add(&mut counter.sent, sent as usize, bytes);
         }
         let arrived = chunk.arrived_ns[i];
-        if arrived != NOT_ARRIVED && arrived / bin_ns < most {
-            Counter::add(&mut counter.arrived, (arrived / bin_ns) as usize, bytes);
+        let bin = bin_of(arrived, duration_ns, bin_ns);
+        if arrived != NOT_ARRIVED && bin < most {
+            Counter::add(&mut counter.arrived, bin as usize, bytes);
             counter.last_ns = counter.last_ns.max(arrived);
         }
     }
 }
 
 fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> ThroughputSeries {
-    let last = counters.values().map(|counter| counter.last_ns + 1).max().unwrap_or(0);
-    let end = cell.duration_ns.max(last);
-    let bins = end.div_ceil(width) as usize;
-    // The last bin is cut where the run ends, so that it is not shown too low.
+    let duration = cell.duration_ns;
+    let last = counters.values().map(|counter| counter.last_ns).max().unwrap_or(0);
+    let bins = counters
+        .values()
+        .map(|counter| counter.sent.len().max(counter.arrived.len()))
+        .max()
+        .unwrap_or(0)
+        .max(duration.div_ceil(width) as usize);
+    // A last bin in which the run ends is cut there, so that it is not shown too low; unless
+    // packets still arrive after the end, as in emulation they may.
+    let length = |i: u64| match duration.checked_sub(i * width) {
+        Some(left) if left > 0 && last <= duration => width.min(left),
+        _ => width,
+    };
     let rates = |mut bytes: Vec<u64>| -> Vec<f64> {
         bytes.resize(bins, 0);
-        let length = |i: u64| width.min(end - i * width);
         (0..).zip(bytes).map(|(i, bytes)| bytes as f64 * 8e9 / length(i) as f64).collect()
     };
     let mut used: Vec<Direction> = cell.flows.iter().map(|flow| flow.direction).collect();

@@ -247,6 +247,18 @@ fn series_hold_every_byte_and_every_extreme() {
         data().filter(|r| r.arrived_ns.is_some()).map(|r| u64::from(r.size_bytes)).sum();
     assert!((arrived - expected as f64).abs() < 1e-3);
 
+    // An arrival at the very end of the run belongs to the last bin.
+    let mut last = draft.clone();
+    let row = last.rows.iter_mut().rfind(|r| r.direction == Direction::Forward).unwrap();
+    row.arrived_ns = Some(2000 * MS);
+    row.late_ns = Some(0);
+    row.fate = Fate::Delivered;
+    for record in [last.record(), last.record_of_bins(100 * MS)] {
+        let series = series::throughput(&record, 500 * MS).unwrap();
+        assert_eq!(series.time_s.len(), 4);
+        assert!(series.flows.values().all(|(_, arrived)| arrived.iter().all(|&bps| bps < 13e6)));
+    }
+
     let points = series::delay_points(&packets, 100).unwrap().unwrap();
     let slowest = |flow: u16| {
         let delays =

@@ -48,7 +48,9 @@ fn simulate(py: Python<'_>, cell_json: &str, out_dir: PathBuf) -> PyResult<Strin
     // A signal (Ctrl-C) must not have to wait for the end of a long simulation.
     let mut interrupt: Option<PyErr> = None;
     let outcome = py.detach(|| {
-        let mut progress = |_| match Python::attach(Python::check_signals) {
+        // The method's own name is not general enough in the lifetime.
+        #[allow(clippy::redundant_closure_for_method_calls)]
+        let mut progress = |_| match Python::attach(|py| py.check_signals()) {
             Ok(()) => true,
             Err(error) => {
                 interrupt = Some(error);

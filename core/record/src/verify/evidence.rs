@@ -79,7 +79,10 @@ impl<'a> Evidence<'a> {
             read_traces(traces.clone())?;
         }
         let timelines = DIRECTIONS.map(|direction| match &packets {
-            Some(packets) => Timeline::new(cell, &layouts[direction as usize], packets),
+            Some(packets) => {
+                let exact = record.run.plane == "simulate";
+                Timeline::new(cell, &layouts[direction as usize], packets, exact)
+            }
             None => Err("the record keeps bins in place of packets".into()),
         });
         let states = record.states.clone().map(read_states).transpose()?.unwrap_or_default();

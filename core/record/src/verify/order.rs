@@ -1,4 +1,8 @@
 //! Packets leave a path of first-in-first-out elements in the order in which they entered it.
+//!
+//! Access links of different length change the order among flows, not within a flow. In emulation
+//! the order among flows behind them is certain only beyond the slack of stamps (see
+//! [`Evidence::slack_ns`]).
 
 use super::evidence::DIRECTIONS;
 use super::timeline::access_table;
@@ -32,18 +36,44 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 entries.push((raised.saturating_add(extra), arrival, row));
             }
         }
-        if access.iter().any(|&ns| ns > 0) {
-            // By entry; what enters at the same instant by different access links may leave in
-            // any order, so it is put into the order of arrival.
-            entries.sort_unstable();
-        }
         checked += entries.len();
-        for pair in entries.windows(2) {
-            if pair[1].1 < pair[0].1 {
-                let (first, second) = (packets.uid[pair[0].2], packets.uid[pair[1].2]);
-                faults.add(|| {
-                    format!("packet {second} ({direction}) overtook packet {first} on the way")
-                });
+        let mixed = access.iter().any(|&ns| ns > 0);
+        let slack = if mixed { evidence.slack_ns() } else { 0 };
+        let overtakes = |row: usize, other: usize| {
+            let (first, second) = (packets.uid[other], packets.uid[row]);
+            format!("packet {second} ({direction}) overtook packet {first} on the way")
+        };
+        // Each flow keeps its order, and without access links all packets do.
+        let mut last: Vec<Option<(i128, usize)>> = vec![None; 1 << 16];
+        for &(_, arrival, row) in &entries {
+            let line = if mixed { usize::from(packets.flow[row]) } else { 0 };
+            if let Some((before, other)) = last[line]
+                && arrival < before
+            {
+                faults.add(|| overtakes(row, other));
+            }
+            last[line] = Some((arrival, row));
+        }
+        if !mixed {
+            continue;
+        }
+        // Behind the access links, no packet overtakes one that surely entered before it. What
+        // enters at the same instant by different links may leave in any order.
+        entries.sort_unstable();
+        let mut sure = entries.iter().peekable();
+        let mut latest: Option<(i128, usize)> = None;
+        for &(entry, arrival, row) in &entries {
+            while let Some(&(_, before, other)) =
+                sure.next_if(|earlier| earlier.0.saturating_add(slack) < entry)
+            {
+                if latest.is_none_or(|(time, _)| before > time) {
+                    latest = Some((before, other));
+                }
+            }
+            if let Some((before, other)) = latest
+                && arrival < before
+            {
+                faults.add(|| overtakes(row, other));
             }
         }
     }

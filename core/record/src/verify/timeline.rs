@@ -51,11 +51,17 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// The time line of the bottleneck on `layout`.
+    /// The time line of the bottleneck on `layout`; `exact` if entries are exactly what follows
+    /// from the stamps.
     ///
     /// # Errors
     /// Why it cannot be drawn.
-    pub(super) fn new(cell: &Cell, layout: &Layout, packets: &Packets) -> Result<Self, String> {
+    pub(super) fn new(
+        cell: &Cell,
+        layout: &Layout,
+        packets: &Packets,
+        exact: bool,
+    ) -> Result<Self, String> {
         let place = layout.only_bottleneck()?;
         let stage = &layout.stages[place];
         let before = Layout::fixed_ns(&layout.stages[..place])?;
@@ -69,6 +75,9 @@ impl Timeline {
         }
         let mut passes = entries(cell, layout, packets, place as u16, before, after);
         let mixed = cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
+        if mixed && !exact {
+            raise_to_departures(&mut passes);
+        }
         if mixed {
             sort_by_entry(&mut passes, packets);
         }
@@ -150,12 +159,34 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
             if pass.seen && !pass.dropped {
                 *left = pass.leave;
             }
-            order.push((pass.dropped, *left, Pass { tied: true, loose, ..*pass }));
+            order.push((
+                pass.dropped,
+                *left,
+                Pass { tied: true, loose: loose || pass.loose, ..*pass },
+            ));
         }
         order.sort_by_key(|&(dropped, left, pass)| (dropped, left, pass.row));
         for (place, (_, _, pass)) in group.iter_mut().zip(order) {
             *place = pass;
         }
+    }
+}
+
+/// In emulation a late driver may push a packet into its access link after the model has let
+/// packets of other flows with later stamps out of theirs, so stamps do not tell the order among
+/// flows. Departures do: entries are raised so that they are in the order of departures. Packets
+/// whose departure is not recorded stay where their stamps put them, and starts near them are not
+/// relied on.
+fn raise_to_departures(passes: &mut [Pass]) {
+    let unseen = |pass: &Pass| !pass.seen && !pass.dropped;
+    passes.iter_mut().filter(|pass| unseen(pass)).for_each(|pass| pass.loose = true);
+    let departed = |pass: &Pass| pass.seen && !pass.dropped && pass.leave != NEVER;
+    let mut order: Vec<usize> = (0..passes.len()).filter(|&i| departed(&passes[i])).collect();
+    order.sort_by_key(|&i| (passes[i].leave, passes[i].row));
+    let mut entered = 0;
+    for i in order {
+        entered = passes[i].enter.max(entered);
+        passes[i].enter = entered;
     }
 }
 
