@@ -13,7 +13,10 @@ use std::process::Command;
 const RUNS: usize = 5;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .collect();
     let section = |name: &str| wanted.is_empty() || wanted.iter().any(|arg| arg == name);
     println!("{}", machine());
     println!("median (min..max) of {RUNS} runs\n");
@@ -30,7 +33,9 @@ fn main() {
 
 /// Data packets delivered per second of one core.
 fn simulator() {
-    println!("simulator                                          million packets/s     peak memory");
+    println!(
+        "simulator                                          million packets/s     peak memory"
+    );
     let four = Dumbbell {
         mbps: 400.0,
         buffer_bdp: 1.0,
@@ -41,22 +46,61 @@ fn simulator() {
     };
     let cases = [
         ("4 reno, 400 Mbit/s, 40 ms, 2 MB, 100 s, bins", four.clone()),
-        ("4 cubic, the same", Dumbbell { schemes: vec!["cubic"; 4], ..four.clone() }),
-        ("4 reno, the same, 1 % random loss", Dumbbell { loss: 0.01, ..four.clone() }),
-        ("32 reno, the same", Dumbbell { schemes: vec!["reno"; 32], ..four.clone() }),
-        ("4 reno, the same, packets (not written)", Dumbbell { record: "packets", ..four }),
+        (
+            "4 cubic, the same",
+            Dumbbell {
+                schemes: vec!["cubic"; 4],
+                ..four.clone()
+            },
+        ),
+        (
+            "4 reno, the same, 1 % random loss",
+            Dumbbell {
+                loss: 0.01,
+                ..four.clone()
+            },
+        ),
+        (
+            "32 reno, the same",
+            Dumbbell {
+                schemes: vec!["reno"; 32],
+                ..four.clone()
+            },
+        ),
+        (
+            "4 reno, the same, packets (not written)",
+            Dumbbell {
+                record: "packets",
+                ..four
+            },
+        ),
     ];
     for (name, dumbbell) in cases {
         let cell = dumbbell.cell();
         let spread = repeat(
             RUNS,
-            || narrows_sim::run_in_memory(&cell).expect("the cell runs").0.totals().data_delivered,
+            || {
+                narrows_sim::run_in_memory(&cell)
+                    .expect("the cell runs")
+                    .0
+                    .totals()
+                    .data_delivered
+            },
             |packets, seconds| *packets as f64 / seconds / 1e6,
         );
-        println!("{name:50} {:>18} {:12.0} MB", spread.show(2), peak_memory_mb());
+        println!(
+            "{name:50} {:>18} {:12.0} MB",
+            spread.show(2),
+            peak_memory_mb()
+        );
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let written = Dumbbell { mbps: 900.0, schemes: vec!["cubic"; 3], seconds: 30.0, ..Dumbbell::default() };
+    let written = Dumbbell {
+        mbps: 900.0,
+        schemes: vec!["cubic"; 3],
+        seconds: 30.0,
+        ..Dumbbell::default()
+    };
     let mut run = 0;
     let spread = repeat(
         3,
@@ -64,11 +108,19 @@ fn simulator() {
             run += 1;
             let out = folder.path().join(run.to_string());
             let document = written.simulate(&out);
-            document.flows.iter().filter_map(|flow| flow.receiver.received_packets).sum::<u64>()
+            document
+                .flows
+                .iter()
+                .filter_map(|flow| flow.receiver.received_packets)
+                .sum::<u64>()
         },
         |packets, seconds| *packets as f64 / seconds / 1e6,
     );
-    let size = folder.path().join("1/packets.parquet").metadata().map_or(0, |file| file.len());
+    let size = folder
+        .path()
+        .join("1/packets.parquet")
+        .metadata()
+        .map_or(0, |file| file.len());
     println!(
         "{:50} {:>18} {:12.0} MB; {:.1} MB on disk\n",
         "3 cubic, 900 Mbit/s, 30 s, written and verified",
@@ -117,7 +169,9 @@ fn per_ack() {
 /// What the emulator delivers, and how punctually.
 fn emulator() {
     let Some(agent) = agent() else {
-        println!("emulator: not measured; build the agent first (cargo build --release -p narrows-agent)");
+        println!(
+            "emulator: not measured; build the agent first (cargo build --release -p narrows-agent)"
+        );
         return;
     };
     println!(
@@ -170,7 +224,13 @@ struct Emulated {
 
 fn emulate(agent: &PathBuf, mbps: f64) -> Result<Emulated, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut cell = Dumbbell { mbps, rtt_ms: 10.0, seconds: 10.0, ..Dumbbell::default() }.json();
+    let mut cell = Dumbbell {
+        mbps,
+        rtt_ms: 10.0,
+        seconds: 10.0,
+        ..Dumbbell::default()
+    }
+    .json();
     cell["where"] = "emulate".into();
     cell["scheme"] = "linux:cubic".into();
     cell["flows"][0]["scheme"] = "linux:cubic".into();
@@ -191,10 +251,17 @@ fn emulate(agent: &PathBuf, mbps: f64) -> Result<Emulated, String> {
     let measured = narrows_record::metrics::measure(&record).map_err(|error| error.to_string())?;
     let late = record.run.lateness.clone().unwrap_or_default();
     Ok(Emulated {
-        mbps: measured["flows"][0]["metrics"]["throughput_bps"].as_f64().unwrap_or(f64::NAN) / 1e6,
+        mbps: measured["flows"][0]["metrics"]["throughput_bps"]
+            .as_f64()
+            .unwrap_or(f64::NAN)
+            / 1e6,
         p50_us: late.p50_ns as f64 / 1e3,
         p99_us: late.p99_ns as f64 / 1e3,
-        cpu_percent: record.run.cpu.as_ref().map_or(f64::NAN, |cpu| cpu.emulator_ratio * 100.0),
+        cpu_percent: record
+            .run
+            .cpu
+            .as_ref()
+            .map_or(f64::NAN, |cpu| cpu.emulator_ratio * 100.0),
         verdict: format!("{:?}", record.run.verdict).to_lowercase(),
     })
 }

@@ -52,12 +52,17 @@ pub(crate) fn examine() -> Value {
     };
     let built = match &network {
         Ok(_) => hosts::Hosts::build(1500, 1 << 24).map(drop),
-        Err(_) => Err(LiveError::Unavailable("needs a network namespace first".to_owned())),
+        Err(_) => Err(LiveError::Unavailable(
+            "needs a network namespace first".to_owned(),
+        )),
     };
     check(
         "packet sockets",
         packets.is_ok(),
-        packets.clone().err().unwrap_or_else(|| "can be opened".to_owned()),
+        packets
+            .clone()
+            .err()
+            .unwrap_or_else(|| "can be opened".to_owned()),
         Some("use a kernel with CONFIG_PACKET, and run as root or with user namespaces"),
     );
     check(
@@ -81,7 +86,10 @@ pub(crate) fn examine() -> Value {
         offered.join(", "),
         Some("use a kernel with TCP"),
     );
-    let clock_ok = matches!(host.clocksource.as_str(), "tsc" | "kvm-clock" | "arch_sys_counter");
+    let clock_ok = matches!(
+        host.clocksource.as_str(),
+        "tsc" | "kvm-clock" | "arch_sys_counter"
+    );
     check(
         "clock",
         clock_ok,

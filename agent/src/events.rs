@@ -27,7 +27,11 @@ pub(crate) struct Failure {
 
 impl Failure {
     fn new(kind: &'static str, message: String) -> Self {
-        Failure { kind, message, signal: 0 }
+        Failure {
+            kind,
+            message,
+            signal: 0,
+        }
     }
 
     pub(crate) fn input(message: String) -> Self {
@@ -44,7 +48,11 @@ impl Failure {
 
     pub(crate) fn interrupted(signal: i32) -> Self {
         let message = "the run was interrupted; nothing of it was kept".to_owned();
-        Failure { kind: "interrupted", message, signal }
+        Failure {
+            kind: "interrupted",
+            message,
+            signal,
+        }
     }
 
     /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
@@ -105,7 +113,11 @@ impl Progress {
 
 /// The record is complete.
 pub(crate) fn done(run: &RunDocument) {
-    let reasons: Vec<&str> = run.reasons.iter().map(|reason| reason.text.as_str()).collect();
+    let reasons: Vec<&str> = run
+        .reasons
+        .iter()
+        .map(|reason| reason.text.as_str())
+        .collect();
     line(&json!({"event": "done", "verdict": run.verdict, "reasons": reasons}));
 }
 

@@ -19,7 +19,11 @@ use std::process::ExitCode;
 const PROTOCOL: u32 = 1;
 
 #[derive(Parser)]
-#[command(name = "narrows-agent", version, about = "Runs cells: one scheme on one path, once.")]
+#[command(
+    name = "narrows-agent",
+    version,
+    about = "Runs cells: one scheme on one path, once."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -45,7 +45,9 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
     let mut stopped_by = None;
     let result = narrows_sim::run(&cell, &arguments.out, &mut |time| {
         progress.report(time.ns(), cell.duration.ns());
-        stopped_by = signals.next().or(orphaned.load(Ordering::Acquire).then_some(TERMINATE));
+        stopped_by = signals
+            .next()
+            .or(orphaned.load(Ordering::Acquire).then_some(TERMINATE));
         stopped_by.is_none()
     });
     match (result, stopped_by) {

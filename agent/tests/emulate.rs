@@ -28,7 +28,12 @@ fn run(folder: &Folder, command: &mut Command) -> Record {
     let record = open_record(&folder.path().join("out")).unwrap();
     for reason in &record.run.reasons {
         let excused = MACHINE.contains(&reason.code.as_str());
-        assert!(excused || reason.severity == Severity::Note, "{}: {}", reason.code, reason.text);
+        assert!(
+            excused || reason.severity == Severity::Note,
+            "{}: {}",
+            reason.code,
+            reason.text
+        );
     }
     assert!(record.run.checks.len() > 10);
     record
@@ -38,30 +43,56 @@ fn run(folder: &Folder, command: &mut Command) -> Record {
 fn check(record: &Record, flows: usize) {
     let run = &record.run;
     assert_eq!(run.plane, "emulate");
-    assert!(run.processes.iter().all(|process| process.expected), "{:?}", run.processes);
+    assert!(
+        run.processes.iter().all(|process| process.expected),
+        "{:?}",
+        run.processes
+    );
     assert_eq!(run.processes.len(), 2 * flows);
     assert!(run.checks.iter().all(|check| check.ok), "{:?}", run.checks);
     let bottleneck = &run.elements[0];
     let seconds = run.cell["duration_ns"].as_u64().unwrap() as f64 / 1e9;
     let mbps = bottleneck.out_bytes as f64 * 8e-6 / seconds;
-    assert!((13.0..=20.01).contains(&mbps), "{mbps} Mbit/s through 20 Mbit/s");
-    assert!(run.rings.iter().all(|ring| ring.received > 100 && ring.dropped == 0));
+    assert!(
+        (13.0..=20.01).contains(&mbps),
+        "{mbps} Mbit/s through 20 Mbit/s"
+    );
+    assert!(
+        run.rings
+            .iter()
+            .all(|ring| ring.received > 100 && ring.dropped == 0)
+    );
     let host = run.host.as_ref().unwrap();
     assert!(host.sysctls.contains_key("net.ipv4.tcp_rmem"));
     let states = read_states(record.states.clone().unwrap()).unwrap();
     let queues = read_queues(record.queues.clone().unwrap()).unwrap();
-    assert_eq!(queues.len() as f64, seconds * 100.0 + 1.0, "one sample every 10 ms");
+    assert_eq!(
+        queues.len() as f64,
+        seconds * 100.0 + 1.0,
+        "one sample every 10 ms"
+    );
     for flow in &run.flows {
         let name = flow.scheme.strip_prefix("linux:").unwrap_or(&flow.scheme);
         assert_eq!(flow.fingerprint.read_back.as_deref(), Some(name));
         assert!(flow.sender.sent_packets.unwrap() >= flow.receiver.received_packets.unwrap());
         assert!(flow.receiver.goodput_bytes.unwrap() > 100_000);
-        let mine: Vec<_> = states.iter().filter(|state| state.flow == flow.flow).collect();
-        assert!(mine.len() > 50, "{} samples of flow {}", mine.len(), flow.flow);
+        let mine: Vec<_> = states
+            .iter()
+            .filter(|state| state.flow == flow.flow)
+            .collect();
+        assert!(
+            mine.len() > 50,
+            "{} samples of flow {}",
+            mine.len(),
+            flow.flow
+        );
         let last = mine.last().unwrap();
         assert!(last.cwnd_bytes.unwrap() >= 1448);
         let srtt = last.srtt_ns.unwrap();
-        assert!((10 * MS..60 * MS).contains(&srtt), "{srtt} ns on a path of 10 to 25 ms");
+        assert!(
+            (10 * MS..60 * MS).contains(&srtt),
+            "{srtt} ns on a path of 10 to 25 ms"
+        );
         assert!(last.delivered_bytes.unwrap() > 100_000);
     }
 }
@@ -73,11 +104,17 @@ fn kernel_flows_are_emulated() {
         return;
     }
     let folder = Folder::new("kernel");
-    let record = run(&folder, &mut emulate(&folder, &cell(&["linux:reno", "linux:cubic"], 2000)));
+    let record = run(
+        &folder,
+        &mut emulate(&folder, &cell(&["linux:reno", "linux:cubic"], 2000)),
+    );
     check(&record, 2);
     assert_eq!(folder.names(), ["cell.json", "out"]);
     let fingerprint = &record.run.flows[1].fingerprint;
-    assert_eq!((fingerprint.kind.as_str(), fingerprint.name.as_str()), ("linux", "cubic"));
+    assert_eq!(
+        (fingerprint.kind.as_str(), fingerprint.name.as_str()),
+        ("linux", "cubic")
+    );
     assert!(fingerprint.kernel.as_ref().unwrap().contains('.'));
 }
 
@@ -88,7 +125,10 @@ fn our_own_flows_are_emulated() {
         return;
     }
     let folder = Folder::new("native");
-    let record = run(&folder, &mut emulate(&folder, &cell(&["reno", "cubic"], 2000)));
+    let record = run(
+        &folder,
+        &mut emulate(&folder, &cell(&["reno", "cubic"], 2000)),
+    );
     check(&record, 2);
     let flow = &record.run.flows[0];
     assert_eq!(flow.fingerprint.kind, "native");
@@ -109,10 +149,17 @@ fn data_may_travel_backward_and_flows_may_have_more_delay_and_stop_early() {
     cell["flows"][1]["direction"] = "backward".into();
     let mut bottleneck = cell["network"]["forward"][0].clone();
     bottleneck["name"] = "backward.1".into();
-    cell["network"]["backward"].as_array_mut().unwrap().push(bottleneck);
+    cell["network"]["backward"]
+        .as_array_mut()
+        .unwrap()
+        .push(bottleneck);
     let folder = Folder::new("backward");
     let record = run(&folder, &mut emulate(&folder, &cell));
-    assert!(record.run.checks.iter().all(|check| check.ok), "{:?}", record.run.checks);
+    assert!(
+        record.run.checks.iter().all(|check| check.ok),
+        "{:?}",
+        record.run.checks
+    );
     let packets = record.packets.clone().unwrap();
     let mut reader = narrows_record::read::PacketReader::open(packets).unwrap();
     let (mut forward, mut backward) = (0, 0);
@@ -126,12 +173,18 @@ fn data_may_travel_backward_and_flows_may_have_more_delay_and_stop_early() {
                 _ => panic!("a packet of no flow: {row:?}"),
             };
             assert!(!data || right_way, "data the wrong way: {row:?}");
-            assert!(!right_way || row.sent_ns < 1500 * MS, "a stopped sender is silent: {row:?}");
+            assert!(
+                !right_way || row.sent_ns < 1500 * MS,
+                "a stopped sender is silent: {row:?}"
+            );
             forward += u64::from(data && row.flow == 1);
             backward += u64::from(data && row.flow == 2);
         }
     }
-    assert!(forward > 500 && backward > 500, "{forward} and {backward} data packets");
+    assert!(
+        forward > 500 && backward > 500,
+        "{forward} and {backward} data packets"
+    );
 }
 
 #[test]

@@ -34,9 +34,14 @@ fn bad_cells_are_refused_with_exit_code_3() {
 #[test]
 fn a_kernel_scheme_that_is_not_there_is_refused_with_exit_code_4() {
     let folder = Folder::new("scheme");
-    let output = emulate(&folder, &cell(&["linux:no-such-scheme"], 1000)).output().unwrap();
+    let output = emulate(&folder, &cell(&["linux:no-such-scheme"], 1000))
+        .output()
+        .unwrap();
     let message = failure(&output, 4, "unavailable");
-    assert!(message.contains("'no-such-scheme'") && message.contains("it offers"), "{message}");
+    assert!(
+        message.contains("'no-such-scheme'") && message.contains("it offers"),
+        "{message}"
+    );
     assert!(message.contains("reno"), "{message}");
     assert_eq!(folder.names(), ["cell.json"]);
 }
@@ -46,7 +51,9 @@ fn an_existing_record_is_never_touched() {
     let folder = Folder::new("exists");
     std::fs::create_dir(folder.path().join("out")).unwrap();
     std::fs::write(folder.path().join("out/precious"), "x").unwrap();
-    let output = emulate(&folder, &cell(&["linux:reno"], 1000)).output().unwrap();
+    let output = emulate(&folder, &cell(&["linux:reno"], 1000))
+        .output()
+        .unwrap();
     assert!(failure(&output, 3, "input").contains("exists already"));
     assert!(folder.path().join("out/precious").exists());
 }
@@ -59,8 +66,10 @@ fn without_namespaces_the_missing_permission_is_named() {
     let folder = Folder::new("forbidden");
     let agent = emulate(&folder, &cell(&["linux:reno"], 1000));
     // A user namespace in which no further namespaces are allowed.
-    let output =
-        inside_user_namespace(&agent, "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"");
+    let output = inside_user_namespace(
+        &agent,
+        "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"",
+    );
     let message = failure(&output, 4, "unavailable");
     assert!(message.contains("user.max_net_namespaces"), "{message}");
     assert_eq!(folder.names(), ["cell.json"]);
@@ -87,14 +96,25 @@ fn a_full_disk_is_reported_and_nothing_is_kept() {
     let message = failure(&output, 1, "io");
     assert!(message.contains("the disk is full"), "{message}");
     let left = String::from_utf8_lossy(&output.stderr);
-    assert!(!left.contains(".out.partial\n"), "nothing half-written stays: {left}");
+    assert!(
+        !left.contains(".out.partial\n"),
+        "nothing half-written stays: {left}"
+    );
 }
 
 /// Runs `script` (with the agent's command line as its arguments) as root of a user namespace with
 /// a mount namespace of its own.
 fn inside_user_namespace(agent: &Command, script: &str) -> std::process::Output {
     let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
     command.arg(agent.get_program()).args(agent.get_args());
     command.stdin(Stdio::null()).output().unwrap()
 }
@@ -102,13 +122,20 @@ fn inside_user_namespace(agent: &Command, script: &str) -> std::process::Output 
 /// Starts a long run, waits until it is under way, does something to it, and returns what the
 /// agent said, with the processes that there were.
 fn disturb(folder: &Folder, how: impl FnOnce(u32, &[u32])) -> std::process::Output {
-    let mut agent = emulate(folder, &cell(&["linux:cubic", "reno"], 4000)).spawn().unwrap();
+    let mut agent = emulate(folder, &cell(&["linux:cubic", "reno"], 4000))
+        .spawn()
+        .unwrap();
     let endpoints = wait_for_endpoints(&mut agent, 2);
-    assert!(namespaces(agent.id()).len() >= 2, "agent and hosts are apart");
+    assert!(
+        namespaces(agent.id()).len() >= 2,
+        "agent and hosts are apart"
+    );
     std::thread::sleep(std::time::Duration::from_millis(400));
     how(agent.id(), &endpoints);
     let output = agent.wait_with_output().unwrap();
-    eventually("the endpoints are gone", || endpoints.iter().all(|&pid| !is_alive(pid)));
+    eventually("the endpoints are gone", || {
+        endpoints.iter().all(|&pid| !is_alive(pid))
+    });
     output
 }
 
@@ -134,12 +161,18 @@ fn the_end_of_standard_input_ends_a_run() {
     }
     let folder = Folder::new("stdin");
     let mut command = emulate(&folder, &cell(&["linux:cubic"], 4000));
-    let mut agent = command.arg("--watch-stdin").stdin(Stdio::piped()).spawn().unwrap();
+    let mut agent = command
+        .arg("--watch-stdin")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let endpoints = wait_for_endpoints(&mut agent, 1);
     drop(agent.stdin.take());
     let output = agent.wait_with_output().unwrap();
     failure(&output, 143, "interrupted");
-    eventually("the endpoints are gone", || endpoints.iter().all(|&pid| !is_alive(pid)));
+    eventually("the endpoints are gone", || {
+        endpoints.iter().all(|&pid| !is_alive(pid))
+    });
     assert_eq!(folder.names(), ["cell.json"]);
 }
 
@@ -153,7 +186,9 @@ fn killing_the_agent_ends_everything_and_the_next_start_sweeps() {
     let output = disturb(&folder, |agent, _| signal(agent, "-KILL"));
     assert_eq!(output.status.code(), None);
     assert_eq!(folder.names(), [".out.partial", "cell.json"]);
-    let output = emulate(&folder, &cell(&["linux:cubic"], 300)).output().unwrap();
+    let output = emulate(&folder, &cell(&["linux:cubic"], 300))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(folder.names(), ["cell.json", "out"]);
 }
@@ -170,9 +205,22 @@ fn killing_an_endpoint_makes_the_run_invalid_and_keeps_its_record() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let record = open_record(&folder.path().join("out")).unwrap();
         assert_eq!(record.run.verdict, Verdict::Invalid);
-        let died = record.run.reasons.iter().find(|reason| reason.code == "process_died");
-        assert!(died.unwrap().text.contains("ended by signal 9"), "{:?}", record.run.reasons);
-        let ended = record.run.processes.iter().filter(|process| process.signal == Some(9)).count();
+        let died = record
+            .run
+            .reasons
+            .iter()
+            .find(|reason| reason.code == "process_died");
+        assert!(
+            died.unwrap().text.contains("ended by signal 9"),
+            "{:?}",
+            record.run.reasons
+        );
+        let ended = record
+            .run
+            .processes
+            .iter()
+            .filter(|process| process.signal == Some(9))
+            .count();
         assert_eq!(ended, 1, "{:?}", record.run.processes);
         let failed: Vec<_> = record.run.checks.iter().filter(|check| !check.ok).collect();
         assert!(failed.is_empty(), "the record is whole: {failed:?}");
@@ -190,23 +238,41 @@ fn an_endpoint_that_says_nothing_is_stopped() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record = open_record(&folder.path().join("out")).unwrap();
     assert_eq!(record.run.verdict, Verdict::Invalid);
-    let texts: Vec<_> = record.run.reasons.iter().map(|reason| reason.text.as_str()).collect();
-    assert!(texts.iter().any(|text| text.contains("did not report in time")), "{texts:?}");
+    let texts: Vec<_> = record
+        .run
+        .reasons
+        .iter()
+        .map(|reason| reason.text.as_str())
+        .collect();
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("did not report in time")),
+        "{texts:?}"
+    );
     assert!(descendants(std::process::id()).is_empty());
 }
 
 #[test]
 fn usage_errors_have_exit_code_2() {
-    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("emulate").output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
+        .arg("emulate")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
 fn documents_are_printed() {
-    for (command, member) in [("version", "protocol"), ("registry", "queues"), ("doctor", "checks")]
-    {
-        let agent =
-            Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg(command).output().unwrap();
+    for (command, member) in [
+        ("version", "protocol"),
+        ("registry", "queues"),
+        ("doctor", "checks"),
+    ] {
+        let agent = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
+            .arg(command)
+            .output()
+            .unwrap();
         assert!(agent.status.success());
         let document: serde_json::Value = serde_json::from_slice(&agent.stdout).unwrap();
         assert!(!document[member].is_null(), "{command} has {member}");

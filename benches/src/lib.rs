@@ -21,12 +21,19 @@ impl Spread {
     /// When there are none.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        Spread { min: values[0], median: values[values.len() / 2], max: values[values.len() - 1] }
+        Spread {
+            min: values[0],
+            median: values[values.len() / 2],
+            max: values[values.len() - 1],
+        }
     }
 
     /// `median (min..max)` with the given number of decimals.
     pub fn show(&self, decimals: usize) -> String {
-        format!("{:.decimals$} ({:.decimals$}..{:.decimals$})", self.median, self.min, self.max)
+        format!(
+            "{:.decimals$} ({:.decimals$}..{:.decimals$})",
+            self.median, self.min, self.max
+        )
     }
 }
 
@@ -60,11 +67,18 @@ pub fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default().to_owned();
-    format!("{cpus} x {cpu}, {memory}, kernel {}, load {load}", kernel.trim())
+    format!(
+        "{cpus} x {cpu}, {memory}, kernel {}, load {load}",
+        kernel.trim()
+    )
 }
 
 /// The largest amount of memory that this process has used so far, in MB.
 pub fn peak_memory_mb() -> f64 {
     let text = line_after("/proc/self/status", "VmHWM").unwrap_or_default();
-    text.split(' ').next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+    text.split(' ')
+        .next()
+        .and_then(|kb| kb.parse::<f64>().ok())
+        .unwrap_or(f64::NAN)
+        / 1024.0
 }

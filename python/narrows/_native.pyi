@@ -58,6 +58,9 @@ class StateSeries(TypedDict):
 def version() -> str:
     """Version of the core."""
 
+def check_element(element_json: str) -> str | None:
+    """Why an element (JSON object, base units) can't be built; None if it can."""
+
 def registry() -> str:
     """Everything that scenarios may name, as JSON."""
 

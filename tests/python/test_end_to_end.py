@@ -35,6 +35,16 @@ def test_simulated_twice_gives_the_same_bytes(tmp_path: Path) -> None:
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
+def test_the_core_is_asked_about_whole_elements(tmp_path: Path) -> None:
+    text = "schema: narrows/scenario/1\nquestion: Why?\nwhere: simulate\nduration: 1 s\nschemes: [reno]\n"
+    text += "path:\n  forward:\n    - {rate: 1 Mbit/s, queue: {droptail: {}}}\n    - {delay: 1 ms}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    done = call("run", "s.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "s.yaml:8:7: path.forward.0: droptail: a limit is missing" in done.stderr, done.stderr
+    assert not list(tmp_path.glob("results*"))
+
+
 def test_check_holds_on_what_was_simulated(tmp_path: Path) -> None:
     simulate(tmp_path, "a", "--runs", "1")
     done = call("check", "a", "--json", cwd=tmp_path)

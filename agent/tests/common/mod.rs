@@ -14,7 +14,8 @@ pub(crate) const MS: u64 = 1_000_000;
 static TURN: Mutex<()> = Mutex::new(());
 
 pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    TURN.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A folder that is removed afterwards.
@@ -82,14 +83,25 @@ pub(crate) fn emulate(folder: &Folder, cell: &Value) -> Command {
     let file = folder.path().join("cell.json");
     std::fs::write(&file, cell.to_string()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
-    command.arg("emulate").arg("--cell").arg(file).arg("--out").arg(folder.path().join("out"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("emulate")
+        .arg("--cell")
+        .arg(file)
+        .arg("--out")
+        .arg(folder.path().join("out"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 /// Whether this machine can emulate at all; says why when it cannot.
 pub(crate) fn can_emulate(test: &str) -> bool {
-    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor").output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
+        .arg("doctor")
+        .output()
+        .unwrap();
     let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
     let able = facts["namespaces"]["ok"] == true && facts["packet_socket"]["ok"] == true;
     if !able {
@@ -104,7 +116,10 @@ pub(crate) fn can_emulate(test: &str) -> bool {
 /// The last JSON line that the agent printed.
 pub(crate) fn last_event(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().rfind(|line| line.starts_with('{')).unwrap_or("null");
+    let line = text
+        .lines()
+        .rfind(|line| line.starts_with('{'))
+        .unwrap_or("null");
     serde_json::from_str(line).unwrap()
 }
 
@@ -119,20 +134,36 @@ pub(crate) fn failure(output: &Output, code: i32, kind: &str) -> String {
         "{text}"
     );
     let message = event["message"].as_str().unwrap().to_owned();
-    assert!(!message.contains('\n') && !message.is_empty(), "one sentence: {message}");
+    assert!(
+        !message.contains('\n') && !message.is_empty(),
+        "one sentence: {message}"
+    );
     message
 }
 
 pub(crate) fn signal(pid: u32, signal: &str) {
-    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args([signal, &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// All descendants of a process.
 pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+        for child in text
+            .split_ascii_whitespace()
+            .filter_map(|word| word.parse().ok())
+        {
             found.push(child);
             found.extend(descendants(child));
         }
@@ -154,8 +185,11 @@ pub(crate) fn namespaces(pid: u32) -> Vec<String> {
 
 pub(crate) fn is_alive(pid: u32) -> bool {
     // A zombie is dead: only its parent has not noticed yet.
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.starts_with(" Z")))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.starts_with(" Z"))
+    })
 }
 
 /// Waits until `what` holds.
@@ -171,7 +205,10 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 pub(crate) fn wait_for_endpoints(agent: &mut Child, flows: usize) -> Vec<u32> {
     let mut found = Vec::new();
     eventually("all endpoints run", || {
-        assert!(agent.try_wait().unwrap().is_none(), "the agent has ended early");
+        assert!(
+            agent.try_wait().unwrap().is_none(),
+            "the agent has ended early"
+        );
         found = descendants(agent.id());
         found.len() == 2 * flows
     });

@@ -32,7 +32,7 @@ mod registry;
 pub mod testing;
 
 pub use bottleneck::Bottleneck;
-pub use network::{Direction, FlowSetup, Network, NetworkError};
+pub use network::{Direction, FlowSetup, Network, NetworkError, check_element};
 pub use outcomes::{Drop, Outcomes, Reason};
 pub use path::{Counters, Path};
 pub use registry::{BuildError, Entry, Setup};

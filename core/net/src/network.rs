@@ -151,6 +151,19 @@ fn shape(at: &str, what: String) -> NetworkError {
     }
 }
 
+/// Whether one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
+/// may be right one by one and wrong together.
+///
+/// # Errors
+/// What [`Network::from_json`] would say of it.
+pub fn check_element(object: &Map<String, Value>) -> Result<(), NetworkError> {
+    let name = object
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or("element");
+    build_element::<crate::testing::TestPacket>(name, object, 0).map(|_| ())
+}
+
 /// Builds one element from `{"kind": ..., "name": ..., parameters...}`.
 fn build_element<P: Packet + 'static>(
     name: &str,

@@ -43,7 +43,9 @@ fn log_all(rows: &[PacketRow], log: &mut Log, mut full: impl FnMut(&mut PacketLo
             full(log);
         }
     }
-    rows[rows.len().saturating_sub(2000)..].iter().for_each(|row| settle(row, log));
+    rows[rows.len().saturating_sub(2000)..]
+        .iter()
+        .for_each(|row| settle(row, log));
     log.finish();
     if let Log::Packets(log) = log {
         full(log);
@@ -53,7 +55,11 @@ fn log_all(rows: &[PacketRow], log: &mut Log, mut full: impl FnMut(&mut PacketLo
 fn settle(row: &PacketRow, log: &mut Log) {
     match row.fate {
         Fate::Delivered => {
-            log.arrive(row.uid, row.arrived_ns.unwrap_or(0), row.late_ns.unwrap_or(0));
+            log.arrive(
+                row.uid,
+                row.arrived_ns.unwrap_or(0),
+                row.late_ns.unwrap_or(0),
+            );
         }
         Fate::Dropped => log.drop(row.uid, 1, "queue_full"),
         Fate::InFlight => log.hold(row.uid, 2),

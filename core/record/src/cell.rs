@@ -87,7 +87,9 @@ impl Cell {
             .map_err(|e| RecordError::data(RUN_FILE, format!("the cell cannot be read ({e})")))?;
         for direction in [Direction::Forward, Direction::Backward] {
             for (index, element) in cell.network.elements_mut(direction).iter_mut().enumerate() {
-                element.name.get_or_insert_with(|| format!("{direction}.{index}"));
+                element
+                    .name
+                    .get_or_insert_with(|| format!("{direction}.{index}"));
             }
         }
         Ok(cell)
@@ -119,7 +121,11 @@ impl Cell {
     /// The sum of the fixed delays that a packet of flow `number` meets in `direction`. No packet
     /// can be faster.
     pub fn propagation_ns(&self, number: u16, direction: Direction) -> u64 {
-        let path = self.elements(direction).iter().map(Element::delay_ns).sum::<u64>();
+        let path = self
+            .elements(direction)
+            .iter()
+            .map(Element::delay_ns)
+            .sum::<u64>();
         path.saturating_add(self.access_ns(number, direction))
     }
 
@@ -138,7 +144,11 @@ impl Cell {
     /// The reason why there is none.
     pub fn capacity_bps(&self, direction: Direction) -> Result<u64, String> {
         let mut least = None;
-        for element in self.elements(direction).iter().filter(|e| e.kind == "bottleneck") {
+        for element in self
+            .elements(direction)
+            .iter()
+            .filter(|e| e.kind == "bottleneck")
+        {
             let rate = element
                 .constant_bps()
                 .ok_or_else(|| format!("the rate of {} is not constant", element.label()))?;
@@ -150,7 +160,12 @@ impl Cell {
     /// The time during which all flows are meant to run.
     pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
         let from = self.flows.iter().map(|flow| flow.start_ns).max()?;
-        let to = self.flows.iter().map(|flow| flow.stop_ns).min()?.min(self.duration_ns);
+        let to = self
+            .flows
+            .iter()
+            .map(|flow| flow.stop_ns)
+            .min()?
+            .min(self.duration_ns);
         (from < to).then_some((from, to))
     }
 }
@@ -173,7 +188,11 @@ impl Element {
     /// The fixed delay; zero for all other kinds.
     pub fn delay_ns(&self) -> u64 {
         match self.kind.as_str() {
-            "delay" => self.params.get("delay").and_then(Value::as_u64).unwrap_or(0),
+            "delay" => self
+                .params
+                .get("delay")
+                .and_then(Value::as_u64)
+                .unwrap_or(0),
             _ => 0,
         }
     }
@@ -192,7 +211,10 @@ impl Element {
     /// The limits of the queue of a bottleneck.
     pub fn limit(&self) -> Limit {
         let of = |name: &str| self.params.get("queue")?.get(name)?.as_u64();
-        Limit { bytes: of("bytes"), packets: of("packets") }
+        Limit {
+            bytes: of("bytes"),
+            packets: of("packets"),
+        }
     }
 }
 
@@ -225,17 +247,32 @@ mod tests {
         assert_eq!(cell.propagation_ns(1, Direction::Backward), 33);
         assert_eq!(cell.propagation_ns(2, Direction::Backward), 30);
         assert_eq!(cell.capacity_bps(Direction::Forward), Ok(12_000_000));
-        assert!(cell.capacity_bps(Direction::Backward).unwrap_err().contains("no bottleneck"));
+        assert!(
+            cell.capacity_bps(Direction::Backward)
+                .unwrap_err()
+                .contains("no bottleneck")
+        );
         assert_eq!(cell.shared_span_ns(), Some((300, 900)));
         let limit = cell.elements(Direction::Forward)[0].limit();
-        assert_eq!(limit, Limit { bytes: Some(60_000), packets: None });
+        assert_eq!(
+            limit,
+            Limit {
+                bytes: Some(60_000),
+                packets: None
+            }
+        );
         assert_eq!(cell.elements(Direction::Forward)[1].label(), "forward.1");
         assert!(cell.unsteady(Direction::Forward).is_none());
     }
 
     #[test]
     fn a_cell_without_network_is_refused() {
-        let error = Cell::parse(&json!({"scheme": "x"})).unwrap_err().to_string();
-        assert!(error.starts_with("run.json: the cell cannot be read"), "{error}");
+        let error = Cell::parse(&json!({"scheme": "x"}))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("run.json: the cell cannot be read"),
+            "{error}"
+        );
     }
 }

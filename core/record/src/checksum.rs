@@ -19,7 +19,10 @@ pub(crate) struct Summing<W> {
 
 impl<W: Write> Summing<W> {
     pub(crate) fn new(inner: W) -> Self {
-        Summing { inner, hash: XxHash64::with_seed(0) }
+        Summing {
+            inner,
+            hash: XxHash64::with_seed(0),
+        }
     }
 
     pub(crate) fn sum(&self) -> String {

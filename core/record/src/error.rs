@@ -22,7 +22,10 @@ pub enum RecordError {
 impl RecordError {
     /// An error in the content of `file`.
     pub fn data(file: &str, problem: impl Into<String>) -> Self {
-        RecordError::Data { file: file.to_owned(), problem: problem.into() }
+        RecordError::Data {
+            file: file.to_owned(),
+            problem: problem.into(),
+        }
     }
 }
 

@@ -82,10 +82,18 @@ impl Histogram {
     /// The buckets that are not empty, in order. The first begins at the exact minimum, the last
     /// ends at the exact maximum.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(index, &count)| {
-            let (low, high) = bounds_of(index);
-            Bucket { low: low.max(self.min), high: high.min(self.max), count }
-        })
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0)
+            .map(|(index, &count)| {
+                let (low, high) = bounds_of(index);
+                Bucket {
+                    low: low.max(self.min),
+                    high: high.min(self.max),
+                    count,
+                }
+            })
     }
 
     /// The value of nearest rank `ceil(p n)`, as the middle of its bucket (the exact extreme in
@@ -155,7 +163,10 @@ mod tests {
     #[test]
     fn an_empty_histogram_has_no_quantiles() {
         let h = Histogram::new();
-        assert_eq!((h.quantile(0.5), h.mean(), h.min(), h.max()), (None, None, None, None));
+        assert_eq!(
+            (h.quantile(0.5), h.mean(), h.min(), h.max()),
+            (None, None, None, None)
+        );
         assert_eq!(h.buckets().count(), 0);
     }
 

@@ -116,7 +116,11 @@ impl RunDocument {
             Severity::Invalid => Verdict::Invalid,
         };
         self.verdict = self.verdict.max(verdict);
-        self.reasons.push(Reason { code: code.to_owned(), severity, text: text.into() });
+        self.reasons.push(Reason {
+            code: code.to_owned(),
+            severity,
+            text: text.into(),
+        });
     }
 }
 
@@ -135,7 +139,9 @@ fn check_format(format: Option<&str>) -> Result<(), RecordError> {
             "the record has format '{format}', and this version reads '{FORMAT}{MAJOR}' and older; \
              install a newer version of Narrows to read it"
         )),
-        _ => refuse(format!("the format '{format}' is not that of a run ('{FORMAT}{MAJOR}')")),
+        _ => refuse(format!(
+            "the format '{format}' is not that of a run ('{FORMAT}{MAJOR}')"
+        )),
     }
 }
 
@@ -388,7 +394,10 @@ mod tests {
         RunDocument::new(
             serde_json::json!({"format": "narrows/cell/1", "id": "reno-r1"}),
             "simulate",
-            Versions { narrows: "0.1.0".into(), git: None },
+            Versions {
+                narrows: "0.1.0".into(),
+                git: None,
+            },
         )
     }
 
@@ -424,11 +433,16 @@ mod tests {
         ] {
             let error = RunDocument::parse(format!("{{\"format\":{format}}}").as_bytes());
             let text = error.unwrap_err().to_string();
-            assert!(text.starts_with("run.json: ") && text.contains(says), "{text}");
+            assert!(
+                text.starts_with("run.json: ") && text.contains(says),
+                "{text}"
+            );
         }
         assert!(RunDocument::parse(b"[]").is_err());
         assert!(RunDocument::parse(b"\xff").is_err());
-        let text = RunDocument::parse(b"{\"format\":\"narrows/run/1\"}").unwrap_err().to_string();
+        let text = RunDocument::parse(b"{\"format\":\"narrows/run/1\"}")
+            .unwrap_err()
+            .to_string();
         assert!(text.contains("missing field `cell`"), "{text}");
     }
 }

@@ -71,7 +71,12 @@ fn seconds(ns: u64) -> f64 {
 
 /// The direction of each flow's data, by number.
 fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
-    let size = cell.flows.iter().map(|flow| usize::from(flow.flow) + 1).max().unwrap_or(0);
+    let size = cell
+        .flows
+        .iter()
+        .map(|flow| usize::from(flow.flow) + 1)
+        .max()
+        .unwrap_or(0);
     let mut table = vec![None; size];
     for flow in &cell.flows {
         table[usize::from(flow.flow)] = Some(flow.direction);
@@ -82,7 +87,11 @@ fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
 /// The bin of an event. What happens in the last instant of a run belongs to the bin before it,
 /// not to one of no length.
 fn bin_of(time_ns: u64, duration_ns: u64, width_ns: u64) -> u64 {
-    let time_ns = if time_ns == duration_ns { time_ns.saturating_sub(1) } else { time_ns };
+    let time_ns = if time_ns == duration_ns {
+        time_ns.saturating_sub(1)
+    } else {
+        time_ns
+    };
     time_ns / width_ns
 }
 
@@ -118,8 +127,11 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
         return refuse("more than ten million bins are asked for; choose wider ones");
     }
     let directions = data_directions(cell);
-    let mut counters: BTreeMap<u16, Counter> =
-        cell.flows.iter().map(|flow| (flow.flow, Counter::default())).collect();
+    let mut counters: BTreeMap<u16, Counter> = cell
+        .flows
+        .iter()
+        .map(|flow| (flow.flow, Counter::default()))
+        .collect();
     let width = match (&record.packets, &record.bins) {
         (Some(packets), _) => {
             let mut table: Vec<Counter> = directions.iter().map(|_| Counter::default()).collect();
@@ -147,7 +159,10 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
                 }
                 let index = bin_of(row.bin_ns, cell.duration_ns, width) as usize;
                 if index > 10_000_000 {
-                    return Err(RecordError::data(BINS_FILE, "a bin lies far beyond the end"));
+                    return Err(RecordError::data(
+                        BINS_FILE,
+                        "a bin lies far beyond the end",
+                    ));
                 }
                 if let Some(counter) = counters.get_mut(&row.flow) {
                     Counter::add(&mut counter.sent, index, row.sent_bytes);
@@ -193,7 +208,11 @@ fn count(
 
 fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> ThroughputSeries {
     let duration = cell.duration_ns;
-    let last = counters.values().map(|counter| counter.last_ns).max().unwrap_or(0);
+    let last = counters
+        .values()
+        .map(|counter| counter.last_ns)
+        .max()
+        .unwrap_or(0);
     let bins = counters
         .values()
         .map(|counter| counter.sent.len().max(counter.arrived.len()))
@@ -208,7 +227,10 @@ fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> Throughp
     };
     let rates = |mut bytes: Vec<u64>| -> Vec<f64> {
         bytes.resize(bins, 0);
-        (0..).zip(bytes).map(|(i, bytes)| bytes as f64 * 8e9 / length(i) as f64).collect()
+        (0..)
+            .zip(bytes)
+            .map(|(i, bytes)| bytes as f64 * 8e9 / length(i) as f64)
+            .collect()
     };
     let mut used: Vec<Direction> = cell.flows.iter().map(|flow| flow.direction).collect();
     used.sort_unstable();
@@ -312,7 +334,10 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
     for row in read_states(bytes.clone())? {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
-            columns: STATE_FIELDS.iter().map(|(name, _)| (*name, Vec::new())).collect(),
+            columns: STATE_FIELDS
+                .iter()
+                .map(|(name, _)| (*name, Vec::new()))
+                .collect(),
         });
         series.time_s.push(seconds(row.time_ns));
         for ((_, field), (_, column)) in STATE_FIELDS.iter().zip(&mut series.columns) {

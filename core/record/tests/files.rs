@@ -27,7 +27,12 @@ fn read_packets(bytes: impl Into<Bytes>) -> Result<Vec<PacketRow>, RecordError> 
 
 #[test]
 fn packets_survive() {
-    let draft = Plan { late: true, extra_rtt_ns: vec![0, 7], ..Plan::default() }.draft();
+    let draft = Plan {
+        late: true,
+        extra_rtt_ns: vec![0, 7],
+        ..Plan::default()
+    }
+    .draft();
     assert!(draft.rows.len() > 2000);
     assert_eq!(read_packets(draft.packets()).unwrap(), draft.rows);
     assert_eq!(read_packets(draft.packets_as_is()).unwrap(), draft.rows);
@@ -51,7 +56,12 @@ fn states_queues_traces_and_bins_survive() {
     let draft = Plan::default().draft();
     assert_eq!(read_states(draft.states().into()).unwrap(), draft.states);
     assert_eq!(read_queues(draft.queues().into()).unwrap(), draft.queues);
-    let row = TraceRow { flow: 2, time_ns: 9, name: "delta".into(), value: 0.1 };
+    let row = TraceRow {
+        flow: 2,
+        time_ns: 9,
+        name: "delta".into(),
+        value: 0.1,
+    };
     let mut file = TraceFile::create(Vec::new()).unwrap();
     file.push(row.clone()).unwrap();
     assert_eq!(read_traces(file.finish().unwrap().into()).unwrap(), [row]);
@@ -82,14 +92,23 @@ fn damage_is_named() {
     );
 }
 
-static SMALL: LazyLock<Vec<u8>> =
-    LazyLock::new(|| Plan { duration_ns: 500_000_000, ..Plan::default() }.draft().packets());
+static SMALL: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    Plan {
+        duration_ns: 500_000_000,
+        ..Plan::default()
+    }
+    .draft()
+    .packets()
+});
 
 /// The same file with its checksum under another name, so that damage reaches the decoders.
 static UNSEALED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = SMALL.clone();
     let key = b"narrows.body.xxh64";
-    let at = bytes.windows(key.len()).rposition(|w| w == key).expect("the file has a checksum");
+    let at = bytes
+        .windows(key.len())
+        .rposition(|w| w == key)
+        .expect("the file has a checksum");
     bytes[at] = b'N';
     assert!(read_packets(bytes.clone()).is_ok());
     bytes

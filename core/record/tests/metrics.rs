@@ -37,7 +37,10 @@ fn draft(flows: usize, packets: &[(u16, u32, u64, Result<u64, Fate>)]) -> Draft 
             late_ns: end.ok().map(|_| 0),
             fate: end.err().unwrap_or(Fate::Delivered),
             element: end.err().map(|_| "forward.1".into()),
-            reason: end.err().filter(|&f| f == Fate::Dropped).map(|_| "queue_full".into()),
+            reason: end
+                .err()
+                .filter(|&f| f == Fate::Dropped)
+                .map(|_| "queue_full".into()),
         })
         .collect();
     for flow in &mut draft.run.flows {
@@ -48,9 +51,17 @@ fn draft(flows: usize, packets: &[(u16, u32, u64, Result<u64, Fate>)]) -> Draft 
 }
 
 fn metric(result: &Value, flow: &str, name: &str) -> Option<f64> {
-    let row = result["flows"].as_array().unwrap().iter().find(|row| row["flow"] == flow);
+    let row = result["flows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["flow"] == flow);
     let value = &row.unwrap()["metrics"][name];
-    assert_eq!(value.is_null(), result["absent"][flow][name].is_string(), "{flow} {name}");
+    assert_eq!(
+        value.is_null(),
+        result["absent"][flow][name].is_string(),
+        "{flow} {name}"
+    );
     value.as_f64()
 }
 
@@ -81,7 +92,12 @@ fn two_flows_by_hand() {
     draft.run.flows[0].receiver.goodput_bytes = Some(3000);
     for (time, rtt) in [(10, 40), (20, 50), (30, 60)] {
         let rtt_ns = Some(rtt * MS);
-        draft.states.push(StateRow { flow: 1, time_ns: time * MS, rtt_ns, ..StateRow::default() });
+        draft.states.push(StateRow {
+            flow: 1,
+            time_ns: time * MS,
+            rtt_ns,
+            ..StateRow::default()
+        });
     }
     let m = measure(&draft.record()).unwrap();
     // Flow 1: 3500 bytes in 61 - 21 = 40 ms; flow 2: 2000 bytes in 100 ms; all: 119 ms.
@@ -105,16 +121,29 @@ fn two_flows_by_hand() {
     close(metric(&m, "all", "queueing_delay_mean_ns"), 104e6 / 5.0);
     // One of four judged packets; 3500 of 6500 bytes sent.
     close(metric(&m, "1", "loss_ratio"), 0.25);
-    close(metric(&m, "1", "loss_pantheon_ratio"), 1.0 - 3500.0 / 6500.0);
+    close(
+        metric(&m, "1", "loss_pantheon_ratio"),
+        1.0 - 3500.0 / 6500.0,
+    );
     close(metric(&m, "2", "loss_ratio"), 0.0);
     close(metric(&m, "all", "loss_ratio"), 1.0 / 6.0);
-    close(metric(&m, "all", "utilization_ratio"), 44_000.0 / 0.119 / 12e6);
+    close(
+        metric(&m, "all", "utilization_ratio"),
+        44_000.0 / 0.119 / 12e6,
+    );
     // Both run for the whole second: 3500 and 2000 bytes.
-    close(metric(&m, "all", "jain_index"), 5500.0f64.powi(2) / (2.0 * (3500.0f64.powi(2) + 4e6)));
+    close(
+        metric(&m, "all", "jain_index"),
+        5500.0f64.powi(2) / (2.0 * (3500.0f64.powi(2) + 4e6)),
+    );
     assert_eq!(metric(&m, "1", "jain_index"), None);
     close(metric(&m, "1", "retransmitted_ratio"), 0.2);
     close(metric(&m, "2", "retransmitted_ratio"), 0.25);
-    assert_eq!(metric(&m, "all", "retransmitted_ratio"), None, "packets and bytes do not add up");
+    assert_eq!(
+        metric(&m, "all", "retransmitted_ratio"),
+        None,
+        "packets and bytes do not add up"
+    );
     close(metric(&m, "1", "rtt_mean_ns"), 50e6);
     close(metric(&m, "1", "rtt_p95_ns"), 60e6);
     assert_eq!(metric(&m, "2", "rtt_p95_ns"), None);
@@ -133,9 +162,18 @@ fn silent_flows_have_reasons_instead_of_numbers() {
     );
     let m = measure(&draft.record()).unwrap();
     let reason = |flow: &str, name: &str| m["absent"][flow][name].as_str().unwrap().to_owned();
-    assert_eq!(reason("1", "throughput_bps"), "no packet of the flow arrived");
-    assert_eq!(reason("1", "loss_ratio"), "no packet of the flow was dropped or delivered");
-    assert_eq!(reason("1", "loss_pantheon_ratio"), "no packet of the flow was sent");
+    assert_eq!(
+        reason("1", "throughput_bps"),
+        "no packet of the flow arrived"
+    );
+    assert_eq!(
+        reason("1", "loss_ratio"),
+        "no packet of the flow was dropped or delivered"
+    );
+    assert_eq!(
+        reason("1", "loss_pantheon_ratio"),
+        "no packet of the flow was sent"
+    );
     assert!(reason("2", "throughput_bps").starts_with("only one packet of the flow arrived"));
     close(metric(&m, "2", "delay_p95_ns"), 29e6);
     close(metric(&m, "2", "loss_ratio"), 0.0);
@@ -164,7 +202,10 @@ fn jain_counts_only_the_time_that_all_flows_share() {
     close(metric(&m, "all", "jain_index"), 1.0);
     draft.run.cell["flows"][1]["start_ns"] = (900 * MS).into();
     let m = measure(&draft.record()).unwrap();
-    assert_eq!(m["absent"]["all"]["jain_index"], "there is no time at which all flows run");
+    assert_eq!(
+        m["absent"]["all"]["jain_index"],
+        "there is no time at which all flows run"
+    );
 }
 
 #[test]
@@ -174,7 +215,10 @@ fn unknown_elements_leave_queueing_delay_open_and_nothing_else() {
         serde_json::json!({"name": "wobble", "kind": "jitter", "mean": 5});
     let m = measure(&draft.record()).unwrap();
     let reason = m["absent"]["1"]["queueing_delay_p95_ns"].as_str().unwrap();
-    assert!(reason.starts_with("wobble (jitter) delays packets"), "{reason}");
+    assert!(
+        reason.starts_with("wobble (jitter) delays packets"),
+        "{reason}"
+    );
     close(metric(&m, "1", "delay_p95_ns"), 30e6);
 }
 
@@ -195,7 +239,11 @@ fn the_registry_is_complete() {
     unique.dedup();
     assert_eq!(unique.len(), names.len());
     for (metric, json) in METRICS.iter().zip(json.as_array().unwrap()) {
-        assert!(!metric.label.is_empty() && !metric.source.is_empty(), "{}", metric.name);
+        assert!(
+            !metric.label.is_empty() && !metric.source.is_empty(),
+            "{}",
+            metric.name
+        );
         assert!(metric.definition.ends_with('.') && !metric.definition.contains("  "));
         assert_eq!(json["name"], metric.name);
     }
@@ -204,13 +252,20 @@ fn the_registry_is_complete() {
 #[test]
 fn bins_and_packets_agree() {
     for extra in [vec![0, 0, 0], vec![0, 9_000_001, 40_000_000]] {
-        let draft = Plan { extra_rtt_ns: extra, ..Plan::default() }.draft();
+        let draft = Plan {
+            extra_rtt_ns: extra,
+            ..Plan::default()
+        }
+        .draft();
         let packets = measure(&draft.record()).unwrap();
         let bins = measure(&draft.record_of_bins(100 * MS)).unwrap();
         for row in packets["flows"].as_array().unwrap() {
             let flow = row["flow"].as_str().unwrap();
             for metric in METRICS {
-                let (a, b) = (&row["metrics"][metric.name], metric_of(&bins, flow, metric.name));
+                let (a, b) = (
+                    &row["metrics"][metric.name],
+                    metric_of(&bins, flow, metric.name),
+                );
                 let (Some(a), Some(b)) = (a.as_f64(), b) else {
                     assert_eq!(a.is_null(), b.is_none());
                     continue;
@@ -222,14 +277,22 @@ fn bins_and_packets_agree() {
                     name if name.contains("_p") => a / 512.0,
                     _ => a.abs() * 1e-12,
                 };
-                assert!((a - b).abs() <= tolerance, "{flow} {}: {a} and {b}", metric.name);
+                assert!(
+                    (a - b).abs() <= tolerance,
+                    "{flow} {}: {a} and {b}",
+                    metric.name
+                );
             }
         }
     }
 }
 
 fn metric_of(result: &Value, flow: &str, name: &str) -> Option<f64> {
-    let row = result["flows"].as_array().unwrap().iter().find(|row| row["flow"] == flow);
+    let row = result["flows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["flow"] == flow);
     row.unwrap()["metrics"][name].as_f64()
 }
 
@@ -238,31 +301,58 @@ fn series_hold_every_byte_and_every_extreme() {
     let draft = Plan::default().draft();
     let (packets, bins) = (draft.record(), draft.record_of_bins(100 * MS));
     let a = series::throughput(&packets, 500 * MS).unwrap();
-    assert_eq!(a, series::throughput(&bins, 450 * MS).unwrap(), "rounded up to 500 ms");
+    assert_eq!(
+        a,
+        series::throughput(&bins, 450 * MS).unwrap(),
+        "rounded up to 500 ms"
+    );
     assert_eq!(a.time_s, [0.0, 0.5, 1.0, 1.5]);
     assert_eq!(a.capacity_bps, Some(vec![12e6; 4]));
-    let arrived: f64 = a.flows.values().flat_map(|(_, arrived)| arrived).sum::<f64>() * 0.5 / 8.0;
-    let data = || draft.rows.iter().filter(|r| r.direction == Direction::Forward);
-    let expected: u64 =
-        data().filter(|r| r.arrived_ns.is_some()).map(|r| u64::from(r.size_bytes)).sum();
+    let arrived: f64 = a
+        .flows
+        .values()
+        .flat_map(|(_, arrived)| arrived)
+        .sum::<f64>()
+        * 0.5
+        / 8.0;
+    let data = || {
+        draft
+            .rows
+            .iter()
+            .filter(|r| r.direction == Direction::Forward)
+    };
+    let expected: u64 = data()
+        .filter(|r| r.arrived_ns.is_some())
+        .map(|r| u64::from(r.size_bytes))
+        .sum();
     assert!((arrived - expected as f64).abs() < 1e-3);
 
     // An arrival at the very end of the run belongs to the last bin.
     let mut last = draft.clone();
-    let row = last.rows.iter_mut().rfind(|r| r.direction == Direction::Forward).unwrap();
+    let row = last
+        .rows
+        .iter_mut()
+        .rfind(|r| r.direction == Direction::Forward)
+        .unwrap();
     row.arrived_ns = Some(2000 * MS);
     row.late_ns = Some(0);
     row.fate = Fate::Delivered;
     for record in [last.record(), last.record_of_bins(100 * MS)] {
         let series = series::throughput(&record, 500 * MS).unwrap();
         assert_eq!(series.time_s.len(), 4);
-        assert!(series.flows.values().all(|(_, arrived)| arrived.iter().all(|&bps| bps < 13e6)));
+        assert!(
+            series
+                .flows
+                .values()
+                .all(|(_, arrived)| arrived.iter().all(|&bps| bps < 13e6))
+        );
     }
 
     let points = series::delay_points(&packets, 100).unwrap().unwrap();
     let slowest = |flow: u16| {
-        let delays =
-            data().filter(|r| r.flow == flow).filter_map(|r| Some(r.arrived_ns? - r.sent_ns));
+        let delays = data()
+            .filter(|r| r.flow == flow)
+            .filter_map(|r| Some(r.arrived_ns? - r.sent_ns));
         delays.max().unwrap() as f64 / 1e6
     };
     for (flow, points) in points {
@@ -272,9 +362,15 @@ fn series_hold_every_byte_and_every_extreme() {
         assert!((max - slowest(flow)).abs() < 1e-9);
     }
     assert!(series::delay_points(&bins, 100).unwrap().is_none());
-    assert_eq!(series::queues(&packets).unwrap()["forward.1"].time_s.len(), draft.queues.len());
+    assert_eq!(
+        series::queues(&packets).unwrap()["forward.1"].time_s.len(),
+        draft.queues.len()
+    );
     let states = series::states(&packets).unwrap();
-    assert!(states[&1].columns[1].1.iter().all(|value| value.is_nan()), "no ssthresh");
+    assert!(
+        states[&1].columns[1].1.iter().all(|value| value.is_nan()),
+        "no ssthresh"
+    );
     assert!(series::throughput(&packets, 0).is_err());
 }
 

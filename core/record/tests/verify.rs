@@ -17,11 +17,21 @@ fn draft() -> Draft {
 }
 
 fn failed(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().filter(|f| !f.ok).map(|f| f.name).collect()
+    report
+        .findings
+        .iter()
+        .filter(|f| !f.ok)
+        .map(|f| f.name)
+        .collect()
 }
 
 fn skipped(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().filter(|f| f.skipped).map(|f| f.name).collect()
+    report
+        .findings
+        .iter()
+        .filter(|f| f.skipped)
+        .map(|f| f.name)
+        .collect()
 }
 
 /// Expects exactly these checks to fail.
@@ -32,7 +42,12 @@ fn expect(draft: &Draft, names: &[&str]) {
 }
 
 fn element<'a>(draft: &'a mut Draft, name: &str) -> &'a mut ElementCounters {
-    draft.run.elements.iter_mut().find(|e| e.name == name).unwrap()
+    draft
+        .run
+        .elements
+        .iter_mut()
+        .find(|e| e.name == name)
+        .unwrap()
 }
 
 /// Rows of data packets with the given fate, from the middle of the run on.
@@ -52,14 +67,26 @@ fn renumber(draft: &mut Draft) {
 /// Lets the counters of elements and endpoints tell the same story as the rows.
 fn recount(draft: &mut Draft) {
     for direction in [Direction::Forward, Direction::Backward] {
-        let rows: Vec<&PacketRow> =
-            draft.rows.iter().filter(|r| r.direction == direction).collect();
+        let rows: Vec<&PacketRow> = draft
+            .rows
+            .iter()
+            .filter(|r| r.direction == direction)
+            .collect();
         let bytes = |rows: &[&PacketRow]| rows.iter().map(|r| u64::from(r.size_bytes)).sum::<u64>();
         let mut coming = (rows.len() as u64, bytes(&rows));
-        for counters in draft.run.elements.iter_mut().filter(|e| e.direction == direction) {
+        for counters in draft
+            .run
+            .elements
+            .iter_mut()
+            .filter(|e| e.direction == direction)
+        {
             let at = |fate| -> Vec<&PacketRow> {
                 let here = |r: &&&PacketRow| r.element.as_deref() == Some(&counters.name);
-                rows.iter().filter(here).filter(|r| r.fate == fate).copied().collect()
+                rows.iter()
+                    .filter(here)
+                    .filter(|r| r.fate == fate)
+                    .copied()
+                    .collect()
             };
             let (dropped, held) = (at(Fate::Dropped), at(Fate::InFlight));
             (counters.in_packets, counters.in_bytes) = coming;
@@ -76,8 +103,11 @@ fn recount(draft: &mut Draft) {
         let mine = |r: &&PacketRow| r.flow == flow.flow && r.direction == Direction::Forward;
         let sent: Vec<&PacketRow> = draft.rows.iter().filter(mine).collect();
         let bytes = |rows: &[&PacketRow]| rows.iter().map(|r| u64::from(r.size_bytes)).sum();
-        let received: Vec<&PacketRow> =
-            sent.iter().filter(|r| r.fate == Fate::Delivered).copied().collect();
+        let received: Vec<&PacketRow> = sent
+            .iter()
+            .filter(|r| r.fate == Fate::Delivered)
+            .copied()
+            .collect();
         flow.sender.sent_packets = Some(sent.len() as u64);
         flow.sender.sent_bytes = Some(bytes(&sent));
         flow.receiver.received_packets = Some(received.len() as u64);
@@ -89,17 +119,50 @@ fn recount(draft: &mut Draft) {
 fn correct_records_pass_and_nothing_is_skipped() {
     let plans = [
         Plan::default(),
-        Plan { queue_bytes: None, queue_packets: Some(12), ..Plan::default() },
-        Plan { queue_packets: Some(15), load: 2.0, ..Plan::default() },
-        Plan { rate_bps: 999_999_937, duration_ns: 200_000_000, load: 1.2, ..Plan::default() },
-        Plan { rate_bps: 7_777_777, loss: 0.2, ..Plan::default() },
-        Plan { extra_rtt_ns: vec![0, 10_000_001, 33], ..Plan::default() },
-        Plan { late: true, ..Plan::default() },
-        Plan { before_ns: 0, after_ns: 0, back_ns: 0, loss: 0.0, ..Plan::default() },
+        Plan {
+            queue_bytes: None,
+            queue_packets: Some(12),
+            ..Plan::default()
+        },
+        Plan {
+            queue_packets: Some(15),
+            load: 2.0,
+            ..Plan::default()
+        },
+        Plan {
+            rate_bps: 999_999_937,
+            duration_ns: 200_000_000,
+            load: 1.2,
+            ..Plan::default()
+        },
+        Plan {
+            rate_bps: 7_777_777,
+            loss: 0.2,
+            ..Plan::default()
+        },
+        Plan {
+            extra_rtt_ns: vec![0, 10_000_001, 33],
+            ..Plan::default()
+        },
+        Plan {
+            late: true,
+            ..Plan::default()
+        },
+        Plan {
+            before_ns: 0,
+            after_ns: 0,
+            back_ns: 0,
+            loss: 0.0,
+            ..Plan::default()
+        },
     ];
     for plan in plans {
         let report = verify(&plan.draft().record());
-        assert!(report.ok() && skipped(&report).is_empty(), "{plan:?} {:#?}", report.findings);
+        assert!(
+            report.ok() && skipped(&report).is_empty(),
+            "{plan:?} {:#?}",
+            report.findings
+        );
     }
 }
 
@@ -112,7 +175,11 @@ fn recounting_a_correct_record_changes_nothing() {
 
 #[test]
 fn what_cannot_be_decided_is_skipped_with_the_reason() {
-    let unlimited = Plan { queue_bytes: None, ..Plan::default() }.draft();
+    let unlimited = Plan {
+        queue_bytes: None,
+        ..Plan::default()
+    }
+    .draft();
     let report = verify(&unlimited.record());
     assert_eq!(skipped(&report), ["queue_limit", "queue_drops"]);
     assert!(report.ok());
@@ -125,9 +192,16 @@ fn what_cannot_be_decided_is_skipped_with_the_reason() {
     let undecided = ["rate", "queue_limit", "queue_drops", "queue_samples"];
     assert_eq!(skipped(&report), undecided);
     let rate = report.findings.iter().find(|f| f.name == "rate").unwrap();
-    assert_eq!(rate.detail, "skipped: the delay of forward.2 (jitter) is not fixed.");
+    assert_eq!(
+        rate.detail,
+        "skipped: the delay of forward.2 (jitter) is not fixed."
+    );
     let order = report.findings.iter().find(|f| f.name == "order").unwrap();
-    assert!(order.detail.ends_with("forward.2 (jitter) may change the order of packets."));
+    assert!(
+        order
+            .detail
+            .ends_with("forward.2 (jitter) may change the order of packets.")
+    );
 }
 
 #[test]
@@ -135,8 +209,19 @@ fn records_of_bins_are_checked_as_far_as_they_go() {
     let sound = draft();
     let report = verify(&sound.record_of_bins(100_000_000));
     assert!(report.ok(), "{:#?}", report.findings);
-    let packets_only = ["uids", "fates", "lateness", "order", "queue_limit", "queue_drops"];
-    assert!(packets_only.iter().all(|name| skipped(&report).contains(name)));
+    let packets_only = [
+        "uids",
+        "fates",
+        "lateness",
+        "order",
+        "queue_limit",
+        "queue_drops",
+    ];
+    assert!(
+        packets_only
+            .iter()
+            .all(|name| skipped(&report).contains(name))
+    );
 
     let mut hidden = draft();
     element(&mut hidden, "forward.1").dropped_packets -= 1;
@@ -146,7 +231,10 @@ fn records_of_bins_are_checked_as_far_as_they_go() {
     let mut early = draft();
     let row = pick(&early, Fate::Delivered).next().unwrap();
     early.rows[row].arrived_ns = Some(early.rows[row].sent_ns + 19_000_000);
-    assert_eq!(failed(&verify(&early.record_of_bins(100_000_000))), ["propagation"]);
+    assert_eq!(
+        failed(&verify(&early.record_of_bins(100_000_000))),
+        ["propagation"]
+    );
 
     let mut fast = draft();
     let rows: Vec<usize> = pick(&fast, Fate::Delivered).take(500).collect();
@@ -184,13 +272,22 @@ fn a_packet_removed() {
     let uids = report.findings.iter().find(|f| f.name == "uids").unwrap();
     assert_eq!(
         uids.detail,
-        format!("packet {} is in row {}, where {} belongs.", row + 2, row + 1, row + 1)
+        format!(
+            "packet {} is in row {}, where {} belongs.",
+            row + 2,
+            row + 1,
+            row + 1
+        )
     );
     // Renumbered and recounted, the queue samples still remember it.
     renumber(&mut d);
     recount(&mut d);
     let report = verify(&d.record());
-    assert!(failed(&report).contains(&"queue_samples"), "{:#?}", report.findings);
+    assert!(
+        failed(&report).contains(&"queue_samples"),
+        "{:#?}",
+        report.findings
+    );
 }
 
 #[test]
@@ -215,7 +312,11 @@ fn a_packet_early() {
     assert!(failed(&verify(&d.record())).contains(&"propagation"));
     // An acknowledgement, whose path has nothing but delay, one nanosecond early.
     let mut d = draft();
-    let ack = d.rows.iter().position(|r| r.direction == Direction::Backward).unwrap();
+    let ack = d
+        .rows
+        .iter()
+        .position(|r| r.direction == Direction::Backward)
+        .unwrap();
     d.rows[ack].arrived_ns = d.rows[ack].arrived_ns.map(|t| t - 1);
     expect(&d, &["propagation"]);
     // A packet that waited, one microsecond early: it breaks the rate before anything else.
@@ -253,10 +354,19 @@ fn over_the_queue() {
     let mut d = draft();
     d.run.cell["network"]["forward"][1]["queue"]["bytes"] = 28_000.into();
     let report = verify(&d.record());
-    assert!(failed(&report).contains(&"queue_limit"), "{:#?}", report.findings);
+    assert!(
+        failed(&report).contains(&"queue_limit"),
+        "{:#?}",
+        report.findings
+    );
     assert!(failed(&report).contains(&"queue_samples"));
     // And by packets.
-    let mut d = Plan { queue_packets: Some(15), queue_bytes: None, ..Plan::default() }.draft();
+    let mut d = Plan {
+        queue_packets: Some(15),
+        queue_bytes: None,
+        ..Plan::default()
+    }
+    .draft();
     d.run.cell["network"]["forward"][1]["queue"]["packets"] = 14.into();
     assert!(failed(&verify(&d.record())).contains(&"queue_limit"));
 }
@@ -278,8 +388,10 @@ fn packets_out_of_order() {
     assert!(failed(&verify(&d.record())).contains(&"order"));
     // Acknowledgements, where nothing but the order is wrong.
     let mut d = draft();
-    let acks: Vec<usize> =
-        (0..d.rows.len()).filter(|&i| d.rows[i].direction == Direction::Backward).take(2).collect();
+    let acks: Vec<usize> = (0..d.rows.len())
+        .filter(|&i| d.rows[i].direction == Direction::Backward)
+        .take(2)
+        .collect();
     d.rows[acks[0]].arrived_ns = d.rows[acks[1]].arrived_ns.map(|t| t + 10);
     assert!(failed(&verify(&d.record())).contains(&"order"));
     assert!(failed(&verify(&d.record())).contains(&"stay"));
@@ -288,7 +400,11 @@ fn packets_out_of_order() {
 #[test]
 fn a_packet_late() {
     let mut d = draft();
-    let ack = d.rows.iter().position(|r| r.direction == Direction::Backward).unwrap();
+    let ack = d
+        .rows
+        .iter()
+        .position(|r| r.direction == Direction::Backward)
+        .unwrap();
     d.rows[ack].arrived_ns = d.rows[ack].arrived_ns.map(|t| t + 1);
     expect(&d, &["stay"]);
     // Data: the bottleneck would have idled with a packet to serve.
@@ -350,7 +466,13 @@ fn a_drop_blamed_on_another() {
 
 #[test]
 fn counters_changed() {
-    for name in ["forward.0", "forward.1", "forward.2", "forward.3", "backward.0"] {
+    for name in [
+        "forward.0",
+        "forward.1",
+        "forward.2",
+        "forward.3",
+        "backward.0",
+    ] {
         let mut d = draft();
         element(&mut d, name).in_packets += 1;
         expect(&d, &["conservation"]);
@@ -384,7 +506,9 @@ fn counters_changed() {
 #[test]
 fn a_size_changed() {
     let mut d = draft();
-    let row = pick(&d, Fate::Delivered).find(|&i| d.rows[i].size_bytes == 1500).unwrap();
+    let row = pick(&d, Fate::Delivered)
+        .find(|&i| d.rows[i].size_bytes == 1500)
+        .unwrap();
     d.rows[row].size_bytes = 1400;
     assert!(failed(&verify(&d.record())).contains(&"conservation"));
     // Larger and recounted: it would have taken longer to leave.
@@ -414,7 +538,10 @@ fn fates_changed() {
     d.rows[row].arrived_ns = None;
     d.rows[row].late_ns = None;
     d.rows[row].element = Some("forward.2".into());
-    assert_eq!(failed(&verify(&d.record())), ["conservation", "endpoints", "stay"]);
+    assert_eq!(
+        failed(&verify(&d.record())),
+        ["conservation", "endpoints", "stay"]
+    );
     recount(&mut d);
     expect(&d, &["stay"]);
 }
@@ -460,7 +587,11 @@ fn lateness_changed() {
     d.rows[row].late_ns = Some(5);
     d.rows[row].arrived_ns = d.rows[row].arrived_ns.map(|t| t + 5);
     expect(&d, &["lateness"]);
-    let mut d = Plan { late: true, ..Plan::default() }.draft();
+    let mut d = Plan {
+        late: true,
+        ..Plan::default()
+    }
+    .draft();
     let row = pick(&d, Fate::Delivered).next().unwrap();
     let late = d.rows[row].late_ns.unwrap();
     d.rows[row].arrived_ns = d.rows[row].arrived_ns.map(|t| t - late as u64 - 1);
@@ -483,7 +614,11 @@ fn a_file_that_cannot_be_read() {
     record.packets = Some(vec![1, 2, 3].into());
     let report = verify(&record);
     assert_eq!(failed(&report), ["files"]);
-    assert!(report.findings[0].detail.starts_with("packets.parquet: the file is damaged"));
+    assert!(
+        report.findings[0]
+            .detail
+            .starts_with("packets.parquet: the file is damaged")
+    );
 }
 
 proptest! {

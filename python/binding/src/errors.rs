@@ -16,14 +16,20 @@ pub(crate) fn cell_error(error: CellError) -> PyErr {
 pub(crate) fn folder_error(error: FolderError) -> PyErr {
     let text = error.to_string();
     match error {
-        FolderError::Record { error: RecordError::Data { .. }, .. } => PyValueError::new_err(text),
+        FolderError::Record {
+            error: RecordError::Data { .. },
+            ..
+        } => PyValueError::new_err(text),
         _ => PyOSError::new_err(text),
     }
 }
 
 /// A record in `folder` whose content is wrong.
 pub(crate) fn record_error(folder: &Path, error: RecordError) -> PyErr {
-    folder_error(FolderError::Record { folder: folder.to_owned(), error })
+    folder_error(FolderError::Record {
+        folder: folder.to_owned(),
+        error,
+    })
 }
 
 /// A simulation that did not come to its end.

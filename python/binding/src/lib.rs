@@ -26,7 +26,9 @@ mod _native {
     #[pymodule_export]
     use super::series::{delay_points, queue_series, state_series, throughput_series};
     #[pymodule_export]
-    use super::{measure, metrics_registry, registry, simulate, verify_record, version};
+    use super::{
+        check_element, measure, metrics_registry, registry, simulate, verify_record, version,
+    };
 }
 
 /// Version of the core.
@@ -39,6 +41,19 @@ fn version() -> &'static str {
 #[pyfunction]
 fn registry() -> String {
     narrows_cell::registry().to_string()
+}
+
+/// Why an element (JSON object, base units) cannot be built; `None` if it can.
+#[pyfunction]
+fn check_element(element_json: &str) -> PyResult<Option<String>> {
+    let object = serde_json::from_str(element_json)
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    Ok(match narrows_net::check_element(&object) {
+        Ok(()) => None,
+        // The caller knows the place and says it better.
+        Err(narrows_net::NetworkError::Build { error, .. }) => Some(error.to_string()),
+        Err(error) => Some(error.to_string()),
+    })
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.
@@ -71,7 +86,9 @@ fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
     py.detach(|| {
         let record = open(&cell_dir)?;
         let measured = metrics::measure(&record);
-        measured.map(|json| json.to_string()).map_err(|e| errors::record_error(&cell_dir, e))
+        measured
+            .map(|json| json.to_string())
+            .map_err(|e| errors::record_error(&cell_dir, e))
     })
 }
 

@@ -32,7 +32,10 @@ pub(crate) fn throughput_series(
     }
     let all = PyDict::new(py);
     all.set_item("time_s", array(py, series.time_s))?;
-    all.set_item("capacity_bps", series.capacity_bps.map(|bps| array(py, bps)))?;
+    all.set_item(
+        "capacity_bps",
+        series.capacity_bps.map(|bps| array(py, bps)),
+    )?;
     all.set_item("flows", flows)?;
     Ok(all)
 }
@@ -49,7 +52,9 @@ pub(crate) fn delay_points(
         let record = open(&cell_dir)?;
         series::delay_points(&record, max_points).map_err(|e| record_error(&cell_dir, e))
     })?;
-    let Some(points) = points else { return Ok(None) };
+    let Some(points) = points else {
+        return Ok(None);
+    };
     let all = PyDict::new(py);
     for (flow, points) in points {
         let entry = PyDict::new(py);

@@ -70,9 +70,13 @@ def read_path(value: Written, registry: Registry, problems: Problems) -> Path:
         resolved[direction] = []
         for index, item in enumerate(items):
             path = join(join("path", direction), index)
+            before = len(problems.found)
             element = _element(item, path, registry, Context(problems, bdp))
-            if element is not None:
-                resolved[direction].append({"name": f"{direction}.{index}", **element})
+            if element is None:
+                continue
+            resolved[direction].append({"name": f"{direction}.{index}", **element})
+            if len(problems.found) == before and (reason := registry.refusal(element)):
+                problems.add(item.mark, path, reason)
     _drop_consequences(problems)
     if "backward" not in resolved:
         fixed = [

@@ -7,7 +7,8 @@ therefore valid in scenarios, in the JSON Schema and in the reference without a 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -54,6 +55,9 @@ class Registry:
     links: dict[str, Entry]
     rates: dict[str, Entry]
     transport: tuple[Param, ...]
+    #: What the core says against an element as a whole (parameters may be right one by one and wrong
+    #: together); None if nothing.
+    refusal: Callable[[dict[str, Any]], str | None] = lambda element: None
 
 
 def parse(text: str) -> Registry:
@@ -75,7 +79,8 @@ def load() -> Registry:
         raise UnavailableError(
             f"the extension module narrows._native can't be loaded ({error}); build it with: make build"
         ) from None
-    return parse(_native.registry())
+    known = parse(_native.registry())
+    return replace(known, refusal=lambda element: _native.check_element(json.dumps(element)))
 
 
 def _entry(item: dict[str, Any]) -> Entry:

@@ -74,16 +74,28 @@ impl BinLog {
     /// If `bin_ns` is zero.
     pub fn new(bin_ns: u64) -> Self {
         assert!(bin_ns > 0, "a bin lasts at least one nanosecond");
-        BinLog { bin_ns, base: 1, rows: VecDeque::with_capacity(4096), series: Vec::new() }
+        BinLog {
+            bin_ns,
+            base: 1,
+            rows: VecDeque::with_capacity(4096),
+            series: Vec::new(),
+        }
     }
 
     /// A packet enters the network; returns its uid.
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
         let uid = self.base + self.rows.len() as u64;
-        self.rows.push_back(Row { sent_ns, size, flow, direction, open: true });
+        self.rows.push_back(Row {
+            sent_ns,
+            size,
+            flow,
+            direction,
+            open: true,
+        });
         if usize::from(flow) >= self.series.len() {
-            self.series.resize_with(usize::from(flow) + 1, Default::default);
+            self.series
+                .resize_with(usize::from(flow) + 1, Default::default);
         }
         let series = &mut self.series[usize::from(flow)][direction as usize];
         let index = series.sends.seek(sent_ns, self.bin_ns);
@@ -139,8 +151,12 @@ impl BinLog {
         let bin_ns = self.bin_ns;
         self.each().flat_map(move |(flow, direction, series)| {
             let used = |bin: &Bin| bin.sent_packets + bin.arrived_packets + bin.dropped_packets > 0;
-            series.bins.iter().enumerate().filter(move |(_, bin)| used(bin)).map(
-                move |(index, bin)| BinRow {
+            series
+                .bins
+                .iter()
+                .enumerate()
+                .filter(move |(_, bin)| used(bin))
+                .map(move |(index, bin)| BinRow {
                     flow,
                     direction,
                     bin_ns: index as u64 * bin_ns,
@@ -153,8 +169,7 @@ impl BinLog {
                     delay_sum_ns: bin.delay_sum_ns,
                     first_arrival_ns: (bin.arrived_packets > 0).then_some(bin.first_arrival_ns),
                     last_arrival_ns: (bin.arrived_packets > 0).then_some(bin.last_arrival_ns),
-                },
-            )
+                })
         })
     }
 
@@ -172,12 +187,15 @@ impl BinLog {
     }
 
     fn each(&self) -> impl Iterator<Item = (u16, Direction, &Series)> {
-        self.series.iter().enumerate().flat_map(|(flow, [forward, backward])| {
-            [
-                (flow as u16, Direction::Forward, forward),
-                (flow as u16, Direction::Backward, backward),
-            ]
-        })
+        self.series
+            .iter()
+            .enumerate()
+            .flat_map(|(flow, [forward, backward])| {
+                [
+                    (flow as u16, Direction::Forward, forward),
+                    (flow as u16, Direction::Backward, backward),
+                ]
+            })
     }
 
     #[inline]
@@ -225,14 +243,26 @@ mod tests {
         assert_eq!(log.entered(), 4);
         let bins: Vec<_> = log.bins().collect();
         assert_eq!(bins.len(), 3);
-        assert_eq!((bins[0].flow, bins[0].bin_ns, bins[0].sent_packets), (1, 0, 2));
+        assert_eq!(
+            (bins[0].flow, bins[0].bin_ns, bins[0].sent_packets),
+            (1, 0, 2)
+        );
         assert_eq!((bins[0].dropped_packets, bins[0].dropped_bytes), (1, 1500));
         assert_eq!(bins[0].first_arrival_ns, None);
-        assert_eq!((bins[1].bin_ns, bins[1].sent_bytes, bins[1].arrived_bytes), (100, 500, 1500));
-        assert_eq!((bins[1].delay_sum_ns, bins[1].first_arrival_ns), (120, Some(130)));
+        assert_eq!(
+            (bins[1].bin_ns, bins[1].sent_bytes, bins[1].arrived_bytes),
+            (100, 500, 1500)
+        );
+        assert_eq!(
+            (bins[1].delay_sum_ns, bins[1].first_arrival_ns),
+            (120, Some(130))
+        );
         assert_eq!((bins[2].flow, bins[2].direction), (2, Direction::Backward));
         let delays: Vec<_> = log.delays().collect();
         assert_eq!(delays.len(), 2);
-        assert_eq!((delays[0].low_ns, delays[0].high_ns, delays[0].packets), (120, 120, 1));
+        assert_eq!(
+            (delays[0].low_ns, delays[0].high_ns, delays[0].packets),
+            (120, 120, 1)
+        );
     }
 }

@@ -96,7 +96,10 @@ impl Chunk {
             late_ns: arrived_ns.map(|_| self.late_ns[index]),
             fate: self.fate[index],
             element: self.elements.get(usize::from(self.element[index])).cloned(),
-            reason: self.reasons.get(usize::from(self.reason[index])).map(ToString::to_string),
+            reason: self
+                .reasons
+                .get(usize::from(self.reason[index]))
+                .map(ToString::to_string),
         }
     }
 

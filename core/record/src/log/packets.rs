@@ -167,10 +167,14 @@ impl PacketLog {
 
     #[cold]
     fn turn_over(&mut self) {
-        let next = self.spare.pop().unwrap_or_else(|| Chunk::with_room(self.elements.clone()));
+        let next = self
+            .spare
+            .pop()
+            .unwrap_or_else(|| Chunk::with_room(self.elements.clone()));
         let mut full = std::mem::replace(&mut self.current, next);
         full.reasons.clear();
-        full.reasons.extend(self.reasons.iter().map(|&reason| Cow::Borrowed(reason)));
+        full.reasons
+            .extend(self.reasons.iter().map(|&reason| Cow::Borrowed(reason)));
         self.full.push_back(full);
     }
 

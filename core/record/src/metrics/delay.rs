@@ -60,7 +60,13 @@ pub(super) const MAX: Metric = Metric {
     name: "delay_max_ns",
     label: "largest one-way delay",
     definition: "Largest one-way delay of all packets of the data direction that arrived.",
-    compute: |subject| subject.delays.max().map(|ns| ns as f64).ok_or_else(|| nothing(subject)),
+    compute: |subject| {
+        subject
+            .delays
+            .max()
+            .map(|ns| ns as f64)
+            .ok_or_else(|| nothing(subject))
+    },
     ..BASE
 };
 
@@ -69,11 +75,19 @@ fn mean(subject: &Subject<'_>) -> Measured {
 }
 
 fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
-    subject.delays.percentile(p).map(|ns| ns as f64).ok_or_else(|| nothing(subject))
+    subject
+        .delays
+        .percentile(p)
+        .map(|ns| ns as f64)
+        .ok_or_else(|| nothing(subject))
 }
 
 /// Why there is no delay.
 pub(super) fn nothing(subject: &Subject<'_>) -> String {
-    let whose = if subject.flow.is_some() { " of the flow" } else { "" };
+    let whose = if subject.flow.is_some() {
+        " of the flow"
+    } else {
+        ""
+    };
     format!("no packet{whose} arrived")
 }

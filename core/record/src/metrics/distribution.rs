@@ -15,7 +15,11 @@ enum Values {
     /// Every delay, in order.
     Exact { sorted: Vec<u64>, sum: u128 },
     /// Buckets in order, and the exact sum of the delays in them.
-    Buckets { buckets: Vec<Bucket>, count: u64, sum: u128 },
+    Buckets {
+        buckets: Vec<Bucket>,
+        count: u64,
+        sum: u128,
+    },
 }
 
 impl DelayDistribution {
@@ -26,23 +30,36 @@ impl DelayDistribution {
         #[allow(clippy::stable_sort_primitive)]
         delays.sort();
         let sum = delays.iter().map(|&delay| u128::from(delay)).sum();
-        Self::new(Values::Exact { sorted: delays, sum })
+        Self::new(Values::Exact {
+            sorted: delays,
+            sum,
+        })
     }
 
     /// The distribution of these buckets, in any order, whose delays sum up to `sum`.
     pub fn buckets(mut buckets: Vec<Bucket>, sum: u128) -> Self {
         buckets.sort_unstable_by_key(|bucket| (bucket.low, bucket.high));
         let count = buckets.iter().map(|bucket| bucket.count).sum();
-        Self::new(Values::Buckets { buckets, count, sum })
+        Self::new(Values::Buckets {
+            buckets,
+            count,
+            sum,
+        })
     }
 
     fn new(values: Values) -> Self {
-        DelayDistribution { values: Rc::new(values), less_ns: 0 }
+        DelayDistribution {
+            values: Rc::new(values),
+            less_ns: 0,
+        }
     }
 
     /// The same delays, each less `ns`; the values are shared, not copied.
     pub fn less(&self, ns: u64) -> Self {
-        DelayDistribution { values: Rc::clone(&self.values), less_ns: self.less_ns + ns }
+        DelayDistribution {
+            values: Rc::clone(&self.values),
+            less_ns: self.less_ns + ns,
+        }
     }
 
     /// All delays of several distributions together.
@@ -54,7 +71,11 @@ impl DelayDistribution {
             let less = |value: u64| value.saturating_sub(part.less_ns);
             match &*part.values {
                 Values::Exact { sorted, .. } => delays.extend(sorted.iter().map(|&d| less(d))),
-                Values::Buckets { buckets: more, count, sum } => {
+                Values::Buckets {
+                    buckets: more,
+                    count,
+                    sum,
+                } => {
                     buckets.extend(more.iter().map(|bucket| Bucket {
                         low: less(bucket.low),
                         high: less(bucket.high),
@@ -69,7 +90,11 @@ impl DelayDistribution {
         }
         // A record holds either packets or bins, so this loop has nothing to do in practice.
         for delay in delays {
-            buckets.push(Bucket { low: delay, high: delay, count: 1 });
+            buckets.push(Bucket {
+                low: delay,
+                high: delay,
+                count: 1,
+            });
             bucket_sum += u128::from(delay);
         }
         Self::buckets(buckets, bucket_sum)
@@ -148,13 +173,19 @@ mod tests {
         assert_eq!(d.less(1).percentile(0.95), Some(18));
         assert_eq!(d.less(1).mean(), Some(9.5));
         let one = DelayDistribution::exact(vec![7]);
-        assert_eq!((one.percentile(0.5), one.percentile(0.99)), (Some(7), Some(7)));
+        assert_eq!(
+            (one.percentile(0.5), one.percentile(0.99)),
+            (Some(7), Some(7))
+        );
     }
 
     #[test]
     fn nothing_has_no_percentile() {
         let none = DelayDistribution::exact(Vec::new());
-        assert_eq!((none.count(), none.mean(), none.percentile(0.5)), (0, None, None));
+        assert_eq!(
+            (none.count(), none.mean(), none.percentile(0.5)),
+            (0, None, None)
+        );
         assert_eq!(none.max(), None);
     }
 

@@ -44,6 +44,10 @@ fn pantheon(subject: &Subject<'_>) -> Measured {
 }
 
 fn nothing(subject: &Subject<'_>, happened: &str) -> String {
-    let whose = if subject.flow.is_some() { " of the flow" } else { "" };
+    let whose = if subject.flow.is_some() {
+        " of the flow"
+    } else {
+        ""
+    };
     format!("no packet{whose} {happened}")
 }

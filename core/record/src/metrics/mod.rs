@@ -152,7 +152,11 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     };
     let mut rtts: Vec<Vec<u64>> = vec![Vec::new(); record.cell.flows.len()];
     for row in &states {
-        let index = record.cell.flows.iter().position(|flow| flow.flow == row.flow);
+        let index = record
+            .cell
+            .flows
+            .iter()
+            .position(|flow| flow.flow == row.flow);
         if let (Some(index), Some(rtt)) = (index, row.rtt_ns) {
             rtts[index].push(rtt);
         }
@@ -179,7 +183,10 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     };
     for (index, flow) in record.cell.flows.iter().enumerate() {
         let rtts = std::slice::from_ref(&rtts[index]);
-        add(&Subject::of_flow(record, &traffic, index, rtts), &flow.scheme);
+        add(
+            &Subject::of_flow(record, &traffic, index, rtts),
+            &flow.scheme,
+        );
     }
     let all = Subject::of_all(record, &traffic, &rtts);
     add(&all, &record.cell.scheme);
@@ -189,5 +196,8 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
 /// The directions in which data of the subject's flows travel.
 fn directions(subject: &Subject<'_>) -> Vec<Direction> {
     let used = |direction| subject.traffic().any(|flow| flow.direction == direction);
-    [Direction::Forward, Direction::Backward].into_iter().filter(|&d| used(d)).collect()
+    [Direction::Forward, Direction::Backward]
+        .into_iter()
+        .filter(|&d| used(d))
+        .collect()
 }

@@ -62,5 +62,8 @@ fn of(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Me
 
 fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
     let queueing = subject.queueing.as_ref().map_err(String::clone)?;
-    queueing.percentile(p).map(|ns| ns as f64).ok_or_else(|| nothing(subject))
+    queueing
+        .percentile(p)
+        .map(|ns| ns as f64)
+        .ok_or_else(|| nothing(subject))
 }

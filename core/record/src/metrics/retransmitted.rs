@@ -20,10 +20,12 @@ pub(super) const METRIC: Metric = Metric {
 
 fn compute(subject: &Subject<'_>) -> Measured {
     let by = |pick: fn(&SenderCounters) -> (Option<u64>, Option<u64>)| {
-        subject.summaries().try_fold((0, 0), |(repeated, sent), summary| {
-            let (more, all) = pick(&summary?.sender);
-            Some((repeated + more?, sent + all?))
-        })
+        subject
+            .summaries()
+            .try_fold((0, 0), |(repeated, sent), summary| {
+                let (more, all) = pick(&summary?.sender);
+                Some((repeated + more?, sent + all?))
+            })
     };
     let packets = by(|sender| (sender.retransmitted_packets, sender.sent_packets));
     let bytes = || by(|sender| (sender.retransmitted_bytes, sender.sent_bytes));

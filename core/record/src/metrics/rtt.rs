@@ -17,7 +17,11 @@ pub(super) const MEAN: Metric = Metric {
     compute: |subject| {
         let rtts = subject.rtts();
         let sum: u128 = rtts.iter().map(|&rtt| u128::from(rtt)).sum();
-        if rtts.is_empty() { Err(nothing()) } else { Ok(sum as f64 / rtts.len() as f64) }
+        if rtts.is_empty() {
+            Err(nothing())
+        } else {
+            Ok(sum as f64 / rtts.len() as f64)
+        }
     },
 };
 
@@ -33,7 +37,9 @@ pub(super) const P95: Metric = Metric {
 
 fn p95(subject: &Subject<'_>) -> Measured {
     let rtts = DelayDistribution::exact(subject.rtts().to_vec());
-    rtts.percentile(0.95).map(|ns| ns as f64).ok_or_else(nothing)
+    rtts.percentile(0.95)
+        .map(|ns| ns as f64)
+        .ok_or_else(nothing)
 }
 
 fn nothing() -> String {

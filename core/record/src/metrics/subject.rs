@@ -61,18 +61,33 @@ impl<'a> Subject<'a> {
                 element.label(),
                 element.kind
             ))
-        } else if traffic.windows(2).all(|pair| propagation(&pair[0]) == propagation(&pair[1])) {
+        } else if traffic
+            .windows(2)
+            .all(|pair| propagation(&pair[0]) == propagation(&pair[1]))
+        {
             Ok(delays.less(traffic.first().map_or(0, propagation)))
         } else {
-            let each: Vec<_> = traffic.iter().map(|t| t.delays.less(propagation(t))).collect();
+            let each: Vec<_> = traffic
+                .iter()
+                .map(|t| t.delays.less(propagation(t)))
+                .collect();
             Ok(DelayDistribution::pooled(each.iter()))
         };
-        Subject { flow, cell, run: &record.run, delays, queueing, traffic, rtts }
+        Subject {
+            flow,
+            cell,
+            run: &record.run,
+            delays,
+            queueing,
+            traffic,
+            rtts,
+        }
     }
 
     /// The row's name in results: the number of the flow, or `all`.
     pub fn label(&self) -> String {
-        self.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string())
+        self.flow
+            .map_or_else(|| "all".to_owned(), |flow| flow.to_string())
     }
 
     /// The traffic of each flow.
@@ -90,12 +105,18 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// The reason why there is no such span.
     pub fn span_ns(&self) -> Result<u64, String> {
-        let whose = if self.flow.is_some() { " of the flow" } else { "" };
+        let whose = if self.flow.is_some() {
+            " of the flow"
+        } else {
+            ""
+        };
         let arrivals = self.traffic.iter().filter_map(|t| t.arrivals_ns);
         let span = arrivals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         match (span, self.sum(|t| t.arrived_packets)) {
             (None, _) => Err(format!("no packet{whose} arrived")),
-            (_, 1) => Err(format!("only one packet{whose} arrived, so there is no span of time")),
+            (_, 1) => Err(format!(
+                "only one packet{whose} arrived, so there is no span of time"
+            )),
             (Some((first, last)), _) if first == last => {
                 Err(format!("all packets{whose} arrived at the same instant"))
             }
@@ -105,7 +126,9 @@ impl<'a> Subject<'a> {
 
     /// What the endpoints of each flow counted; `None` for a flow without such an entry.
     pub fn summaries(&self) -> impl Iterator<Item = Option<&FlowSummary>> {
-        self.traffic.iter().map(|t| self.run.flows.iter().find(|flow| flow.flow == t.flow))
+        self.traffic
+            .iter()
+            .map(|t| self.run.flows.iter().find(|flow| flow.flow == t.flow))
     }
 
     /// Round-trip samples, in order of size.

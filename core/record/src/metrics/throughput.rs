@@ -20,5 +20,8 @@ pub(super) const METRIC: Metric = Metric {
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
-    Ok(rate_bps(subject.sum(|t| t.arrived_bytes), subject.span_ns()?))
+    Ok(rate_bps(
+        subject.sum(|t| t.arrived_bytes),
+        subject.span_ns()?,
+    ))
 }

@@ -81,7 +81,10 @@ impl FlowTraffic {
 }
 
 fn empty(cell: &Cell) -> Vec<FlowTraffic> {
-    cell.flows.iter().map(|flow| FlowTraffic::none(flow.flow, flow.direction)).collect()
+    cell.flows
+        .iter()
+        .map(|flow| FlowTraffic::none(flow.flow, flow.direction))
+        .collect()
 }
 
 /// Finds flows by number at the cost of one look-up per packet.
@@ -89,7 +92,11 @@ struct Index(Vec<usize>);
 
 impl Index {
     fn new(flows: &[FlowTraffic]) -> Self {
-        let size = flows.iter().map(|flow| usize::from(flow.flow) + 1).max().unwrap_or(0);
+        let size = flows
+            .iter()
+            .map(|flow| usize::from(flow.flow) + 1)
+            .max()
+            .unwrap_or(0);
         let mut table = vec![usize::MAX; size];
         for (index, flow) in flows.iter().enumerate() {
             table[usize::from(flow.flow)] = index;
@@ -111,8 +118,12 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordErr
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
         for i in 0..chunk.len() {
-            let Some(&place) = index.0.get(usize::from(chunk.flow[i])) else { continue };
-            let Some(flow) = flows.get_mut(place) else { continue };
+            let Some(&place) = index.0.get(usize::from(chunk.flow[i])) else {
+                continue;
+            };
+            let Some(flow) = flows.get_mut(place) else {
+                continue;
+            };
             if flow.direction != chunk.direction[i] {
                 continue;
             }
@@ -155,11 +166,16 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>
     let index = Index::new(&flows);
     let mut sums = vec![0_u128; flows.len()];
     let width = cell.bin_ns.filter(|&width| width > 0).ok_or_else(|| {
-        RecordError::data(BINS_FILE, "the cell in run.json does not tell the width of the bins")
+        RecordError::data(
+            BINS_FILE,
+            "the cell in run.json does not tell the width of the bins",
+        )
     })?;
     let (from, to) = cell.shared_span_ns().unwrap_or((1, 0));
     for bin in read_bins(bins)? {
-        let Some(flow) = index.get(&mut flows, bin.flow) else { continue };
+        let Some(flow) = index.get(&mut flows, bin.flow) else {
+            continue;
+        };
         if flow.direction != bin.direction {
             continue;
         }
@@ -179,13 +195,19 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>
     }
     let mut buckets: Vec<Vec<Bucket>> = vec![Vec::new(); flows.len()];
     for row in read_delays(delays)? {
-        let Some(flow) = index.get(&mut flows, row.flow) else { continue };
+        let Some(flow) = index.get(&mut flows, row.flow) else {
+            continue;
+        };
         if flow.direction == row.direction {
             if row.low_ns > row.high_ns {
                 let problem = format!("a bucket of flow {} ends before it begins", row.flow);
                 return Err(RecordError::data(DELAYS_FILE, problem));
             }
-            let bucket = Bucket { low: row.low_ns, high: row.high_ns, count: row.packets };
+            let bucket = Bucket {
+                low: row.low_ns,
+                high: row.high_ns,
+                count: row.packets,
+            };
             buckets[index.0[usize::from(row.flow)]].push(bucket);
         }
     }

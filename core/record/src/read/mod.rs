@@ -48,7 +48,10 @@ impl Record {
         mut load: impl FnMut(&str) -> Result<Option<Bytes>, E>,
     ) -> Result<Self, E> {
         let text = load(RUN_FILE)?.ok_or_else(|| {
-            RecordError::data(RUN_FILE, "the file is missing, so this is not the record of a run")
+            RecordError::data(
+                RUN_FILE,
+                "the file is missing, so this is not the record of a run",
+            )
         })?;
         let run = RunDocument::parse(&text)?;
         let cell = Cell::parse(&run.cell)?;

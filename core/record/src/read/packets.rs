@@ -35,7 +35,10 @@ impl PacketReader {
                 **key = DataType::Int32;
             }
         }
-        Ok(PacketReader { table: TableReader::open(PACKETS_FILE, bytes, &columns)?, columns })
+        Ok(PacketReader {
+            table: TableReader::open(PACKETS_FILE, bytes, &columns)?,
+            columns,
+        })
     }
 
     /// The number of rows in the file.
@@ -67,11 +70,24 @@ impl PacketReader {
     }
 
     fn fill(&self, batch: &RecordBatch, chunk: &mut Chunk) -> Result<(), RecordError> {
-        chunk.flow.extend_from_slice(self.column::<UInt16Array>(batch, 0)?.values());
-        decode(self.column(batch, 1)?, "direction", Direction::from_word, &mut chunk.direction)?;
-        chunk.uid.extend_from_slice(self.column::<UInt64Array>(batch, 2)?.values());
-        chunk.size_bytes.extend_from_slice(self.column::<UInt32Array>(batch, 3)?.values());
-        chunk.sent_ns.extend_from_slice(self.column::<UInt64Array>(batch, 4)?.values());
+        chunk
+            .flow
+            .extend_from_slice(self.column::<UInt16Array>(batch, 0)?.values());
+        decode(
+            self.column(batch, 1)?,
+            "direction",
+            Direction::from_word,
+            &mut chunk.direction,
+        )?;
+        chunk
+            .uid
+            .extend_from_slice(self.column::<UInt64Array>(batch, 2)?.values());
+        chunk
+            .size_bytes
+            .extend_from_slice(self.column::<UInt32Array>(batch, 3)?.values());
+        chunk
+            .sent_ns
+            .extend_from_slice(self.column::<UInt64Array>(batch, 4)?.values());
         let arrived = self.column::<UInt64Array>(batch, 5)?;
         let late = self.column::<Int64Array>(batch, 6)?;
         match (arrived.nulls(), late.nulls()) {
@@ -80,7 +96,9 @@ impl PacketReader {
                 chunk.late_ns.extend_from_slice(late.values());
             }
             (one, other) if one == other => {
-                chunk.arrived_ns.extend(arrived.iter().map(|t| t.unwrap_or(NOT_ARRIVED)));
+                chunk
+                    .arrived_ns
+                    .extend(arrived.iter().map(|t| t.unwrap_or(NOT_ARRIVED)));
                 chunk.late_ns.extend(late.iter().map(|t| t.unwrap_or(0)));
             }
             _ => {
@@ -88,7 +106,12 @@ impl PacketReader {
                 return Err(RecordError::data(PACKETS_FILE, problem));
             }
         }
-        decode(self.column(batch, 7)?, "fate", Fate::from_word, &mut chunk.fate)?;
+        decode(
+            self.column(batch, 7)?,
+            "fate",
+            Fate::from_word,
+            &mut chunk.fate,
+        )?;
         names(self.column(batch, 8)?, &mut chunk.element, |name| {
             chunk.elements.push(name.to_owned());
         })?;
@@ -133,7 +156,12 @@ fn names(column: &Words, out: &mut Vec<u16>, mut add: impl FnMut(&str)) -> Resul
     if column.null_count() == column.len() {
         out.resize(out.len() + column.len(), NO_WORD);
     } else {
-        out.extend(column.keys().iter().map(|key| key.map_or(NO_WORD, |key| key as u16)));
+        out.extend(
+            column
+                .keys()
+                .iter()
+                .map(|key| key.map_or(NO_WORD, |key| key as u16)),
+        );
     }
     Ok(())
 }

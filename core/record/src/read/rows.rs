@@ -54,7 +54,14 @@ fn read<R: Rows>(
     let mut table = TableReader::open(file, bytes, &columns)?;
     let mut rows = Vec::new();
     while let Some(batch) = table.next()? {
-        decode(&Batch { file, rows: &batch, columns: &columns }, &mut rows)?;
+        decode(
+            &Batch {
+                file,
+                rows: &batch,
+                columns: &columns,
+            },
+            &mut rows,
+        )?;
     }
     Ok(rows)
 }

@@ -39,7 +39,12 @@ impl TableReader {
     ) -> Result<Self, RecordError> {
         let opened = guarded(file, || open(file, bytes, columns))??;
         let (reader, rows) = opened;
-        Ok(TableReader { file, reader, rows, columns: columns.len() })
+        Ok(TableReader {
+            file,
+            reader,
+            rows,
+            columns: columns.len(),
+        })
     }
 
     /// The number of rows in the file.
@@ -52,8 +57,13 @@ impl TableReader {
         let file = self.file;
         let reader = &mut self.reader;
         let batch = guarded(file, || reader.next())?;
-        let batch = batch.transpose().map_err(|e| damaged(file, &e.to_string()))?;
-        if batch.as_ref().is_some_and(|batch| batch.num_columns() != self.columns) {
+        let batch = batch
+            .transpose()
+            .map_err(|e| damaged(file, &e.to_string()))?;
+        if batch
+            .as_ref()
+            .is_some_and(|batch| batch.num_columns() != self.columns)
+        {
             return Err(damaged(file, "columns are missing"));
         }
         Ok(batch)
@@ -68,7 +78,10 @@ fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Result<T, Recor
 }
 
 pub(crate) fn damaged(file: &str, detail: &str) -> RecordError {
-    RecordError::data(file, format!("the file is damaged or not complete ({detail})"))
+    RecordError::data(
+        file,
+        format!("the file is damaged or not complete ({detail})"),
+    )
 }
 
 fn open(
@@ -87,7 +100,11 @@ fn open(
     let rows = metadata.metadata().file_metadata().num_rows() as u64;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
     let mask = ProjectionMask::roots(builder.parquet_schema(), order);
-    let reader = builder.with_batch_size(BATCH).with_projection(mask).build().map_err(broken)?;
+    let reader = builder
+        .with_batch_size(BATCH)
+        .with_projection(mask)
+        .build()
+        .map_err(broken)?;
     Ok((reader, rows))
 }
 
@@ -109,15 +126,22 @@ fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(
         return Err(damaged(file, "row groups that do not add up"));
     }
     let entries = metadata.file_metadata().key_value_metadata();
-    let sum = entries.into_iter().flatten().find(|entry| entry.key == checksum::KEY);
+    let sum = entries
+        .into_iter()
+        .flatten()
+        .find(|entry| entry.key == checksum::KEY);
     let Some(sum) = sum.and_then(|entry| entry.value.as_ref()) else {
         return Ok(());
     };
     // The last eight bytes are the length of the footer and the magic number; the metadata could
     // not have been read if they did not fit into the file.
     let tail = bytes.len() - 8;
-    let length =
-        u32::from_le_bytes([bytes[tail], bytes[tail + 1], bytes[tail + 2], bytes[tail + 3]]);
+    let length = u32::from_le_bytes([
+        bytes[tail],
+        bytes[tail + 1],
+        bytes[tail + 2],
+        bytes[tail + 3],
+    ]);
     let body = tail.saturating_sub(length as usize);
     if *sum == checksum::of(&bytes[..body]) {
         Ok(())
@@ -133,8 +157,11 @@ fn project(
     found: &Schema,
     columns: &[Column],
 ) -> Result<(Schema, Vec<usize>), RecordError> {
-    let mut fields: Vec<Field> =
-        found.fields().iter().map(|field| field.as_ref().clone()).collect();
+    let mut fields: Vec<Field> = found
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone())
+        .collect();
     let mut order = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(index) = fields.iter().position(|field| field.name() == column.name) else {
@@ -160,7 +187,10 @@ fn project(
         Ok((Schema::new(fields), order))
     } else {
         // Batches come in the order of the file, and consumers go by position.
-        Err(RecordError::data(file, "the columns are not in the order of the format"))
+        Err(RecordError::data(
+            file,
+            "the columns are not in the order of the format",
+        ))
     }
 }
 
@@ -174,7 +204,10 @@ pub(crate) fn whole<'a, A: Array + 'static>(
     let column = batch.column(index);
     let name = columns[index].name;
     if !columns[index].nullable && column.null_count() > 0 {
-        return Err(RecordError::data(file, format!("the column '{name}' has empty places")));
+        return Err(RecordError::data(
+            file,
+            format!("the column '{name}' has empty places"),
+        ));
     }
     let values = column.as_any().downcast_ref::<A>();
     values.ok_or_else(|| damaged(file, &format!("column '{name}' of the wrong type")))

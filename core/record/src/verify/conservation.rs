@@ -28,7 +28,10 @@ impl Load {
     }
 
     fn plus(self, other: Load) -> Load {
-        Load { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+        Load {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 
@@ -61,8 +64,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 
 fn check(evidence: &Evidence<'_>, direction: Direction) -> Result<Load, String> {
     let layout = evidence.layout(direction);
-    let elements: Vec<&ElementCounters> =
-        evidence.run.elements.iter().filter(|element| element.direction == direction).collect();
+    let elements: Vec<&ElementCounters> = evidence
+        .run
+        .elements
+        .iter()
+        .filter(|element| element.direction == direction)
+        .collect();
     same_elements(layout, &elements)?;
     let tally = match (&evidence.packets, &evidence.bins) {
         (Some(packets), _) => tally_packets(packets, layout),
@@ -72,11 +79,15 @@ fn check(evidence: &Evidence<'_>, direction: Direction) -> Result<Load, String> 
             for bin in bins.iter().filter(|bin| bin.direction == direction) {
                 let load = |packets, bytes| Load { packets, bytes };
                 tally.entered = tally.entered.plus(load(bin.sent_packets, bin.sent_bytes));
-                tally.delivered =
-                    tally.delivered.plus(load(bin.arrived_packets, bin.arrived_bytes));
+                tally.delivered = tally
+                    .delivered
+                    .plus(load(bin.arrived_packets, bin.arrived_bytes));
                 dropped = dropped.plus(load(bin.dropped_packets, bin.dropped_bytes));
             }
-            let counted = elements.iter().map(|e| dropped_by(e)).fold(Load::default(), Load::plus);
+            let counted = elements
+                .iter()
+                .map(|e| dropped_by(e))
+                .fold(Load::default(), Load::plus);
             same(
                 direction.word(),
                 "bins report dropped",
@@ -91,13 +102,34 @@ fn check(evidence: &Evidence<'_>, direction: Direction) -> Result<Load, String> 
     let mut coming = tally.entered;
     for (place, element) in elements.iter().enumerate() {
         let name = element.name.as_str();
-        let came = Load { packets: element.in_packets, bytes: element.in_bytes };
-        let went = Load { packets: element.out_packets, bytes: element.out_bytes };
-        let held = Load { packets: element.held_packets, bytes: element.held_bytes };
+        let came = Load {
+            packets: element.in_packets,
+            bytes: element.in_bytes,
+        };
+        let went = Load {
+            packets: element.out_packets,
+            bytes: element.out_bytes,
+        };
+        let held = Load {
+            packets: element.held_packets,
+            bytes: element.held_bytes,
+        };
         let dropped = dropped_by(element);
-        same(name, "counted coming in", came, "what reached it is", coming)?;
+        same(
+            name,
+            "counted coming in",
+            came,
+            "what reached it is",
+            coming,
+        )?;
         let gone = went.plus(dropped).plus(held);
-        same(name, "counted coming in", came, "what left, was dropped and is held is", gone)?;
+        same(
+            name,
+            "counted coming in",
+            came,
+            "what left, was dropped and is held is",
+            gone,
+        )?;
         if let (Some(&d), Some(&h)) = (tally.dropped.get(place), tally.held.get(place)) {
             same(name, "counted as dropped", dropped, "the packets say", d)?;
             same(name, "counted as held", held, "the packets say", h)?;
@@ -115,7 +147,10 @@ fn check(evidence: &Evidence<'_>, direction: Direction) -> Result<Load, String> 
 }
 
 fn dropped_by(element: &ElementCounters) -> Load {
-    Load { packets: element.dropped_packets, bytes: element.dropped_bytes }
+    Load {
+        packets: element.dropped_packets,
+        bytes: element.dropped_bytes,
+    }
 }
 
 fn tally_packets(packets: &Packets, layout: &Layout) -> Tally {
@@ -149,15 +184,28 @@ fn tally_packets(packets: &Packets, layout: &Layout) -> Tally {
 
 /// The run must have counted at the very elements that the cell describes.
 fn same_elements(layout: &Layout, elements: &[&ElementCounters]) -> Result<(), String> {
-    let wanted: Vec<_> = layout.stages.iter().map(|s| (s.name.as_str(), s.kind.as_str())).collect();
-    let found: Vec<_> = elements.iter().map(|e| (e.name.as_str(), e.kind.as_str())).collect();
+    let wanted: Vec<_> = layout
+        .stages
+        .iter()
+        .map(|s| (s.name.as_str(), s.kind.as_str()))
+        .collect();
+    let found: Vec<_> = elements
+        .iter()
+        .map(|e| (e.name.as_str(), e.kind.as_str()))
+        .collect();
     if wanted == found {
         return Ok(());
     }
     let list = |names: &[(&str, &str)]| {
-        let names: Vec<String> =
-            names.iter().map(|(name, kind)| format!("{name} ({kind})")).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        let names: Vec<String> = names
+            .iter()
+            .map(|(name, kind)| format!("{name} ({kind})"))
+            .collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
     };
     Err(format!(
         "the {} path has the elements {}, but the run counted at {}",
@@ -168,5 +216,9 @@ fn same_elements(layout: &Layout, elements: &[&ElementCounters]) -> Result<(), S
 }
 
 fn same(who: &str, one: &str, a: Load, other: &str, b: Load) -> Result<(), String> {
-    if a == b { Ok(()) } else { Err(format!("{who}: {one} {a}, but {other} {b}")) }
+    if a == b {
+        Ok(())
+    } else {
+        Err(format!("{who}: {one} {a}, but {other} {b}"))
+    }
 }

@@ -12,12 +12,20 @@ pub(super) const CHECK: Check = Check {
 fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut compared = 0;
     for flow in &evidence.cell.flows {
-        let summary = evidence.run.flows.iter().find(|summary| summary.flow == flow.flow);
+        let summary = evidence
+            .run
+            .flows
+            .iter()
+            .find(|summary| summary.flow == flow.flow);
         let Some(summary) = summary else {
             return Outcome::Fails(format!("run.json tells nothing about flow {}", flow.flow));
         };
         let seen = seen(evidence, flow.flow, flow.direction);
-        if summary.receiver.goodput_bytes.is_some_and(|goodput| goodput > seen.delivered_bytes) {
+        if summary
+            .receiver
+            .goodput_bytes
+            .is_some_and(|goodput| goodput > seen.delivered_bytes)
+        {
             return Outcome::Fails(format!(
                 "the receiver of flow {} got more new data than the bytes delivered to it",
                 flow.flow
@@ -31,8 +39,18 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         let pairs = [
             ("sender", "packets sent", sender.sent_packets, seen.sent),
             ("sender", "bytes sent", sender.sent_bytes, seen.sent_bytes),
-            ("receiver", "packets received", receiver.received_packets, seen.delivered),
-            ("receiver", "bytes received", receiver.received_bytes, seen.delivered_bytes),
+            (
+                "receiver",
+                "packets received",
+                receiver.received_packets,
+                seen.delivered,
+            ),
+            (
+                "receiver",
+                "bytes received",
+                receiver.received_bytes,
+                seen.delivered_bytes,
+            ),
         ];
         for (who, what, counted, found) in pairs {
             let Some(counted) = counted else { continue };
@@ -55,7 +73,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     if compared == 0 {
         return Outcome::Skipped("no endpoint counted packets".into());
     }
-    Outcome::Holds(format!("{compared} counters of {} flows", evidence.cell.flows.len()))
+    Outcome::Holds(format!(
+        "{compared} counters of {} flows",
+        evidence.cell.flows.len()
+    ))
 }
 
 #[derive(Default)]

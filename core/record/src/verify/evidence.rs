@@ -85,10 +85,29 @@ impl<'a> Evidence<'a> {
             }
             None => Err("the record keeps bins in place of packets".into()),
         });
-        let states = record.states.clone().map(read_states).transpose()?.unwrap_or_default();
-        let queues = record.queues.clone().map(read_queues).transpose()?.unwrap_or_default();
+        let states = record
+            .states
+            .clone()
+            .map(read_states)
+            .transpose()?
+            .unwrap_or_default();
+        let queues = record
+            .queues
+            .clone()
+            .map(read_queues)
+            .transpose()?
+            .unwrap_or_default();
         let run = &record.run;
-        Ok(Evidence { cell, run, packets, bins, states, queues, layouts, timelines })
+        Ok(Evidence {
+            cell,
+            run,
+            packets,
+            bins,
+            states,
+            queues,
+            layouts,
+            timelines,
+        })
     }
 
     pub(super) fn simulated(&self) -> bool {
@@ -112,8 +131,17 @@ impl<'a> Evidence<'a> {
         if self.simulated() {
             return 0;
         }
-        let noted = self.run.lateness.as_ref().map_or(0, |lateness| lateness.max_ns);
-        let seen = self.packets.iter().flat_map(|p| p.late.iter().copied()).max().unwrap_or(0);
+        let noted = self
+            .run
+            .lateness
+            .as_ref()
+            .map_or(0, |lateness| lateness.max_ns);
+        let seen = self
+            .packets
+            .iter()
+            .flat_map(|p| p.late.iter().copied())
+            .max()
+            .unwrap_or(0);
         noted.max(u64::try_from(seen).unwrap_or(0)).max(100_000)
     }
 
@@ -124,7 +152,11 @@ impl<'a> Evidence<'a> {
             (None, Some((bins, _))) => format!("{} bins", bins.len()),
             (None, None) => "nothing".to_owned(),
         };
-        format!("{what}, {} states, {} queue samples.", self.states.len(), self.queues.len())
+        format!(
+            "{what}, {} states, {} queue samples.",
+            self.states.len(),
+            self.queues.len()
+        )
     }
 }
 
@@ -153,16 +185,22 @@ impl Packets {
             .iter()
             .map(|name| [0, 1].map(|d: usize| layouts[d].place(name).unwrap_or(STRANGER)))
             .collect();
-        self.element.extend(chunk.element.iter().zip(&chunk.direction).map(|(&e, &d)| {
-            if e == NO_WORD { NO_ELEMENT } else { places[usize::from(e)][d as usize] }
-        }));
+        self.element
+            .extend(chunk.element.iter().zip(&chunk.direction).map(|(&e, &d)| {
+                if e == NO_WORD {
+                    NO_ELEMENT
+                } else {
+                    places[usize::from(e)][d as usize]
+                }
+            }));
         let words: Vec<u16> = chunk.reasons.iter().map(|word| self.intern(word)).collect();
-        self.reason.extend(
-            chunk
-                .reason
-                .iter()
-                .map(|&r| if r == NO_WORD { NO_WORD } else { words[usize::from(r)] }),
-        );
+        self.reason.extend(chunk.reason.iter().map(|&r| {
+            if r == NO_WORD {
+                NO_WORD
+            } else {
+                words[usize::from(r)]
+            }
+        }));
     }
 
     fn intern(&mut self, word: &str) -> u16 {
@@ -179,7 +217,9 @@ impl Packets {
 
     /// Why packet `row` was dropped, if a reason is given.
     pub(super) fn reason(&self, row: usize) -> Option<&str> {
-        self.reasons.get(usize::from(self.reason[row])).map(String::as_str)
+        self.reasons
+            .get(usize::from(self.reason[row]))
+            .map(String::as_str)
     }
 
     /// The time at which the model let packet `row` arrive: the real time less its lateness.

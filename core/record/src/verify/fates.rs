@@ -14,7 +14,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let Some(packets) = &evidence.packets else { return bins_only() };
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
     let mut faults = Faults::default();
     for row in 0..packets.len() {
         let uid = packets.uid[row];
@@ -47,14 +49,22 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 /// Whether the element at place `element` may have dropped packet `row`. Of elements it does not
 /// know the verifier believes everything.
 fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
-    let Some(packets) = &evidence.packets else { return true };
+    let Some(packets) = &evidence.packets else {
+        return true;
+    };
     let layout = evidence.layout(packets.direction[row]);
-    match (&layout.stages[usize::from(element)].nature, packets.reason(row)) {
+    match (
+        &layout.stages[usize::from(element)].nature,
+        packets.reason(row),
+    ) {
         (Nature::Access | Nature::Delay(_), _) => false,
         (Nature::Loss, reason) => reason == Some("random_loss"),
-        (Nature::Bottleneck { fifo: true, limit, .. }, reason) => {
-            reason == Some("queue_full") && (limit.bytes.is_some() || limit.packets.is_some())
-        }
+        (
+            Nature::Bottleneck {
+                fifo: true, limit, ..
+            },
+            reason,
+        ) => reason == Some("queue_full") && (limit.bytes.is_some() || limit.packets.is_some()),
         (Nature::Bottleneck { .. } | Nature::Unknown, _) => true,
     }
 }

@@ -10,7 +10,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let Some(packets) = &evidence.packets else { return bins_only() };
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
     let mut faults = Faults::default();
     let mut most = 0;
     for row in (0..packets.len()).filter(|&row| packets.arrived[row] != NOT_ARRIVED) {

@@ -59,7 +59,10 @@ impl Layout {
 
     /// The place of the element called `name`.
     pub(super) fn place(&self, name: &str) -> Option<u16> {
-        self.stages.iter().position(|stage| stage.name == name).map(|place| place as u16)
+        self.stages
+            .iter()
+            .position(|stage| stage.name == name)
+            .map(|place| place as u16)
     }
 
     /// The place of the only bottleneck.
@@ -85,13 +88,16 @@ impl Layout {
     /// # Errors
     /// The element that delays packets by something else.
     pub(super) fn fixed_ns(stages: &[Stage]) -> Result<u64, String> {
-        stages.iter().try_fold(0_u64, |sum, stage| match stage.nature {
-            Nature::Delay(ns) => Ok(sum.saturating_add(ns)),
-            Nature::Loss | Nature::Access => Ok(sum),
-            Nature::Bottleneck { .. } | Nature::Unknown => {
-                Err(format!("the delay of {} ({}) is not fixed", stage.name, stage.kind))
-            }
-        })
+        stages
+            .iter()
+            .try_fold(0_u64, |sum, stage| match stage.nature {
+                Nature::Delay(ns) => Ok(sum.saturating_add(ns)),
+                Nature::Loss | Nature::Access => Ok(sum),
+                Nature::Bottleneck { .. } | Nature::Unknown => Err(format!(
+                    "the delay of {} ({}) is not fixed",
+                    stage.name, stage.kind
+                )),
+            })
     }
 
     /// Whether every element keeps the order of packets.
@@ -100,10 +106,16 @@ impl Layout {
     /// The element that may not.
     pub(super) fn keeps_order(&self) -> Result<(), String> {
         let stranger = self.stages.iter().find(|stage| {
-            matches!(stage.nature, Nature::Unknown | Nature::Bottleneck { fifo: false, .. })
+            matches!(
+                stage.nature,
+                Nature::Unknown | Nature::Bottleneck { fifo: false, .. }
+            )
         });
         stranger.map_or(Ok(()), |stage| {
-            Err(format!("{} ({}) may change the order of packets", stage.name, stage.kind))
+            Err(format!(
+                "{} ({}) may change the order of packets",
+                stage.name, stage.kind
+            ))
         })
     }
 }

@@ -103,9 +103,16 @@ pub fn verify(record: &Record) -> Report {
         Err(error) => {
             // Nothing else can be said about a record that cannot be read.
             let detail = format!("{error}.");
-            let finding =
-                Finding { name: "files", claim: readable, ok: false, skipped: false, detail };
-            return Report { findings: vec![finding] };
+            let finding = Finding {
+                name: "files",
+                claim: readable,
+                ok: false,
+                skipped: false,
+                detail,
+            };
+            return Report {
+                findings: vec![finding],
+            };
         }
     };
     let files = Finding {
@@ -121,9 +128,17 @@ pub fn verify(record: &Record) -> Report {
             Outcome::Fails(detail) => (false, false, format!("{detail}.")),
             Outcome::Skipped(detail) => (true, true, format!("skipped: {detail}.")),
         };
-        Finding { name: check.name, claim: check.claim, ok, skipped, detail }
+        Finding {
+            name: check.name,
+            claim: check.claim,
+            ok,
+            skipped,
+            detail,
+        }
     });
-    Report { findings: std::iter::once(files).chain(rest).collect() }
+    Report {
+        findings: std::iter::once(files).chain(rest).collect(),
+    }
 }
 
 impl Report {

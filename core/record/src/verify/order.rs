@@ -15,7 +15,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let Some(packets) = &evidence.packets else { return bins_only() };
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
     let mut faults = Faults::default();
     let mut skipped = Vec::new();
     let mut checked = 0;
@@ -31,7 +33,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         let mut entries: Vec<(u64, i128, usize)> = Vec::new();
         for row in (0..packets.len()).filter(|&row| packets.direction[row] == direction) {
             raised = packets.sent[row].max(raised);
-            let extra = access.get(usize::from(packets.flow[row])).copied().unwrap_or(0);
+            let extra = access
+                .get(usize::from(packets.flow[row]))
+                .copied()
+                .unwrap_or(0);
             if let Some(arrival) = packets.model_arrival(row) {
                 entries.push((raised.saturating_add(extra), arrival, row));
             }
@@ -46,7 +51,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         // Each flow keeps its order, and without access links all packets do.
         let mut last: Vec<Option<(i128, usize)>> = vec![None; 1 << 16];
         for &(_, arrival, row) in &entries {
-            let line = if mixed { usize::from(packets.flow[row]) } else { 0 };
+            let line = if mixed {
+                usize::from(packets.flow[row])
+            } else {
+                0
+            };
             if let Some((before, other)) = last[line]
                 && arrival < before
             {
@@ -82,7 +91,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     }
     faults.outcome(|| {
         let mut parts = vec![format!("{checked} arrivals")];
-        parts.extend(skipped.iter().map(|reason| format!("not checked: {reason}")));
+        parts.extend(
+            skipped
+                .iter()
+                .map(|reason| format!("not checked: {reason}")),
+        );
         parts.join("; ")
     })
 }

@@ -16,13 +16,20 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let cell = evidence.cell;
     if let Some(packets) = &evidence.packets {
-        let flows = packets.flow.iter().map(|&flow| usize::from(flow) + 1).max().unwrap_or(0);
+        let flows = packets
+            .flow
+            .iter()
+            .map(|&flow| usize::from(flow) + 1)
+            .max()
+            .unwrap_or(0);
         let least: Vec<[u64; 2]> = (0..flows)
             .map(|flow| super::evidence::DIRECTIONS.map(|d| cell.propagation_ns(flow as u16, d)))
             .collect();
         let mut checked = 0_u64;
         for row in 0..packets.len() {
-            let Some(arrival) = packets.model_arrival(row) else { continue };
+            let Some(arrival) = packets.model_arrival(row) else {
+                continue;
+            };
             checked += 1;
             let direction = packets.direction[row];
             let least = least[usize::from(packets.flow[row])][direction as usize];

@@ -8,8 +8,11 @@ use super::queue_limit::{fits, over_queues, sweep};
 use super::{Check, Evidence, Outcome};
 use std::collections::VecDeque;
 
-pub(super) const CHECK: Check =
-    Check { name: "queue_drops", claim: "no queue dropped a packet for which it had room", run };
+pub(super) const CHECK: Check = Check {
+    name: "queue_drops",
+    claim: "no queue dropped a packet for which it had room",
+    run,
+};
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
     over_queues(evidence, |timeline, slack, faults| {
@@ -17,7 +20,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         // Packets that began service lately may, by uncertainty, still have waited.
         let mut recent: VecDeque<(u64, u32)> = VecDeque::new();
         sweep(timeline, |pass, found| {
-            while recent.front().is_some_and(|&(s, _)| s.saturating_add(slack) <= pass.enter) {
+            while recent
+                .front()
+                .is_some_and(|&(s, _)| s.saturating_add(slack) <= pass.enter)
+            {
                 recent.pop_front();
             }
             if !pass.dropped {

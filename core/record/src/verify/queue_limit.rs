@@ -11,8 +11,11 @@ use super::{Check, Evidence, Faults, Outcome};
 use crate::cell::Limit;
 use std::collections::VecDeque;
 
-pub(super) const CHECK: Check =
-    Check { name: "queue_limit", claim: "no queue took a packet for which it had no room", run };
+pub(super) const CHECK: Check = Check {
+    name: "queue_limit",
+    claim: "no queue took a packet for which it had no room",
+    run,
+};
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
     over_queues(evidence, |timeline, slack, faults| {
@@ -23,11 +26,19 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             if pass.dropped {
                 return;
             }
-            let waiting = if pass.tied { found.before_tie } else { found.queue.total() };
+            let waiting = if pass.tied {
+                found.before_tie
+            } else {
+                found.queue.total()
+            };
             if fits(timeline.limit, waiting, pass.size) {
                 return;
             }
-            if fits(timeline.limit, found.queue.at(pass.enter.saturating_add(slack)), pass.size) {
+            if fits(
+                timeline.limit,
+                found.queue.at(pass.enter.saturating_add(slack)),
+                pass.size,
+            ) {
                 excused += 1;
                 return;
             }
@@ -78,7 +89,11 @@ pub(super) fn over_queues(
         (0, true, true) => Outcome::Skipped("no queue has a limit".into()),
         (0, true, false) => Outcome::Skipped(skipped.join("; ")),
         _ => faults.outcome(|| {
-            held.extend(skipped.into_iter().map(|reason| format!("not checked: {reason}")));
+            held.extend(
+                skipped
+                    .into_iter()
+                    .map(|reason| format!("not checked: {reason}")),
+            );
             held.join("; ")
         }),
     }
@@ -133,7 +148,13 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&Pass, &Found<'_>
             instant = Some(pass.enter);
             before_tie = queue.total();
         }
-        visit(pass, &Found { queue: &queue, before_tie });
+        visit(
+            pass,
+            &Found {
+                queue: &queue,
+                before_tie,
+            },
+        );
         if !pass.dropped && pass.start > pass.enter {
             queue.packets.push_back((pass.start, pass.size));
             queue.bytes += u64::from(pass.size);
@@ -143,6 +164,8 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&Pass, &Found<'_>
 
 /// Whether a packet of `size` fits where `waiting` (bytes, packets) wait already.
 pub(super) fn fits(limit: Limit, waiting: (u64, u64), size: u32) -> bool {
-    limit.bytes.is_none_or(|most| waiting.0 + u64::from(size) <= most)
+    limit
+        .bytes
+        .is_none_or(|most| waiting.0 + u64::from(size) <= most)
         && limit.packets.is_none_or(|most| waiting.1 < most)
 }

@@ -20,14 +20,27 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Skipped("no queue was sampled".into());
     }
     let mut faults = Faults::default();
-    let curves: Vec<Curve<'_>> = evidence.timelines.iter().flatten().map(Curve::new).collect();
+    let curves: Vec<Curve<'_>> = evidence
+        .timelines
+        .iter()
+        .flatten()
+        .map(Curve::new)
+        .collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;
     let mut last: Vec<(&str, u64)> = Vec::new();
     for sample in &evidence.queues {
-        let QueueRow { element, time_ns: time, backlog_bytes: bytes, backlog_packets: packets } =
-            sample;
-        let stage = evidence.layouts.iter().flat_map(|l| &l.stages).find(|s| s.name == *element);
+        let QueueRow {
+            element,
+            time_ns: time,
+            backlog_bytes: bytes,
+            backlog_packets: packets,
+        } = sample;
+        let stage = evidence
+            .layouts
+            .iter()
+            .flat_map(|l| &l.stages)
+            .find(|s| s.name == *element);
         let Some(Nature::Bottleneck { limit, .. }) = stage.map(|stage| &stage.nature) else {
             faults.add(|| format!("a queue '{element}' was sampled, and the cell has none"));
             continue;
@@ -65,7 +78,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     }
     if compared == 0 && faults.count == 0 {
         let skipped = evidence.timelines.iter().filter_map(|t| t.as_ref().err());
-        let reason = skipped.map(String::as_str).next().unwrap_or("no sample can be compared");
+        let reason = skipped
+            .map(String::as_str)
+            .next()
+            .unwrap_or("no sample can be compared");
         return Outcome::Skipped(format!("only limits were checked, because {reason}"));
     }
     faults.outcome(|| format!("{compared} samples"))
@@ -93,12 +109,18 @@ impl Sums {
             total += u64::from(size);
             total
         });
-        Sums { bytes: bytes.collect(), times: events.iter().map(|event| event.0).collect() }
+        Sums {
+            bytes: bytes.collect(),
+            times: events.iter().map(|event| event.0).collect(),
+        }
     }
 
     /// Bytes and packets of the first `count` events.
     fn first(&self, count: usize) -> (u64, u64) {
-        (count.checked_sub(1).map_or(0, |last| self.bytes[last]), count as u64)
+        (
+            count.checked_sub(1).map_or(0, |last| self.bytes[last]),
+            count as u64,
+        )
     }
 
     fn until(&self, time: u64) -> (u64, u64) {

@@ -20,11 +20,25 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         if stage.nature != Nature::Loss {
             continue;
         }
-        let elements = [&evidence.cell.network.forward, &evidence.cell.network.backward];
-        let element = elements.into_iter().flatten().find(|element| element.label() == stage.name);
-        let ratio = element.and_then(|e| e.params.get("ratio")).and_then(Value::as_f64);
-        let counted = evidence.run.elements.iter().find(|counters| counters.name == stage.name);
-        let (Some(ratio), Some(counted)) = (ratio, counted) else { continue };
+        let elements = [
+            &evidence.cell.network.forward,
+            &evidence.cell.network.backward,
+        ];
+        let element = elements
+            .into_iter()
+            .flatten()
+            .find(|element| element.label() == stage.name);
+        let ratio = element
+            .and_then(|e| e.params.get("ratio"))
+            .and_then(Value::as_f64);
+        let counted = evidence
+            .run
+            .elements
+            .iter()
+            .find(|counters| counters.name == stage.name);
+        let (Some(ratio), Some(counted)) = (ratio, counted) else {
+            continue;
+        };
         let came = counted.in_packets as f64;
         let dropped = counted.dropped_packets as f64;
         let expected = ratio * came;
@@ -39,7 +53,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 )
             });
         }
-        found.push(format!("{} dropped {dropped} of {came} packets", stage.name));
+        found.push(format!(
+            "{} dropped {dropped} of {came} packets",
+            stage.name
+        ));
     }
     if found.is_empty() && faults.count == 0 {
         return Outcome::Skipped("no element drops packets at random".into());

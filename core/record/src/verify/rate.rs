@@ -52,7 +52,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         (0, true, true) => Outcome::Skipped("no path has a bottleneck".into()),
         (0, true, false) => Outcome::Skipped(skipped.join("; ")),
         _ => faults.outcome(|| {
-            held.extend(skipped.into_iter().map(|reason| format!("not checked: {reason}")));
+            held.extend(
+                skipped
+                    .into_iter()
+                    .map(|reason| format!("not checked: {reason}")),
+            );
             held.join("; ")
         }),
     }
@@ -92,7 +96,10 @@ fn departures(timeline: &Timeline, simulated: bool, faults: &mut Faults) -> Stri
         }
         before = Some(pass);
     }
-    format!("{count} departures of {} at {} bit/s", timeline.name, timeline.rate)
+    format!(
+        "{count} departures of {} at {} bit/s",
+        timeline.name, timeline.rate
+    )
 }
 
 /// Arrivals behind the last bottleneck, when what happens before it is not known.
@@ -102,7 +109,9 @@ fn arrivals(
     faults: &mut Faults,
 ) -> Result<String, String> {
     let (stage, rate, after) = last_server(layout)?;
-    let Some(packets) = &evidence.packets else { return Err("there are no packets".into()) };
+    let Some(packets) = &evidence.packets else {
+        return Err("there are no packets".into());
+    };
     let mut rows: Vec<(i128, usize)> = (0..packets.len())
         .filter(|&row| packets.direction[row] == layout.direction)
         .filter_map(|row| Some((packets.model_arrival(row)? - i128::from(after), row)))
@@ -116,7 +125,10 @@ fn arrivals(
             faults.add(|| over(stage, row, excess));
         }
     }
-    Ok(format!("{} departures of {stage} at {rate} bit/s", rows.len()))
+    Ok(format!(
+        "{} departures of {stage} at {rate} bit/s",
+        rows.len()
+    ))
 }
 
 fn over(name: &str, row: usize, excess_bits: i128) -> String {
@@ -129,12 +141,17 @@ fn over(name: &str, row: usize, excess_bits: i128) -> String {
 /// Name, rate and fixed delay behind the last bottleneck of a path.
 fn last_server(layout: &Layout) -> Result<(&str, u64, u64), String> {
     let is_server = |nature: &Nature| matches!(nature, Nature::Bottleneck { .. });
-    let place = layout.stages.iter().rposition(|stage| is_server(&stage.nature));
+    let place = layout
+        .stages
+        .iter()
+        .rposition(|stage| is_server(&stage.nature));
     let place = place.ok_or_else(|| format!("the {} path has no bottleneck", layout.direction))?;
     let stage = &layout.stages[place];
     let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
     match stage.nature {
-        Nature::Bottleneck { rate: Some(rate), .. } => Ok((&stage.name, rate, after)),
+        Nature::Bottleneck {
+            rate: Some(rate), ..
+        } => Ok((&stage.name, rate, after)),
         _ => Err(format!("the rate of {} is not constant", stage.name)),
     }
 }
@@ -149,7 +166,11 @@ struct Window {
 
 impl Window {
     fn new(rate: u64) -> Self {
-        Window { rate: i128::from(rate), level: 0, lowest: None }
+        Window {
+            rate: i128::from(rate),
+            level: 0,
+            lowest: None,
+        }
     }
 
     /// A packet leaves; `allowance` is the rounding in ns that it brings along. Returns the excess
@@ -191,7 +212,11 @@ fn binned(
     faults: &mut Faults,
 ) -> Result<String, String> {
     let (stage, rate, _) = last_server(layout)?;
-    let width = evidence.cell.bin_ns.filter(|&width| width > 0).ok_or("the bins have no width")?;
+    let width = evidence
+        .cell
+        .bin_ns
+        .filter(|&width| width > 0)
+        .ok_or("the bins have no width")?;
     let sums = sum_by_bin(bins, layout.direction);
     let packet = 65_535 * 8 * NS;
     let late = i128::from(evidence.slack_ns()) * i128::from(rate);

@@ -25,7 +25,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
     // A late sampler of an emulation takes its last sample a little after the end.
-    let grace = if evidence.simulated() { 0 } else { 1_000_000_000 };
+    let grace = if evidence.simulated() {
+        0
+    } else {
+        1_000_000_000
+    };
     let end = evidence.cell.duration_ns.saturating_add(grace);
     for row in &evidence.states {
         let flow = row.flow;
@@ -34,7 +38,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             continue;
         }
         if row.time_ns > end {
-            faults.add(|| format!("flow {flow} was sampled after the end, at {} ns", row.time_ns));
+            faults.add(|| {
+                format!(
+                    "flow {flow} was sampled after the end, at {} ns",
+                    row.time_ns
+                )
+            });
         }
         let (time, counts) = last.entry(flow).or_insert((0, [0; 2]));
         if row.time_ns < *time {

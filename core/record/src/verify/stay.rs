@@ -28,19 +28,34 @@ pub(super) const CHECK: Check = Check {
 const SHUTDOWN_NS: u64 = 50_000_000;
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let Some(packets) = &evidence.packets else { return bins_only() };
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
     let mut faults = Faults::default();
     let mut skipped = Vec::new();
     let mut checked = 0_u64;
     let slack = evidence.slack_ns();
-    let grace = if evidence.simulated() { 0 } else { slack.max(SHUTDOWN_NS) };
+    let grace = if evidence.simulated() {
+        0
+    } else {
+        slack.max(SHUTDOWN_NS)
+    };
     let end = last_event(packets).saturating_sub(grace);
     for direction in DIRECTIONS {
         let layout = evidence.layout(direction);
-        let done = match (&evidence.timelines[direction as usize], layout.only_bottleneck()) {
-            (Ok(timeline), Ok(place)) => {
-                Ok(behind_queue(packets, layout, place, timeline, slack, end, &mut faults))
-            }
+        let done = match (
+            &evidence.timelines[direction as usize],
+            layout.only_bottleneck(),
+        ) {
+            (Ok(timeline), Ok(place)) => Ok(behind_queue(
+                packets,
+                layout,
+                place,
+                timeline,
+                slack,
+                end,
+                &mut faults,
+            )),
             (Err(reason), _) if Layout::fixed_ns(&layout.stages).is_err() => Err(reason.clone()),
             _ => Ok(0),
         };
@@ -58,7 +73,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     }
     faults.outcome(|| {
         let mut parts = vec![format!("{checked} packets")];
-        parts.extend(skipped.iter().map(|reason| format!("not checked: {reason}")));
+        parts.extend(
+            skipped
+                .iter()
+                .map(|reason| format!("not checked: {reason}")),
+        );
         parts.join("; ")
     })
 }
@@ -66,7 +85,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 /// The last thing that happened by the model's time.
 fn last_event(packets: &Packets) -> u64 {
     let arrivals = (0..packets.len()).filter_map(|row| packets.model_arrival(row));
-    let last = arrivals.max().and_then(|time| u64::try_from(time).ok()).unwrap_or(0);
+    let last = arrivals
+        .max()
+        .and_then(|time| u64::try_from(time).ok())
+        .unwrap_or(0);
     packets.sent.iter().copied().max().unwrap_or(0).max(last)
 }
 
@@ -98,7 +120,10 @@ fn behind_queue(
         let span = u64::try_from(span).unwrap_or(NEVER);
         // A start that follows a departure that was worked out may be wrong by its rounding.
         let rounding = timeline.uncertain_ns.min(1);
-        let latest = pass.start.saturating_add(span).saturating_add(slack.max(rounding));
+        let latest = pass
+            .start
+            .saturating_add(span)
+            .saturating_add(slack.max(rounding));
         if pass.leave == NEVER {
             // Whatever waits behind the packet in service has every right to be there.
             if std::mem::take(&mut first_held) && !pass.loose && latest < end {
@@ -127,8 +152,14 @@ fn behind_queue(
             checked += 1;
             let held_at = usize::from(packets.element[pass.row]);
             let behind = layout.stages.get(place + 1..=held_at).unwrap_or(&[]);
-            let due = behind.iter().fold(pass.leave, |t, s| t.saturating_add(delay_of(s, 0)));
-            if due.saturating_add(slack).saturating_add(timeline.uncertain_ns) < end {
+            let due = behind
+                .iter()
+                .fold(pass.leave, |t, s| t.saturating_add(delay_of(s, 0)));
+            if due
+                .saturating_add(slack)
+                .saturating_add(timeline.uncertain_ns)
+                < end
+            {
                 faults.add(|| overdue(layout, held_at, uid));
             }
         }
@@ -153,16 +184,24 @@ fn on_fixed_delays(
     let mut raised = 0;
     for row in (0..packets.len()).filter(|&row| packets.direction[row] == layout.direction) {
         raised = packets.sent[row].max(raised);
-        let extra = access.get(usize::from(packets.flow[row])).copied().unwrap_or(0);
+        let extra = access
+            .get(usize::from(packets.flow[row]))
+            .copied()
+            .unwrap_or(0);
         let until = |places: &[Stage]| {
-            places.iter().fold(raised, |t, s| t.saturating_add(delay_of(s, extra)))
+            places
+                .iter()
+                .fold(raised, |t, s| t.saturating_add(delay_of(s, extra)))
         };
         let uid = packets.uid[row];
         match packets.fate[row] {
             Fate::Delivered if fixed => {
                 checked += 1;
                 let latest = i128::from(until(&layout.stages).saturating_add(slack));
-                if packets.model_arrival(row).is_some_and(|arrival| arrival > latest) {
+                if packets
+                    .model_arrival(row)
+                    .is_some_and(|arrival| arrival > latest)
+                {
                     faults.add(|| {
                         format!(
                             "packet {uid} ({}) arrived later than fixed delays allow",
@@ -185,6 +224,9 @@ fn on_fixed_delays(
 }
 
 fn overdue(layout: &Layout, place: usize, uid: u64) -> String {
-    let name = layout.stages.get(place).map_or("an element", |stage| stage.name.as_str());
+    let name = layout
+        .stages
+        .get(place)
+        .map_or("an element", |stage| stage.name.as_str());
     format!("packet {uid} is held by {name} although it was due to leave")
 }

@@ -71,7 +71,10 @@ impl Timeline {
         };
         let rate = rate.ok_or_else(|| format!("the rate of {} is not constant", stage.name))?;
         if !fifo {
-            return Err(format!("the queue of {} may change the order of packets", stage.name));
+            return Err(format!(
+                "the queue of {} may change the order of packets",
+                stage.name
+            ));
         }
         let mut passes = entries(cell, layout, packets, place as u16, before, after);
         let mixed = cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
@@ -82,7 +85,13 @@ impl Timeline {
             sort_by_entry(&mut passes, packets);
         }
         let uncertain_ns = serve(&mut passes, rate);
-        Ok(Timeline { name: stage.name.clone(), rate, limit, passes, uncertain_ns })
+        Ok(Timeline {
+            name: stage.name.clone(),
+            rate,
+            limit,
+            passes,
+            uncertain_ns,
+        })
     }
 
     /// The packets that the bottleneck took.
@@ -115,7 +124,10 @@ fn entries(
         if stopped && element < place {
             continue;
         }
-        let extra = access.get(usize::from(packets.flow[row])).copied().unwrap_or(0);
+        let extra = access
+            .get(usize::from(packets.flow[row]))
+            .copied()
+            .unwrap_or(0);
         let here = stopped && element == place;
         let arrival = packets.model_arrival(row).filter(|_| !stopped);
         let leave = arrival.map(|time| time - i128::from(after));
@@ -136,8 +148,15 @@ fn entries(
 
 /// The access delay of each flow, by number.
 pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
-    let size = cell.flows.iter().map(|flow| usize::from(flow.flow) + 1).max().unwrap_or(0);
-    (0..size).map(|flow| cell.access_ns(flow as u16, layout.direction)).collect()
+    let size = cell
+        .flows
+        .iter()
+        .map(|flow| usize::from(flow.flow) + 1)
+        .max()
+        .unwrap_or(0);
+    (0..size)
+        .map(|flow| cell.access_ns(flow as u16, layout.direction))
+        .collect()
 }
 
 /// Access links change the order. Packets of one flow keep theirs; packets of different flows that
@@ -162,7 +181,11 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
             order.push((
                 pass.dropped,
                 *left,
-                Pass { tied: true, loose: loose || pass.loose, ..*pass },
+                Pass {
+                    tied: true,
+                    loose: loose || pass.loose,
+                    ..*pass
+                },
             ));
         }
         order.sort_by_key(|&(dropped, left, pass)| (dropped, left, pass.row));
@@ -179,9 +202,14 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
 /// relied on.
 fn raise_to_departures(passes: &mut [Pass]) {
     let unseen = |pass: &Pass| !pass.seen && !pass.dropped;
-    passes.iter_mut().filter(|pass| unseen(pass)).for_each(|pass| pass.loose = true);
+    passes
+        .iter_mut()
+        .filter(|pass| unseen(pass))
+        .for_each(|pass| pass.loose = true);
     let departed = |pass: &Pass| pass.seen && !pass.dropped && pass.leave != NEVER;
-    let mut order: Vec<usize> = (0..passes.len()).filter(|&i| departed(&passes[i])).collect();
+    let mut order: Vec<usize> = (0..passes.len())
+        .filter(|&i| departed(&passes[i]))
+        .collect();
     order.sort_by_key(|&i| (passes[i].leave, passes[i].row));
     let mut entered = 0;
     for i in order {

@@ -9,7 +9,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let Some(packets) = &evidence.packets else { return bins_only() };
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
     let mut faults = Faults::default();
     let mut sent = 0;
     for (row, &uid) in packets.uid.iter().enumerate() {
@@ -19,7 +21,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             // Later numbers are all shifted by one mistake; the first tells enough.
             return Outcome::Fails(match packets.uid[..row].iter().rposition(|&u| u == uid) {
                 Some(other) => {
-                    format!("packet {uid} is there twice, in rows {} and {place}", other + 1)
+                    format!(
+                        "packet {uid} is there twice, in rows {} and {place}",
+                        other + 1
+                    )
                 }
                 None => format!("packet {uid} is in row {place}, where {expected} belongs"),
             });

@@ -69,15 +69,25 @@ impl<W: Write + Send> PacketFile<W> {
                 .map_err(encode)?;
         let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
         let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
-        let times = chunk.arrived_ns.iter().map(|&t| (t != NOT_ARRIVED).then_some(t));
-        let late = chunk.late_ns.iter().enumerate().map(|(i, &l)| arrived(i).then_some(l));
+        let times = chunk
+            .arrived_ns
+            .iter()
+            .map(|&t| (t != NOT_ARRIVED).then_some(t));
+        let late = chunk
+            .late_ns
+            .iter()
+            .enumerate()
+            .map(|(i, &l)| arrived(i).then_some(l));
         let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
             (
                 Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
                 Arc::new(Int64Array::from(chunk.late_ns.clone())),
             )
         } else {
-            (Arc::new(times.collect::<UInt64Array>()), Arc::new(late.collect::<Int64Array>()))
+            (
+                Arc::new(times.collect::<UInt64Array>()),
+                Arc::new(late.collect::<Int64Array>()),
+            )
         };
         self.rows += chunk.len() as u64;
         self.table.write(vec![
@@ -120,8 +130,13 @@ fn words<'a>(
     indices: &[u16],
     names: impl Iterator<Item = &'a str>,
 ) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    let keys: UInt16Array =
-        indices.iter().map(|&index| (index != NO_WORD).then_some(index)).collect();
+    let keys: UInt16Array = indices
+        .iter()
+        .map(|&index| (index != NO_WORD).then_some(index))
+        .collect();
     let names: StringArray = names.map(Some).collect();
-    Ok(Arc::new(DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names))?))
+    Ok(Arc::new(DictionaryArray::<UInt16Type>::try_new(
+        keys,
+        Arc::new(names),
+    )?))
 }

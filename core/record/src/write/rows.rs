@@ -140,7 +140,11 @@ impl Rows for BinRow {
             ]
             .map(|name| column(name, DataType::UInt64, Coding::Delta)),
         );
-        columns.push(optional("first_arrival_ns", DataType::UInt64, Coding::Delta));
+        columns.push(optional(
+            "first_arrival_ns",
+            DataType::UInt64,
+            Coding::Delta,
+        ));
         columns.push(optional("last_arrival_ns", DataType::UInt64, Coding::Delta));
         columns
     }

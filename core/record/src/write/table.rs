@@ -39,12 +39,22 @@ pub(crate) struct Column {
 
 /// A column without nulls.
 pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Column {
-    Column { name, kind, nullable: false, coding }
+    Column {
+        name,
+        kind,
+        nullable: false,
+        coding,
+    }
 }
 
 /// A column that may hold nulls.
 pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Column {
-    Column { name, kind, nullable: true, coding }
+    Column {
+        name,
+        kind,
+        nullable: true,
+        coding,
+    }
 }
 
 /// A parquet file being written.
@@ -55,8 +65,10 @@ pub(crate) struct Table<W: Write + Send> {
 
 impl<W: Write + Send> Table<W> {
     pub(crate) fn create(output: W, columns: &[Column]) -> Result<Self, RecordError> {
-        let fields: Vec<Field> =
-            columns.iter().map(|c| Field::new(c.name, c.kind.clone(), c.nullable)).collect();
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|c| Field::new(c.name, c.kind.clone(), c.nullable))
+            .collect();
         let schema = Arc::new(Schema::new(fields));
         let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
         let mut properties = WriterProperties::builder()
@@ -98,7 +110,8 @@ impl<W: Write + Send> Table<W> {
         // Pushes everything before the footer through the checksum.
         self.writer.sync()?;
         let sum = self.writer.inner().sum();
-        self.writer.append_key_value_metadata(KeyValue::new(checksum::KEY.to_owned(), sum));
+        self.writer
+            .append_key_value_metadata(KeyValue::new(checksum::KEY.to_owned(), sum));
         let mut output = self.writer.into_inner()?.into_inner();
         output.flush()?;
         Ok(output)

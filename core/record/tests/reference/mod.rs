@@ -105,8 +105,13 @@ impl Plan {
             Direction::Forward => &["delay", "bottleneck", "delay", "loss"],
             Direction::Backward => &["delay"],
         };
-        let access = self.has_access().then(|| (format!("{direction}.access"), "access"));
-        let path = kinds.iter().enumerate().map(|(i, kind)| (format!("{direction}.{i}"), *kind));
+        let access = self
+            .has_access()
+            .then(|| (format!("{direction}.access"), "access"));
+        let path = kinds
+            .iter()
+            .enumerate()
+            .map(|(i, kind)| (format!("{direction}.{i}"), *kind));
         access.into_iter().chain(path).collect()
     }
 
@@ -150,10 +155,18 @@ impl Plan {
             let burst = 1 + dice.bits() % 4;
             // Senders hand over bursts at one instant or spread out, and different senders often
             // share an instant.
-            let spread = if dice.bits().is_multiple_of(2) { 0 } else { 10_000 };
+            let spread = if dice.bits().is_multiple_of(2) {
+                0
+            } else {
+                10_000
+            };
             let start = time as u64 / 10_000 * 10_000;
             for i in 0..burst {
-                let size = if dice.bits().is_multiple_of(50) { 600 } else { MTU };
+                let size = if dice.bits().is_multiple_of(50) {
+                    600
+                } else {
+                    MTU
+                };
                 let sent = start + i * spread;
                 if sent < self.duration_ns {
                     sends.push(Mover {
@@ -199,8 +212,12 @@ impl Plan {
             while waiting.front().is_some_and(|&(start, _)| start <= at) {
                 backlog -= u64::from(waiting.pop_front().unwrap().1);
             }
-            let full = self.queue_bytes.is_some_and(|limit| backlog + u64::from(m.size) > limit)
-                || self.queue_packets.is_some_and(|limit| waiting.len() as u64 >= limit);
+            let full = self
+                .queue_bytes
+                .is_some_and(|limit| backlog + u64::from(m.size) > limit)
+                || self
+                    .queue_packets
+                    .is_some_and(|limit| waiting.len() as u64 >= limit);
             let bottleneck = m.times.len() - 1;
             if full {
                 m.dropped = Some((bottleneck, "queue_full"));
@@ -245,7 +262,14 @@ impl Plan {
                 }
                 times.push(times.last().unwrap() + self.back_ns);
                 let direction = Direction::Backward;
-                acks.push(Mover { flow, direction, size: ACK, sent, times, dropped: None });
+                acks.push(Mover {
+                    flow,
+                    direction,
+                    size: ACK,
+                    sent,
+                    times,
+                    dropped: None,
+                });
             }
         }
         acks
@@ -257,18 +281,34 @@ impl Plan {
         self.forward(&mut movers, &mut dice);
         movers.extend(self.acks(&movers));
         movers.sort_by_key(|m| (m.sent, m.direction));
-        let rows: Vec<PacketRow> =
-            (1..).zip(&movers).map(|(uid, m)| self.row(uid, m, &mut dice)).collect();
-        let versions = Versions { narrows: "0.1.0".into(), git: None };
+        let rows: Vec<PacketRow> = (1..)
+            .zip(&movers)
+            .map(|(uid, m)| self.row(uid, m, &mut dice))
+            .collect();
+        let versions = Versions {
+            narrows: "0.1.0".into(),
+            git: None,
+        };
         let plane = if self.late { "emulate" } else { "simulate" };
         let mut run = RunDocument::new(self.cell(), plane, versions);
         run.elements = self.counters(&movers);
-        run.flows = (1..=self.extra_rtt_ns.len() as u16).map(|flow| summary(flow, &rows)).collect();
+        run.flows = (1..=self.extra_rtt_ns.len() as u16)
+            .map(|flow| summary(flow, &rows))
+            .collect();
         if self.late {
             let max = rows.iter().filter_map(|r| r.late_ns).max().unwrap_or(0) as u64;
-            run.lateness = Some(Lateness { packets: 1, max_ns: max, ..Lateness::default() });
+            run.lateness = Some(Lateness {
+                packets: 1,
+                max_ns: max,
+                ..Lateness::default()
+            });
         }
-        Draft { run, queues: self.samples(&movers), states: self.states(&rows), rows }
+        Draft {
+            run,
+            queues: self.samples(&movers),
+            states: self.states(&rows),
+            rows,
+        }
     }
 
     fn row(&self, uid: u64, m: &Mover, dice: &mut Dice) -> PacketRow {
@@ -420,11 +460,18 @@ impl Plan {
 /// Mostly a few microseconds, now and then much more: what an emulator on a busy machine does.
 fn lateness(dice: &mut Dice) -> u64 {
     let base = 1000 + (-(1.0 - dice.uniform()).ln() * 4000.0) as u64;
-    if dice.bits().is_multiple_of(200) { base + dice.bits() % 150_000 } else { base }
+    if dice.bits().is_multiple_of(200) {
+        base + dice.bits() % 150_000
+    } else {
+        base
+    }
 }
 
 fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
-    let mine = || rows.iter().filter(|r| r.flow == flow && r.direction == Direction::Forward);
+    let mine = || {
+        rows.iter()
+            .filter(|r| r.flow == flow && r.direction == Direction::Forward)
+    };
     let delivered = || mine().filter(|r| r.fate == Fate::Delivered);
     let bytes = |rows: &mut dyn Iterator<Item = &PacketRow>| -> u64 {
         rows.map(|r| u64::from(r.size_bytes)).sum()
@@ -432,7 +479,10 @@ fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
     FlowSummary {
         flow,
         scheme: "reference".into(),
-        fingerprint: Fingerprint { kind: "native".into(), ..Fingerprint::default() },
+        fingerprint: Fingerprint {
+            kind: "native".into(),
+            ..Fingerprint::default()
+        },
         sender: SenderCounters {
             sent_packets: Some(mine().count() as u64),
             sent_bytes: Some(bytes(&mut mine())),
@@ -457,13 +507,18 @@ impl Draft {
         let mut file = PacketFile::create(Vec::new()).unwrap();
         for row in &self.rows {
             let uid = log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);
-            assert_eq!(uid, row.uid, "use `packets_as_is` for rows without proper uids");
+            assert_eq!(
+                uid, row.uid,
+                "use `packets_as_is` for rows without proper uids"
+            );
         }
         for row in &self.rows {
-            let element = row
-                .element
-                .as_ref()
-                .map(|name| names.iter().position(|n| n == name).expect("a known element") as u16);
+            let element = row.element.as_ref().map(|name| {
+                names
+                    .iter()
+                    .position(|n| n == name)
+                    .expect("a known element") as u16
+            });
             match row.fate {
                 Fate::Delivered => {
                     log.arrive(row.uid, row.arrived_ns.unwrap(), row.late_ns.unwrap());
@@ -494,13 +549,17 @@ impl Draft {
 
     pub fn states(&self) -> Vec<u8> {
         let mut file = StateFile::create(Vec::new()).unwrap();
-        self.states.iter().for_each(|row| file.push(row.clone()).unwrap());
+        self.states
+            .iter()
+            .for_each(|row| file.push(row.clone()).unwrap());
         file.finish().unwrap()
     }
 
     pub fn queues(&self) -> Vec<u8> {
         let mut file = QueueFile::create(Vec::new()).unwrap();
-        self.queues.iter().for_each(|row| file.push(row.clone()).unwrap());
+        self.queues
+            .iter()
+            .for_each(|row| file.push(row.clone()).unwrap());
         file.finish().unwrap()
     }
 
