@@ -57,17 +57,24 @@ class Registry:
     transport: tuple[Param, ...]
     #: What the core says against an element as a whole (parameters may be right one by one and wrong
     #: together); None if nothing.
-    refusal: Callable[[dict[str, Any]], str | None] = lambda element: None
+    refusal: Callable[[dict[str, Any]], str | None]
 
 
 def parse(text: str) -> Registry:
     """Reads the registry as the core prints it."""
     document = json.loads(text)
-    families = {
-        family: {item["name"]: _entry(item) for item in document[family]}
-        for family in ("schemes", "queues", "links", "rates")
-    }
-    return Registry(**families, transport=tuple(_param(item) for item in document["transport"]))
+
+    def family(name: str) -> dict[str, Entry]:
+        return {item["name"]: _entry(item) for item in document[name]}
+
+    return Registry(
+        schemes=family("schemes"),
+        queues=family("queues"),
+        links=family("links"),
+        rates=family("rates"),
+        transport=tuple(_param(item) for item in document["transport"]),
+        refusal=lambda _: None,
+    )
 
 
 @lru_cache(maxsize=1)

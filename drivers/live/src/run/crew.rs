@@ -10,6 +10,10 @@ use narrows_record::Process as ProcessRecord;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// An endpoint that has reported has nothing left to do but to end.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// One endpoint as the agent sees it.
 pub(super) struct Member {
@@ -65,11 +69,7 @@ impl Crew {
                 })
                 .could_not("start an endpoint")?;
                 drop(theirs);
-                let order = Order::Prepare {
-                    cell: text.clone(),
-                    flow: flow.flow,
-                    role,
-                };
+                let order = Order::Prepare { cell: text.clone(), flow: flow.flow, role };
                 channel.send(&order).could_not("instruct an endpoint")?;
                 epoll
                     .add(channel.as_fd(), first_key + members.len() as u64)
@@ -133,10 +133,7 @@ impl Crew {
             match news {
                 News::Ready => member.ready = true,
                 News::Done(outcome) => member.outcome = Some(*outcome),
-                News::Failed {
-                    message,
-                    unavailable,
-                } if !started => {
+                News::Failed { message, unavailable } if !started => {
                     return Err(if unavailable {
                         LiveError::Unavailable(message)
                     } else {
@@ -167,16 +164,13 @@ impl Crew {
 
 impl Member {
     fn dismiss(&mut self) -> (ProcessRecord, Option<String>) {
-        // After its report an endpoint has nothing left to do but to end; the end of its channel
-        // was seen, so this wait is short. Whoever still listens is stopped.
         let reported = self.outcome.is_some();
         let silent = self.listening && !reported;
-        if reported {
-            self.process.wait();
-        } else if self.listening {
-            self.process.kill();
+        if !silent {
+            // Waiting can only fail for want of descriptors, and then it is ended a bit early.
+            let _ = self.process.wait_at_most(EXIT_LIMIT);
         }
-        self.process.wait();
+        self.process.kill();
         let (exit, signal) = self.process.status().map_or((None, None), describe);
         let expected = reported && exit == Some(0);
         let failure = match (&self.failed, exit, signal) {
@@ -191,15 +185,7 @@ impl Member {
             )),
         };
         let name = format!("flow {} {}", self.flow, self.role.name());
-        (
-            ProcessRecord {
-                name,
-                exit,
-                signal,
-                expected,
-            },
-            failure,
-        )
+        (ProcessRecord { name, exit, signal, expected }, failure)
     }
 
     /// The last line of its log, as a part of a sentence.

@@ -2,12 +2,14 @@
 //! the kernel when their parent dies.
 
 use super::netns::{NetNs, PrivateNetwork};
+use super::poll::{Epoll, Events};
 use super::{check, cpu};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// How to start a child.
 #[derive(Debug)]
@@ -44,10 +46,7 @@ impl Process {
         command.args(spawn.arguments).stdin(Stdio::null());
         command.stderr(spawn.log.try_clone()?).stdout(spawn.log);
         let parent = std::process::id();
-        let netns = spawn
-            .netns
-            .map(|netns| netns.as_fd().try_clone_to_owned())
-            .transpose()?;
+        let netns = spawn.netns.map(|netns| netns.as_fd().try_clone_to_owned()).transpose()?;
         let cpus = spawn.cpus.to_vec();
         let inherit = spawn.inherit.map(|fd| fd.as_raw_fd());
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
@@ -82,11 +81,7 @@ impl Process {
         }
         let mut child = command.spawn()?;
         match open_pid(child.id()) {
-            Ok(pidfd) => Ok(Process {
-                child,
-                pidfd,
-                status: None,
-            }),
+            Ok(pidfd) => Ok(Process { child, pidfd, status: None }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -106,6 +101,13 @@ impl Process {
             self.status = self.child.try_wait().ok().flatten();
         }
         self.status
+    }
+
+    /// Waits until it has ended, but not longer than `limit`.
+    pub fn wait_at_most(&mut self, limit: Duration) -> io::Result<()> {
+        let epoll = Epoll::new()?;
+        epoll.add(self.as_fd(), 0)?;
+        epoll.wait(&mut Events::default(), Some(limit))
     }
 
     /// Waits until it has ended.
@@ -153,15 +155,7 @@ fn open_pid(pid: u32) -> io::Result<OwnedFd> {
 /// Makes the kernel kill this process when its parent (thread) ends.
 pub fn die_with_parent() {
     // SAFETY: PR_SET_PDEATHSIG takes one integer.
-    unsafe {
-        libc::prctl(
-            libc::PR_SET_PDEATHSIG,
-            libc::SIGKILL as libc::c_ulong,
-            0,
-            0,
-            0,
-        )
-    };
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) };
 }
 
 /// Takes over a descriptor that was inherited under the number `fd`.
