@@ -38,8 +38,8 @@ impl FolderError {
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
         match self {
-            FolderError::Io { error, .. } => full(error),
-            FolderError::Record {
+            FolderError::Io { error, .. }
+            | FolderError::Record {
                 error: RecordError::Io(error),
                 ..
             } => full(error),

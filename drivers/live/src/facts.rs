@@ -25,9 +25,18 @@ pub fn kernel() -> String {
 /// The processor's own name.
 pub fn cpu_model() -> String {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let named =
-        |line: &str| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned());
-    text.lines().find_map(named).unwrap_or_else(|| "unknown".to_owned())
+    let named = |line: &str| {
+        Some(
+            line.strip_prefix("model name")?
+                .split_once(':')?
+                .1
+                .trim()
+                .to_owned(),
+        )
+    };
+    text.lines()
+        .find_map(named)
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Size of the memory.
@@ -42,9 +51,17 @@ pub fn available_bytes() -> u64 {
 
 fn memory_field(name: &str) -> u64 {
     let text = read_to_string("/proc/meminfo").unwrap_or_default();
-    let field =
-        |line: &str| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok();
-    text.lines().find_map(field).map_or(0, |kib: u64| kib * 1024)
+    let field = |line: &str| {
+        line.strip_prefix(name)?
+            .trim()
+            .strip_suffix("kB")?
+            .trim()
+            .parse()
+            .ok()
+    };
+    text.lines()
+        .find_map(field)
+        .map_or(0, |kib: u64| kib * 1024)
 }
 
 /// What the kernel's clock counts by.
@@ -69,7 +86,10 @@ pub fn sysctls(names: &[&str]) -> serde_json::Map<String, Value> {
 
 /// A time of `CLOCK_REALTIME` as RFC 3339 text in UTC, to the millisecond.
 pub fn wall_clock(real_ns: u64) -> String {
-    let (days, second) = (real_ns / 86_400_000_000_000, real_ns / 1_000_000_000 % 86_400);
+    let (days, second) = (
+        real_ns / 86_400_000_000_000,
+        real_ns / 1_000_000_000 % 86_400,
+    );
     // Days to civil date, after H. Hinnant, "chrono-compatible low-level date algorithms": years
     // begin in March, eras have 400 years, day 0 is 1970-01-01.
     let day = days + 719_468;
@@ -79,7 +99,11 @@ pub fn wall_clock(real_ns: u64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     format!(
         "{year:04}-{month:02}-{day_of_month:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -97,9 +121,18 @@ mod tests {
     #[test]
     fn wall_clock_times_are_dates() {
         assert_eq!(wall_clock(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(wall_clock(951_782_400_123_000_000), "2000-02-29T00:00:00.123Z");
-        assert_eq!(wall_clock(1_795_256_100_999_999_999), "2026-11-21T10:15:00.999Z");
-        assert_eq!(wall_clock(4_102_444_799_000_000_000), "2099-12-31T23:59:59.000Z");
+        assert_eq!(
+            wall_clock(951_782_400_123_000_000),
+            "2000-02-29T00:00:00.123Z"
+        );
+        assert_eq!(
+            wall_clock(1_795_256_100_999_999_999),
+            "2026-11-21T10:15:00.999Z"
+        );
+        assert_eq!(
+            wall_clock(4_102_444_799_000_000_000),
+            "2099-12-31T23:59:59.000Z"
+        );
     }
 
     #[test]

@@ -145,7 +145,10 @@ impl Hosts {
     /// What the kernel refused, in words.
     pub fn build(mtu: u32, buffer: u64) -> Result<Self, LiveError> {
         // The agent's own stack must not speak on the wires either.
-        for name in ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"] {
+        for name in [
+            "net.ipv6.conf.all.disable_ipv6",
+            "net.ipv6.conf.default.disable_ipv6",
+        ] {
             let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to switch off
         }
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
@@ -156,9 +159,15 @@ impl Hosts {
             build_host(side, netns, &mut netlink, mtu, buffer).could_not(&doing)
         };
         let hosts = [build(Side::Sender)?, build(Side::Receiver)?];
-        let sysctls =
-            hosts[0].netns.within(read_back).could_not("read the hosts' kernel settings")?;
-        Ok(Hosts { hosts, sysctls, netlink })
+        let sysctls = hosts[0]
+            .netns
+            .within(read_back)
+            .could_not("read the hosts' kernel settings")?;
+        Ok(Hosts {
+            hosts,
+            sysctls,
+            netlink,
+        })
     }
 
     /// The host on one side.
@@ -200,8 +209,16 @@ fn build_host(
         Netlink::open()
     })??;
     let outer_mac = [0x02, 0, 0, 0x77, 1, side as u8 + 1];
-    let near = VethEnd { name: side.outer_name(), mac: outer_mac, netns: None };
-    let far = VethEnd { name: INNER, mac: side.mac(), netns: Some(netns.as_fd()) };
+    let near = VethEnd {
+        name: side.outer_name(),
+        mac: outer_mac,
+        netns: None,
+    };
+    let far = VethEnd {
+        name: INNER,
+        mac: side.mac(),
+        netns: Some(netns.as_fd()),
+    };
     wire.add_veth(near, far, mtu, 10_000)?;
     let outer = wire.index_of(side.outer_name())?;
     let inner = netlink.index_of(INNER)?;
@@ -215,9 +232,16 @@ fn build_host(
     let left = netns.within(|| ethtool::switch_off(INNER, is_offload))??;
     let left_outside = ethtool::switch_off(side.outer_name(), is_offload)?;
     if let Some(feature) = left.first().or(left_outside.first()) {
-        return Err(io::Error::other(format!("the offload '{feature}' cannot be switched off")));
+        return Err(io::Error::other(format!(
+            "the offload '{feature}' cannot be switched off"
+        )));
     }
-    Ok(Host { netns, inner, outer, netlink })
+    Ok(Host {
+        netns,
+        inner,
+        outer,
+        netlink,
+    })
 }
 
 /// Offloads make several packets one, or leave checksums undone, both of which the wire would
@@ -247,12 +271,18 @@ fn settings(buffer: u64) -> [(&'static str, String); 4] {
 }
 
 fn configure(buffer: u64) -> io::Result<()> {
-    for name in ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"] {
+    for name in [
+        "net.ipv6.conf.all.disable_ipv6",
+        "net.ipv6.conf.default.disable_ipv6",
+    ] {
         let _ = write_sysctl(name, "1");
     }
     for (name, value) in settings(buffer) {
         write_sysctl(name, &value).map_err(|error| {
-            io::Error::new(error.kind(), format!("{name} cannot be set to '{value}' ({error})"))
+            io::Error::new(
+                error.kind(),
+                format!("{name} cannot be set to '{value}' ({error})"),
+            )
         })?;
     }
     Ok(())
@@ -280,5 +310,8 @@ fn read_back() -> BTreeMap<String, String> {
         "net.core.rmem_max",
         "net.core.wmem_max",
     ];
-    NAMES.iter().filter_map(|name| Some(((*name).to_owned(), read_sysctl(name).ok()?))).collect()
+    NAMES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), read_sysctl(name).ok()?)))
+        .collect()
 }

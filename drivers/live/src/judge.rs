@@ -84,7 +84,10 @@ fn judge_lateness(run: &mut RunDocument, facts: &Facts) {
         run.judge(Severity::Degraded, "lateness", text(wish));
     }
     if late.p50_ns > 100 * US && late.p99_ns <= limit {
-        let text = format!("Half of the packets left more than {:.0} us late.", us(late.p50_ns));
+        let text = format!(
+            "Half of the packets left more than {:.0} us late.",
+            us(late.p50_ns)
+        );
         run.judge(Severity::Degraded, "lateness", text);
     }
 }
@@ -126,10 +129,30 @@ fn judge_emulator(run: &mut RunDocument, facts: &Facts) {
             run.judge(Severity::Invalid, code, format!("{count} packets {what}."));
         }
     };
-    lost(facts.ring_drops, "ring_drops", "were lost because the emulator did not keep up", run);
-    lost(facts.wire_losses, "wire_losses", "were lost between the hosts and the emulator", run);
-    lost(facts.refused.no_memory, "no_memory", "found no memory left in the emulator", run);
-    lost(facts.refused.foreign, "foreign", "on the wires were none of IPv4", run);
+    lost(
+        facts.ring_drops,
+        "ring_drops",
+        "were lost because the emulator did not keep up",
+        run,
+    );
+    lost(
+        facts.wire_losses,
+        "wire_losses",
+        "were lost between the hosts and the emulator",
+        run,
+    );
+    lost(
+        facts.refused.no_memory,
+        "no_memory",
+        "found no memory left in the emulator",
+        run,
+    );
+    lost(
+        facts.refused.foreign,
+        "foreign",
+        "on the wires were none of IPv4",
+        run,
+    );
     if facts.clock_step_ns.unsigned_abs() > 100 * US {
         let text = format!(
             "The wall clock was set by {:.3} ms during the run, and packet stamps with it.",
@@ -153,7 +176,11 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
         return;
     };
     if let Some(problem) = &outcome.problem {
-        run.judge(Severity::Invalid, "endpoint", format!("Flow {flow}, {role}: {problem}."));
+        run.judge(
+            Severity::Invalid,
+            "endpoint",
+            format!("Flow {flow}, {role}: {problem}."),
+        );
     }
     if outcome.socket_drops > 0 {
         let text = format!(
@@ -164,7 +191,11 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
     }
     let waited = outcome.wait_ns as f64 / endpoint.active_ns.max(1) as f64;
     if waited > 0.10 {
-        let severity = if waited > 0.25 { Severity::Invalid } else { Severity::Degraded };
+        let severity = if waited > 0.25 {
+            Severity::Invalid
+        } else {
+            Severity::Degraded
+        };
         let text = format!(
             "The {role} of flow {flow} had to wait for a processor {:.0} % of the time, so the \
              machine was the limit and not the path.",
@@ -179,7 +210,11 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits) {
     if limits.samples >= 20 {
         let share = limits.starved as f64 / limits.samples as f64;
         if share > 0.05 {
-            let severity = if share > 0.25 { Severity::Invalid } else { Severity::Degraded };
+            let severity = if share > 0.25 {
+                Severity::Invalid
+            } else {
+                Severity::Degraded
+            };
             let text = format!(
                 "Flow {flow} had no data ready in {:.0} % of the samples: the sending program was \
                  the limit.",
@@ -196,8 +231,10 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits) {
     for (time, code, name) in buffers {
         let share = time as f64 / busy;
         if share > 0.01 {
-            let text =
-                format!("The {name} limited flow {flow} {:.1} % of the time.", share * 100.0);
+            let text = format!(
+                "The {name} limited flow {flow} {:.1} % of the time.",
+                share * 100.0
+            );
             run.judge(Severity::Degraded, code, text);
         }
     }
@@ -218,14 +255,22 @@ mod tests {
                 p99_ns: 80 * US,
                 ..Lateness::default()
             },
-            effort: Effort { cpu_ns: 700 * MS, spin_ns: 100 * MS, ..Effort::default() },
+            effort: Effort {
+                cpu_ns: 700 * MS,
+                spin_ns: 100 * MS,
+                ..Effort::default()
+            },
             endpoints: vec![EndpointFacts {
                 flow: 1,
                 role: Role::Sender,
                 active_ns: 1000 * MS,
                 delivered: 1000,
                 outcome: Some(Outcome {
-                    limits: Limits { busy_us: 1_000_000, samples: 100, ..Limits::default() },
+                    limits: Limits {
+                        busy_us: 1_000_000,
+                        samples: 100,
+                        ..Limits::default()
+                    },
                     ..Outcome::default()
                 }),
                 failure: None,
@@ -240,7 +285,10 @@ mod tests {
         let mut run = RunDocument::new(serde_json::json!({}), "emulate", Versions::default());
         judge(&mut run, &facts);
         assert!(run.reasons.iter().all(|reason| reason.text.ends_with('.')));
-        (run.verdict, run.reasons.into_iter().map(|reason| reason.code).collect())
+        (
+            run.verdict,
+            run.reasons.into_iter().map(|reason| reason.code).collect(),
+        )
     }
 
     fn outcome(facts: &mut Facts) -> &mut Outcome {
@@ -256,27 +304,67 @@ mod tests {
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut Facts);
         let cases: [(Change, Verdict, &str); 17] = [
-            (|f| f.lateness.p99_ns = 300 * US, Verdict::Degraded, "lateness"),
-            (|f| f.lateness.p50_ns = 150 * US, Verdict::Degraded, "lateness"),
+            (
+                |f| f.lateness.p99_ns = 300 * US,
+                Verdict::Degraded,
+                "lateness",
+            ),
+            (
+                |f| f.lateness.p50_ns = 150 * US,
+                Verdict::Degraded,
+                "lateness",
+            ),
             (|f| f.lateness.p99_ns = 3 * MS, Verdict::Invalid, "lateness"),
-            (|f| f.effort.cpu_ns = 1090 * MS, Verdict::Degraded, "emulator_saturated"),
-            (|f| f.effort.starved_ns = 90 * MS, Verdict::Degraded, "emulator_starved"),
+            (
+                |f| f.effort.cpu_ns = 1090 * MS,
+                Verdict::Degraded,
+                "emulator_saturated",
+            ),
+            (
+                |f| f.effort.starved_ns = 90 * MS,
+                Verdict::Degraded,
+                "emulator_starved",
+            ),
             (|f| f.stolen_ratio = 0.2, Verdict::Degraded, "stolen"),
             (|f| f.ring_drops = 1, Verdict::Invalid, "ring_drops"),
             (|f| f.wire_losses = 1, Verdict::Invalid, "wire_losses"),
             (|f| f.refused.no_memory = 1, Verdict::Invalid, "no_memory"),
-            (|f| f.clock_step_ns = -(5 * MS as i64), Verdict::Invalid, "clock_step"),
+            (
+                |f| f.clock_step_ns = -(5 * MS as i64),
+                Verdict::Invalid,
+                "clock_step",
+            ),
             (
                 |f| f.endpoints[0].failure = Some("was killed".into()),
                 Verdict::Invalid,
                 "process_died",
             ),
             (|f| f.endpoints[0].delivered = 0, Verdict::Invalid, "silent"),
-            (|f| outcome(f).problem = Some("x".into()), Verdict::Invalid, "endpoint"),
-            (|f| outcome(f).socket_drops = 3, Verdict::Invalid, "socket_drops"),
-            (|f| outcome(f).wait_ns = 150 * MS, Verdict::Degraded, "endpoint_starved"),
-            (|f| outcome(f).limits.starved = 40, Verdict::Invalid, "sender_starved"),
-            (|f| outcome(f).limits.rwnd_us = 50_000, Verdict::Degraded, "receive_window"),
+            (
+                |f| outcome(f).problem = Some("x".into()),
+                Verdict::Invalid,
+                "endpoint",
+            ),
+            (
+                |f| outcome(f).socket_drops = 3,
+                Verdict::Invalid,
+                "socket_drops",
+            ),
+            (
+                |f| outcome(f).wait_ns = 150 * MS,
+                Verdict::Degraded,
+                "endpoint_starved",
+            ),
+            (
+                |f| outcome(f).limits.starved = 40,
+                Verdict::Invalid,
+                "sender_starved",
+            ),
+            (
+                |f| outcome(f).limits.rwnd_us = 50_000,
+                Verdict::Degraded,
+                "receive_window",
+            ),
         ];
         for (change, expected, code) in cases {
             assert_eq!(verdict(change), (expected, vec![code.to_owned()]));

@@ -28,8 +28,14 @@ fn wait_readable(fd: impl AsFd) {
     let epoll = Epoll::new().unwrap();
     epoll.add(fd.as_fd(), 1).unwrap();
     let mut events = Events::default();
-    epoll.wait(&mut events, Some(Duration::from_secs(2))).unwrap();
-    assert_eq!(events.keys().count(), 1, "nothing arrived within two seconds");
+    epoll
+        .wait(&mut events, Some(Duration::from_secs(2)))
+        .unwrap();
+    assert_eq!(
+        events.keys().count(),
+        1,
+        "nothing arrived within two seconds"
+    );
 }
 
 #[test]
@@ -38,7 +44,10 @@ fn frames_cross_from_host_to_host_only_through_us() {
         let mut hosts = Hosts::build(1500, 8 << 20).unwrap();
         let mut ring = RxRing::open(hosts.host(Side::Sender).outer, 256, 1514).unwrap();
         let mut port = TxPort::open(hosts.host(Side::Receiver).outer).unwrap();
-        let (near, far) = (udp(&hosts, Side::Sender, 5001), udp(&hosts, Side::Receiver, 5001));
+        let (near, far) = (
+            udp(&hosts, Side::Sender, 5001),
+            udp(&hosts, Side::Receiver, 5001),
+        );
         socket::set_ecn(near.as_fd(), 2).unwrap();
         hosts.warm_up(Side::Sender).unwrap();
         wait_readable(&ring);
@@ -50,7 +59,9 @@ fn frames_cross_from_host_to_host_only_through_us() {
         let mut batch = SendBatch::new();
         let mut sent = 0;
         while sent < payloads.len() {
-            sent += batch.send(near.as_fd(), payloads[sent..].iter().map(Vec::as_slice)).unwrap();
+            sent += batch
+                .send(near.as_fd(), payloads[sent..].iter().map(Vec::as_slice))
+                .unwrap();
         }
         let mut last = before;
         for n in 0..100u8 {
@@ -83,7 +94,10 @@ fn frames_cross_from_host_to_host_only_through_us() {
         assert_eq!(batch.dropped(), 0);
         let sender = hosts.counters(Side::Sender).unwrap();
         let receiver = hosts.counters(Side::Receiver).unwrap();
-        assert_eq!(sender.inner.tx_packets, 101, "no ARP, no IPv6, nothing but our datagrams");
+        assert_eq!(
+            sender.inner.tx_packets, 101,
+            "no ARP, no IPv6, nothing but our datagrams"
+        );
         assert_eq!(receiver.inner.rx_packets, 100);
         assert_eq!(receiver.inner.tx_packets, 0);
         assert_eq!(receiver.outer.tx_dropped + sender.inner.tx_dropped, 0);
@@ -128,7 +142,10 @@ fn hosts_have_their_settings_and_nothing_else() {
             .filter_map(|line| line.split(':').next())
             .map(str::trim)
             .collect();
-        assert!(names.contains(&"eth0") && names.contains(&"lo"), "{names:?}");
+        assert!(
+            names.contains(&"eth0") && names.contains(&"lo"),
+            "{names:?}"
+        );
     });
 }
 

@@ -40,7 +40,8 @@ impl Wakeups {
             return;
         }
         self.times[part] = time;
-        let mut node = (part + self.leaves) / 2;
+        // The parent of leaf `part`.
+        let mut node = (part + self.leaves) >> 1;
         while node >= 1 {
             let (left, right) = (2 * node, 2 * node + 1);
             let (a, b) = if left >= self.leaves {

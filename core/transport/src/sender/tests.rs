@@ -119,10 +119,10 @@ struct Rig {
 
 impl Rig {
     fn new(window: u64) -> Self {
-        Rig::with(window, Config::default())
+        Rig::with(window, &Config::default())
     }
 
-    fn with(window: u64, config: Config) -> Self {
+    fn with(window: u64, config: &Config) -> Self {
         let heard = Arc::new(Mutex::new(Heard::default()));
         let given = [("window".to_owned(), narrows_units::Value::Integer(window))];
         let params = Params::resolve(FIXED.params, given).unwrap();
@@ -139,7 +139,7 @@ impl Rig {
         )
         .unwrap();
         drop(guard);
-        Rig::around(sender, &config, heard)
+        Rig::around(sender, config, heard)
     }
 
     fn of(scheme: &str) -> Self {
@@ -510,7 +510,7 @@ fn marks_are_echoed_once_and_open_one_epoch_per_round() {
         ecn: true,
         ..Config::default()
     };
-    let mut rig = Rig::with(20, config);
+    let mut rig = Rig::with(20, &config);
     rig.mark = Box::new(|index| (40..50).contains(&index));
     rig.run(1000);
     let heard = rig.heard();

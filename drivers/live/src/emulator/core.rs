@@ -164,8 +164,17 @@ impl Core {
             self.sample_until(stamp);
         }
         let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
-        let handle = Handle { uid, slot, size, flow, ecn: Ecn::from_bits(ecn), marked: false };
-        self.network.path_mut(direction).push(stamp, handle, &mut self.outcomes);
+        let handle = Handle {
+            uid,
+            slot,
+            size,
+            flow,
+            ecn: Ecn::from_bits(ecn),
+            marked: false,
+        };
+        self.network
+            .path_mut(direction)
+            .push(stamp, handle, &mut self.outcomes);
         self.collect(direction);
     }
 
@@ -178,7 +187,9 @@ impl Core {
         }
         for direction in Direction::BOTH {
             if self.network.path(direction).next_wakeup() <= now {
-                self.network.path_mut(direction).advance(now, &mut self.outcomes);
+                self.network
+                    .path_mut(direction)
+                    .advance(now, &mut self.outcomes);
                 self.collect(direction);
             }
         }
@@ -201,7 +212,8 @@ impl Core {
         }
         let offset = self.offset(direction);
         for drop in self.outcomes.drops.drain(..) {
-            self.log.drop(drop.packet.uid, offset + drop.element, drop.reason.0);
+            self.log
+                .drop(drop.packet.uid, offset + drop.element, drop.reason.0);
             self.pool.release(drop.packet.slot);
         }
     }
@@ -221,13 +233,21 @@ impl Core {
             let at = self.next_sample;
             for direction in Direction::BOTH {
                 if self.network.path(direction).next_wakeup() <= at {
-                    self.network.path_mut(direction).advance(at, &mut self.outcomes);
+                    self.network
+                        .path_mut(direction)
+                        .advance(at, &mut self.outcomes);
                     self.collect(direction);
                 }
             }
             for (direction, element, queued) in queues_of(&self.network) {
                 let (bytes, packets) = (queued.bytes, queued.packets);
-                self.queues.push(QueueSample { direction, element, time: at, bytes, packets });
+                self.queues.push(QueueSample {
+                    direction,
+                    element,
+                    time: at,
+                    bytes,
+                    packets,
+                });
             }
             self.next_sample = at + self.sample;
         }
@@ -247,9 +267,10 @@ impl Core {
     /// Frames that are due in `direction`, oldest first.
     #[inline]
     pub fn due(&self, direction: Direction) -> impl Iterator<Item = &[u8]> {
-        self.outbox[direction as usize]
-            .iter()
-            .map(|(_, handle)| self.pool.frame(handle.slot, frame::ETHERNET + handle.size as usize))
+        self.outbox[direction as usize].iter().map(|(_, handle)| {
+            self.pool
+                .frame(handle.slot, frame::ETHERNET + handle.size as usize)
+        })
     }
 
     /// Whether frames are due in `direction`.
@@ -285,9 +306,11 @@ impl Core {
         let mut held = Vec::new();
         for direction in Direction::BOTH {
             let offset = self.offset(direction);
-            self.network.path(direction).visit_held(&mut |element, handle| {
-                held.push((handle.uid, offset + element as u16));
-            });
+            self.network
+                .path(direction)
+                .visit_held(&mut |element, handle| {
+                    held.push((handle.uid, offset + element as u16));
+                });
         }
         for (uid, element) in held {
             self.log.hold(uid, element);
@@ -322,7 +345,9 @@ fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (Direction, u16,
         let path = network.path(direction);
         (0..path.len()).filter_map(move |index| {
             let (_, _, element, _) = path.stage(index);
-            element.server().map(|_| (direction, index as u16, element.queued()))
+            element
+                .server()
+                .map(|_| (direction, index as u16, element.queued()))
         })
     })
 }

@@ -52,7 +52,11 @@ pub fn classify(frame: &[u8]) -> Kind {
             flow = from - FLOW_PORTS;
         }
     }
-    Kind::Packet { size, flow, ecn: ip[1] & 3 }
+    Kind::Packet {
+        size,
+        flow,
+        ecn: ip[1] & 3,
+    }
 }
 
 /// Sets the ECN bits of an IPv4 frame to congestion experienced and keeps its checksum right
@@ -92,7 +96,10 @@ pub(crate) fn sample(size: u16, protocol: u8, from: u16, to: u16, ecn: u8) -> Ve
 /// One's complement sum of an IP header: all ones when the checksum in it is right.
 #[cfg(test)]
 fn header_sum(ip: &[u8]) -> u16 {
-    let sum: u32 = ip[..20].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum: u32 = ip[..20]
+        .chunks(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
@@ -105,10 +112,22 @@ mod tests {
     fn frames_are_told_apart() {
         let port = |flow| FLOW_PORTS + flow;
         let packet = |size, flow, ecn| Kind::Packet { size, flow, ecn };
-        assert_eq!(classify(&sample(1500, TCP, port(3), port(3), 2)), packet(1500, 3, 2));
-        assert_eq!(classify(&sample(64, UDP, port(3), port(4), 0)), packet(64, 0, 0));
-        assert_eq!(classify(&sample(64, 1, port(3), port(3), 0)), packet(64, 0, 0));
-        assert_eq!(classify(&sample(64, UDP, 40_000, WARM_UP_PORT, 0)), Kind::WarmUp);
+        assert_eq!(
+            classify(&sample(1500, TCP, port(3), port(3), 2)),
+            packet(1500, 3, 2)
+        );
+        assert_eq!(
+            classify(&sample(64, UDP, port(3), port(4), 0)),
+            packet(64, 0, 0)
+        );
+        assert_eq!(
+            classify(&sample(64, 1, port(3), port(3), 0)),
+            packet(64, 0, 0)
+        );
+        assert_eq!(
+            classify(&sample(64, UDP, 40_000, WARM_UP_PORT, 0)),
+            Kind::WarmUp
+        );
         let mut arp = sample(64, UDP, 1, 1, 0);
         arp[13] = 6;
         assert_eq!(classify(&arp), Kind::Foreign);
@@ -126,7 +145,11 @@ mod tests {
                 assert_eq!(header_sum(&frame[ETHERNET..]), 0xffff);
                 mark(&mut frame);
                 assert_eq!(frame[ETHERNET + 1], 3);
-                assert_eq!(header_sum(&frame[ETHERNET..]), 0xffff, "size {size}, ecn {ecn}");
+                assert_eq!(
+                    header_sum(&frame[ETHERNET..]),
+                    0xffff,
+                    "size {size}, ecn {ecn}"
+                );
             }
         }
     }

@@ -89,8 +89,9 @@ mod tests {
     #[test]
     fn frames_are_kept_apart_and_reused() {
         let mut pool = Pool::new(1, 1514, 2 * SLAB * 1536);
-        let slots: Vec<u32> =
-            (0..2 * SLAB).map(|n| pool.store(&(n as u32).to_ne_bytes()).unwrap()).collect();
+        let slots: Vec<u32> = (0..2 * SLAB)
+            .map(|n| pool.store(&(n as u32).to_ne_bytes()).unwrap())
+            .collect();
         assert_eq!(pool.store(&[0; 4]), None, "the limit holds");
         for (n, &slot) in slots.iter().enumerate() {
             assert_eq!(pool.frame(slot, 4), (n as u32).to_ne_bytes());

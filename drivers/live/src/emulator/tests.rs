@@ -59,7 +59,11 @@ fn packets_leave_when_the_model_says_and_lateness_is_what_it_is() {
     let mut core = core("packets");
     core.arrive(Direction::Forward, at(0), &data(1500));
     core.arrive(Direction::Forward, at(0), &data(1500));
-    assert_eq!(core.next_wakeup(), at(1_000), "the first packet has left the bottleneck");
+    assert_eq!(
+        core.next_wakeup(),
+        at(1_000),
+        "the first packet has left the bottleneck"
+    );
     core.advance(at(10_999));
     assert!(!core.has_due(Direction::Forward));
     assert_eq!(core.next_wakeup(), at(11_000));
@@ -69,7 +73,9 @@ fn packets_leave_when_the_model_says_and_lateness_is_what_it_is() {
     core.advance(at(12_500));
     assert_eq!(release(&mut core, Direction::Forward, at(12_500)), [1514]);
     core.finish();
-    let Log::Packets(log) = &mut core.log else { panic!("packets were asked for") };
+    let Log::Packets(log) = &mut core.log else {
+        panic!("packets were asked for")
+    };
     let chunk = log.take().unwrap();
     assert_eq!(chunk.row(0).arrived_ns, Some(11_004_000));
     assert_eq!(chunk.row(0).late_ns, Some(4_000));
@@ -99,7 +105,9 @@ fn late_driving_changes_no_decision() {
             due.push(core.lateness.max());
         }
         core.finish();
-        let Log::Packets(log) = &mut core.log else { panic!("packets were asked for") };
+        let Log::Packets(log) = &mut core.log else {
+            panic!("packets were asked for")
+        };
         let chunk = log.take().unwrap();
         (0..chunk.len())
             .map(|row| {
@@ -122,12 +130,24 @@ fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
     core.arrive(Direction::Forward, at(99_600), &data(1500));
     core.arrive(Direction::Backward, at(99_700), &data(60));
     core.advance(at(120_000));
-    assert_eq!(release(&mut core, Direction::Forward, at(96_001)), [1514], "nothing after the end");
+    assert_eq!(
+        release(&mut core, Direction::Forward, at(96_001)),
+        [1514],
+        "nothing after the end"
+    );
     core.finish();
     let counters = core.counters();
-    assert_eq!((counters[0].name.as_str(), counters[0].held_packets), ("forward.0", 2));
-    assert_eq!((counters[2].name.as_str(), counters[2].held_packets), ("backward.0", 1));
-    let Log::Packets(log) = &mut core.log else { panic!("packets were asked for") };
+    assert_eq!(
+        (counters[0].name.as_str(), counters[0].held_packets),
+        ("forward.0", 2)
+    );
+    assert_eq!(
+        (counters[2].name.as_str(), counters[2].held_packets),
+        ("backward.0", 1)
+    );
+    let Log::Packets(log) = &mut core.log else {
+        panic!("packets were asked for")
+    };
     let chunk = log.take().unwrap();
     let holder = |row: usize| chunk.row(row).element.unwrap();
     assert_eq!(
@@ -150,7 +170,11 @@ fn queues_are_sampled_in_model_time() {
     assert_eq!(bytes[..4], [0, 4500, 0, 0]);
     assert_eq!(rows[1].time_ns, 5 * MS);
     core.advance(at(200_000));
-    assert_eq!(core.queue_rows().count(), 21, "both ends of the run are sampled, nothing beyond");
+    assert_eq!(
+        core.queue_rows().count(),
+        21,
+        "both ends of the run are sampled, nothing beyond"
+    );
 }
 
 #[test]
@@ -160,7 +184,11 @@ fn foreign_frames_and_unknown_ports_are_told_apart() {
     arp[13] = 6;
     core.arrive(Direction::Forward, at(1), &arp);
     core.arrive(Direction::Forward, at(2), &sample(60, 17, 9999, 9, 0));
-    core.arrive(Direction::Forward, at(3), &sample(60, 17, FLOW_PORTS + 9, FLOW_PORTS + 9, 0));
+    core.arrive(
+        Direction::Forward,
+        at(3),
+        &sample(60, 17, FLOW_PORTS + 9, FLOW_PORTS + 9, 0),
+    );
     assert_eq!(core.refused.foreign, 1);
     assert_eq!(core.log.entered(), 1);
     core.advance(at(50_000));
@@ -174,7 +202,10 @@ fn stamps_that_run_backwards_keep_the_order_of_the_wire() {
     core.arrive(Direction::Backward, at(100), &data(60));
     core.arrive(Direction::Backward, at(99), &data(61));
     core.advance(at(11_000));
-    assert_eq!(release(&mut core, Direction::Backward, at(11_000)), [60 + ETHERNET, 61 + ETHERNET]);
+    assert_eq!(
+        release(&mut core, Direction::Backward, at(11_000)),
+        [60 + ETHERNET, 61 + ETHERNET]
+    );
 }
 
 #[test]
@@ -189,7 +220,15 @@ fn a_full_pool_refuses_frames_and_says_so() {
 #[test]
 fn a_bad_network_is_refused_with_its_place() {
     let mut bad = cell("packets");
-    *bad.json.pointer_mut("/network/forward/0/queue/bytes").unwrap() = Value::from("x");
-    let error = Core::new(&bad, Pool::new(1, 1514, 1)).err().unwrap().to_string();
-    assert!(error.contains("forward.0") && error.contains("bytes"), "{error}");
+    *bad.json
+        .pointer_mut("/network/forward/0/queue/bytes")
+        .unwrap() = Value::from("x");
+    let error = Core::new(&bad, Pool::new(1, 1514, 1))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("forward.0") && error.contains("bytes"),
+        "{error}"
+    );
 }

@@ -66,7 +66,9 @@ impl Control {
 
     /// Whether frames of both hosts have reached the emulator.
     pub fn is_warm(&self) -> bool {
-        self.warm.iter().all(|count| count.load(Ordering::Acquire) > 0)
+        self.warm
+            .iter()
+            .all(|count| count.load(Ordering::Acquire) > 0)
     }
 }
 
@@ -214,7 +216,9 @@ impl Emulator<'_> {
             {
                 writer.exchange(log);
             }
-            let stuck = Direction::BOTH.iter().any(|&direction| self.core.has_due(direction));
+            let stuck = Direction::BOTH
+                .iter()
+                .any(|&direction| self.core.has_due(direction));
             if taken + sent > 0 {
                 effort.retries += u64::from(stuck);
                 if let Some(since) = idle_since.take() {
@@ -263,7 +267,11 @@ impl Emulator<'_> {
             };
             // What was sent before the start or after the end is no part of the run.
             if (start_ns..end_ns).contains(&frame.stamp_ns) {
-                self.core.arrive(direction, Time::from_ns(frame.stamp_ns - start_ns), frame.bytes);
+                self.core.arrive(
+                    direction,
+                    Time::from_ns(frame.stamp_ns - start_ns),
+                    frame.bytes,
+                );
             }
             ring.release();
         }
@@ -278,7 +286,10 @@ impl Emulator<'_> {
             Direction::Backward => Side::Sender,
         };
         let first = now();
-        let count = match self.wires[side as usize].port.send(self.core.due(direction)) {
+        let count = match self.wires[side as usize]
+            .port
+            .send(self.core.due(direction))
+        {
             Ok(count) => count,
             // The interface takes nothing right now: the frames leave later, and are late.
             Err(error)

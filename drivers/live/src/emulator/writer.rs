@@ -60,7 +60,13 @@ impl Writer {
         let id = hear.recv().map_err(|_| {
             LiveError::Internal("the thread that writes packets has crashed".into())
         })?;
-        Ok(Writer { full, empty: Mutex::new(empty), failed, id, thread })
+        Ok(Writer {
+            full,
+            empty: Mutex::new(empty),
+            failed,
+            id,
+            thread,
+        })
     }
 
     /// Gives a log chunks to fill, whose memory has been touched already.
@@ -109,7 +115,9 @@ impl Writer {
         match self.thread.join() {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) => Err(folder.packets_error(error).into()),
-            Err(_) => Err(LiveError::Internal("the thread that writes packets has crashed".into())),
+            Err(_) => Err(LiveError::Internal(
+                "the thread that writes packets has crashed".into(),
+            )),
         }
     }
 }

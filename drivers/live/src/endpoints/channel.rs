@@ -174,12 +174,14 @@ impl State {
 impl Outcome {
     /// The traces as rows of `flow`.
     pub fn trace_rows(&self, flow: u16) -> impl Iterator<Item = TraceRow> {
-        self.traces.iter().map(move |(time_ns, name, value)| TraceRow {
-            flow,
-            time_ns: *time_ns,
-            name: name.clone(),
-            value: *value,
-        })
+        self.traces
+            .iter()
+            .map(move |(time_ns, name, value)| TraceRow {
+                flow,
+                time_ns: *time_ns,
+                name: name.clone(),
+                value: *value,
+            })
     }
 }
 
@@ -205,12 +207,21 @@ impl Channel {
     /// Both ends of a new channel.
     pub fn pair() -> io::Result<(Channel, OwnedFd)> {
         let (ours, theirs) = UnixStream::pair()?;
-        Ok((Channel { stream: ours, received: Vec::new() }, theirs.into()))
+        Ok((
+            Channel {
+                stream: ours,
+                received: Vec::new(),
+            },
+            theirs.into(),
+        ))
     }
 
     /// The end that was inherited from the agent.
     pub fn from_fd(fd: OwnedFd) -> Channel {
-        Channel { stream: fd.into(), received: Vec::new() }
+        Channel {
+            stream: fd.into(),
+            received: Vec::new(),
+        }
     }
 
     /// Sends a document, waiting until the other side has room for it.
@@ -253,7 +264,11 @@ impl Channel {
                 return Ok(Received::Document(document));
             }
         }
-        Ok(if ended { Received::End } else { Received::Nothing })
+        Ok(if ended {
+            Received::End
+        } else {
+            Received::Nothing
+        })
     }
 }
 
@@ -271,7 +286,10 @@ mod tests {
     fn documents_arrive_whole_and_the_end_is_seen() {
         let (mut agent, fd) = Channel::pair().unwrap();
         let mut endpoint = Channel::from_fd(fd);
-        assert!(matches!(agent.receive::<News>().unwrap(), Received::Nothing));
+        assert!(matches!(
+            agent.receive::<News>().unwrap(),
+            Received::Nothing
+        ));
         let row = StateRow {
             time_ns: 5,
             cwnd_bytes: Some(7),
@@ -281,7 +299,10 @@ mod tests {
         let states = vec![State::from(row.clone()); 100_000];
         let thread = std::thread::spawn(move || {
             endpoint.send(&News::Ready).unwrap();
-            let outcome = Outcome { states, ..Outcome::default() };
+            let outcome = Outcome {
+                states,
+                ..Outcome::default()
+            };
             endpoint.send(&News::Done(Box::new(outcome))).unwrap();
         });
         let mut documents = Vec::new();
@@ -294,7 +315,9 @@ mod tests {
         }
         thread.join().unwrap();
         assert!(matches!(documents[0], News::Ready));
-        let News::Done(outcome) = documents.remove(1) else { panic!("the second is the outcome") };
+        let News::Done(outcome) = documents.remove(1) else {
+            panic!("the second is the outcome")
+        };
         assert_eq!(outcome.states.len(), 100_000);
         let first = outcome.states.into_iter().next().unwrap();
         assert_eq!(first.into_row(0), row);

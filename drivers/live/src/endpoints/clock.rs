@@ -56,18 +56,27 @@ impl Sleeper {
     /// Waits for the agent only.
     pub(super) fn new(channel: &Channel) -> Result<Self, LiveError> {
         let epoll = Epoll::new().could_not("wait for events")?;
-        epoll.add(channel.as_fd(), AGENT).could_not("wait for the agent")?;
-        Ok(Sleeper { epoll, events: Events::default() })
+        epoll
+            .add(channel.as_fd(), AGENT)
+            .could_not("wait for the agent")?;
+        Ok(Sleeper {
+            epoll,
+            events: Events::default(),
+        })
     }
 
     /// Also waits for `socket` to become readable.
     pub(super) fn until_readable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
-        self.epoll.add(socket, SOCKET).could_not("wait for a socket")
+        self.epoll
+            .add(socket, SOCKET)
+            .could_not("wait for a socket")
     }
 
     /// Also waits for `socket` to become writable.
     pub(super) fn until_writable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
-        self.epoll.add_writable(socket, SOCKET).could_not("wait for a socket")
+        self.epoll
+            .add_writable(socket, SOCKET)
+            .could_not("wait for a socket")
     }
 
     /// No longer waits for `socket`.
@@ -77,7 +86,9 @@ impl Sleeper {
 
     /// Sleeps until something happens or `timeout` has passed.
     pub(super) fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), LiveError> {
-        self.epoll.wait(&mut self.events, timeout).could_not("wait for events")
+        self.epoll
+            .wait(&mut self.events, timeout)
+            .could_not("wait for events")
     }
 
     /// Sleeps until the socket is ready (`true`) or it is `time` (`false`); ends the endpoint when

@@ -37,7 +37,10 @@ pub fn side_of(flow: &Flow, role: Role) -> Side {
 fn addresses(flow: &Flow, role: Role) -> (SocketAddrV4, SocketAddrV4) {
     let side = side_of(flow, role);
     let port = FLOW_PORTS + flow.flow;
-    (SocketAddrV4::new(side.address(), port), SocketAddrV4::new(side.other().address(), port))
+    (
+        SocketAddrV4::new(side.address(), port),
+        SocketAddrV4::new(side.other().address(), port),
+    )
 }
 
 /// The body of an endpoint process; `fd` is the inherited channel.
@@ -51,14 +54,19 @@ pub fn endpoint_main(fd: i32) -> Result<(), LiveError> {
     if let Err(error) = &result {
         // The agent may be gone, which is why the endpoint fails.
         let unavailable = matches!(error, LiveError::Unavailable(_));
-        let _ = channel.send(&News::Failed { message: error.to_string(), unavailable });
+        let _ = channel.send(&News::Failed {
+            message: error.to_string(),
+            unavailable,
+        });
     }
     result
 }
 
 fn play(channel: &mut Channel) -> Result<(), LiveError> {
     let Order::Prepare { cell, flow, role } = wait_for_order(channel)? else {
-        return Err(LiveError::Internal("the endpoint was started before it was prepared".into()));
+        return Err(LiveError::Internal(
+            "the endpoint was started before it was prepared".into(),
+        ));
     };
     let cell = Cell::parse(&cell)?;
     let number = flow;
@@ -89,15 +97,21 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
     if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
         (outcome.run_ns, outcome.wait_ns) = (run_ns, wait_ns);
     }
-    channel.send(&News::Done(Box::new(outcome))).could_not("report to the agent")
+    channel
+        .send(&News::Done(Box::new(outcome)))
+        .could_not("report to the agent")
 }
 
 /// Says that everything is prepared and waits for the start.
 fn get_ready(channel: &mut Channel) -> Result<RunClock, LiveError> {
-    channel.send(&News::Ready).could_not("report to the agent")?;
+    channel
+        .send(&News::Ready)
+        .could_not("report to the agent")?;
     match wait_for_order(channel)? {
         Order::Start { real_ns, mono_ns } => Ok(RunClock::new(real_ns, mono_ns)),
-        Order::Prepare { .. } => Err(LiveError::Internal("the endpoint was prepared twice".into())),
+        Order::Prepare { .. } => Err(LiveError::Internal(
+            "the endpoint was prepared twice".into(),
+        )),
     }
 }
 
@@ -118,7 +132,10 @@ fn gone() -> LiveError {
 
 /// Ends the endpoint when the agent's side of the channel has closed.
 fn check_agent(channel: &mut Channel) -> Result<(), LiveError> {
-    match channel.receive::<Order>().could_not("hear from the agent")? {
+    match channel
+        .receive::<Order>()
+        .could_not("hear from the agent")?
+    {
         Received::End => Err(gone()),
         _ => Ok(()),
     }

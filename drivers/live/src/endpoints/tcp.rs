@@ -147,7 +147,12 @@ impl Sampler {
     fn new(flow: &Flow, distance: Span) -> Self {
         // Samples lie on the same grid for all flows.
         let first = flow.start.ns().next_multiple_of(distance.ns());
-        Sampler { distance, next: Time::from_ns(first), buffer: [0; BUFFER], details: [0; 64] }
+        Sampler {
+            distance,
+            next: Time::from_ns(first),
+            buffer: [0; BUFFER],
+            details: [0; 64],
+        }
     }
 
     fn sample(&mut self, socket: BorrowedFd, clock: &RunClock, outcome: &mut Outcome) {
@@ -192,7 +197,10 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
     let mss = u64::from(info.snd_mss().unwrap_or(0));
     let bytes = |segments: u32| u64::from(segments) * mss;
     let known = |rate: u64| (rate != u64::MAX).then(|| rate.saturating_mul(8));
-    let srtt = info.rtt_us().filter(|&us| us > 0).map(|us| u64::from(us) * 1000);
+    let srtt = info
+        .rtt_us()
+        .filter(|&us| us > 0)
+        .map(|us| u64::from(us) * 1000);
     StateRow {
         flow: 0,
         time_ns: now.ns(),
@@ -202,7 +210,10 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         // The kernel tells the smoothed value only.
         rtt_ns: None,
         srtt_ns: srtt,
-        min_rtt_ns: info.min_rtt_us().filter(|&us| us != u32::MAX).map(|us| u64::from(us) * 1000),
+        min_rtt_ns: info
+            .min_rtt_us()
+            .filter(|&us| us != u32::MAX)
+            .map(|us| u64::from(us) * 1000),
         inflight_bytes: info.in_flight().map(bytes),
         delivered_bytes: info.bytes_acked(),
         delivery_rate_bps: info.delivery_rate().and_then(known),
@@ -221,7 +232,9 @@ fn bbr_details(now: Time, details: &[u8], traces: &mut Vec<(u64, String, f64)>) 
         return;
     }
     let word = |index: usize| {
-        let bytes = details[index * 4..index * 4 + 4].try_into().unwrap_or_default();
+        let bytes = details[index * 4..index * 4 + 4]
+            .try_into()
+            .unwrap_or_default();
         f64::from(u32::from_ne_bytes(bytes))
     };
     let bandwidth = (word(0) + word(1) * 4_294_967_296.0) * 8.0;

@@ -54,12 +54,24 @@ pub(super) fn run(
                     .map_err(|error| LiveError::Input(format!("flow {}: {error}", flow.flow)))?;
             let mut sample = |sender: &mut Sender, now: Time| {
                 let snapshot = sender.snapshot();
-                outcome.states.push(State::from(state_row(flow.flow, now.ns(), &snapshot)));
+                outcome
+                    .states
+                    .push(State::from(state_row(flow.flow, now.ns(), &snapshot)));
                 let rows = trace_rows(flow.flow, now.ns(), &snapshot);
-                outcome.traces.extend(rows.map(|row| (row.time_ns, row.name, row.value)));
+                outcome
+                    .traces
+                    .extend(rows.map(|row| (row.time_ns, row.name, row.value)));
             };
             let stop = flow.stop.min(cell.duration);
-            pump.drive(&mut sender, clock, stop, cell.sample, &mut sleeper, channel, &mut sample)?;
+            pump.drive(
+                &mut sender,
+                clock,
+                stop,
+                cell.sample,
+                &mut sleeper,
+                channel,
+                &mut sample,
+            )?;
             // The socket stays: late acknowledgements would otherwise be answered with ICMP.
             sleeper.forget(socket.as_fd())?;
             sleeper.wait(clock, cell.duration, channel)?;
@@ -71,13 +83,24 @@ pub(super) fn run(
             let mut receiver = Receiver::new(&cell.transport);
             let nothing = &mut |_: &mut Receiver, _: Time| {};
             let end = cell.duration;
-            pump.drive(&mut receiver, clock, end, cell.sample, &mut sleeper, channel, nothing)?;
+            pump.drive(
+                &mut receiver,
+                clock,
+                end,
+                cell.sample,
+                &mut sleeper,
+                channel,
+                nothing,
+            )?;
             outcome.receiver = native_flow(flow, None, Some(&receiver)).receiver;
         }
     }
     outcome.socket_drops = u64::from(pump.inbox.dropped());
     if pump.garbage > 0 {
-        outcome.problem = Some(format!("{} datagrams were no messages of ours", pump.garbage));
+        outcome.problem = Some(format!(
+            "{} datagrams were no messages of ours",
+            pump.garbage
+        ));
     }
     Ok(outcome)
 }
@@ -107,7 +130,9 @@ impl<'a> Pump<'a> {
             inbox: ReceiveBatch::new(),
             outbox: SendBatch::new(),
             waiting: VecDeque::with_capacity(SendBatch::CAPACITY),
-            spare: (0..SendBatch::CAPACITY).map(|_| Vec::with_capacity(2048)).collect(),
+            spare: (0..SendBatch::CAPACITY)
+                .map(|_| Vec::with_capacity(2048))
+                .collect(),
             body: Body::default(),
             ecn: Ecn::NotEct,
             garbage: 0,
@@ -167,7 +192,9 @@ impl<'a> Pump<'a> {
     ) -> Result<usize, LiveError> {
         let (body, latest, garbage) = (&mut self.body, &mut self.latest, &mut self.garbage);
         let result = self.inbox.receive(self.socket, |datagram| {
-            let at = datagram.stamp_ns.map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+            let at = datagram
+                .stamp_ns
+                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
             // Times never decrease; what arrived while we sent is seen a moment later.
             *latest = at.max(*latest);
             match wire::decode(datagram.bytes, body) {
@@ -202,14 +229,18 @@ impl<'a> Pump<'a> {
             self.ecn = ecn;
         }
         let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-        let sent = match self.outbox.send(self.socket, same.map(|(_, bytes)| bytes.as_slice())) {
+        let sent = match self
+            .outbox
+            .send(self.socket, same.map(|(_, bytes)| bytes.as_slice()))
+        {
             Ok(sent) => sent,
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
                 _ => return Err(error).could_not("send datagrams"),
             },
         };
-        self.spare.extend(self.waiting.drain(..sent).map(|(_, bytes)| bytes));
+        self.spare
+            .extend(self.waiting.drain(..sent).map(|(_, bytes)| bytes));
         Ok(sent)
     }
 }

@@ -69,7 +69,11 @@ impl Crew {
                 })
                 .could_not("start an endpoint")?;
                 drop(theirs);
-                let order = Order::Prepare { cell: text.clone(), flow: flow.flow, role };
+                let order = Order::Prepare {
+                    cell: text.clone(),
+                    flow: flow.flow,
+                    role,
+                };
                 channel.send(&order).could_not("instruct an endpoint")?;
                 epoll
                     .add(channel.as_fd(), first_key + members.len() as u64)
@@ -133,7 +137,10 @@ impl Crew {
             match news {
                 News::Ready => member.ready = true,
                 News::Done(outcome) => member.outcome = Some(*outcome),
-                News::Failed { message, unavailable } if !started => {
+                News::Failed {
+                    message,
+                    unavailable,
+                } if !started => {
                     return Err(if unavailable {
                         LiveError::Unavailable(message)
                     } else {
@@ -185,7 +192,15 @@ impl Member {
             )),
         };
         let name = format!("flow {} {}", self.flow, self.role.name());
-        (ProcessRecord { name, exit, signal, expected }, failure)
+        (
+            ProcessRecord {
+                name,
+                exit,
+                signal,
+                expected,
+            },
+            failure,
+        )
     }
 
     /// The last line of its log, as a part of a sentence.

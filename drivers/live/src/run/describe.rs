@@ -43,10 +43,16 @@ pub(super) fn describe(
     let mut wire_losses = 0;
     for side in Side::BOTH {
         let index = side as usize;
-        let (received, dropped) =
-            report.wires[index].ring.statistics().could_not("read the counters of a ring")?;
+        let (received, dropped) = report.wires[index]
+            .ring
+            .statistics()
+            .could_not("read the counters of a ring")?;
         let (received, dropped) = (u64::from(received), u64::from(dropped));
-        run.rings.push(Ring { port: side.name().to_owned(), received, dropped });
+        run.rings.push(Ring {
+            port: side.name().to_owned(),
+            received,
+            dropped,
+        });
         ring_drops += dropped;
         let (was, is) = (before[index], after[index]);
         let left = is.inner.tx_packets - was.inner.tx_packets;
@@ -57,11 +63,14 @@ pub(super) fn describe(
     }
     let duration = cell.duration.ns().max(1) as f64;
     let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
-    let all = watched.ticks.iter().fold(CpuTicks::default(), |sum, cpu| CpuTicks {
-        total: sum.total + cpu.total,
-        idle: sum.idle + cpu.idle,
-        stolen: sum.stolen + cpu.stolen,
-    });
+    let all = watched
+        .ticks
+        .iter()
+        .fold(CpuTicks::default(), |sum, cpu| CpuTicks {
+            total: sum.total + cpu.total,
+            idle: sum.idle + cpu.idle,
+            stolen: sum.stolen + cpu.stolen,
+        });
     run.cpu = Some(Cpu {
         emulator_ratio: work,
         busy_ratio: all.busy_ratio(),
@@ -113,7 +122,9 @@ pub(super) fn describe(
                     Role::Sender => {
                         summary.sender = outcome.sender.clone();
                         summary.fingerprint.read_back.clone_from(&outcome.read_back);
-                        summary.other.insert("limits".to_owned(), json!(outcome.limits));
+                        summary
+                            .other
+                            .insert("limits".to_owned(), json!(outcome.limits));
                     }
                     Role::Receiver => summary.receiver = outcome.receiver.clone(),
                 }

@@ -82,8 +82,10 @@ pub fn emulate(
     let privilege = enter_private_network()?;
     let mut hosts = Hosts::build(sizing.mtu, sizing.tcp_buffer)?;
     let before = counters(&mut hosts)?;
-    let wires =
-        [open_wire(&hosts, Side::Sender, &sizing)?, open_wire(&hosts, Side::Receiver, &sizing)?];
+    let wires = [
+        open_wire(&hosts, Side::Sender, &sizing)?,
+        open_wire(&hosts, Side::Receiver, &sizing)?,
+    ];
     let (emulator_cpus, endpoint_cpus) = share_cpus()?;
     let writer = match cell.record {
         RecordKind::Packets => Some(Writer::start(&folder)?),
@@ -101,14 +103,28 @@ pub fn emulate(
             let mut core = Core::new(cell, pool)?;
             Writer::prepare(&mut core.log, &elements);
             let duration = Span::from_ns(cell.duration.ns());
-            let emulator = Emulator { core, wires, duration, writer, control, sent: [0; 2] };
+            let emulator = Emulator {
+                core,
+                wires,
+                duration,
+                writer,
+                control,
+                sent: [0; 2],
+            };
             emulator.run().could_not("emulate the network")
         };
         let thread = std::thread::Builder::new()
             .name("emulator".to_owned())
             .spawn_scoped(scope, emulate)
             .could_not("start a thread")?;
-        let mut watch = Watch { cell, hosts: &hosts, folder: &folder, control, writer, around };
+        let mut watch = Watch {
+            cell,
+            hosts: &hosts,
+            folder: &folder,
+            control,
+            writer,
+            around,
+        };
         let watched = watch.run(&endpoint_cpus, &|| thread.is_finished());
         if watched.is_err() {
             control.stop();
@@ -142,15 +158,32 @@ pub fn emulate(
     let mut run = RunDocument::new(
         cell.json.clone(),
         "emulate",
-        Versions { narrows: VERSION.to_owned(), git: GIT.map(str::to_owned) },
+        Versions {
+            narrows: VERSION.to_owned(),
+            git: GIT.map(str::to_owned),
+        },
     );
     let mut host = facts::host();
-    host.sysctls = hosts.sysctls.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
+    host.sysctls = hosts
+        .sysctls
+        .iter()
+        .map(|(k, v)| (k.clone(), Value::from(v.clone())))
+        .collect();
     run.host = Some(host);
-    run.other.insert("privilege".to_owned(), json!(privilege.name()));
+    run.other
+        .insert("privilege".to_owned(), json!(privilege.name()));
     run.started_at = Some(facts::wall_clock(watched.start_ns));
     run.ended_at = Some(facts::wall_clock(clock::real_ns()));
-    describe(&mut run, cell, &sizing, report, watched, processes, [before, after], &folder)?;
+    describe(
+        &mut run,
+        cell,
+        &sizing,
+        report,
+        watched,
+        processes,
+        [before, after],
+        &folder,
+    )?;
     folder.complete(&mut run)?;
     Ok(run)
 }
@@ -203,7 +236,11 @@ fn open_wire(hosts: &Hosts, side: Side, sizing: &Sizing) -> Result<Wire, LiveErr
 }
 
 fn counters(hosts: &mut Hosts) -> Result<[WireCounters; 2], LiveError> {
-    let mut read = |side| hosts.counters(side).could_not("read the counters of a wire");
+    let mut read = |side| {
+        hosts
+            .counters(side)
+            .could_not("read the counters of a wire")
+    };
     Ok([read(Side::Sender)?, read(Side::Receiver)?])
 }
 
@@ -232,7 +269,9 @@ impl Watch<'_, '_> {
         emulator_ended: &dyn Fn() -> bool,
     ) -> Result<Watched, LiveError> {
         let epoll = Epoll::new().could_not("wait for events")?;
-        epoll.add(self.around.signals.as_fd(), SIGNALS).could_not("wait for signals")?;
+        epoll
+            .add(self.around.signals.as_fd(), SIGNALS)
+            .could_not("wait for signals")?;
         if self.around.watch_stdin {
             // A file or /dev/null as standard input never tells that the parent has gone.
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
@@ -269,24 +308,39 @@ impl Watch<'_, '_> {
                 break;
             }
             if ended {
-                return Err(LiveError::Internal("the emulator ended before the run".to_owned()));
+                return Err(LiveError::Internal(
+                    "the emulator ended before the run".to_owned(),
+                ));
             }
             (self.around.progress)(passed, length);
-            self.wait(&epoll, &mut crew, TICK.min(Duration::from_nanos(length - passed)), true)?;
+            self.wait(
+                &epoll,
+                &mut crew,
+                TICK.min(Duration::from_nanos(length - passed)),
+                true,
+            )?;
             if self.writer.is_some_and(Writer::has_failed) {
                 // The emulator is stopped, and the writer's own error is what is reported.
                 return Err(LiveError::Io("the packets could not be written".to_owned()));
             }
         }
         (self.around.progress)(length, length);
-        let ticks =
-            cpu::ticks().into_iter().zip(ticks).map(|(now, then)| now.since(then)).collect();
+        let ticks = cpu::ticks()
+            .into_iter()
+            .zip(ticks)
+            .map(|(now, then)| now.since(then))
+            .collect();
         let clock_step_ns = clock::real_minus_mono_ns() - offset;
         let limit = Instant::now() + REPORT_LIMIT;
         while !crew.is_done() && Instant::now() < limit {
             self.wait(&epoll, &mut crew, TICK, true)?;
         }
-        Ok(Watched { crew, start_ns, clock_step_ns, ticks })
+        Ok(Watched {
+            crew,
+            start_ns,
+            clock_step_ns,
+            ticks,
+        })
     }
 
     /// Waits for news; a signal or the end of standard input ends the run.
@@ -298,7 +352,9 @@ impl Watch<'_, '_> {
         started: bool,
     ) -> Result<(), LiveError> {
         let mut events = Events::default();
-        epoll.wait(&mut events, Some(timeout)).could_not("wait for events")?;
+        epoll
+            .wait(&mut events, Some(timeout))
+            .could_not("wait for events")?;
         for key in events.keys() {
             match key {
                 SIGNALS => {
@@ -308,7 +364,10 @@ impl Watch<'_, '_> {
                 }
                 STDIN => {
                     let mut buffer = [0; 256];
-                    if matches!(io::Read::read(&mut io::stdin(), &mut buffer), Ok(0) | Err(_)) {
+                    if matches!(
+                        io::Read::read(&mut io::stdin(), &mut buffer),
+                        Ok(0) | Err(_)
+                    ) {
                         return Err(LiveError::Interrupted(libc::SIGTERM));
                     }
                 }

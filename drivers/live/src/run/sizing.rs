@@ -51,7 +51,12 @@ impl Sizing {
                 }
             }
         }
-        let extra = cell.flows.iter().map(|flow| flow.extra_rtt).max().unwrap_or_default();
+        let extra = cell
+            .flows
+            .iter()
+            .map(|flow| flow.extra_rtt)
+            .max()
+            .unwrap_or_default();
         // Without any bottleneck the hosts themselves are the limit, at a few Gbit/s.
         let fastest = if fastest == 0 { 5_000_000_000 } else { fastest };
         let bdp = narrows_units::Rate::from_bps(fastest).bytes_in(base_rtt + extra);
@@ -83,7 +88,9 @@ fn queue_bytes(network: &Value) -> Bytes {
     let bytes = queues.map(|queue| {
         let limits = [
             queue["bytes"].as_u64(),
-            queue["packets"].as_u64().map(|packets| packets.saturating_mul(1500)),
+            queue["packets"]
+                .as_u64()
+                .map(|packets| packets.saturating_mul(1500)),
         ];
         limits.into_iter().flatten().min().unwrap_or(64 << 20)
     });

@@ -27,7 +27,10 @@ pub fn real_minus_mono_ns() -> i64 {
             let before = mono_ns();
             let real = real_ns();
             let after = mono_ns();
-            (after - before, real as i64 - (before + (after - before) / 2) as i64)
+            (
+                after - before,
+                real as i64 - (before + (after - before) / 2) as i64,
+            )
         })
         .min()
         .map_or(0, |(_, offset)| offset)
@@ -35,7 +38,10 @@ pub fn real_minus_mono_ns() -> i64 {
 
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid timespec to write to; these clocks exist on every Linux.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -8,7 +8,11 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: a zeroed cpu_set_t is a valid empty set, and the size given is its size.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set))?;
+        check(libc::sched_getaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            &raw mut set,
+        ))?;
         set
     };
     // SAFETY: the index stays below the capacity of the set.
@@ -25,7 +29,11 @@ pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
         for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
             libc::CPU_SET(cpu, &mut set);
         }
-        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set))?;
+        check(libc::sched_setaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            &raw const set,
+        ))?;
     }
     Ok(())
 }
@@ -139,12 +147,20 @@ impl CpuTicks {
 
     /// Share of the time in which the CPU worked.
     pub fn busy_ratio(self) -> f64 {
-        if self.total == 0 { 0.0 } else { 1.0 - self.idle as f64 / self.total as f64 }
+        if self.total == 0 {
+            0.0
+        } else {
+            1.0 - self.idle as f64 / self.total as f64
+        }
     }
 
     /// Share of the time that was stolen.
     pub fn stolen_ratio(self) -> f64 {
-        if self.total == 0 { 0.0 } else { self.stolen as f64 / self.total as f64 }
+        if self.total == 0 {
+            0.0
+        } else {
+            self.stolen as f64 / self.total as f64
+        }
     }
 }
 
@@ -157,8 +173,9 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
     let mut cpus = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
-        let Some(number) =
-            words.next().and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
+        let Some(number) = words
+            .next()
+            .and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
         else {
             continue;
         };
@@ -168,7 +185,11 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
             cpus.resize(number + 1, CpuTicks::default());
         }
         let at = |index: usize| fields.get(index).copied().unwrap_or(0);
-        cpus[number] = CpuTicks { total: fields.iter().sum(), idle: at(3) + at(4), stolen: at(7) };
+        cpus[number] = CpuTicks {
+            total: fields.iter().sum(),
+            idle: at(3) + at(4),
+            stolen: at(7),
+        };
     }
     cpus
 }
@@ -203,7 +224,11 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert_eq!(allowed_cpus().unwrap(), all, "other threads are not affected");
+        assert_eq!(
+            allowed_cpus().unwrap(),
+            all,
+            "other threads are not affected"
+        );
     }
 
     #[test]
@@ -228,7 +253,14 @@ mod tests {
     fn tick_counters_are_read() {
         let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 1 5 100 4 0 2 3 0 0\ncpu1 1 0 0 50 0 0 0 0 0 0\nintr 4\n";
         let ticks = parse_ticks(text);
-        assert_eq!(ticks[0], CpuTicks { total: 125, idle: 104, stolen: 3 });
+        assert_eq!(
+            ticks[0],
+            CpuTicks {
+                total: 125,
+                idle: 104,
+                stolen: 3
+            }
+        );
         assert_eq!(ticks[1].busy_ratio(), 1.0 - 50.0 / 51.0);
         assert!(!super::ticks().is_empty());
     }

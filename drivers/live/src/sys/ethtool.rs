@@ -67,7 +67,11 @@ fn feature_names(socket: &OwnedFd, name: &str) -> io::Result<Vec<String>> {
     call(socket, name, &mut request)?;
     Ok(request[12..]
         .chunks_exact(NAME_LENGTH)
-        .map(|name| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+        .map(|name| {
+            String::from_utf8_lossy(name)
+                .trim_end_matches('\0')
+                .to_owned()
+        })
         .collect())
 }
 
@@ -93,7 +97,11 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 }
 
 fn call(socket: &OwnedFd, name: &str, data: &mut [u8]) -> io::Result<()> {
-    let mut request = Request { name: [0; libc::IFNAMSIZ], data: data.as_mut_ptr(), rest: [0; 16] };
+    let mut request = Request {
+        name: [0; libc::IFNAMSIZ],
+        data: data.as_mut_ptr(),
+        rest: [0; 16],
+    };
     let length = name.len().min(libc::IFNAMSIZ - 1);
     request.name[..length].copy_from_slice(&name.as_bytes()[..length]);
     // SAFETY: the request is laid out as struct ifreq; `data` is as long as the command needs,

@@ -31,7 +31,10 @@ impl SendBatch {
 
     /// Empty arrays.
     pub fn new() -> Self {
-        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let empty = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
         // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         SendBatch {
@@ -123,7 +126,10 @@ impl ReceiveBatch {
 
     /// Empty buffers.
     pub fn new() -> Self {
-        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let empty = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
         // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         ReceiveBatch {
@@ -171,8 +177,11 @@ impl ReceiveBatch {
         };
         for index in 0..received {
             let length = (self.messages[index].msg_len as usize).min(Self::SIZE);
-            let mut datagram =
-                Datagram { bytes: &self.payloads[index][..length], stamp_ns: None, ecn: 0 };
+            let mut datagram = Datagram {
+                bytes: &self.payloads[index][..length],
+                stamp_ns: None,
+                ecn: 0,
+            };
             let header = &raw const self.messages[index].msg_hdr;
             // SAFETY: the kernel has filled the control data of this message; the CMSG macros
             // walk it within the length it set, and values are read unaligned.

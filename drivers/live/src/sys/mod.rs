@@ -20,7 +20,11 @@ use std::io;
 
 /// Turns the -1 of a system call into the error that goes with it.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// The same for calls that return a length.

@@ -64,7 +64,11 @@ impl Netlink {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: a successful call returns a new descriptor that nobody else owns.
         let fd = unsafe {
-            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
+            OwnedFd::from_raw_fd(check(libc::socket(
+                libc::AF_NETLINK,
+                kind,
+                libc::NETLINK_ROUTE,
+            ))?)
         };
         Ok(Netlink { fd, sequence: 0 })
     }
@@ -107,7 +111,12 @@ impl Netlink {
     /// Switches an interface on.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let up = libc::IFF_UP as u32;
-        self.request(Message::new(libc::RTM_NEWLINK, 0, &interface_header(index, up, up))).map(drop)
+        self.request(Message::new(
+            libc::RTM_NEWLINK,
+            0,
+            &interface_header(index, up, up),
+        ))
+        .map(drop)
     }
 
     /// Gives an interface an IPv4 address.
@@ -115,8 +124,11 @@ impl Netlink {
         // struct ifaddrmsg: family, prefix length, flags, scope, index.
         let mut header = vec![libc::AF_INET as u8, prefix, 0, 0];
         header.extend_from_slice(&index.to_ne_bytes());
-        let mut message =
-            Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header);
+        let mut message = Message::new(
+            libc::RTM_NEWADDR,
+            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
+            &header,
+        );
         message.bytes(IFA_LOCAL, &address.octets());
         message.bytes(IFA_ADDRESS, &address.octets());
         self.request(message).map(drop)
@@ -129,8 +141,11 @@ impl Netlink {
         header.extend_from_slice(&index.to_ne_bytes());
         header.extend_from_slice(&NUD_PERMANENT.to_ne_bytes());
         header.extend_from_slice(&[0, 0]);
-        let mut message =
-            Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header);
+        let mut message = Message::new(
+            libc::RTM_NEWNEIGH,
+            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
+            &header,
+        );
         message.bytes(NDA_DST, &address.octets());
         message.bytes(NDA_LLADDR, &mac);
         self.request(message).map(drop)
@@ -147,8 +162,11 @@ impl Netlink {
 
     /// The counters of an interface.
     pub fn counters(&mut self, index: u32) -> io::Result<LinkCounters> {
-        let reply =
-            self.request(Message::new(libc::RTM_GETLINK, 0, &interface_header(index, 0, 0)))?;
+        let reply = self.request(Message::new(
+            libc::RTM_GETLINK,
+            0,
+            &interface_header(index, 0, 0),
+        ))?;
         let stats = attributes(reply.get(16..).unwrap_or_default())
             .find(|(kind, _)| *kind == IFLA_STATS64)
             .map(|(_, bytes)| bytes)
@@ -181,7 +199,12 @@ impl Netlink {
         loop {
             // SAFETY: `buffer` is valid and writable for its length.
             let length = check_len(unsafe {
-                libc::recv(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0)
+                libc::recv(
+                    self.fd.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    0,
+                )
             })?;
             let mut rest = &buffer[..length];
             while let Some((kind, sequence, content, tail)) = next_message(rest) {
@@ -214,7 +237,11 @@ struct Message {
 impl Message {
     fn new(kind: u16, flags: libc::c_int, header: &[u8]) -> Self {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-        Message { kind, flags, body: header.to_vec() }
+        Message {
+            kind,
+            flags,
+            body: header.to_vec(),
+        }
     }
 
     fn raw(&mut self, bytes: &[u8]) {
@@ -223,7 +250,8 @@ impl Message {
     }
 
     fn bytes(&mut self, kind: u16, value: &[u8]) {
-        self.body.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+        self.body
+            .extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
         self.body.extend_from_slice(&kind.to_ne_bytes());
         self.raw(value);
     }
@@ -231,7 +259,8 @@ impl Message {
     fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Message)) {
         let start = self.body.len();
         self.body.extend_from_slice(&[0, 0]);
-        self.body.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+        self.body
+            .extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
         fill(self);
         let length = (self.body.len() - start) as u16;
         self.body[start..start + 2].copy_from_slice(&length.to_ne_bytes());

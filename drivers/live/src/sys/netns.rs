@@ -87,7 +87,10 @@ impl PrivateNetwork {
         // SAFETY: these calls cannot fail and touch no memory.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         // Root inside, ourselves outside: files that the run writes belong to the user.
-        PrivateNetwork { uid_map: format!("0 {uid} 1"), gid_map: format!("0 {gid} 1") }
+        PrivateNetwork {
+            uid_map: format!("0 {uid} 1"),
+            gid_map: format!("0 {gid} 1"),
+        }
     }
 
     /// Enters the new namespaces. A user namespace can only be entered while the process has a
@@ -115,7 +118,11 @@ fn write_file(path: &CStr, bytes: &[u8]) -> io::Result<()> {
         let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
         let error = io::Error::last_os_error();
         libc::close(fd);
-        if usize::try_from(written) == Ok(bytes.len()) { Ok(()) } else { Err(error) }
+        if usize::try_from(written) == Ok(bytes.len()) {
+            Ok(())
+        } else {
+            Err(error)
+        }
     }
 }
 

@@ -18,7 +18,10 @@ pub struct Events {
 
 impl Default for Events {
     fn default() -> Self {
-        Events { events: [libc::epoll_event { events: 0, u64: 0 }; 16], ready: 0 }
+        Events {
+            events: [libc::epoll_event { events: 0, u64: 0 }; 16],
+            ready: 0,
+        }
     }
 }
 
@@ -33,7 +36,9 @@ impl Epoll {
     /// An empty set.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        Ok(Epoll(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
+        Ok(Epoll(unsafe {
+            OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)
+        }))
     }
 
     /// Waits for `fd` to become readable (or to be hung up), reported as `key`.
@@ -61,7 +66,12 @@ impl Epoll {
         let mut event = libc::epoll_event { events, u64: key };
         // SAFETY: `event` outlives the call.
         check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)
+            libc::epoll_ctl(
+                self.0.as_raw_fd(),
+                operation,
+                fd.as_raw_fd(),
+                &raw mut event,
+            )
         })?;
         Ok(())
     }
@@ -94,7 +104,11 @@ impl Epoll {
             return Ok(());
         }
         let error = io::Error::last_os_error();
-        if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
+        if error.kind() == io::ErrorKind::Interrupted {
+            Ok(())
+        } else {
+            Err(error)
+        }
     }
 }
 
@@ -107,7 +121,9 @@ impl Waker {
     pub fn new() -> io::Result<Self> {
         let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
         // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        Ok(Waker(unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, flags))?) }))
+        Ok(Waker(unsafe {
+            OwnedFd::from_raw_fd(check(libc::eventfd(0, flags))?)
+        }))
     }
 
     /// Wakes whoever waits, now or later.
@@ -152,7 +168,11 @@ impl Signals {
                 return Err(io::Error::from_raw_os_error(error));
             }
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-            Ok(Signals(OwnedFd::from_raw_fd(check(libc::signalfd(-1, &raw const set, flags))?)))
+            Ok(Signals(OwnedFd::from_raw_fd(check(libc::signalfd(
+                -1,
+                &raw const set,
+                flags,
+            ))?)))
         }
     }
 
@@ -186,7 +206,9 @@ mod tests {
         epoll.add(waker.as_fd(), 7).unwrap();
         let mut events = Events::default();
         let start = clock::mono_ns();
-        epoll.wait(&mut events, Some(Duration::from_micros(300))).unwrap();
+        epoll
+            .wait(&mut events, Some(Duration::from_micros(300)))
+            .unwrap();
         assert!(clock::mono_ns() - start >= 300_000);
         assert_eq!(events.keys().count(), 0);
         waker.wake();

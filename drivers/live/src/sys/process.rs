@@ -46,7 +46,10 @@ impl Process {
         command.args(spawn.arguments).stdin(Stdio::null());
         command.stderr(spawn.log.try_clone()?).stdout(spawn.log);
         let parent = std::process::id();
-        let netns = spawn.netns.map(|netns| netns.as_fd().try_clone_to_owned()).transpose()?;
+        let netns = spawn
+            .netns
+            .map(|netns| netns.as_fd().try_clone_to_owned())
+            .transpose()?;
         let cpus = spawn.cpus.to_vec();
         let inherit = spawn.inherit.map(|fd| fd.as_raw_fd());
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
@@ -81,7 +84,11 @@ impl Process {
         }
         let mut child = command.spawn()?;
         match open_pid(child.id()) {
-            Ok(pidfd) => Ok(Process { child, pidfd, status: None }),
+            Ok(pidfd) => Ok(Process {
+                child,
+                pidfd,
+                status: None,
+            }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -108,13 +115,6 @@ impl Process {
         let epoll = Epoll::new()?;
         epoll.add(self.as_fd(), 0)?;
         epoll.wait(&mut Events::default(), Some(limit))
-    }
-
-    /// Waits until it has ended.
-    pub fn wait(&mut self) {
-        if self.status.is_none() {
-            self.status = self.child.wait().ok();
-        }
     }
 
     /// Ends it at once, if it still runs, and waits until it is gone.
@@ -155,7 +155,15 @@ fn open_pid(pid: u32) -> io::Result<OwnedFd> {
 /// Makes the kernel kill this process when its parent (thread) ends.
 pub fn die_with_parent() {
     // SAFETY: PR_SET_PDEATHSIG takes one integer.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) };
+    unsafe {
+        libc::prctl(
+            libc::PR_SET_PDEATHSIG,
+            libc::SIGKILL as libc::c_ulong,
+            0,
+            0,
+            0,
+        )
+    };
 }
 
 /// Takes over a descriptor that was inherited under the number `fd`.

@@ -103,7 +103,13 @@ impl RxRing {
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let ring = RxRing { fd, map: map.cast(), slot, slots, next: 0 };
+        let ring = RxRing {
+            fd,
+            map: map.cast(),
+            slot,
+            slots,
+            next: 0,
+        };
         bind(ring.fd.as_fd(), index, libc::ETH_P_ALL)?;
         Ok(ring)
     }
@@ -131,14 +137,24 @@ impl RxRing {
             std::slice::from_raw_parts(self.map.add(self.next * self.slot + offset), length)
         };
         let stamp_ns = u64::from(header.seconds) * 1_000_000_000 + u64::from(header.nanoseconds);
-        Some(Received { bytes, length: header.length, stamp_ns })
+        Some(Received {
+            bytes,
+            length: header.length,
+            stamp_ns,
+        })
     }
 
     /// Gives the slot of the frame that `peek` showed back to the kernel.
     #[inline]
     pub fn release(&mut self) {
-        self.header().status.store(TP_STATUS_KERNEL, Ordering::Release);
-        self.next = if self.next + 1 == self.slots { 0 } else { self.next + 1 };
+        self.header()
+            .status
+            .store(TP_STATUS_KERNEL, Ordering::Release);
+        self.next = if self.next + 1 == self.slots {
+            0
+        } else {
+            self.next + 1
+        };
     }
 
     /// Frames received and frames dropped because the ring was full, since the last call.
@@ -188,7 +204,10 @@ impl TxPort {
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, 1 << 22)?;
         // Protocol 0: nothing is received here.
         bind(fd.as_fd(), index, 0)?;
-        Ok(TxPort { fd, batch: SendBatch::new() })
+        Ok(TxPort {
+            fd,
+            batch: SendBatch::new(),
+        })
     }
 
     /// Hands frames to the interface and returns how many it took (at most
@@ -208,7 +227,11 @@ fn packet_socket(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: a successful call returns a new descriptor that nobody else owns.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | flags;
-        Ok(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?))
+        Ok(OwnedFd::from_raw_fd(check(libc::socket(
+            libc::AF_PACKET,
+            kind,
+            0,
+        ))?))
     }
 }
 
@@ -220,7 +243,11 @@ fn bind(fd: BorrowedFd, index: u32, protocol: libc::c_int) -> io::Result<()> {
         address.sll_protocol = (protocol as u16).to_be();
         address.sll_ifindex = index as i32;
         let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        check(libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size))?;
+        check(libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size,
+        ))?;
     }
     Ok(())
 }

@@ -42,7 +42,13 @@ pub fn get_option(fd: BorrowedFd, level: i32, name: i32, buffer: &mut [u8]) -> i
     let mut length = buffer.len() as libc::socklen_t;
     // SAFETY: `buffer` is writable for the length given.
     check(unsafe {
-        libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), &raw mut length)
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            buffer.as_mut_ptr().cast(),
+            &raw mut length,
+        )
     })?;
     Ok((length as usize).min(buffer.len()))
 }
@@ -57,7 +63,13 @@ pub fn get_int(fd: BorrowedFd, level: i32, name: i32) -> io::Result<i32> {
 fn open(kind: libc::c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: a successful call returns a new descriptor that nobody else owns.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?)) }
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(check(libc::socket(
+            libc::AF_INET,
+            kind,
+            0,
+        ))?))
+    }
 }
 
 /// A UDP socket that is not bound to anything.
@@ -101,7 +113,12 @@ pub fn accept(fd: BorrowedFd) -> io::Result<OwnedFd> {
     let none = std::ptr::null_mut();
     // SAFETY: the peer's address is not asked for; a successful call returns a new descriptor.
     unsafe {
-        let fd = check(libc::accept4(fd.as_raw_fd(), none, std::ptr::null_mut(), flags))?;
+        let fd = check(libc::accept4(
+            fd.as_raw_fd(),
+            none,
+            std::ptr::null_mut(),
+            flags,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -187,7 +204,12 @@ pub fn prepare_udp(fd: BorrowedFd, bytes: i32) -> io::Result<i32> {
 
 /// Datagrams on this socket are never cut into fragments.
 pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
-    set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    set_int(
+        fd,
+        libc::IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_DO,
+    )
 }
 
 /// Sets the ECN bits of everything sent on the socket.

@@ -12,7 +12,9 @@ pub(crate) fn in_private_network(name: &str, body: impl FnOnce()) {
         return body();
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(INSIDE, "1");
+    command
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1");
     start_in_private_network(&mut command);
     match command.status() {
         Ok(status) => assert!(status.success(), "{name} failed inside its private network"),
