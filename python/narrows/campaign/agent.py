@@ -138,8 +138,14 @@ class AgentRun:
                 if self._stopped:
                     return CellOutcome("interrupted")
                 try:
+                    # A session of its own: the kernel's scheduler gives the emulator its fair share,
+                    # however busy the terminal that we run in.
                     self._process = subprocess.Popen(
-                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, process_group=0
+                        command,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=log,
+                        start_new_session=True,
                     )
                 except OSError as error:
                     return CellOutcome(

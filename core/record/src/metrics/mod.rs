@@ -157,7 +157,8 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
             .flows
             .iter()
             .position(|flow| flow.flow == row.flow);
-        if let (Some(index), Some(rtt)) = (index, row.rtt_ns) {
+        // The kernel tells only its smoothed value.
+        if let (Some(index), Some(rtt)) = (index, row.rtt_ns.or(row.srtt_ns)) {
             rtts[index].push(rtt);
         }
     }

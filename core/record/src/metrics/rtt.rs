@@ -11,8 +11,8 @@ pub(super) const MEAN: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
-    definition: "Mean of the sender's latest round-trip time, sampled at regular intervals; each \
-                 sample counts once.",
+    definition: "Mean of the sender's round-trip time, sampled at regular intervals: the latest one \
+                 of our transport, the smoothed one that the kernel tells. Each sample counts once.",
     source: "states of the sender (our transport, or TCP_INFO of the kernel)",
     compute: |subject| {
         let rtts = subject.rtts();
@@ -29,8 +29,9 @@ pub(super) const MEAN: Metric = Metric {
 pub(super) const P95: Metric = Metric {
     name: "rtt_p95_ns",
     label: "95th percentile round-trip time",
-    definition: "95th percentile of the sender's latest round-trip time, sampled at regular \
-                 intervals (nearest rank).",
+    definition: "95th percentile (nearest rank) of the sender's round-trip time, sampled at \
+                 regular intervals: the latest one of our transport, the smoothed one that the \
+                 kernel tells.",
     compute: p95,
     ..MEAN
 };
