@@ -16,7 +16,9 @@ use serde_json::Value;
 const ATTEMPTS: usize = 6;
 
 fn metric(measured: &Value, name: &str) -> f64 {
-    measured["flows"][0]["metrics"][name].as_f64().unwrap_or(f64::NAN)
+    measured["flows"][0]["metrics"][name]
+        .as_f64()
+        .unwrap_or(f64::NAN)
 }
 
 #[test]
@@ -25,7 +27,11 @@ fn simulated_and_emulated_runs_agree() {
         return;
     }
     for scheme in ["cubic", "reno"] {
-        let dumbbell = Dumbbell { schemes: vec![scheme], seconds: 8.0, ..Dumbbell::default() };
+        let dumbbell = Dumbbell {
+            schemes: vec![scheme],
+            seconds: 8.0,
+            ..Dumbbell::default()
+        };
         let simulated = dumbbell.measure().json;
         let mut spoiled = Vec::new();
         loop {
@@ -48,7 +54,10 @@ fn simulated_and_emulated_runs_agree() {
                 "{scheme}: emulated / simulated: throughput {throughput:.4}, p95 queueing delay {queueing:.4}"
             );
             spoiled.push(format!("{:?}", record.run.reasons));
-            assert!(spoiled.len() < ATTEMPTS, "this machine is too busy to tell: {spoiled:?}");
+            assert!(
+                spoiled.len() < ATTEMPTS,
+                "this machine is too busy to tell: {spoiled:?}"
+            );
         }
     }
 }

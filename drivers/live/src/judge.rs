@@ -90,6 +90,16 @@ fn judge_lateness(run: &mut RunDocument, facts: &Facts) {
         );
         run.judge(Severity::Degraded, "lateness", text);
     }
+    // Too few packets to change a percentile of a flow, but visible as spikes in its figures.
+    if late.p99_ns <= wish && late.max_ns > limit {
+        let text = format!(
+            "The latest packet left {:.1} ms late, which shows as a spike of delay; 99.9 % left at \
+             most {:.1} ms late.",
+            us(late.max_ns) / 1e3,
+            us(late.p999_ns) / 1e3
+        );
+        run.judge(Severity::Note, "lateness_spike", text);
+    }
 }
 
 fn judge_emulator(run: &mut RunDocument, facts: &Facts) {
@@ -303,7 +313,12 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, Verdict, &str); 17] = [
+        let cases: [(Change, Verdict, &str); 18] = [
+            (
+                |f| f.lateness.max_ns = 20 * MS,
+                Verdict::Ok,
+                "lateness_spike",
+            ),
             (
                 |f| f.lateness.p99_ns = 300 * US,
                 Verdict::Degraded,

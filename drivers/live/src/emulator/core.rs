@@ -299,8 +299,8 @@ impl Core {
         }
     }
 
-    /// Ends the run: what is still inside is in flight, held by the element it is in. Frames that
-    /// were due but could not be sent count as in flight too.
+    /// Ends the run: what is still inside is in flight, held by the element it is in. The thread
+    /// comes here only when everything that was due has been sent.
     pub fn finish(&mut self) {
         self.advance(self.end);
         let mut held = Vec::new();
