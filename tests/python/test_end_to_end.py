@@ -50,11 +50,30 @@ def test_check_holds_on_what_was_simulated(tmp_path: Path) -> None:
     done = call("check", "a", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["ok"]
-    assert call("check", "a/cells/reno-r1", cwd=tmp_path).returncode == 0
+    cell = call("check", "a/cells/reno-r1", cwd=tmp_path)
+    assert cell.returncode == 0
+    assert "hold, 1 skipped" in cell.stdout, cell.stdout
     (tmp_path / "a" / "cells" / "reno-r1" / "packets.parquet").write_bytes(b"PAR1")
     done = call("check", "a", cwd=tmp_path)
     assert done.returncode in (1, 3)
     assert "reno-r1" in done.stdout + done.stderr
+
+
+def test_a_skipped_check_is_never_called_passed(tmp_path: Path) -> None:
+    simulate(tmp_path, "a", "--runs", "1", "--time", "5 s", "--schemes", "reno")
+    checks = json.loads((tmp_path / "a/cells/reno-r1/run.json").read_text())["checks"]
+    skipped = [check["name"] for check in checks if check["skipped"]]
+    assert skipped == ["random_loss"], "no element of first-look drops at random"
+    counts = f"{len(checks) - 1} hold, 1 skipped"
+
+    done = call("check", "a", cwd=tmp_path)
+    assert f"checks on 1 record: {counts}" in done.stdout, done.stdout
+    assert "skipped random_loss: no element drops packets at random." in done.stdout
+
+    shown = call("show", "a/cells/reno-r1", cwd=tmp_path).stdout.splitlines()
+    assert "skipped random_loss: no element drops packets at random." in shown
+    assert not any(line.startswith("ok") and "random_loss" in line for line in shown)
+    assert shown[-1] == f"checks: {counts}"
 
 
 def test_numbers_are_plausible(tmp_path: Path) -> None:

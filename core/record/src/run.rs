@@ -380,9 +380,12 @@ pub struct Reason {
 pub struct Check {
     /// Name of the check.
     pub name: String,
-    /// Whether it holds.
+    /// Whether nothing contradicts it; a skipped check contradicts nothing.
     pub ok: bool,
-    /// What was found, one sentence.
+    /// Whether it could not be decided, so that `ok` does not say that it holds.
+    #[serde(default)]
+    pub skipped: bool,
+    /// What was found, or why it was skipped, one sentence.
     pub detail: String,
 }
 
@@ -421,6 +424,23 @@ mod tests {
         let run = RunDocument::parse(value.to_string().as_bytes()).unwrap();
         assert_eq!(run.other["invented_later"], 5);
         assert!(run.rings.is_empty());
+    }
+
+    #[test]
+    fn checks_say_whether_they_were_skipped() {
+        let check: Check =
+            serde_json::from_str(r#"{"name":"uids","ok":true,"detail":"As before."}"#).unwrap();
+        assert!(
+            !check.skipped,
+            "a record without the field says nothing of it"
+        );
+        let mut run = document();
+        run.checks.push(Check {
+            skipped: true,
+            ..check
+        });
+        assert!(run.to_text().contains(r#""skipped": true"#));
+        assert_eq!(RunDocument::parse(run.to_text().as_bytes()).unwrap(), run);
     }
 
     #[test]

@@ -66,6 +66,7 @@ def _verify(cell: Path) -> dict[str, Any]:
 def _print(outcome: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
+    from narrows.analysis.checks import FAILS, SKIPPED, counted, word
     from narrows.cli.common import stdout_console
 
     console = stdout_console()
@@ -74,13 +75,24 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     table.add_column("cell", no_wrap=True)
     for name in names:
         table.add_column(name.replace("_", " "), justify="center")
+    styles = {FAILS: f"[red]{FAILS}[/]", SKIPPED: f"[dim]{SKIPPED}[/]"}
     for cell in outcome:
-        by_name = {check["name"]: check["ok"] for check in cell["checks"]}
-        marks = ["-" if name not in by_name else "ok" if by_name[name] else "[red]FAIL[/]" for name in names]
-        table.add_row(Path(cell["cell"]).name, *marks)
+        by_name = {check["name"]: word(check) for check in cell["checks"]}
+        marks = [by_name.get(name, "-") for name in names]
+        table.add_row(Path(cell["cell"]).name, *(styles.get(mark, mark) for mark in marks))
     console.print(table)
-    failed = [(cell["cell"], check) for cell in outcome for check in cell["checks"] if not check["ok"]]
-    for path, check in failed:
-        console.print(f"{path}: {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
-    total = sum(len(cell["checks"]) for cell in outcome)
-    console.print(f"{total - len(failed)} of {total} checks hold on {len(outcome)} records")
+    checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
+    for path, check in checks:
+        if word(check) == FAILS:
+            console.print(f"{path}: {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+    # Skipped for one reason on every record: said once.
+    why: dict[tuple[str, str], int] = {}
+    for _, check in checks:
+        if word(check) == SKIPPED:
+            key = (check["name"], check["detail"])
+            why[key] = why.get(key, 0) + 1
+    for (name, detail), times in why.items():
+        where = f" (on {times} records)" if times > 1 else ""
+        console.print(f"skipped {name}{where}: {detail}", markup=False, soft_wrap=True)
+    records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
+    console.print(f"checks on {records}: {counted(check for _, check in checks)}")

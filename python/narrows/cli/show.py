@@ -58,6 +58,7 @@ def show(
 
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:
+    from narrows.analysis.checks import counted, word
     from narrows.campaign.results import measure_cell
     from narrows.campaign.store import read_json
     from narrows.cli.common import print_json
@@ -92,11 +93,9 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
             f" most {lateness['max_ns'] / 1e3:.1f} us"
         )
     for check in run["checks"]:
-        console.print(
-            f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']}",
-            markup=False,
-            soft_wrap=True,
-        )
+        console.print(f"{word(check):7} {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+    if run["checks"]:
+        console.print(f"checks: {counted(run['checks'])}")
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:

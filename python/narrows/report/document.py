@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from narrows.analysis.checks import counted
 from narrows.report import tables, units, words
 from narrows.report.data import Campaign, Json, Run
 
@@ -167,7 +168,7 @@ def _run_facts(run: Run) -> list[list[str]]:
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
-        facts.append(["checks", f"failed: {', '.join(bad)}" if bad else f"{len(checks)} passed"])
+        facts.append(["checks", counted(checks) + (f" (failed: {', '.join(bad)})" if bad else "")])
     ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
     if ends:
         facts.append(["ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)])

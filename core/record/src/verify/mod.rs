@@ -126,7 +126,7 @@ pub fn verify(record: &Record) -> Report {
         let (ok, skipped, detail) = match (check.run)(&evidence) {
             Outcome::Holds(detail) => (true, false, format!("{detail}.")),
             Outcome::Fails(detail) => (false, false, format!("{detail}.")),
-            Outcome::Skipped(detail) => (true, true, format!("skipped: {detail}.")),
+            Outcome::Skipped(detail) => (true, true, format!("{detail}.")),
         };
         Finding {
             name: check.name,
@@ -152,6 +152,7 @@ impl Report {
         let check = |finding: &Finding| run::Check {
             name: finding.name.to_owned(),
             ok: finding.ok,
+            skipped: finding.skipped,
             detail: finding.detail.clone(),
         };
         self.findings.iter().map(check).collect()

@@ -1,0 +1,27 @@
+"""Findings of the verifier in words: what could not be decided is skipped, and never counted as holding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+HOLDS, SKIPPED, FAILS = "ok", "skipped", "FAIL"
+
+
+def word(check: Mapping[str, Any]) -> str:
+    """The outcome of one check in one word."""
+    if not check.get("ok"):
+        return FAILS
+    return SKIPPED if check.get("skipped") else HOLDS
+
+
+def counted(checks: Iterable[Mapping[str, Any]]) -> str:
+    """`14 hold, 1 skipped`, `12 hold, 1 skipped, 2 fail`."""
+    words = [word(check) for check in checks]
+    hold, skipped, fail = (words.count(one) for one in (HOLDS, SKIPPED, FAILS))
+    parts = [f"{hold} holds" if hold == 1 else f"{hold} hold"]
+    if skipped:
+        parts.append(f"{skipped} skipped")
+    if fail:
+        parts.append(f"{fail} fails" if fail == 1 else f"{fail} fail")
+    return ", ".join(parts)
