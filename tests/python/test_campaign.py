@@ -353,6 +353,17 @@ def test_show_puts_campaigns_side_by_side(lab: Lab) -> None:
     assert "linux:cubic (simulate) skipped: it is the kernel's code" in stdout
 
 
+def test_what_a_campaign_never_asked_for_was_not_skipped_in_it(lab: Lab) -> None:
+    assert lab.run("--schemes", "cubic")[0] == 0
+    assert lab.call("run", "test.yaml", "--no-report", "-o", "more", "--schemes", "cubic,reno")[0] == 0
+    code, stdout, _ = lab.call("show", "out", "more")
+    assert code == 0
+    row = next(line for line in stdout.splitlines() if line.startswith("reno "))
+    assert row.split()[:3] == ["reno", "-", "2"], stdout
+    assert "skipped" not in stdout
+    assert "reno (out) is not part of it" in stdout
+
+
 @pytest.mark.parametrize(
     ("environment", "agent", "words"),
     [

@@ -105,7 +105,10 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     notes: list[tuple[str, str]] = []
     for scheme in _schemes(campaigns):
         found = [_line(results, scheme) for _, results in campaigns]
-        cells = [scheme, *(_runs(line) for line in found)]
+        cells = [
+            scheme,
+            *(_runs(results, scheme, line) for (_, results), line in zip(campaigns, found, strict=True)),
+        ]
         for metric in metrics:
             cells += [_value(line, metric) for line in found]
         table.add_row(*cells, style="dim" if not any(found) else None)
@@ -139,9 +142,10 @@ def _line(results: dict[str, Any], scheme: str) -> dict[str, Any] | None:
     )
 
 
-def _runs(line: dict[str, Any] | None) -> str:
+def _runs(results: dict[str, Any], scheme: str, line: dict[str, Any] | None) -> str:
     if line is None:
-        return "skipped"
+        # A scheme that nobody asked for in this campaign was not skipped.
+        return "skipped" if any(one["scheme"] == scheme for one in results["skipped"]) else "-"
     return str(line["valid"]) if line["valid"] == line["started"] else f"{line['valid']} of {line['started']}"
 
 
