@@ -97,6 +97,21 @@ def test_drawn_numbers_are_those_of_the_run(folder: Path) -> None:
     assert run.throughput["time_s"].max() < run.duration_s, "no bin without width at the end"
 
 
+def test_throughput_is_drawn_to_the_end_of_the_last_bin(folder: Path) -> None:
+    run = next(r for r in load(folder).runs if r.cell == "cubic-r1")
+    kind = figures.registry()["throughput"]
+    bins = len(kind.numbers(run)["time_s"])
+    steps = [
+        line for line in kind.figure(run, Options()).axes[0].lines if line.get_drawstyle() == "steps-post"
+    ]
+    assert len(steps) == 2 * len(run.flows)
+    for line in steps:
+        x, y = (np.asarray(values, dtype=float) for values in line.get_data())
+        assert len(x) == bins + 1
+        assert x[-1] == pytest.approx(run.duration_s)
+        assert y[-1] == y[-2] or np.isnan(y[-2:]).all()
+
+
 def test_plot_draws_one_figure_at_column_width(folder: Path, tmp_path: Path) -> None:
     made = report.plot(folder, "throughput", cell="mix-r1", width_mm=88, out=tmp_path, formats=("svg", "pdf"))
     assert [p.name for p in made] == ["throughput.svg", "throughput.pdf", "throughput.csv"]

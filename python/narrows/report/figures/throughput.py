@@ -83,6 +83,7 @@ def figure(run: Run, options: Options) -> Figure:
     start = columns["time_s"]
     width = run.bin_ns / 1e9
     edges = np.append(start, start[-1] + width) if len(start) else np.array([0.0, width])
+    dashed = (0, (2.5, 1.2))
     with paper_style(options):
         picture = new_figure(options, 46.0)
         axes = time_axes(picture, options, run.duration_s or float(edges[-1]), "throughput (Mbit/s)")
@@ -102,10 +103,12 @@ def figure(run: Run, options: Options) -> Figure:
         ):
             sent = columns[f"flow_{flow.number}_sent_mbps"]
             arrived = columns[f"flow_{flow.number}_delivered_mbps"]
-            axes.step(start, sent, where="post", color=style.color, linestyle=(0, (2.5, 1.2)), linewidth=0.75)
+            axes.step(
+                edges, _to_the_end(sent), where="post", color=style.color, linestyle=dashed, linewidth=0.75
+            )
             every = max(1, len(start) // 12)
             offset = (list(run.flows).index(flow) * every // max(1, len(run.flows))) % every
-            axes.step(start, arrived, where="post", color=style.color, linewidth=1.1)
+            axes.step(edges, _to_the_end(arrived), where="post", color=style.color, linewidth=1.1)
             axes.plot(
                 start[offset::every] + width / 2,
                 arrived[offset::every],
@@ -122,6 +125,11 @@ def figure(run: Run, options: Options) -> Figure:
         axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
         legend_above(axes, handles, labels)
     return picture
+
+
+def _to_the_end(values: Any) -> Any:
+    """The last bin once more, at its end: without it a step would stop where the last bin starts."""
+    return np.append(values, values[-1:])
 
 
 def _key(style: Any) -> Any:
@@ -141,7 +149,7 @@ def _key(style: Any) -> Any:
 
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
-    columns = {name: np.append(v, v[-1:]) for name, v in _columns(run).items()}
+    columns = {name: _to_the_end(v) for name, v in _columns(run).items()}
     if len(columns["time_s"]):
         columns["time_s"][-1] += run.bin_ns / 1e9  # the right edge of the last step
     series: list[dict[str, Any]] = []
