@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from narrows.scenario import registry
+from narrows.scenario import loads, registry
 from narrows.scenario.keys import KEYS
 from narrows.scenario.reference import markdown
 from narrows.scenario.schema import schema, schema_text
@@ -36,6 +36,19 @@ def test_shipped_scenarios_satisfy_the_schema() -> None:
     validator = jsonschema.Draft7Validator(schema(registry.load()))
     for one in shipped():
         assert not list(validator.iter_errors(load(one.path.read_text()))), one.name
+
+
+def test_examples_of_keys_are_accepted() -> None:
+    least = {
+        "schema": "narrows/scenario/1",
+        "question": "Why?",
+        "path": "{forward: [{rate: 12 Mbit/s, queue: {droptail: 60 kB}}, {delay: 20 ms}]}",
+        "schemes": "[reno]",
+        "duration": "30 s",
+    }
+    for key in KEYS:
+        text = "".join(f"{name}: {value}\n" for name, value in (least | {key.name: key.example}).items())
+        loads(text, "example.yaml")
 
 
 GOOD = """\

@@ -122,7 +122,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "transport",
         "Parameters of our own bulk transport, which carries our schemes.",
-        "{delayed_ack: 1 packets}",
+        "{ack_every: 1 packets}",
     ),
     Key("report", "What the report contains: `pdf` (default true).", "{pdf: false}"),
 )
