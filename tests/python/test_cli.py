@@ -50,6 +50,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert not {"numpy", "matplotlib", "rich", "ruamel.yaml", "typst", "narrows._native"} & set(loaded)
 
 
+def test_the_package_can_be_run_as_a_module() -> None:
+    for arguments in (("--version",), ("run", "--help")):
+        done = subprocess.run(
+            [sys.executable, "-m", "narrows", *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.replace("python -m narrows", "narrows") == call(*arguments).stdout
+
+
 def test_versions_agree() -> None:
     root = Path(__file__).resolve().parent.parent.parent
     assert f'version = "{narrows.__version__}"' in (root / "Cargo.toml").read_text()
