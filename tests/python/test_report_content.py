@@ -15,7 +15,7 @@ from narrows import _native, report
 from narrows.analysis.checks import counted
 from narrows.report import document, tables
 from narrows.report.data import load
-from report_campaigns import QUESTION, Spec, write_campaign
+from report_campaigns import QUESTION, Spec, network, write_campaign
 
 SKIPPED = {"scheme": "linux:vegas", "reason": "this kernel does not offer vegas; it offers reno, bbr, cubic"}
 RENO, CUBIC = ("reno", "reno"), ("cubic", "cubic")
@@ -233,6 +233,27 @@ def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
     one = write_campaign(tmp_path / "one", [Spec("cubic", 1, ("cubic",))], duration_s=2.0)
     assert tables.results(load(one))["rows"][0][3]["small"] is None
     assert "nothing is known about how much it varies" in " ".join(document.compose(load(one), {})["answer"])
+
+
+def test_identical_simulated_runs_are_explained(tmp_path: Path) -> None:
+    specs = [Spec("cubic", r, ("cubic",)) for r in (1, 2)]
+    same = write_campaign(tmp_path / "same", specs, duration_s=2.0, simulated=True)
+    words = tables.results_words(load(same))
+    assert words.endswith("Runs of a simulated scheme are identical when nothing on the path uses chance.")
+    report.build(same, pdf=False)
+    assert tables.SAME in Page((same / "report.html").read_text()).words
+
+    lossy = network()
+    lossy["forward"].append({"name": "forward.2", "kind": "loss", "ratio": 0.01})
+    chance = write_campaign(tmp_path / "chance", specs, duration_s=2.0, simulated=True, path=lossy)
+    assert tables.SAME not in tables.results_words(load(chance))
+    lossy["forward"][-1]["ratio"] = 1e-9
+    lucky = write_campaign(tmp_path / "lucky", specs, duration_s=2.0, simulated=True, path=lossy)
+    assert tables.SAME not in tables.results_words(load(lucky)), "a lossy link that happened to lose nothing"
+    emulated = write_campaign(tmp_path / "emulated", specs, duration_s=2.0)
+    assert tables.SAME not in tables.results_words(load(emulated))
+    one = write_campaign(tmp_path / "one", specs[:1], duration_s=2.0, simulated=True)
+    assert tables.SAME not in tables.results_words(load(one)), "one run can't repeat itself"
 
 
 def test_every_metric_is_defined_and_shown(doc: dict[str, Any], page: Page) -> None:

@@ -18,6 +18,8 @@ Table = dict[str, Any]
 HEADLINE = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio")
 """The columns of the results table; the other metrics are in the table of each run and in results.csv."""
 
+SAME = "Runs of a simulated scheme are identical when nothing on the path uses chance."
+
 
 class Notes:
     """Footnotes: the same text gets the same mark."""
@@ -174,7 +176,25 @@ def results_words(campaign: Campaign) -> str:
     elif few and not many:
         parts.append("One run each: the value of that run.")
     parts.append("The row “all” pools the packets of all flows of a run.")
+    if _repeats(campaign):
+        parts.append(SAME)
     return " ".join(parts)
+
+
+def _repeats(campaign: Campaign) -> bool:
+    """Whether several runs of a simulated scheme gave the same numbers because nothing was left to chance.
+
+    That is seen in the numbers, because chance may come from any element or scheme. A lossy link may by
+    chance lose nothing in all runs, and that is another matter.
+    """
+    for scheme in campaign.schemes:
+        runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.get("where") == "simulate"]
+        if len(runs) < 2 or any(r.elements("loss") for r in runs):
+            continue
+        found = [{flow: row.get("metrics") for flow, row in r.rows.items()} for r in runs]
+        if found[0] and all(one == found[0] for one in found):
+            return True
+    return False
 
 
 def run_statistics(campaign: Campaign, run: Run) -> Table:
