@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,3 +189,9 @@ def test_transport_parameters_are_documented_with_their_defaults() -> None:
 def test_schemes_named_in_the_readme_exist() -> None:
     names = {one.name for one in list_schemes()}
     assert {"reno", "cubic"} <= names
+
+
+def test_the_package_claims_no_system_that_it_does_not_run_on() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    systems = [one for one in project["classifiers"] if one.startswith("Operating System ::")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
