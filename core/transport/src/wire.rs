@@ -17,6 +17,9 @@ use narrows_units::{Span, Time};
 pub const IP_UDP: u32 = 28;
 /// Our header of a data packet.
 pub const DATA_HEADER: u32 = 24;
+/// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
+/// what a peer says cannot overflow.
+pub const LARGEST: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
 const KIND_DATA: u8 = 1;
 const KIND_ACK: u8 = 2;
@@ -129,7 +132,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
             let number = reader.u64()?;
             let offset = reader.u64()?;
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
-            if offset.checked_add(u64::from(length)).is_none() {
+            if number > LARGEST || offset > LARGEST {
                 return Err(WireError::Inconsistent);
             }
             let floor = number.saturating_sub(u64::from(below));
@@ -153,6 +156,9 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
     let largest = reader.u64()?;
     let largest_arrived = Time::from_ns(reader.u64()?);
     let (received, marked) = (reader.u64()?, reader.u64()?);
+    if largest > LARGEST {
+        return Err(WireError::Inconsistent);
+    }
     if ranges > Body::MAX_RANGES || arrivals > Body::MAX_ARRIVALS {
         return Err(WireError::Inconsistent);
     }

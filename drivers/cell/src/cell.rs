@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 /// The format that is read.
 const FORMAT: &str = "narrows/cell/1";
+/// Most bins or samples of one run: each is kept in memory until the run ends.
+const MOST_STEPS: u64 = 10_000_000;
 /// Prefix of schemes of the running kernel.
 const KERNEL: &str = "linux:";
 
@@ -200,6 +202,13 @@ impl Cell {
         if self.bin.is_zero() || self.sample.is_zero() {
             return conflict("bin_ns and sample_ns must be at least 1".into());
         }
+        for (name, step) in [("bin_ns", self.bin), ("sample_ns", self.sample)] {
+            if self.duration.ns() / step.ns() > MOST_STEPS {
+                return conflict(format!(
+                    "{name} is so short that the run has more than {MOST_STEPS} of them"
+                ));
+            }
+        }
         if self.flows.is_empty() {
             return conflict("at least one flow is needed".into());
         }
@@ -319,7 +328,8 @@ mod tests {
     #[test]
     fn each_mistake_has_its_sentence() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 12] = [
+            (|c| c["sample_ns"] = 1.into(), "sample_ns is so short"),
             (
                 |c| c["format"] = "narrows/cell/2".into(),
                 "the cell has the format 'narrows/cell/2'",

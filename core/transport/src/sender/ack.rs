@@ -88,7 +88,11 @@ impl Sender {
 
         let mut event = AckEvent::new(now);
         event.bytes = Bytes::new(news.bytes);
-        event.ce_bytes = Bytes::new((ce_packets * u64::from(self.config.mss)).min(news.bytes));
+        event.ce_bytes = Bytes::new(
+            ce_packets
+                .saturating_mul(u64::from(self.config.mss))
+                .min(news.bytes),
+        );
         event.latest_rtt = latest_rtt;
         event.smoothed_rtt = self.rtt.smoothed();
         event.min_rtt = self.rtt.min();

@@ -600,6 +600,18 @@ fn nasty_histories() {
     );
 }
 
+/// Numbers that the wire format lets through, with a liking for the ends of the range.
+fn extreme() -> impl Strategy<Value = u64> {
+    let largest = crate::wire::LARGEST;
+    prop_oneof![
+        0..=largest,
+        Just(largest),
+        Just(largest - 1),
+        Just(0),
+        0u64..100
+    ]
+}
+
 /// A cheap hash for reproducible faults.
 fn roll(seed: u64, index: u64) -> f64 {
     Stream::new(seed, &format!("{index}")).uniform()
@@ -619,6 +631,48 @@ proptest! {
         scheme in prop::sample::select(vec!["reno", "cubic"]),
     ) {
         transfer(scheme, seed, loss, ack_loss, jitter_us);
+    }
+
+    /// A peer that says anything at all crashes neither end, nor puts more in flight than it may.
+    #[test]
+    fn a_lying_peer_is_survived(
+        messages in prop::collection::vec(
+            (any::<u8>(), extreme(), extreme(), extreme(), 0u64..60, 0u64..60, any::<u8>()),
+            1..60,
+        ),
+    ) {
+        let mut rig = Rig::of("cubic");
+        rig.run(120);
+        for (kind, a, b, c, near, length, marks) in messages {
+            // Numbers anywhere, but often near what was really sent.
+            let number = if kind & 1 == 0 { a } else { near };
+            let header = if kind & 2 == 0 {
+                Header::Data(Data {
+                    number,
+                    offset: b,
+                    floor: if kind & 4 == 0 { c } else { number.saturating_sub(length) },
+                    length: length as u16,
+                    retransmission: false,
+                })
+            } else {
+                Header::Ack(crate::Ack {
+                    largest: number,
+                    delay: Span::from_ns(b),
+                    largest_arrived: Time::from_ns(c),
+                    received: a,
+                    marked: if kind & 8 == 0 { c } else { u64::from(marks) },
+                })
+            };
+            let first = number.saturating_sub(length);
+            let ranges = vec![crate::Range { first, last: number }, crate::Range { first: 0, last: near }];
+            let arrivals = vec![crate::Arrival { number: b, at: Time::from_ns(a) }];
+            let body = Body { ranges, arrivals };
+            rig.sender.receive(rig.now, Ecn::Ce, &header, &body);
+            rig.receiver.receive(rig.now, Ecn::Ce, &header, &body);
+            rig.pump();
+            let (_, bytes) = rig.sender.sent.outstanding();
+            prop_assert_eq!(bytes, rig.sender.in_flight().get());
+        }
     }
 
     /// The same network gives the same history.
