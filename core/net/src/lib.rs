@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod bottleneck;
+mod fifo;
 pub mod links;
 mod network;
 mod outcomes;
@@ -32,6 +33,7 @@ mod registry;
 pub mod testing;
 
 pub use bottleneck::Bottleneck;
+pub use fifo::Fifo;
 pub use network::{Direction, FlowSetup, Network, NetworkError, check_element};
 pub use outcomes::{Drop, Outcomes, Reason};
 pub use path::{Counters, Path};

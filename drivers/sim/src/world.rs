@@ -3,7 +3,7 @@
 use crate::Wakeups;
 use crate::slots::Slots;
 use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, state_row, trace_rows};
-use narrows_net::{Direction, Network, Outcomes, Packet, Path};
+use narrows_net::{Direction, Network, Outcomes, Packet};
 use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow};
 use narrows_transport::{Body, Data, Endpoint, Header, Receiver, Sender};
 use narrows_units::{Ecn, Stream, Time};
@@ -201,9 +201,11 @@ impl World {
         self.log.finish();
     }
 
+    /// Asks a path anew when it wants to act.
     #[inline]
-    fn path(&mut self, direction: Direction) -> &mut Path<SimPacket> {
-        self.network.path_mut(direction)
+    fn look_at(&mut self, direction: Direction) {
+        let wakeup = self.network.path(direction).next_wakeup();
+        self.wakeups.set(PATHS + direction as usize, wakeup);
     }
 
     /// Advances one path and hands over what has come out.
@@ -234,8 +236,7 @@ impl World {
                 }
             }
         }
-        let wakeup = self.path(direction).next_wakeup();
-        self.wakeups.set(PATHS + direction as usize, wakeup);
+        self.look_at(direction);
     }
 
     /// Puts a packet into the network.
@@ -295,8 +296,7 @@ impl World {
             }
         }
         if sent {
-            let wakeup = self.path(direction).next_wakeup();
-            self.wakeups.set(PATHS + direction as usize, wakeup);
+            self.look_at(direction);
         }
         let flow = &self.flows[index];
         let mut wakeup = flow.sender.next_wakeup();
@@ -325,8 +325,7 @@ impl World {
             self.enter(now, direction, packet);
         }
         if sent {
-            let wakeup = self.path(direction).next_wakeup();
-            self.wakeups.set(PATHS + direction as usize, wakeup);
+            self.look_at(direction);
         }
         let wakeup = self.flows[index].receiver.next_wakeup();
         self.wakeups.set(ENDPOINTS + 2 * index + 1, wakeup);

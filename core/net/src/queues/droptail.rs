@@ -1,8 +1,7 @@
 //! Drop-tail: first in, first out, and what finds no room is dropped.
 
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Reason, Setup};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Reason, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
-use std::collections::VecDeque;
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -32,16 +31,14 @@ pub fn build<P: Packet + 'static>(
         ));
     }
     Ok(Box::new(DropTail {
-        store: VecDeque::new(),
-        backlog: Backlog::default(),
+        fifo: Fifo::new(),
         limit_bytes: bytes.unwrap_or(u64::MAX),
         limit_packets: packets.map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX)),
     }))
 }
 
 struct DropTail<P> {
-    store: VecDeque<P>,
-    backlog: Backlog,
+    fifo: Fifo<P>,
     limit_bytes: u64,
     limit_packets: u32,
 }
@@ -49,30 +46,27 @@ struct DropTail<P> {
 impl<P: Packet> Queue<P> for DropTail<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let size = packet.size();
-        if self.backlog.bytes + u64::from(size) > self.limit_bytes
-            || self.backlog.packets >= self.limit_packets
+        let backlog = self.fifo.backlog();
+        if backlog.bytes + u64::from(packet.size()) > self.limit_bytes
+            || backlog.packets >= self.limit_packets
         {
             outcomes.drop(now, packet, QUEUE_FULL);
         } else {
-            self.backlog.add(size);
-            self.store.push_back(packet);
+            self.fifo.push(packet);
         }
     }
 
     #[inline]
     fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
-        let packet = self.store.pop_front()?;
-        self.backlog.remove(packet.size());
-        Some(packet)
+        self.fifo.pop()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.fifo.backlog()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&P)) {
-        self.store.iter().for_each(visit);
+        self.fifo.visit(visit);
     }
 }

@@ -1,8 +1,7 @@
 //! A queue without limit.
 
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
 use narrows_units::{ParamError, Params, Time};
-use std::collections::VecDeque;
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -18,34 +17,30 @@ pub fn build<P: Packet + 'static>(
     _: &Params,
     _: &Setup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Unlimited { store: VecDeque::new(), backlog: Backlog::default() }))
+    Ok(Box::new(Unlimited { fifo: Fifo::new() }))
 }
 
 struct Unlimited<P> {
-    store: VecDeque<P>,
-    backlog: Backlog,
+    fifo: Fifo<P>,
 }
 
 impl<P: Packet> Queue<P> for Unlimited<P> {
     #[inline]
     fn enqueue(&mut self, _: Time, packet: P, _: &mut Outcomes<P>) {
-        self.backlog.add(packet.size());
-        self.store.push_back(packet);
+        self.fifo.push(packet);
     }
 
     #[inline]
     fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
-        let packet = self.store.pop_front()?;
-        self.backlog.remove(packet.size());
-        Some(packet)
+        self.fifo.pop()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.fifo.backlog()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&P)) {
-        self.store.iter().for_each(visit);
+        self.fifo.visit(visit);
     }
 }
