@@ -19,7 +19,7 @@ pub(crate) struct LossDetector {
     /// Recoveries left until the window goes back to a quarter.
     persistence: u32,
     /// Newest packet known to be delivered, and the RTT it had.
-    newest: Option<(u64, Time)>,
+    newest: Option<u64>,
     rtt: Span,
 }
 
@@ -38,13 +38,13 @@ impl LossDetector {
     /// Number of the newest packet known to be delivered.
     #[inline]
     pub(crate) fn newest(&self) -> Option<u64> {
-        self.newest.map(|(number, _)| number)
+        self.newest
     }
 
-    /// Packet `number`, sent at `sent`, is the newest that was delivered, with this RTT.
+    /// Packet `number` is the newest that was delivered, with this RTT.
     #[inline]
-    pub(crate) fn on_newest(&mut self, number: u64, sent: Time, rtt: Span) {
-        self.newest = Some((number, sent));
+    pub(crate) fn on_newest(&mut self, number: u64, rtt: Span) {
+        self.newest = Some(number);
         self.rtt = rtt;
     }
 
@@ -89,8 +89,7 @@ impl LossDetector {
     /// a time in the past means now, `None` means that nothing sent after it was delivered.
     #[inline]
     pub(crate) fn deadline(&self, number: u64, sent: Time, window: Span) -> Option<Time> {
-        let (newest, _) = self.newest?;
-        (number < newest).then(|| sent + self.rtt + window)
+        (number < self.newest?).then(|| sent + self.rtt + window)
     }
 
     /// Whether a packet sent at `sent` has been out for longer than a round trip and the window.
@@ -132,7 +131,7 @@ mod tests {
     fn a_packet_overtaken_is_lost_after_rtt_and_window() {
         let mut detector = LossDetector::new(3);
         let ms = |ms: u64| Time::from_ns(ms * 1_000_000);
-        detector.on_newest(2, ms(5), SRTT);
+        detector.on_newest(2, SRTT);
         assert_eq!(detector.deadline(1, ms(0), Span::from_ms(10)), Some(ms(60)));
         assert_eq!(detector.deadline(2, ms(5), Span::from_ms(10)), None);
     }

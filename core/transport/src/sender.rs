@@ -98,6 +98,10 @@ pub struct Sender {
     recovery: Recovery,
     ecn: Ecn,
     allowance: Allowance,
+    /// The pacing rate in force.
+    pacing: Option<Rate>,
+    /// What the scheme shows; kept for its capacity.
+    fields: Fields,
 
     sent: SentPackets,
     /// Acknowledged numbers above the lowest outstanding one.
@@ -180,7 +184,9 @@ impl Sender {
             scheme: built,
             recovery: scheme.recovery,
             ecn,
+            pacing: allowance.pacing,
             allowance,
+            fields: Fields::default(),
             sent: SentPackets::default(),
             acked: RangeSet::default(),
             stream: RangeSet::default(),
@@ -256,7 +262,7 @@ impl Sender {
         let known = self.rtt.is_known();
         Snapshot {
             cwnd: self.allowance.cwnd.map(|_| Bytes::new(self.window())),
-            pacing: self.pacing_rate(),
+            pacing: self.pacing,
             latest_rtt: known.then(|| self.rtt.latest()),
             smoothed_rtt: known.then(|| self.rtt.smoothed()),
             min_rtt: known.then(|| self.rtt.min()),
@@ -280,25 +286,28 @@ impl Sender {
         window.max(u64::from(self.config.mss))
     }
 
-    /// The pacing rate in force: the scheme's, or one from window and RTT if that is configured
-    /// (200 % in slow start, 120 % otherwise, as Linux does).
+    /// Asks the scheme what it allows, after each event that may have changed its mind, and works
+    /// out the pacing rate from it.
     #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
-        if self.allowance.pacing.is_some() || !self.config.pace_by_window {
-            return self.allowance.pacing;
+    fn read_allowance(&mut self) {
+        self.allowance = self.scheme.allowance();
+        self.pacing = self.allowance.pacing;
+        if self.pacing.is_none() && self.config.pace_by_window {
+            self.pacing = self.window_rate();
         }
-        let srtt = self.rtt.smoothed();
-        if srtt.is_zero() {
-            return None;
-        }
-        let mut fields = Fields::default();
-        self.scheme.trace(&mut fields);
+    }
+
+    /// A rate from window and RTT: 200 % in slow start, 120 % otherwise, as in Linux.
+    fn window_rate(&mut self) -> Option<Rate> {
         let window = self.allowance.cwnd?.get();
-        let slow_start = fields
-            .ssthresh
-            .is_none_or(|ssthresh| window < ssthresh.get() / 2);
+        self.fields.ssthresh = None;
+        self.fields.values.clear();
+        self.scheme.trace(&mut self.fields);
+        let threshold = self.fields.ssthresh;
+        let slow_start = threshold.is_none_or(|ssthresh| window < ssthresh.get() / 2);
         let percent = if slow_start { 200 } else { 120 };
-        Some(Rate::of(Bytes::new(window * percent / 100), srtt))
+        let srtt = self.rtt.smoothed();
+        (!srtt.is_zero()).then(|| Rate::of(Bytes::new(window * percent / 100), srtt))
     }
 
     /// Whether the scheme's events count as within a recovery.
@@ -360,7 +369,7 @@ impl Sender {
         if let Phase::Recovery(Some(reduction)) = &mut self.phase {
             reduction.on_sent(bytes);
         }
-        if let Some(rate) = self.pacing_rate() {
+        if let Some(rate) = self.pacing {
             self.pacer.sent(now, Bytes::new(bytes), rate);
         }
         let size = wire::IP_UDP + wire::DATA_HEADER + u32::from(length);
@@ -404,7 +413,7 @@ impl Sender {
             self.limited = true;
             return None;
         }
-        if self.pacer.due() > now && self.pacing_rate().is_some() {
+        if self.pacer.due() > now && self.pacing.is_some() {
             return None;
         }
         if repair {
@@ -467,7 +476,7 @@ impl Endpoint for Sender {
             wakeup = wakeup.min(timer);
         }
         // Waiting for the pacer only if the window would let a packet go.
-        if self.pacing_rate().is_some() {
+        if self.pacing.is_some() {
             let length = self
                 .repairs
                 .front()

@@ -187,6 +187,22 @@ impl Faults {
         }
     }
 
+    /// The outcome of a check made part by part: what `held`, and why parts were `skipped`. Without
+    /// any part, `nothing` says what was missing.
+    fn conclude(self, mut held: Vec<String>, skipped: &[String], nothing: &str) -> Outcome {
+        match (self.count, held.is_empty(), skipped.is_empty()) {
+            (0, true, true) => Outcome::Skipped(nothing.to_owned()),
+            (0, true, false) => Outcome::Skipped(skipped.join("; ")),
+            _ => self.outcome(|| {
+                let parts = skipped
+                    .iter()
+                    .map(|reason| format!("not checked: {reason}"));
+                held.extend(parts);
+                held.join("; ")
+            }),
+        }
+    }
+
     /// The outcome: `holds` unless something was added.
     fn outcome(self, holds: impl FnOnce() -> String) -> Outcome {
         match self.first {

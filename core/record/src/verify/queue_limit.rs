@@ -85,18 +85,7 @@ pub(super) fn over_queues(
             _ => {}
         }
     }
-    match (faults.count, held.is_empty(), skipped.is_empty()) {
-        (0, true, true) => Outcome::Skipped("no queue has a limit".into()),
-        (0, true, false) => Outcome::Skipped(skipped.join("; ")),
-        _ => faults.outcome(|| {
-            held.extend(
-                skipped
-                    .into_iter()
-                    .map(|reason| format!("not checked: {reason}")),
-            );
-            held.join("; ")
-        }),
-    }
+    faults.conclude(held, &skipped, "no queue has a limit")
 }
 
 /// Packets that wait, in order, as (start of service, size).

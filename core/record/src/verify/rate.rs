@@ -48,18 +48,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             Err(reason) => skipped.push(reason),
         }
     }
-    match (faults.count, held.is_empty(), skipped.is_empty()) {
-        (0, true, true) => Outcome::Skipped("no path has a bottleneck".into()),
-        (0, true, false) => Outcome::Skipped(skipped.join("; ")),
-        _ => faults.outcome(|| {
-            held.extend(
-                skipped
-                    .into_iter()
-                    .map(|reason| format!("not checked: {reason}")),
-            );
-            held.join("; ")
-        }),
-    }
+    faults.conclude(held, &skipped, "no path has a bottleneck")
 }
 
 /// Departures of the only bottleneck, with known starts of service.

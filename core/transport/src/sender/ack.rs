@@ -61,7 +61,7 @@ impl Sender {
                 latest_rtt = Some(rtt);
                 self.rtt.sample(rtt, round_start);
                 self.probed = false;
-                self.loss.on_newest(newest_number, newest.at, rtt);
+                self.loss.on_newest(newest_number, rtt);
             }
             rate_sample = self.rate.sample(&newest, self.rtt.min());
             if let Some(sample) = rate_sample {
@@ -107,7 +107,7 @@ impl Sender {
         event.in_recovery = self.in_recovery();
         event.packets = &packets;
         self.scheme.on_ack(&event);
-        self.allowance = self.scheme.allowance();
+        self.read_allowance();
         self.newly = packets;
 
         self.sent
@@ -242,7 +242,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.scheme
             .on_spurious_loss(&SpuriousLossEvent::new(now, self.epoch_cause));
-        self.allowance = self.scheme.allowance();
+        self.read_allowance();
     }
 
     /// Declares packets lost that were overtaken for too long; returns their bytes.
@@ -333,7 +333,7 @@ impl Sender {
         event.new_epoch = new_epoch;
         event.smoothed_rtt = self.rtt.smoothed();
         self.scheme.on_loss(&event);
-        self.allowance = self.scheme.allowance();
+        self.read_allowance();
         if new_epoch {
             self.epoch_losses = 0;
             self.open_epoch(cause, prior, in_flight);
@@ -374,7 +374,7 @@ impl Sender {
         event.packets = marked;
         event.new_epoch = new_epoch;
         self.scheme.on_ecn(&event);
-        self.allowance = self.scheme.allowance();
+        self.read_allowance();
         if new_epoch {
             // Marks lose nothing, so there is nothing that could turn out spurious.
             self.epoch_losses = 0;
@@ -391,7 +391,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.loss.on_recovery_exit();
         self.scheme.on_recovery_exit(now);
-        self.allowance = self.scheme.allowance();
+        self.read_allowance();
     }
 }
 

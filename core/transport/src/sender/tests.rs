@@ -505,6 +505,23 @@ fn the_pacing_rate_is_kept_with_a_bounded_burst() {
 }
 
 #[test]
+fn a_window_is_spread_over_the_round_trip_on_request() {
+    let config = Config {
+        pace_by_window: true,
+        ..Config::default()
+    };
+    let mut rig = Rig::with(20, &config);
+    rig.run(2000);
+    // Twice the window per round trip: a packet per millisecond, or a little less while held-back
+    // acknowledgements lengthen the smoothed RTT; two may go at once.
+    let late = rig.sends.iter().filter(|(at, _)| at.secs() > 0.2);
+    let times: Vec<Time> = late.map(|(at, _)| *at).collect();
+    assert!(times.len() > 500, "{}", times.len());
+    let gaps = times.windows(3).map(|w| w[2].since(w[0]));
+    assert!(gaps.min().is_some_and(|gap| gap >= Span::from_us(990)));
+}
+
+#[test]
 fn marks_are_echoed_once_and_open_one_epoch_per_round() {
     let config = Config {
         ecn: true,

@@ -62,7 +62,7 @@ impl Sender {
             && timer <= now
         {
             self.scheme.on_timer(now);
-            self.allowance = self.scheme.allowance();
+            self.read_allowance();
         }
     }
 
