@@ -57,6 +57,9 @@ struct CellArguments {
     /// Folder of the record; it must not exist.
     #[arg(long)]
     out: PathBuf,
+    /// Folder of the files that the cell names (default: `files` beside the cell).
+    #[arg(long)]
+    files: Option<PathBuf>,
     /// Stop and clean up when standard input ends.
     #[arg(long)]
     watch_stdin: bool,

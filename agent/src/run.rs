@@ -2,10 +2,11 @@
 
 use crate::CellArguments;
 use crate::events::{self, Failure, Progress, TERMINATE};
-use narrows_cell::Cell;
+use narrows_cell::{Cell, load_files};
 use narrows_live::sys::poll::Signals;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +14,15 @@ fn read_cell(arguments: &CellArguments) -> Result<Cell, Failure> {
     let path = arguments.cell.display();
     let text = fs::read_to_string(&arguments.cell)
         .map_err(|error| Failure::input(format!("the cell {path} cannot be read: {error}")))?;
-    Cell::parse(&text).map_err(|error| Failure::input(format!("{path}: {error}")))
+    // Without the option, the files lie beside the cell.
+    let beside = arguments
+        .cell
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join("files");
+    let folder = arguments.files.as_deref().unwrap_or(&beside);
+    Cell::parse_with(&text, |json| load_files(json, folder))
+        .map_err(|error| Failure::input(format!("{path}: {error}")))
 }
 
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {

@@ -1,7 +1,52 @@
 //! Queue + rate server = the element that makes packets wait.
 
-use crate::{Backlog, Element, Outcomes, Packet, Queue, RateServer};
-use narrows_units::Time;
+use crate::{Backlog, Change, Element, Outcomes, Packet, Queue, RateServer};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Parameters of a bottleneck besides its rate and its queue.
+pub const PARAMS: &[ParamSpec] = &[
+    ParamSpec::new(
+        "overhead",
+        Kind::Bytes,
+        "Bytes of the link layer that each packet costs.",
+    )
+    .default("0")
+    .range(0.0, 1000.0)
+    .source("rates are IP bits by default; Ethernet with preamble and gap: 38 bytes"),
+    ParamSpec::new(
+        "atm",
+        Kind::Flag,
+        "Whether packets are cut into cells of 48 bytes that cost 53.",
+    )
+    .default("false")
+    .source("ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead"),
+];
+
+/// What a packet costs on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+struct Framing {
+    overhead: u32,
+    atm: bool,
+}
+
+impl Framing {
+    fn new(params: &Params) -> Self {
+        Framing {
+            overhead: params.integer("overhead").unwrap_or_default() as u32,
+            atm: params.flag("atm").unwrap_or_default(),
+        }
+    }
+
+    #[inline]
+    fn wire_bytes(self, size: u32) -> u32 {
+        let bytes = size + self.overhead;
+        if self.atm {
+            bytes.div_ceil(48) * 53
+        } else {
+            bytes
+        }
+    }
+}
 
 /// A queue in front of a rate server.
 ///
@@ -10,7 +55,10 @@ use narrows_units::Time;
 pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
+    framing: Framing,
     in_service: Option<P>,
+    /// When the packet in service began, and when it leaves.
+    began: Time,
     leaves: Time,
     /// Time of the last departure: what a late driver pushes afterwards with an earlier stamp
     /// cannot have met the queue as it was before.
@@ -18,12 +66,14 @@ pub struct Bottleneck<P> {
 }
 
 impl<P: Packet> Bottleneck<P> {
-    /// A bottleneck of `queue` and `server`.
-    pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>) -> Self {
+    /// A bottleneck of `queue` and `server`, with [`PARAMS`].
+    pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>, params: &Params) -> Self {
         Bottleneck {
             queue,
             server,
+            framing: Framing::new(params),
             in_service: None,
+            began: Time::ZERO,
             leaves: Time::FAR,
             departed: Time::ZERO,
         }
@@ -33,7 +83,11 @@ impl<P: Packet> Bottleneck<P> {
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         self.in_service = self.queue.dequeue(now, outcomes);
         self.leaves = match &self.in_service {
-            Some(packet) => self.server.serve(now, packet.size()),
+            Some(packet) => {
+                self.began = now;
+                self.server
+                    .serve(now, self.framing.wire_bytes(packet.size()))
+            }
             None => Time::FAR,
         };
     }
@@ -85,5 +139,27 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
 
     fn server(&self) -> Option<&dyn RateServer> {
         Some(&*self.server)
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        change: Change,
+        outcomes: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        match change {
+            Change::Queue(params) => return self.queue.change(now, &params, outcomes),
+            Change::Params(params) => self.framing = Framing::new(&params),
+            Change::Rate(server) => {
+                let old = std::mem::replace(&mut self.server, server);
+                if let Some(packet) = &self.in_service {
+                    let wanted = self.framing.wire_bytes(packet.size());
+                    let served = old.capacity(self.began, now).get().min(u64::from(wanted));
+                    let left = wanted - served as u32;
+                    self.leaves = self.server.serve(now, left);
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Storage in order of arrival, with an honest backlog: what most queue disciplines are built on.
 
-use crate::{Backlog, Packet};
+use crate::{Backlog, Packet, Reason};
+use narrows_units::{ParamError, Params};
 use std::collections::VecDeque;
 
 /// Packets in order of arrival.
@@ -49,5 +50,38 @@ impl<P: Packet> Fifo<P> {
 impl<P: Packet> Default for Fifo<P> {
     fn default() -> Self {
         Fifo::new()
+    }
+}
+
+/// Why a queue without room drops.
+pub(crate) const QUEUE_FULL: Reason = Reason("queue_full");
+
+/// Most bytes and packets that may wait; the packet in service does not count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    bytes: u64,
+    packets: u32,
+}
+
+impl Limit {
+    /// From the parameters `bytes` and `packets`, at least one of which must be there.
+    pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
+        let (bytes, packets) = (params.integer("bytes"), params.integer("packets"));
+        if bytes.is_none() && packets.is_none() {
+            return Err(ParamError::Conflict(
+                "a limit is missing: give bytes, packets or both, or use the queue 'unlimited'"
+                    .into(),
+            ));
+        }
+        Ok(Limit {
+            bytes: bytes.unwrap_or(u64::MAX),
+            packets: packets.map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX)),
+        })
+    }
+
+    /// Whether a packet of `size` bytes finds room behind `backlog`.
+    #[inline]
+    pub(crate) fn admits(&self, backlog: Backlog, size: u32) -> bool {
+        backlog.bytes + u64::from(size) <= self.bytes && backlog.packets < self.packets
     }
 }

@@ -21,8 +21,12 @@
 //! nothing has to be inferred afterwards.
 #![forbid(unsafe_code)]
 
+mod access;
 mod bottleneck;
+mod change;
+mod describe;
 mod fifo;
+mod files;
 pub mod links;
 mod network;
 mod outcomes;
@@ -31,16 +35,21 @@ pub mod queues;
 pub mod rates;
 mod registry;
 pub mod testing;
+mod topology;
 
-pub use bottleneck::Bottleneck;
+pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
+pub use change::Change;
 pub use fifo::Fifo;
-pub use network::{Direction, FlowSetup, Network, NetworkError, check_element};
-pub use outcomes::{Drop, Outcomes, Reason};
+pub use files::Files;
+pub use network::{Network, Plan, Stage};
+pub use outcomes::{Copied, Drop, Outcomes, Reason};
 pub use path::{Counters, Path};
-pub use registry::{BuildError, Entry, Setup};
+pub use registry::{BuildError, Setup};
+pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 
-pub use narrows_units::Ecn;
-use narrows_units::{Bytes, Rate, Span, Time};
+pub use describe::check_element;
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
+pub use narrows_units::{Ecn, Entry};
 
 /// What the network needs to know of a packet.
 pub trait Packet: Copy {
@@ -52,6 +61,24 @@ pub trait Packet: Copy {
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to congestion experienced.
     fn mark(&mut self);
+    /// The DSCP field.
+    fn dscp(&self) -> u8 {
+        0
+    }
+    /// A number that all packets of one connection in one direction share: what fair queues hash.
+    fn connection(&self) -> u32 {
+        u32::from(self.flow())
+    }
+    /// Whether it carries nothing but an acknowledgement.
+    fn is_ack(&self) -> bool {
+        false
+    }
+    /// Damages the content, so that the receiver will discard it.
+    fn corrupt(&mut self) {}
+    /// Index of its route in [`Network::routes`].
+    fn route(&self) -> u16 {
+        0
+    }
 }
 
 /// Packets and bytes that wait.
@@ -92,6 +119,17 @@ pub trait Queue<P: Packet> {
     fn backlog(&self) -> Backlog;
     /// Calls `visit` for each packet that waits.
     fn visit(&self, visit: &mut dyn FnMut(&P));
+    /// All parameters (changed ones and others) have these values from `now` on. What waits stays,
+    /// unless the discipline says otherwise; random streams go on.
+    ///
+    /// # Errors
+    /// Values that contradict each other; nothing has changed then.
+    fn change(
+        &mut self,
+        now: Time,
+        params: &Params,
+        outcomes: &mut Outcomes<P>,
+    ) -> Result<(), ParamError>;
 }
 
 /// The server of a bottleneck: how fast packets leave.
@@ -137,4 +175,14 @@ pub trait Element<P: Packet> {
     fn propagation(&self) -> Span {
         Span::ZERO
     }
+    /// Something about this element is different from `now` on; random streams go on.
+    ///
+    /// # Errors
+    /// Values that contradict each other; nothing has changed then.
+    fn change(
+        &mut self,
+        now: Time,
+        change: Change,
+        outcomes: &mut Outcomes<P>,
+    ) -> Result<(), ParamError>;
 }

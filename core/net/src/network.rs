@@ -1,287 +1,329 @@
-//! The network of one run: two directions between the senders' and the receivers' side.
+//! The network of one run: hosts, directed links, routes, and what happens to them at given times.
 
-use crate::links::delay::Delay;
+use crate::access::Access;
+use crate::describe::{build_element, plan_changes};
+use crate::topology::read_timeline;
 use crate::{
-    Backlog, Bottleneck, BuildError, Element, Outcomes, Packet, Path, Setup, links, queues, rates,
+    Change, Counters, Direction, Element, Files, FlowSetup, NetworkError, Outcomes, Packet, Path,
+    Route, Setup, Topology,
 };
-use narrows_units::{Span, Time};
+use narrows_units::{Span, Time, Wakeups};
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 
-/// Which way a packet travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Direction {
-    /// From the senders' side to the receivers' side.
-    Forward = 0,
-    /// From the receivers' side to the senders' side.
-    Backward = 1,
-}
-
-impl Direction {
-    /// Both directions.
-    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
-
-    /// The name used in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        }
-    }
-
-    /// The other direction.
-    pub const fn reverse(self) -> Self {
-        match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        }
-    }
-}
-
-/// What the network needs to know of a flow.
+/// Everything a network is built from, in base units.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowSetup {
-    /// Number, from 1.
-    pub flow: u16,
-    /// Round-trip time that this flow has in addition, split over both directions.
-    pub extra_rtt: Span,
+pub struct Plan<'a> {
+    /// The description that [`Topology::from_json`] reads.
+    pub network: &'a Value,
+    /// Changes at given times: `[{"at_ns", "element", "set": {...}}]`, or null.
+    pub timeline: &'a Value,
+    /// The flows.
+    pub flows: &'a [FlowSetup],
+    /// Seed of the run.
+    pub seed: u64,
+    /// Contents of the files that parameters name.
+    pub files: &'a Files,
 }
 
-/// Why a network description was refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum NetworkError {
-    /// A member is missing or of the wrong type.
-    #[error("{at}: {what}")]
-    Shape {
-        /// Place in the description.
-        at: String,
-        /// What is wanted.
-        what: String,
-    },
-    /// An element could not be built.
-    #[error("{at}: {error}")]
-    Build {
-        /// Name of the element.
-        at: String,
-        /// Why.
-        error: BuildError,
-    },
+/// One directed link.
+struct Link<P> {
+    name: String,
+    direction: Direction,
+    path: Path<P>,
 }
 
-/// A dumbbell: all flows share one path per direction; each may have its own extra round-trip
-/// time on an access link in front of it.
+/// A change that is due.
+struct Due {
+    at: Time,
+    link: u16,
+    /// Index of the element on its link.
+    index: u16,
+    change: Change,
+}
+
+/// One element as seen from outside.
+pub struct Stage<'a, P> {
+    /// Index in the whole network.
+    pub index: u16,
+    /// Name, unique in the network.
+    pub name: &'a str,
+    /// Registry name.
+    pub kind: &'a str,
+    /// Name of the link it is on.
+    pub link: &'a str,
+    /// Index of that link.
+    pub link_index: u16,
+    /// Which way the link leads.
+    pub direction: Direction,
+    /// The element.
+    pub element: &'a dyn Element<P>,
+    /// What it has seen.
+    pub counters: &'a Counters,
+}
+
+/// Links with packets on them. Each packet knows its route ([`Packet::route`]); when it leaves a
+/// link, it enters the next one of that route at the same instant.
+///
+/// ```text
+/// network.advance(stamp, &mut outcomes);       // and give copies an identity
+/// network.push(stamp, packet, &mut outcomes);
+/// network.advance(now, &mut outcomes);
+/// while let Some((model_time, packet)) = network.pop() { ... }
+/// sleep_until(network.next_wakeup());
+/// ```
 pub struct Network<P> {
-    paths: [Path<P>; 2],
+    hosts: Vec<String>,
+    routes: Vec<Route>,
+    links: Vec<Link<P>>,
+    /// Index of the first element of each link in the whole network, and the total behind them.
+    bases: Vec<u16>,
+    /// `next[route * links + link]`: the link after `link`, or [`EXIT`].
+    next: Vec<u16>,
+    /// Part 0 is the timeline, part n + 1 is link n: a change at an instant comes before the
+    /// packets of that instant.
+    wakeups: Wakeups,
+    timeline: VecDeque<Due>,
+    ready: VecDeque<(Time, P)>,
 }
+
+const TIMELINE: usize = 0;
+const LINKS: usize = 1;
+/// Behind the last link of a route.
+const EXIT: u16 = u16::MAX;
 
 impl<P: Packet + 'static> Network<P> {
-    /// Builds the network from its resolved description
-    /// (`{"kind": "dumbbell", "forward": [...], "backward": [...]}`, base units).
+    /// Builds the network with everything in it idle.
     ///
     /// # Errors
     /// A malformed description, unknown names or refused parameters, with the element's name.
-    pub fn from_json(json: &Value, flows: &[FlowSetup], seed: u64) -> Result<Self, NetworkError> {
-        let kind = json
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or("dumbbell");
-        if kind != "dumbbell" {
-            return Err(shape(
-                "network.kind",
-                format!("'{kind}' is not known; known: dumbbell"),
-            ));
-        }
-        let build = |direction: Direction| -> Result<Path<P>, NetworkError> {
-            let mut path = Path::new();
-            let half = |flow: &FlowSetup| match direction {
-                Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
-                Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
-            };
-            if flows.iter().any(|flow| !flow.extra_rtt.is_zero()) {
-                let access = Access::new(flows.iter().map(|flow| (flow.flow, half(flow))));
+    pub fn new(plan: &Plan) -> Result<Self, NetworkError> {
+        let topology = Topology::from_json(plan.network)?;
+        let mut links: Vec<Link<P>> = Vec::new();
+        let mut bases = vec![0];
+        let mut places: Vec<(String, u16, u16, Map<String, Value>)> = Vec::new();
+        for (number, described) in topology.links.iter().enumerate() {
+            let mut path = Path::starting_at(bases[number]);
+            if plan.network["kind"] != "graph"
+                && let Some(access) = access(plan.flows, described.direction)
+            {
                 path.add(
-                    &format!("{}.access", direction.name()),
+                    &format!("{}.access", described.name),
                     "access",
                     Box::new(access),
                 );
             }
-            let name = direction.name();
-            let list = json.get(name).and_then(Value::as_array).ok_or_else(|| {
-                shape(
-                    &format!("network.{name}"),
-                    "a list of elements is wanted".into(),
-                )
-            })?;
-            for (index, element) in list.iter().enumerate() {
-                let default = format!("{name}.{index}");
-                let object = element
-                    .as_object()
-                    .ok_or_else(|| shape(&default, "an element is an object".into()))?;
-                let label = object
-                    .get("name")
-                    .and_then(Value::as_str)
-                    .unwrap_or(&default);
-                let (kind, built) = build_element(label, object, seed)?;
-                path.add(label, &kind, built);
+            for (name, object) in &described.elements {
+                if places.iter().any(|(known, ..)| known == name) {
+                    return Err(NetworkError::shape(name, "two elements have this name"));
+                }
+                let setup = setup(plan, name);
+                let (kind, element) = build_element(object, &setup)?;
+                places.push((
+                    name.clone(),
+                    number as u16,
+                    path.len() as u16,
+                    (*object).clone(),
+                ));
+                path.add(name, &kind, element);
             }
-            Ok(path)
-        };
+            bases.push(bases[number] + path.len() as u16);
+            links.push(Link {
+                name: described.name.clone(),
+                direction: described.direction,
+                path,
+            });
+        }
+        let mut timeline = VecDeque::new();
+        for planned in read_timeline(plan.timeline)? {
+            let place = places.iter_mut().find(|(name, ..)| name == planned.element);
+            let Some((name, link, index, object)) = place else {
+                let what = format!("there is no element '{}'", planned.element);
+                return Err(NetworkError::shape("timeline", what));
+            };
+            for change in plan_changes(object, planned.set, &setup(plan, name))? {
+                timeline.push_back(Due {
+                    at: planned.at,
+                    link: *link,
+                    index: *index,
+                    change,
+                });
+            }
+        }
+        let mut next = vec![EXIT; topology.routes.len() * links.len()];
+        for (number, route) in topology.routes.iter().enumerate() {
+            for pair in route.links.windows(2) {
+                next[number * links.len() + usize::from(pair[0])] = pair[1];
+            }
+        }
+        let mut wakeups = Wakeups::new(LINKS + links.len());
+        wakeups.set(TIMELINE, timeline.front().map_or(Time::FAR, |due| due.at));
         Ok(Network {
-            paths: [build(Direction::Forward)?, build(Direction::Backward)?],
+            hosts: topology.hosts,
+            routes: topology.routes,
+            links,
+            bases,
+            next,
+            wakeups,
+            timeline,
+            ready: VecDeque::with_capacity(64),
         })
     }
 
-    /// The path of one direction.
+    /// Names of the hosts.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// All routes; packets name theirs by its index.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The route from host `from` to host `to`.
+    pub fn route(&self, from: u16, to: u16) -> Option<u16> {
+        let found = self
+            .routes
+            .iter()
+            .position(|route| (route.from, route.to) == (from, to));
+        found.map(|index| index as u16)
+    }
+
+    /// A packet enters the first link of its route at `now`. Whatever was due by then happens first.
     #[inline]
-    pub fn path(&self, direction: Direction) -> &Path<P> {
-        &self.paths[direction as usize]
+    pub fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        if self.wakeups.earliest().0 <= now {
+            self.advance(now, outcomes);
+        }
+        let link = self.routes[usize::from(packet.route())].links[0];
+        self.enter(usize::from(link), now, packet, outcomes);
     }
 
-    /// The path of one direction, to push into and to advance.
+    /// Puts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
+    pub fn inject(&mut self, element: u16, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let link = self.bases.partition_point(|&base| base <= element) - 1;
+        let index = usize::from(element - self.bases[link]);
+        self.links[link].path.inject(index, now, packet, outcomes);
+        self.look_at(link);
+    }
+
+    /// Lets everything happen that is due at or before `now`, in order of model time. Stops early
+    /// when a copy waits in `outcomes` for its identity: take the copies, [`Network::inject`] them
+    /// and call again.
     #[inline]
-    pub fn path_mut(&mut self, direction: Direction) -> &mut Path<P> {
-        &mut self.paths[direction as usize]
-    }
-}
-
-fn shape(at: &str, what: String) -> NetworkError {
-    NetworkError::Shape {
-        at: at.to_owned(),
-        what,
-    }
-}
-
-/// Whether one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
-/// may be right one by one and wrong together.
-///
-/// # Errors
-/// What [`Network::from_json`] would say of it.
-pub fn check_element(object: &Map<String, Value>) -> Result<(), NetworkError> {
-    let name = object
-        .get("name")
-        .and_then(Value::as_str)
-        .unwrap_or("element");
-    build_element::<crate::testing::TestPacket>(name, object, 0).map(|_| ())
-}
-
-/// Builds one element from `{"kind": ..., "name": ..., parameters...}`.
-fn build_element<P: Packet + 'static>(
-    name: &str,
-    object: &Map<String, Value>,
-    seed: u64,
-) -> Result<(String, Box<dyn Element<P>>), NetworkError> {
-    let setup = Setup {
-        seed,
-        name: name.to_owned(),
-    };
-    let wrap = |error| NetworkError::Build {
-        at: name.to_owned(),
-        error,
-    };
-    let (kind, mut params) = split(name, object)?;
-    params.remove("name");
-    if kind == "bottleneck" {
-        let part = |key: &str| {
-            let value = object.get(key).and_then(Value::as_object);
-            let object = value.ok_or_else(|| shape(name, format!("'{key}' must be an object")))?;
-            split(&format!("{name}.{key}"), object)
-        };
-        let (rate, rate_params) = part("rate")?;
-        let (queue, queue_params) = part("queue")?;
-        let server = rates::build(&rate, &rate_params, &setup).map_err(wrap)?;
-        let queue = queues::build(&queue, &queue_params, &setup).map_err(wrap)?;
-        return Ok((kind, Box::new(Bottleneck::new(queue, server))));
-    }
-    let element = links::build(&kind, &params, &setup).map_err(wrap)?;
-    Ok((kind, element))
-}
-
-/// Separates the registry name from the parameters.
-fn split(
-    at: &str,
-    object: &Map<String, Value>,
-) -> Result<(String, Map<String, Value>), NetworkError> {
-    let mut params = object.clone();
-    match params.remove("kind") {
-        Some(Value::String(kind)) => Ok((kind, params)),
-        _ => Err(shape(at, "'kind' must name a registry entry".into())),
-    }
-}
-
-/// Access links: a delay per flow in front of the shared path.
-struct Access<P> {
-    /// By flow number; flows without extra delay pass at once.
-    lines: Vec<Option<Delay<P>>>,
-    /// Earliest wake-up of all lines and its line.
-    next: (Time, usize),
-}
-
-impl<P: Packet> Access<P> {
-    fn new(delays: impl Iterator<Item = (u16, Span)>) -> Self {
-        let mut lines = vec![Some(Delay::new(Span::ZERO))];
-        for (flow, delay) in delays {
-            let flow = usize::from(flow);
-            if lines.len() <= flow {
-                lines.resize_with(flow + 1, || None);
+    pub fn advance(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+        loop {
+            let (at, part) = self.wakeups.earliest();
+            if at > now || !outcomes.copies.is_empty() {
+                return;
             }
-            lines[flow] = Some(Delay::new(delay));
-        }
-        Access {
-            lines,
-            next: (Time::FAR, 0),
+            if part == TIMELINE {
+                self.change(outcomes);
+                continue;
+            }
+            let link = part - LINKS;
+            let path = &mut self.links[link].path;
+            path.advance(at, outcomes);
+            while let Some((left, packet)) = self.links[link].path.pop() {
+                let route = usize::from(packet.route()) * self.links.len();
+                match self.next[route + link] {
+                    EXIT => self.ready.push_back((left, packet)),
+                    next => self.enter(usize::from(next), left, packet, outcomes),
+                }
+            }
+            self.look_at(link);
         }
     }
 
-    /// On ties the lower flow number goes first.
-    fn find_next(&mut self) {
-        let wakeups = self
-            .lines
-            .iter()
-            .enumerate()
-            .filter_map(|(index, line)| line.as_ref().map(|line| (line.next_wakeup(), index)));
-        self.next = wakeups.min().unwrap_or((Time::FAR, 0));
+    /// The next packet that has reached the end of its route, with the model time at which it did.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, P)> {
+        self.ready.pop_front()
+    }
+
+    /// When the driver must look next: to take what has come out, or to `advance`. [`Time::FAR`]
+    /// when nothing will ever happen by itself.
+    #[inline]
+    pub fn next_wakeup(&self) -> Time {
+        match self.ready.front() {
+            Some((at, _)) => *at,
+            None => self.wakeups.earliest().0,
+        }
+    }
+
+    /// All elements, in the order of their indices.
+    pub fn stages(&self) -> impl Iterator<Item = Stage<'_, P>> {
+        let links = self.links.iter().zip(&self.bases).enumerate();
+        links.flat_map(|(number, (link, &base))| {
+            (0..link.path.len()).map(move |index| {
+                let (name, kind, element, counters) = link.path.stage(index);
+                Stage {
+                    index: base + index as u16,
+                    name,
+                    kind,
+                    link: &link.name,
+                    link_index: number as u16,
+                    direction: link.direction,
+                    element,
+                    counters,
+                }
+            })
+        })
+    }
+
+    /// Calls `visit` with each packet inside and the index of the element that holds it.
+    pub fn visit_held(&self, visit: &mut dyn FnMut(u16, &P)) {
+        for (link, &base) in self.links.iter().zip(&self.bases) {
+            link.path
+                .visit_held(&mut |index, packet| visit(base + index as u16, packet));
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, link: usize, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        self.links[link].path.push(now, packet, outcomes);
+        self.look_at(link);
+    }
+
+    /// Asks a link anew when it wants to act.
+    #[inline]
+    fn look_at(&mut self, link: usize) {
+        self.wakeups
+            .set(LINKS + link, self.links[link].path.next_wakeup());
+    }
+
+    /// Carries out the next change of the timeline.
+    #[cold]
+    fn change(&mut self, outcomes: &mut Outcomes<P>) {
+        if let Some(due) = self.timeline.pop_front() {
+            let (link, index) = (usize::from(due.link), usize::from(due.index));
+            let path = &mut self.links[link].path;
+            path.change(index, due.at, due.change, outcomes)
+                .expect("changes are checked when the network is built");
+            self.look_at(link);
+        }
+        self.wakeups.set(
+            TIMELINE,
+            self.timeline.front().map_or(Time::FAR, |due| due.at),
+        );
     }
 }
 
-impl<P: Packet> Element<P> for Access<P> {
-    fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let flow = usize::from(packet.flow());
-        // Packets of no flow, or of one that has no line of its own, take line 0 (no delay).
-        let index = if self.lines.get(flow).is_some_and(Option::is_some) {
-            flow
-        } else {
-            0
-        };
-        if let Some(line) = &mut self.lines[index] {
-            line.push(now, packet, outcomes);
-            self.next = self.next.min((line.next_wakeup(), index));
-        }
+fn setup(plan: &Plan, name: &str) -> Setup {
+    Setup {
+        seed: plan.seed,
+        name: name.to_owned(),
+        files: plan.files.clone(),
     }
+}
 
-    fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
-        let packet = self.lines[self.next.1].as_mut()?.pop(now, outcomes);
-        self.find_next();
-        packet
-    }
-
-    fn next_wakeup(&self) -> Time {
-        self.next.0
-    }
-
-    fn held(&self) -> Backlog {
-        self.lines
-            .iter()
-            .flatten()
-            .fold(Backlog::default(), |sum, line| Backlog {
-                bytes: sum.bytes + line.held().bytes,
-                packets: sum.packets + line.held().packets,
-            })
-    }
-
-    fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
-        self.lines
-            .iter()
-            .flatten()
-            .for_each(|line| line.visit_held(visit));
-    }
+/// The access links of a direction, if any flow has an extra round-trip time: half of it, the odd
+/// nanosecond on the way back.
+fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access<P>> {
+    let half = |flow: &FlowSetup| match direction {
+        Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
+        Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
+    };
+    let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
+    wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))
 }

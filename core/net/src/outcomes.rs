@@ -14,10 +14,22 @@ pub struct Drop<P> {
     pub packet: P,
     /// When.
     pub at: Time,
-    /// Index of the element on its path.
+    /// Index of the element in its network.
     pub element: u16,
     /// Why.
     pub reason: Reason,
+}
+
+/// One packet copied by one element. The driver gives the copy an identity of its own and puts it
+/// back behind the element with [`Network::inject`](crate::Network::inject).
+#[derive(Clone, Copy, Debug)]
+pub struct Copied<P> {
+    /// The original.
+    pub packet: P,
+    /// When.
+    pub at: Time,
+    /// Index of the element in its network.
+    pub element: u16,
 }
 
 /// The channel through which elements report drops and marks.
@@ -28,12 +40,17 @@ pub struct Drop<P> {
 pub struct Outcomes<P> {
     /// Drops since the driver last looked, in order of time.
     pub drops: Vec<Drop<P>>,
+    /// Copies since the driver last looked. A network stands still until they are taken.
+    pub copies: Vec<Copied<P>>,
     /// Element that is at work, set by the path.
     pub(crate) element: u16,
     /// Packets dropped, bytes dropped and packets marked by that element in this step.
     pub(crate) dropped_packets: u64,
     pub(crate) dropped_bytes: u64,
     pub(crate) marked_packets: u64,
+    /// Packets and bytes of copies made by that element since the path last looked.
+    pub(crate) copied_packets: u64,
+    pub(crate) copied_bytes: u64,
 }
 
 impl<P: Packet> Outcomes<P> {
@@ -41,10 +58,13 @@ impl<P: Packet> Outcomes<P> {
     pub fn new() -> Self {
         Outcomes {
             drops: Vec::with_capacity(64),
+            copies: Vec::new(),
             element: 0,
             dropped_packets: 0,
             dropped_bytes: 0,
             marked_packets: 0,
+            copied_packets: 0,
+            copied_bytes: 0,
         }
     }
 
@@ -58,6 +78,18 @@ impl<P: Packet> Outcomes<P> {
             at: now,
             element: self.element,
             reason,
+        });
+    }
+
+    /// Reports that a copy of `packet` came into being at `now`.
+    #[inline]
+    pub fn copy(&mut self, now: Time, packet: P) {
+        self.copied_packets += 1;
+        self.copied_bytes += u64::from(packet.size());
+        self.copies.push(Copied {
+            packet,
+            at: now,
+            element: self.element,
         });
     }
 

@@ -1,7 +1,7 @@
 //! A list of elements that packets pass in order.
 
-use crate::{Element, Outcomes, Packet};
-use narrows_units::Time;
+use crate::{Change, Element, Outcomes, Packet};
+use narrows_units::{ParamError, Time};
 use std::collections::VecDeque;
 
 /// What one element has seen, for the record and its verifier.
@@ -21,6 +21,10 @@ pub struct Counters {
     pub dropped_bytes: u64,
     /// Packets marked with congestion experienced.
     pub marked_packets: u64,
+    /// Copies made, which leave in addition to what came in.
+    pub copied_packets: u64,
+    /// See `copied_packets`.
+    pub copied_bytes: u64,
 }
 
 struct Stage<P> {
@@ -43,6 +47,8 @@ struct Stage<P> {
 /// sleep_until(path.next_wakeup());
 /// ```
 pub struct Path<P> {
+    /// Index of the first element in the whole network.
+    base: u16,
     stages: Vec<Stage<P>>,
     next: Time,
     ready: VecDeque<(Time, P)>,
@@ -51,7 +57,13 @@ pub struct Path<P> {
 impl<P: Packet> Path<P> {
     /// An empty path: packets come out as they go in.
     pub fn new() -> Self {
+        Path::starting_at(0)
+    }
+
+    /// An empty path whose first element will have the index `base` in the whole network.
+    pub(crate) fn starting_at(base: u16) -> Self {
         Path {
+            base,
             stages: Vec::new(),
             next: Time::FAR,
             ready: VecDeque::with_capacity(64),
@@ -94,6 +106,38 @@ impl<P: Packet> Path<P> {
         }
         self.enter(0, now, packet, outcomes);
         self.next = self.earliest().0;
+    }
+
+    /// Puts a packet, such as a copy, behind element `index` at `now`.
+    pub(crate) fn inject(
+        &mut self,
+        index: usize,
+        now: Time,
+        packet: P,
+        outcomes: &mut Outcomes<P>,
+    ) {
+        self.enter(index + 1, now, packet, outcomes);
+        self.next = self.earliest().0;
+    }
+
+    /// Changes element `index` at `now`.
+    ///
+    /// # Errors
+    /// What the element refuses.
+    pub(crate) fn change(
+        &mut self,
+        index: usize,
+        now: Time,
+        change: Change,
+        outcomes: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        let stage = &mut self.stages[index];
+        outcomes.element = self.base + index as u16;
+        stage.element.change(now, change, outcomes)?;
+        stage.wakeup = stage.element.next_wakeup();
+        stage.settle(outcomes);
+        self.next = self.earliest().0;
+        Ok(())
     }
 
     /// Lets everything happen that is due at or before `now`, in order of model time.
@@ -148,7 +192,7 @@ impl<P: Packet> Path<P> {
     #[inline]
     fn pop_from(&mut self, index: usize, at: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         let stage = &mut self.stages[index];
-        outcomes.element = index as u16;
+        outcomes.element = self.base + index as u16;
         let left = stage.element.pop(at, outcomes);
         stage.wakeup = stage.element.next_wakeup();
         if let Some(packet) = &left {
@@ -170,7 +214,7 @@ impl<P: Packet> Path<P> {
             };
             stage.counters.in_packets += 1;
             stage.counters.in_bytes += u64::from(packet.size());
-            outcomes.element = index as u16;
+            outcomes.element = self.base + index as u16;
             let at = now.max(stage.pushed);
             stage.pushed = at;
             stage.element.push(at, packet, outcomes);
@@ -196,6 +240,10 @@ impl<P> Stage<P> {
             self.counters.dropped_packets += std::mem::take(&mut outcomes.dropped_packets);
             self.counters.dropped_bytes += std::mem::take(&mut outcomes.dropped_bytes);
             self.counters.marked_packets += std::mem::take(&mut outcomes.marked_packets);
+        }
+        if outcomes.copied_packets != 0 {
+            self.counters.copied_packets += std::mem::take(&mut outcomes.copied_packets);
+            self.counters.copied_bytes += std::mem::take(&mut outcomes.copied_bytes);
         }
     }
 }

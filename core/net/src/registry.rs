@@ -1,45 +1,42 @@
 //! What the registries of queues, links and rate servers have in common.
 
-use narrows_units::{ParamError, ParamSpec, Stream};
-
-/// One line of a registry: how scenarios name a thing and what it is.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Name in scenarios.
-    pub name: &'static str,
-    /// What it does, one sentence.
-    pub summary: &'static str,
-    /// Specification or paper.
-    pub source: &'static str,
-    /// Its parameters.
-    pub params: &'static [ParamSpec],
-    /// Parameters that a bare value (`{delay: 60 ms}`) may stand for: the first whose kind fits.
-    pub shorthand: &'static [&'static str],
-}
-
-impl Entry {
-    /// The entry as JSON, as scenario validation and references read it.
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "name": self.name,
-            "summary": self.summary,
-            "source": self.source,
-            "params": self.params.iter().map(ParamSpec::to_json).collect::<Vec<_>>(),
-            "shorthand": self.shorthand,
-        })
-    }
-}
+use crate::Files;
+use narrows_units::{FileRef, ParamError, Stream};
 
 /// What a constructor gets besides its parameters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// Seed of the run.
     pub seed: u64,
     /// Name of the element, unique in the network (`forward.2`).
     pub name: String,
+    /// Contents of the files that parameters name.
+    pub files: Files,
 }
 
 impl Setup {
+    /// For the element called `name`, without files.
+    pub fn new(seed: u64, name: &str) -> Self {
+        Setup {
+            seed,
+            name: name.to_owned(),
+            files: Files::default(),
+        }
+    }
+
+    /// The content of `file`.
+    ///
+    /// # Errors
+    /// When nobody has provided it.
+    pub fn content(&self, file: &FileRef) -> Result<&[u8], ParamError> {
+        self.files.get(file).ok_or_else(|| {
+            ParamError::Conflict(format!(
+                "the content of the file '{}' is not at hand",
+                file.name
+            ))
+        })
+    }
+
     /// The element's own stream of random numbers.
     pub fn stream(&self) -> Stream {
         Stream::new(self.seed, &format!("link/{}", self.name))
@@ -79,6 +76,29 @@ macro_rules! registry {
         /// All entries, in the order of the reference.
         pub const ALL: &[$crate::Entry] = &[$($module::ENTRY),+];
 
+        /// Checks `params` for the entry called `name` and fills in its defaults.
+        ///
+        /// # Errors
+        /// An unknown name, or parameters that the entry refuses.
+        pub fn params(
+            name: &str,
+            params: &serde_json::Map<String, serde_json::Value>,
+        ) -> Result<narrows_units::Params, $crate::BuildError> {
+            let Some(entry) = ALL.iter().find(|entry| entry.name == name) else {
+                return Err(unknown(name));
+            };
+            narrows_units::Params::from_json(entry.params, params)
+                .map_err(|error| $crate::BuildError::Params { name: name.to_owned(), error })
+        }
+
+        fn unknown(name: &str) -> $crate::BuildError {
+            $crate::BuildError::Unknown {
+                what: $what,
+                name: name.to_owned(),
+                known: ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+            }
+        }
+
         /// Builds the entry called `name`.
         ///
         /// # Errors
@@ -88,16 +108,12 @@ macro_rules! registry {
             params: &serde_json::Map<String, serde_json::Value>,
             setup: &$crate::Setup,
         ) -> Result<Box<dyn $trait $(<$packet>)?>, $crate::BuildError> {
+            let params = self::params(name, params)?;
             $(if name == $module::ENTRY.name {
-                return narrows_units::Params::from_json($module::ENTRY.params, params)
-                    .and_then(|params| $module::build(&params, setup))
+                return $module::build(&params, setup)
                     .map_err(|error| $crate::BuildError::Params { name: name.to_owned(), error });
             })+
-            Err($crate::BuildError::Unknown {
-                what: $what,
-                name: name.to_owned(),
-                known: ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-            })
+            Err(unknown(name))
         }
     };
 }

@@ -7,7 +7,7 @@ use narrows_units::{Span, Stream, Time};
 use std::collections::BTreeSet;
 
 /// A packet for tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestPacket {
     /// Identity.
     pub uid: u64,
@@ -17,6 +17,16 @@ pub struct TestPacket {
     pub flow: u16,
     /// ECN field.
     pub ecn: Ecn,
+    /// DSCP field.
+    pub dscp: u8,
+    /// Number of the connection.
+    pub connection: u32,
+    /// Whether it is a pure acknowledgement.
+    pub ack: bool,
+    /// Whether it was damaged.
+    pub corrupt: bool,
+    /// Index of its route.
+    pub route: u16,
 }
 
 impl Packet for TestPacket {
@@ -32,15 +42,35 @@ impl Packet for TestPacket {
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
     }
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+    fn connection(&self) -> u32 {
+        self.connection
+    }
+    fn is_ack(&self) -> bool {
+        self.ack
+    }
+    fn corrupt(&mut self) {
+        self.corrupt = true;
+    }
+    fn route(&self) -> u16 {
+        self.route
+    }
 }
 
 fn random_packet(stream: &mut Stream, uid: u64) -> TestPacket {
     let sizes = [40, 52, 576, 1280, 1500, 9000];
+    let flow = stream.below(5) as u16;
     TestPacket {
         uid,
         size: sizes[stream.below(sizes.len() as u64) as usize],
-        flow: stream.below(5) as u16,
+        flow,
         ecn: Ecn::from_bits(stream.below(4) as u8),
+        dscp: [0, 8, 10, 34, 46][stream.below(5) as usize],
+        connection: u32::from(flow) * 10 + stream.below(3) as u32,
+        ack: stream.chance(0.2),
+        ..TestPacket::default()
     }
 }
 
@@ -201,7 +231,7 @@ pub fn check_element(mut element: Box<dyn Element<TestPacket>>, seed: u64, steps
 mod tests {
     use super::*;
     use crate::{Entry, Setup, links, queues, rates};
-    use narrows_units::Kind;
+    use narrows_units::{Kind, Params};
     use serde_json::{Map, Value, json};
 
     /// Values for the parameters of an entry: small ones, so that limits are met.
@@ -215,6 +245,10 @@ mod tests {
             Kind::Number => json!(1.0),
             Kind::Flag => json!(true),
             Kind::Choice(words) => json!(words[0]),
+            Kind::Counts => json!([3, 5, 8]),
+            Kind::RateSteps => json!([[0, 10_000_000], [1_000_000_000, 2_000_000]]),
+            Kind::SpanSteps => json!([[0, 7_000_000], [1_000_000_000, 2_000_000]]),
+            Kind::File => json!({"name": "steady.trace", "sha256": "00"}),
         };
         entry
             .params
@@ -224,10 +258,7 @@ mod tests {
     }
 
     fn setup() -> Setup {
-        Setup {
-            seed: 5,
-            name: "forward.0".into(),
-        }
+        Setup::new(5, "forward.0")
     }
 
     #[test]
@@ -257,7 +288,8 @@ mod tests {
                 for seed in 0..5 {
                     let server = rates::build(rate.name, &params(rate), &setup()).unwrap();
                     let queue = queues::build(queue.name, &params(queue), &setup()).unwrap();
-                    let element = crate::Bottleneck::new(queue, server);
+                    let own = Params::resolve(crate::BOTTLENECK_PARAMS, []).unwrap();
+                    let element = crate::Bottleneck::new(queue, server, &own);
                     check_element(Box::new(element), seed, 2_000);
                 }
             }

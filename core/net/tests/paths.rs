@@ -1,7 +1,7 @@
 //! Paths and networks: exact departure times, drops, order, counters, late drivers.
 
 use narrows_net::testing::TestPacket;
-use narrows_net::{Direction, Ecn, FlowSetup, Network, Outcomes};
+use narrows_net::{Direction, Files, FlowSetup, Network, NetworkError, Outcomes, Plan};
 use narrows_units::{Span, Stream, Time};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn packet(uid: u64, size: u32) -> TestPacket {
         uid,
         size,
         flow: 1,
-        ecn: Ecn::NotEct,
+        ..TestPacket::default()
     }
 }
 
@@ -27,7 +27,22 @@ fn network(forward: &Value, flows: &[(u16, u64)]) -> Network<TestPacket> {
         })
         .collect();
     let json = json!({"kind": "dumbbell", "forward": forward, "backward": []});
-    Network::from_json(&json, &flows, 1).unwrap()
+    build(&json, &Value::Null, &flows).unwrap()
+}
+
+fn build(
+    network: &Value,
+    timeline: &Value,
+    flows: &[FlowSetup],
+) -> Result<Network<TestPacket>, NetworkError> {
+    let files = &Files::default();
+    Network::new(&Plan {
+        network,
+        timeline,
+        flows,
+        seed: 1,
+        files,
+    })
 }
 
 fn bottleneck(rate: u64, queue: &Value) -> Value {
@@ -39,7 +54,7 @@ fn play(
     network: &mut Network<TestPacket>,
     script: &[(Time, TestPacket)],
 ) -> (Vec<(Time, u64)>, Vec<u64>) {
-    let path = network.path_mut(Direction::Forward);
+    let path = network;
     let mut outcomes = Outcomes::new();
     for (at, packet) in script {
         path.push(*at, *packet, &mut outcomes);
@@ -141,19 +156,21 @@ fn extra_round_trip_time_is_split_and_reorders_only_between_flows() {
             extra_rtt: Span::from_ns(ns),
         })
         .collect();
-    let mut network = Network::from_json(&json, &setups, 1).unwrap();
-    let mut outcomes = Outcomes::new();
     for direction in Direction::BOTH {
-        let path = network.path_mut(direction);
+        let path = &mut build(&json, &Value::Null, &setups).unwrap();
+        let mut outcomes = Outcomes::new();
+        let route = direction as u16;
+        let (first, second) = (packet(1, 100), packet(2, 100));
         path.push(
             us(0),
             TestPacket {
                 flow: 2,
-                ..packet(2, 100)
+                route,
+                ..second
             },
             &mut outcomes,
         );
-        path.push(us(1), packet(1, 100), &mut outcomes);
+        path.push(us(1), TestPacket { route, ..first }, &mut outcomes);
         path.advance(us(100_000), &mut outcomes);
         assert_eq!(path.pop().map(|(at, p)| (at, p.uid)), Some((us(1), 1)));
         let expected = if direction == Direction::Forward {
@@ -207,7 +224,7 @@ fn lateness_of_the_driver_does_not_enter_the_model() {
     let punctual = play(&mut network(&path, &[]), &script);
 
     let mut late = network(&path, &[]);
-    let path = late.path_mut(Direction::Forward);
+    let path = &mut late;
     let mut outcomes = Outcomes::new();
     let mut left = Vec::new();
     let mut next = 0;
@@ -234,14 +251,13 @@ fn counters_balance() {
         {"kind": "delay", "delay": 50_000_000},
     ]);
     let mut network = network(&path, &[]);
-    let path = network.path_mut(Direction::Forward);
+    let path = &mut network;
     let mut outcomes = Outcomes::new();
     for uid in 0..1_000 {
         path.push(us(uid * 700), packet(uid, 1000), &mut outcomes);
     }
-    for index in 0..path.len() {
-        let (_, _, element, counters) = path.stage(index);
-        let held = element.held();
+    for stage in path.stages() {
+        let (counters, held) = (stage.counters, stage.element.held());
         assert_eq!(
             counters.in_packets,
             counters.out_packets + counters.dropped_packets + u64::from(held.packets)
@@ -250,7 +266,7 @@ fn counters_balance() {
             counters.in_bytes,
             counters.out_bytes + counters.dropped_bytes + held.bytes
         );
-        assert!(counters.dropped_packets > 0 || index == 2);
+        assert!(counters.dropped_packets > 0 || stage.index == 2);
     }
     let mut held = 0;
     path.visit_held(&mut |_, _| held += 1);
@@ -261,22 +277,99 @@ fn counters_balance() {
 fn descriptions_are_refused_with_the_place() {
     let refuse = |forward: Value| {
         let json = json!({"forward": forward, "backward": []});
-        Network::<TestPacket>::from_json(&json, &[], 1)
-            .err()
-            .unwrap()
-            .to_string()
+        build(&json, &Value::Null, &[]).err().unwrap().to_string()
     };
-    assert_eq!(
-        refuse(json!([{"kind": "dealy"}])),
-        "forward.0: unknown link element 'dealy'; known: delay, loss"
+    assert!(
+        refuse(json!([{"kind": "dealy"}]))
+            .starts_with("forward.0: unknown link element 'dealy'; known: delay, loss")
     );
     assert!(refuse(json!([{"kind": "delay"}])).contains("parameter 'delay' is missing"));
     assert!(refuse(json!([{"kind": "bottleneck"}])).contains("'rate' must be an object"));
     assert!(refuse(json!([7])).contains("an element is an object"));
     let json = json!({"kind": "star"});
-    let error = Network::<TestPacket>::from_json(&json, &[], 1)
-        .err()
-        .unwrap()
-        .to_string();
-    assert_eq!(error, "network.kind: 'star' is not known; known: dumbbell");
+    let error = build(&json, &Value::Null, &[]).err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "network.kind: 'star' is not known; known: dumbbell, graph"
+    );
+}
+
+/// A chain of two links with a bottleneck each, and the way back.
+fn chain() -> Value {
+    let slow = |rate: u64| bottleneck(rate, &json!({"kind": "unlimited"}));
+    json!({"kind": "graph", "hosts": [{"name": "a"}, {"name": "b"}], "routers": ["r"],
+        "links": [
+            {"name": "a-r", "from": "a", "to": "r", "elements": [slow(12_000_000)]},
+            {"name": "r-b", "from": "r", "to": "b",
+             "elements": [slow(6_000_000), {"kind": "delay", "delay": 1_000_000}]},
+            {"name": "b-a", "from": "b", "to": "a", "elements": [{"kind": "delay", "delay": 5}]},
+        ],
+        "routes": [{"from": "a", "to": "b", "links": ["a-r", "r-b"]},
+                   {"from": "b", "to": "a", "links": ["b-a"]}]})
+}
+
+#[test]
+fn packets_follow_their_route_over_all_links() {
+    let mut network = build(&chain(), &Value::Null, &[]).unwrap();
+    assert_eq!(
+        (network.route(0, 1), network.route(1, 0)),
+        (Some(0), Some(1))
+    );
+    let names: Vec<_> = network
+        .stages()
+        .map(|stage| stage.name.to_owned())
+        .collect();
+    assert_eq!(names, ["a-r.0", "r-b.0", "r-b.1", "b-a.0"]);
+    let back = TestPacket {
+        route: 1,
+        ..packet(3, 40)
+    };
+    let script = [
+        (us(0), packet(1, 1500)),
+        (us(0), packet(2, 1500)),
+        (us(0), back),
+    ];
+    let (left, _) = play(&mut network, &script);
+    // 1 ms on the first link, 2 ms on the second, where the second packet waits for the first.
+    assert_eq!(
+        left,
+        [(Time::from_ns(5), 3), (us(4_000), 1), (us(6_000), 2)]
+    );
+}
+
+#[test]
+fn a_timeline_changes_a_packet_in_service() {
+    let timeline = json!([
+        {"at_ns": 500_000, "element": "a-r.0", "set": {"rate": {"kind": "constant", "rate": 1_500_000}}},
+        {"at_ns": 6_000_000, "element": "r-b.1", "set": {"delay": 0}},
+    ]);
+    let mut network = build(&chain(), &timeline, &[]).unwrap();
+    let (left, _) = play(&mut network, &[(us(0), packet(1, 1500))]);
+    // Half of it is served in 0.5 ms, the other 750 bytes take 4 ms; then 2 ms and no delay.
+    assert_eq!(left, [(us(6_500), 1)]);
+}
+
+#[test]
+fn graphs_and_timelines_are_refused_with_the_place() {
+    let refuse = |change: &dyn Fn(&mut Value), timeline: Value| {
+        let mut json = chain();
+        change(&mut json);
+        build(&json, &timeline, &[]).err().unwrap().to_string()
+    };
+    let routes = |json: &mut Value| json["routes"][0]["links"] = json!(["r-b"]);
+    assert_eq!(
+        refuse(&routes, Value::Null),
+        "route from a to b: the link 'r-b' does not start at a"
+    );
+    let short = |json: &mut Value| json["routes"][0]["links"] = json!(["a-r"]);
+    assert_eq!(
+        refuse(&short, Value::Null),
+        "route from a to b: it ends at r"
+    );
+    let same = |json: &mut Value| json["routers"][0] = json!("a");
+    assert_eq!(refuse(&same, Value::Null), "a: two nodes have this name");
+    let nobody = json!([{"at_ns": 1, "element": "x", "set": {}}]);
+    assert_eq!(refuse(&|_| (), nobody), "timeline: there is no element 'x'");
+    let wrong = json!([{"at_ns": 1, "element": "r-b.1", "set": {"dely": 1}}]);
+    assert!(refuse(&|_| (), wrong).contains("unknown parameter 'dely'"));
 }

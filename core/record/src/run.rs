@@ -258,14 +258,17 @@ pub struct ReceiverCounters {
     pub goodput_bytes: Option<u64>,
 }
 
-/// What an element counted: `in = out + dropped + held`.
+/// What an element counted: `in + copied = out + dropped + held`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementCounters {
     /// Name, unique within the network.
     pub name: String,
     /// Kind, as in the registry.
     pub kind: String,
-    /// Direction of the path it belongs to.
+    /// Link it is on; records of the first release do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// Direction of the link it is on.
     pub direction: Direction,
     /// Packets that entered.
     pub in_packets: u64,
@@ -281,10 +284,22 @@ pub struct ElementCounters {
     pub dropped_bytes: u64,
     /// Packets marked (ECN).
     pub marked_packets: u64,
+    /// Copies made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copied_packets: u64,
+    /// Their bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copied_bytes: u64,
     /// Packets held at the end.
     pub held_packets: u64,
     /// Their bytes.
     pub held_bytes: u64,
+}
+
+// The signature is the one that serde calls.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a process of the run ended.

@@ -118,8 +118,10 @@ pub struct PacketRow {
     pub fate: Fate,
     /// The element that dropped or holds it.
     pub element: Option<String>,
-    /// Why it was dropped.
+    /// Why it was dropped; `corrupted` for a packet that was delivered damaged.
     pub reason: Option<String>,
+    /// Uid of the packet of which an element made this copy.
+    pub copy_of: Option<u64>,
 }
 
 /// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the

@@ -28,6 +28,7 @@ fn draft(flows: usize, packets: &[(u16, u32, u64, Result<u64, Fate>)]) -> Draft 
     draft.rows = (1..)
         .zip(packets)
         .map(|(uid, &(flow, size, sent, end))| PacketRow {
+            copy_of: None,
             flow,
             direction: Direction::Forward,
             uid,

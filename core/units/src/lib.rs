@@ -5,11 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod ecn;
+mod entry;
 mod params;
 mod quantity;
 mod random;
+mod wakeups;
 
 pub use ecn::Ecn;
-pub use params::{Kind, ParamError, ParamSpec, Params, Value};
+pub use entry::Entry;
+pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;
+pub use wakeups::Wakeups;

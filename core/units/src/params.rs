@@ -28,6 +28,15 @@ pub enum Kind {
     Flag,
     /// One of a few words.
     Choice(&'static [&'static str]),
+    /// A list of whole numbers.
+    Counts,
+    /// A list of (time in ns, rate in bit/s), with rising times.
+    RateSteps,
+    /// A list of (time in ns, span in ns), with rising times.
+    SpanSteps,
+    /// A file, named by what it is called and by the SHA-256 of its content. The content itself
+    /// comes from whoever builds.
+    File,
 }
 
 impl Kind {
@@ -43,6 +52,10 @@ impl Kind {
             Kind::Number => "number",
             Kind::Flag => "flag",
             Kind::Choice(_) => "choice",
+            Kind::Counts => "counts",
+            Kind::RateSteps => "rate_steps",
+            Kind::SpanSteps => "span_steps",
+            Kind::File => "file",
         }
     }
 }
@@ -58,6 +71,21 @@ pub enum Value {
     Flag(bool),
     /// A word.
     Word(String),
+    /// A list of whole numbers.
+    Counts(Vec<u64>),
+    /// A list of (time in ns, value), with rising times.
+    Steps(Vec<(u64, u64)>),
+    /// A file.
+    File(FileRef),
+}
+
+/// A file that a parameter names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileRef {
+    /// What it is called, for people.
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// The description of one parameter.
@@ -142,6 +170,7 @@ impl ParamSpec {
             Kind::Ratio | Kind::Number => Value::Real(text.parse().map_err(|_| bad())?),
             Kind::Flag => Value::Flag(text.parse().map_err(|_| bad())?),
             Kind::Choice(_) => Value::Word(text.to_owned()),
+            Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File => return Err(bad()),
         };
         self.check(&value)?;
         Ok(value)
@@ -154,7 +183,37 @@ impl ParamSpec {
             expected: self.kind.name(),
             got: format!("{value:?}"),
         };
+        let range = |number: f64| {
+            if number < self.range.0 || number > self.range.1 {
+                Err(ParamError::Range {
+                    name: self.name.to_owned(),
+                    got: number,
+                    low: self.range.0,
+                    high: self.range.1,
+                })
+            } else {
+                Ok(())
+            }
+        };
         let number = match (self.kind, value) {
+            (Kind::Counts, Value::Counts(list)) => {
+                return list.iter().try_for_each(|&number| range(number as f64));
+            }
+            (Kind::RateSteps | Kind::SpanSteps, Value::Steps(steps)) => {
+                if steps.is_empty() || steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+                    return Err(ParamError::Conflict(format!(
+                        "parameter '{}' needs at least one step, and times that rise from step to step",
+                        self.name
+                    )));
+                }
+                return steps
+                    .iter()
+                    .try_for_each(|&(_, number)| range(number as f64));
+            }
+            (Kind::File, Value::File(_)) => return Ok(()),
+            (Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File, _) => {
+                return Err(kind());
+            }
             (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
                 return Err(kind());
             }
@@ -175,15 +234,7 @@ impl ParamSpec {
             }
             _ => return Err(kind()),
         };
-        if number < self.range.0 || number > self.range.1 {
-            return Err(ParamError::Range {
-                name: self.name.to_owned(),
-                got: number,
-                low: self.range.0,
-                high: self.range.1,
-            });
-        }
-        Ok(())
+        range(number)
     }
 
     /// The description as JSON, for schemas, references and validation outside this crate.
@@ -221,7 +272,31 @@ impl Value {
             Value::Real(number) => serde_json::json!(number),
             Value::Flag(flag) => serde_json::json!(flag),
             Value::Word(word) => serde_json::json!(word),
+            Value::Counts(list) => serde_json::json!(list),
+            Value::Steps(steps) => serde_json::json!(steps),
+            Value::File(file) => serde_json::json!({"name": file.name, "sha256": file.sha256}),
         }
+    }
+
+    /// Reads a list or an object; `None` if it is none of ours.
+    fn from_composite(json: &serde_json::Value) -> Option<Self> {
+        if let Some(object) = json.as_object() {
+            let word = |key: &str| object.get(key)?.as_str().map(str::to_owned);
+            let (name, sha256) = (word("name")?, word("sha256")?);
+            return Some(Value::File(FileRef { name, sha256 }));
+        }
+        let list = json.as_array()?;
+        if let Some(numbers) = list.iter().map(serde_json::Value::as_u64).collect() {
+            return Some(Value::Counts(numbers));
+        }
+        let step = |json: &serde_json::Value| match json.as_array()?.as_slice() {
+            [time, value] => Some((time.as_u64()?, value.as_u64()?)),
+            _ => None,
+        };
+        list.iter()
+            .map(step)
+            .collect::<Option<_>>()
+            .map(Value::Steps)
     }
 }
 
@@ -346,11 +421,12 @@ impl Params {
                 },
                 serde_json::Value::String(word) => Value::Word(word.clone()),
                 other => {
-                    return Err(ParamError::Kind {
+                    let kind = specs.iter().find(|spec| spec.name == name);
+                    Value::from_composite(other).ok_or_else(|| ParamError::Kind {
                         name: name.clone(),
-                        expected: "single value",
+                        expected: kind.map_or("single value", |spec| spec.kind.name()),
                         got: other.to_string(),
-                    });
+                    })?
                 }
             };
             given.push((name.clone(), value));
@@ -406,6 +482,30 @@ impl Params {
         }
     }
 
+    /// The list of whole numbers called `name`, if present.
+    pub fn counts(&self, name: &str) -> Option<&[u64]> {
+        match self.values.get(name)? {
+            Value::Counts(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The steps called `name` as (ns, base unit), if present.
+    pub fn steps(&self, name: &str) -> Option<&[(u64, u64)]> {
+        match self.values.get(name)? {
+            Value::Steps(steps) => Some(steps),
+            _ => None,
+        }
+    }
+
+    /// The file called `name`, if present.
+    pub fn file(&self, name: &str) -> Option<&FileRef> {
+        match self.values.get(name)? {
+            Value::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
     /// All values as a JSON object, in the order of their names.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::Value::Object(
@@ -457,6 +557,31 @@ mod tests {
             "parameter 'rule' must be one of rfc, linux, not 'bsd'"
         );
         assert!(text(r#"{"limit": -4}"#).starts_with("parameter 'limit' must be a bytes"));
-        assert!(text(r#"{"limit": [1]}"#).contains("single value"));
+        assert!(text(r#"{"limit": [1]}"#).contains("must be a bytes"));
+        assert!(text(r#"{"limit": [[1]]}"#).contains("must be a bytes"));
+    }
+
+    #[test]
+    fn lists_steps_and_files_are_read() {
+        const SPECS: &[ParamSpec] = &[
+            ParamSpec::new("packets", Kind::Counts, "which").range(1.0, 10.0),
+            ParamSpec::new("steps", Kind::RateSteps, "when"),
+            ParamSpec::new("trace", Kind::File, "where from"),
+        ];
+        let resolve = |json: serde_json::Value| {
+            Params::from_json(SPECS, json.as_object().unwrap()).map_err(|error| error.to_string())
+        };
+        let json = serde_json::json!({"packets": [3, 5], "steps": [[0, 7], [10, 8]],
+            "trace": {"name": "a.csv", "sha256": "00"}});
+        let params = resolve(json.clone()).unwrap();
+        assert_eq!(params.counts("packets"), Some(&[3, 5][..]));
+        assert_eq!(params.steps("steps"), Some(&[(0, 7), (10, 8)][..]));
+        assert_eq!(params.file("trace").unwrap().name, "a.csv");
+        assert_eq!(params.to_json(), json);
+        let refuse = |json| resolve(json).unwrap_err();
+        assert!(refuse(serde_json::json!({"packets": [11]})).contains("between 1 and 10"));
+        assert!(refuse(serde_json::json!({"steps": [[5, 7], [5, 8]]})).contains("times that rise"));
+        assert!(refuse(serde_json::json!({"steps": []})).contains("must be a rate_steps"));
+        assert!(refuse(serde_json::json!({"trace": "x"})).contains("must be a file"));
     }
 }

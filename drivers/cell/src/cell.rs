@@ -1,7 +1,7 @@
 //! A cell: one run of one scheme on one path, fully resolved.
 
 use narrows_cc::{Scheme, schemes};
-use narrows_net::{Direction, FlowSetup, Network, NetworkError, Packet};
+use narrows_net::{Direction, Files, FlowSetup, Network, NetworkError, Packet, Plan, Topology};
 use narrows_transport::Config;
 use narrows_units::{ParamError, Params, Span, Time};
 use serde::Deserialize;
@@ -83,6 +83,10 @@ pub struct Flow {
     pub stop: Time,
     /// Direction in which its data travel.
     pub direction: Direction,
+    /// Index of the host that sends the data.
+    pub from: u16,
+    /// Index of the host that receives them.
+    pub to: u16,
     /// Round-trip time in addition to the path's.
     pub extra_rtt: Span,
 }
@@ -108,6 +112,8 @@ pub struct Cell {
     pub flows: Vec<Flow>,
     /// Parameters of our transport.
     pub transport: Config,
+    /// Contents of the files that it names.
+    pub files: Files,
 }
 
 #[derive(Deserialize)]
@@ -139,6 +145,10 @@ struct WrittenFlow {
     direction: WrittenDirection,
     #[serde(default)]
     extra_rtt_ns: u64,
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -150,11 +160,23 @@ enum WrittenDirection {
 }
 
 impl Cell {
-    /// Reads and checks a cell.
+    /// Reads and checks a cell that names no files.
     ///
     /// # Errors
     /// Anything that would keep it from running, before anything runs.
     pub fn parse(text: &str) -> Result<Self, CellError> {
+        Cell::parse_with(text, |_| Ok(Files::default()))
+    }
+
+    /// Reads and checks a cell; `files` provides the files that its JSON names, for example
+    /// [`load_files`](crate::load_files).
+    ///
+    /// # Errors
+    /// Anything that would keep it from running, before anything runs.
+    pub fn parse_with(
+        text: &str,
+        files: impl FnOnce(&Value) -> Result<Files, CellError>,
+    ) -> Result<Self, CellError> {
         let shape = |error: serde_json::Error| CellError::Shape(error.to_string());
         let json: Value = serde_json::from_str(text).map_err(shape)?;
         if let Some(format) = json.get("format").and_then(Value::as_str)
@@ -173,10 +195,12 @@ impl Cell {
                     error,
                 }
             })?;
+        let files = files(&json)?;
+        let hosts = Topology::from_json(&json["network"])?.hosts;
         let mut flows = written
             .flows
             .into_iter()
-            .map(flow)
+            .map(|written| flow(written, &hosts))
             .collect::<Result<Vec<_>, CellError>>()?;
         flows.sort_by_key(|flow| flow.flow);
         let cell = Cell {
@@ -189,6 +213,7 @@ impl Cell {
             sample: Span::from_ns(written.sample_ns),
             flows,
             transport: Config::new(&transport),
+            files,
         };
         cell.check()?;
         Ok(cell)
@@ -242,15 +267,62 @@ impl Cell {
                 extra_rtt: flow.extra_rtt,
             })
             .collect();
-        Ok(Network::from_json(
-            &self.json["network"],
-            &setups,
-            self.seed,
-        )?)
+        let network = Network::new(&Plan {
+            network: &self.json["network"],
+            timeline: &self.json["timeline"],
+            flows: &setups,
+            seed: self.seed,
+            files: &self.files,
+        })?;
+        for flow in &self.flows {
+            if network.route(flow.from, flow.to).is_none()
+                || network.route(flow.to, flow.from).is_none()
+            {
+                let hosts = network.hosts();
+                return Err(CellError::Conflict(format!(
+                    "flow {}: there must be a route from {} to {} and one back",
+                    flow.flow,
+                    hosts[usize::from(flow.from)],
+                    hosts[usize::from(flow.to)]
+                )));
+            }
+        }
+        Ok(network)
     }
 }
 
-fn flow(written: WrittenFlow) -> Result<Flow, CellError> {
+/// The hosts of a flow: those that it names, or the two of a dumbbell.
+fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellError> {
+    let find = |name: &Option<String>, default: u16| match name {
+        None if hosts.len() == 2 => Ok(default),
+        name => {
+            let name = name.as_deref().unwrap_or_default();
+            let found = hosts.iter().position(|host| host == name);
+            found.map(|index| index as u16).ok_or_else(|| {
+                CellError::Conflict(format!(
+                    "flow {}: there is no host '{name}'; the hosts are {}",
+                    written.flow,
+                    hosts.join(", ")
+                ))
+            })
+        }
+    };
+    let (first, second) = match written.direction {
+        WrittenDirection::Forward => (0, 1),
+        WrittenDirection::Backward => (1, 0),
+    };
+    let pair = (find(&written.from, first)?, find(&written.to, second)?);
+    if pair.0 == pair.1 {
+        return Err(CellError::Conflict(format!(
+            "flow {}: it must lead from one host to another",
+            written.flow
+        )));
+    }
+    Ok(pair)
+}
+
+fn flow(written: WrittenFlow, hosts: &[String]) -> Result<Flow, CellError> {
+    let (from, to) = hosts_of(&written, hosts)?;
     let scheme = if let Some(name) = written.scheme.strip_prefix(KERNEL) {
         if let Some(param) = written.params.keys().next() {
             return Err(CellError::Conflict(format!(
@@ -286,6 +358,8 @@ fn flow(written: WrittenFlow) -> Result<Flow, CellError> {
             WrittenDirection::Forward => Direction::Forward,
             WrittenDirection::Backward => Direction::Backward,
         },
+        from,
+        to,
         extra_rtt: Span::from_ns(written.extra_rtt_ns),
     })
 }

@@ -2,14 +2,16 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod files;
 mod folder;
 mod registry;
 mod summary;
 
 pub use cell::{Cell, CellError, Flow, RecordKind, SchemeRef};
+pub use files::load_files;
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use registry::registry;
-pub use summary::{element_counters, element_names, native_flow, state_row, trace_rows};
+pub use summary::{element_counters, element_names, native_flow, recorded, state_row, trace_rows};
 
 /// Version of Narrows.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

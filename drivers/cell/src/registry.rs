@@ -1,7 +1,7 @@
 //! Everything that scenarios may name, as one JSON document.
 
 use narrows_cc::{Scheme, schemes};
-use narrows_net::{Entry, links, queues, rates};
+use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
 use narrows_units::ParamSpec;
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ pub fn registry() -> Value {
         "queues": entries(queues::ALL),
         "links": entries(links::ALL),
         "rates": entries(rates::ALL),
+        "bottleneck": params(BOTTLENECK_PARAMS),
         "transport": params(narrows_transport::PARAMS),
     })
 }

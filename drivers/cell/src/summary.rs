@@ -9,46 +9,45 @@ use narrows_transport::{Receiver, Sender, Snapshot};
 use narrows_units::{Bytes, Rate, Span};
 use serde_json::Value;
 
-/// Names of all elements: those of the forward path, then those of the backward path. A packet
-/// log refers to elements by their index in this list.
+/// Names of all elements, in the order of their indices, by which a packet log refers to them.
 pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
-    Direction::BOTH
-        .iter()
-        .flat_map(|&direction| {
-            let path = network.path(direction);
-            (0..path.len()).map(|index| path.stage(index).0.to_owned())
-        })
+    network
+        .stages()
+        .map(|stage| stage.name.to_owned())
         .collect()
+}
+
+/// The record's word for a direction.
+pub const fn recorded(direction: Direction) -> narrows_record::Direction {
+    match direction {
+        Direction::Forward => narrows_record::Direction::Forward,
+        Direction::Backward => narrows_record::Direction::Backward,
+    }
 }
 
 /// What every element has counted.
 pub fn element_counters<P: Packet + 'static>(network: &Network<P>) -> Vec<ElementCounters> {
-    let mut all = Vec::new();
-    for direction in Direction::BOTH {
-        let path = network.path(direction);
-        for index in 0..path.len() {
-            let (name, kind, element, counters) = path.stage(index);
-            let held = element.held();
-            all.push(ElementCounters {
-                name: name.to_owned(),
-                kind: kind.to_owned(),
-                direction: match direction {
-                    Direction::Forward => narrows_record::Direction::Forward,
-                    Direction::Backward => narrows_record::Direction::Backward,
-                },
-                in_packets: counters.in_packets,
-                in_bytes: counters.in_bytes,
-                out_packets: counters.out_packets,
-                out_bytes: counters.out_bytes,
-                dropped_packets: counters.dropped_packets,
-                dropped_bytes: counters.dropped_bytes,
-                marked_packets: counters.marked_packets,
-                held_packets: u64::from(held.packets),
-                held_bytes: held.bytes,
-            });
+    let counters = network.stages().map(|stage| {
+        let (counters, held) = (stage.counters, stage.element.held());
+        ElementCounters {
+            name: stage.name.to_owned(),
+            kind: stage.kind.to_owned(),
+            link: Some(stage.link.to_owned()),
+            direction: recorded(stage.direction),
+            in_packets: counters.in_packets,
+            in_bytes: counters.in_bytes,
+            out_packets: counters.out_packets,
+            out_bytes: counters.out_bytes,
+            dropped_packets: counters.dropped_packets,
+            dropped_bytes: counters.dropped_bytes,
+            marked_packets: counters.marked_packets,
+            copied_packets: counters.copied_packets,
+            copied_bytes: counters.copied_bytes,
+            held_packets: u64::from(held.packets),
+            held_bytes: held.bytes,
         }
-    }
-    all
+    });
+    counters.collect()
 }
 
 /// The summary of a flow between our own endpoints; `None` where an endpoint never started.

@@ -11,9 +11,8 @@
 
 mod run;
 mod slots;
-mod wakeups;
 mod world;
 
+pub use narrows_units::Wakeups;
 pub use run::{SimError, run, run_in_memory};
-pub use wakeups::Wakeups;
 pub use world::{Totals, World};

@@ -14,6 +14,8 @@ pub(crate) struct Message {
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     messages: Vec<Message>,
+    /// Copies of the message beyond the first, by slot; empty until there are any.
+    shares: Vec<u32>,
     free: Vec<u32>,
 }
 
@@ -40,8 +42,26 @@ impl Slots {
         &self.messages[slot as usize]
     }
 
+    /// One more packet carries the message.
+    pub(crate) fn share(&mut self, slot: u32) {
+        let slot = slot as usize;
+        if self.shares.len() <= slot {
+            self.shares.resize(slot + 1, 0);
+        }
+        self.shares[slot] += 1;
+    }
+
+    /// One packet that carried the message is gone.
     #[inline]
     pub(crate) fn free(&mut self, slot: u32) {
-        self.free.push(slot);
+        if let Some(shares) = self
+            .shares
+            .get_mut(slot as usize)
+            .filter(|shares| **shares > 0)
+        {
+            *shares -= 1;
+        } else {
+            self.free.push(slot);
+        }
     }
 }

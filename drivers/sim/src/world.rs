@@ -1,12 +1,11 @@
 //! Endpoints and paths under a virtual clock.
 
-use crate::Wakeups;
 use crate::slots::Slots;
-use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, state_row, trace_rows};
+use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes, Packet};
 use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow};
 use narrows_transport::{Body, Data, Endpoint, Header, Receiver, Sender};
-use narrows_units::{Ecn, Stream, Time};
+use narrows_units::{Ecn, Stream, Time, Wakeups};
 
 /// A packet in the simulator.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +14,9 @@ pub(crate) struct SimPacket {
     content: Content,
     size: u32,
     flow: u16,
+    route: u16,
     ecn: Ecn,
+    corrupt: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,18 @@ impl Packet for SimPacket {
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
     }
+    #[inline]
+    fn is_ack(&self) -> bool {
+        matches!(self.content, Content::Ack(_))
+    }
+    #[inline]
+    fn corrupt(&mut self) {
+        self.corrupt = true;
+    }
+    #[inline]
+    fn route(&self) -> u16 {
+        self.route
+    }
 }
 
 /// One flow: its two ends.
@@ -49,6 +62,8 @@ pub(crate) struct FlowState {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     direction: Direction,
+    /// Routes of its data and of its acknowledgements.
+    routes: [u16; 2],
     number: u16,
     start: Time,
     stop: Time,
@@ -62,11 +77,11 @@ pub struct Totals {
     pub data_delivered: u64,
 }
 
-// Numbers of the parts in the wake-up tree. The paths come first: what arrives at an instant is
+// Numbers of the parts in the wake-up tree. The network comes first: what arrives at an instant is
 // seen by the timers of that instant.
-const PATHS: usize = 0;
-const SAMPLER: usize = 2;
-const ENDPOINTS: usize = 3;
+const NETWORK: usize = 0;
+const SAMPLER: usize = 1;
+const ENDPOINTS: usize = 2;
 
 /// A network with flows over it, at a moment of virtual time.
 pub struct World {
@@ -95,7 +110,12 @@ impl World {
     /// # Errors
     /// Schemes of the kernel, which no simulator can run, and whatever the network refuses.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
-        let network = cell.network()?;
+        let network: Network<SimPacket> = cell.network()?;
+        let route = |from, to| {
+            network
+                .route(from, to)
+                .expect("the cell has checked its routes")
+        };
         let mut flows = Vec::with_capacity(cell.flows.len());
         let mut index = Vec::new();
         for (position, flow) in cell.flows.iter().enumerate() {
@@ -115,6 +135,7 @@ impl World {
                 sender,
                 receiver: Receiver::new(&cell.transport),
                 direction: flow.direction,
+                routes: [route(flow.from, flow.to), route(flow.to, flow.from)],
                 number: flow.flow,
                 start: flow.start,
                 stop: flow.stop,
@@ -174,8 +195,7 @@ impl World {
                 return;
             }
             match part {
-                PATHS => self.run_path(now, Direction::Forward),
-                1 => self.run_path(now, Direction::Backward),
+                NETWORK => self.run_network(now),
                 SAMPLER => self.take_samples(now),
                 endpoint => {
                     let flow = (endpoint - ENDPOINTS) / 2;
@@ -191,33 +211,33 @@ impl World {
 
     /// Closes the books: what is still in the network is in flight.
     pub fn finish(&mut self) {
-        let mut offset = 0;
-        for direction in Direction::BOTH {
-            let log = &mut self.log;
-            let path = self.network.path(direction);
-            path.visit_held(&mut |element, packet| log.hold(packet.uid, offset + element as u16));
-            offset += path.len() as u16;
-        }
+        let log = &mut self.log;
+        self.network
+            .visit_held(&mut |element, packet| log.hold(packet.uid, element));
         self.log.finish();
     }
 
-    /// Asks a path anew when it wants to act.
+    /// Asks the network anew when it wants to act.
     #[inline]
-    fn look_at(&mut self, direction: Direction) {
-        let wakeup = self.network.path(direction).next_wakeup();
-        self.wakeups.set(PATHS + direction as usize, wakeup);
+    fn look_at_network(&mut self) {
+        self.wakeups.set(NETWORK, self.network.next_wakeup());
     }
 
-    /// Advances one path and hands over what has come out.
+    /// Advances the network and hands over what has come out.
     #[inline]
-    fn run_path(&mut self, now: Time, direction: Direction) {
-        let path = self.network.path_mut(direction);
-        path.advance(now, &mut self.outcomes);
-        // Before anything answers: what the other direction drops is counted there.
-        self.settle_drops(direction);
-        while let Some((at, packet)) = self.network.path_mut(direction).pop() {
-            self.log.arrive(packet.uid, at.ns(), 0);
+    fn run_network(&mut self, now: Time) {
+        self.network.advance(now, &mut self.outcomes);
+        self.settle();
+        while let Some((at, packet)) = self.network.pop() {
             let flow = usize::from(self.index[usize::from(packet.flow)]);
+            if packet.corrupt {
+                self.log.arrive_corrupt(packet.uid, at.ns(), 0);
+                if let Content::Ack(slot) = packet.content {
+                    self.slots.free(slot);
+                }
+                continue;
+            }
+            self.log.arrive(packet.uid, at.ns(), 0);
             match packet.content {
                 Content::Data(data) => {
                     self.totals.data_delivered += 1;
@@ -236,39 +256,55 @@ impl World {
                 }
             }
         }
-        self.look_at(direction);
+        self.look_at_network();
     }
 
     /// Puts a packet into the network.
     #[inline]
     fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
-        let side = match direction {
-            Direction::Forward => narrows_record::Direction::Forward,
-            Direction::Backward => narrows_record::Direction::Backward,
-        };
-        packet.uid = self.log.enter(packet.flow, side, packet.size, now.ns());
-        self.network
-            .path_mut(direction)
-            .push(now, packet, &mut self.outcomes);
-        self.settle_drops(direction);
+        packet.uid = self
+            .log
+            .enter(packet.flow, recorded(direction), packet.size, now.ns());
+        self.network.push(now, packet, &mut self.outcomes);
+        self.settle();
     }
 
-    /// Writes down what the elements of `direction` have dropped.
+    /// Writes down what elements have dropped, and gives copies an identity.
     #[inline]
-    fn settle_drops(&mut self, direction: Direction) {
-        if self.outcomes.drops.is_empty() {
-            return;
-        }
-        let offset = match direction {
-            Direction::Forward => 0,
-            Direction::Backward => self.network.path(Direction::Forward).len() as u16,
-        };
-        for drop in self.outcomes.drops.drain(..) {
-            self.log
-                .drop(drop.packet.uid, offset + drop.element, drop.reason.0);
-            if let Content::Ack(slot) = drop.packet.content {
-                self.slots.free(slot);
+    fn settle(&mut self) {
+        if !self.outcomes.drops.is_empty() {
+            for drop in self.outcomes.drops.drain(..) {
+                self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
+                if let Content::Ack(slot) = drop.packet.content {
+                    self.slots.free(slot);
+                }
             }
+        }
+        if !self.outcomes.copies.is_empty() {
+            self.settle_copies();
+        }
+    }
+
+    #[cold]
+    fn settle_copies(&mut self) {
+        while let Some(copied) = self.outcomes.copies.pop() {
+            let mut packet = copied.packet;
+            let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
+            let direction = match packet.content {
+                Content::Data(_) => flow.direction,
+                Content::Ack(slot) => {
+                    self.slots.share(slot);
+                    flow.direction.reverse()
+                }
+            };
+            let (direction, at) = (recorded(direction), copied.at.ns());
+            packet.uid = self
+                .log
+                .copy(packet.uid, packet.flow, direction, packet.size, at);
+            self.network
+                .inject(copied.element, copied.at, packet, &mut self.outcomes);
+            self.network.advance(copied.at, &mut self.outcomes);
+            self.settle();
         }
     }
 
@@ -280,7 +316,7 @@ impl World {
             flow.stopped = true;
             flow.sender.stop();
         }
-        let (direction, number) = (flow.direction, flow.number);
+        let (direction, number, routes) = (flow.direction, flow.number, flow.routes);
         let mut sent = false;
         while let Some(out) = self.flows[index].sender.transmit(now, &mut self.body) {
             if let Header::Data(data) = out.header {
@@ -290,13 +326,15 @@ impl World {
                     content: Content::Data(data),
                     size: out.size,
                     flow: number,
+                    route: routes[0],
                     ecn: out.ecn,
+                    corrupt: false,
                 };
                 self.enter(now, direction, packet);
             }
         }
         if sent {
-            self.look_at(direction);
+            self.look_at_network();
         }
         let flow = &self.flows[index];
         let mut wakeup = flow.sender.next_wakeup();
@@ -311,6 +349,7 @@ impl World {
     fn run_receiver(&mut self, now: Time, index: usize) {
         let flow = &self.flows[index];
         let (direction, number) = (flow.direction.reverse(), flow.number);
+        let route = flow.routes[1];
         let mut sent = false;
         while let Some(out) = self.flows[index].receiver.transmit(now, &mut self.body) {
             sent = true;
@@ -320,12 +359,14 @@ impl World {
                 content: Content::Ack(slot),
                 size: out.size,
                 flow: number,
+                route,
                 ecn: out.ecn,
+                corrupt: false,
             };
             self.enter(now, direction, packet);
         }
         if sent {
-            self.look_at(direction);
+            self.look_at_network();
         }
         let wakeup = self.flows[index].receiver.next_wakeup();
         self.wakeups.set(ENDPOINTS + 2 * index + 1, wakeup);
@@ -341,19 +382,15 @@ impl World {
                     .extend(trace_rows(flow.number, now.ns(), &snapshot));
             }
         }
-        for direction in Direction::BOTH {
-            let path = self.network.path(direction);
-            for index in 0..path.len() {
-                let (name, _, element, _) = path.stage(index);
-                if element.server().is_some() {
-                    let backlog = element.queued();
-                    self.queues.push(QueueRow {
-                        element: name.to_owned(),
-                        time_ns: now.ns(),
-                        backlog_bytes: backlog.bytes,
-                        backlog_packets: backlog.packets,
-                    });
-                }
+        for stage in self.network.stages() {
+            if stage.element.server().is_some() {
+                let backlog = stage.element.queued();
+                self.queues.push(QueueRow {
+                    element: stage.name.to_owned(),
+                    time_ns: now.ns(),
+                    backlog_bytes: backlog.bytes,
+                    backlog_packets: backlog.packets,
+                });
             }
         }
         self.next_sample = now + self.sample;

@@ -43,12 +43,21 @@ fn registry() -> String {
     narrows_cell::registry().to_string()
 }
 
-/// Why an element (JSON object, base units) cannot be built; `None` if it can.
+/// Why an element (JSON object, base units) cannot be built; `None` if it can. `files` has the
+/// contents of the files that it names, by their SHA-256.
 #[pyfunction]
-fn check_element(element_json: &str) -> PyResult<Option<String>> {
+#[pyo3(signature = (element_json, files = None))]
+fn check_element(
+    element_json: &str,
+    files: Option<std::collections::BTreeMap<String, Vec<u8>>>,
+) -> PyResult<Option<String>> {
     let object = serde_json::from_str(element_json)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
-    Ok(match narrows_net::check_element(&object) {
+    let mut setup = narrows_net::Setup::new(0, "element");
+    for (sha256, content) in files.unwrap_or_default() {
+        setup.files.insert(&sha256, content);
+    }
+    Ok(match narrows_net::check_element(&object, &setup) {
         Ok(()) => None,
         // The caller knows the place and says it better.
         Err(narrows_net::NetworkError::Build { error, .. }) => Some(error.to_string()),
@@ -57,9 +66,18 @@ fn check_element(element_json: &str) -> PyResult<Option<String>> {
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.
+/// `files_dir` has the files that the cell names.
 #[pyfunction]
-fn simulate(py: Python<'_>, cell_json: &str, out_dir: PathBuf) -> PyResult<String> {
-    let cell = narrows_cell::Cell::parse(cell_json).map_err(cell_error)?;
+#[pyo3(signature = (cell_json, out_dir, files_dir = None))]
+fn simulate(
+    py: Python<'_>,
+    cell_json: &str,
+    out_dir: PathBuf,
+    files_dir: Option<PathBuf>,
+) -> PyResult<String> {
+    let folder = files_dir.unwrap_or_default();
+    let load = |json: &serde_json::Value| narrows_cell::load_files(json, &folder);
+    let cell = narrows_cell::Cell::parse_with(cell_json, load).map_err(cell_error)?;
     // A signal (Ctrl-C) must not have to wait for the end of a long simulation.
     let mut interrupt: Option<PyErr> = None;
     let outcome = py.detach(|| {

@@ -1,6 +1,6 @@
 //! A fixed propagation delay. Order is kept and nothing is ever queued.
 
-use crate::{Backlog, Element, Entry, Outcomes, Packet, Setup};
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -42,7 +42,9 @@ impl<P: Packet> Element<P> for Delay<P> {
     #[inline]
     fn push(&mut self, now: Time, packet: P, _: &mut Outcomes<P>) {
         self.held.add(packet.size());
-        self.flying.push_back((now + self.span, packet));
+        let due = now + self.span;
+        let due = self.flying.back().map_or(due, |(last, _)| due.max(*last));
+        self.flying.push_back((due, packet));
     }
 
     #[inline]
@@ -70,5 +72,11 @@ impl<P: Packet> Element<P> for Delay<P> {
 
     fn propagation(&self) -> Span {
         self.span
+    }
+
+    fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        // Packets under way keep their delay; when it shrinks, later ones wait for them.
+        self.span = change.into_params()?.span("delay").unwrap_or_default();
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Independent random loss.
 
-use crate::{Backlog, Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 use std::collections::VecDeque;
 
@@ -63,5 +63,10 @@ impl<P: Packet> Element<P> for Loss<P> {
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
         self.passing.iter().for_each(|(_, packet)| visit(packet));
+    }
+
+    fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.ratio = change.into_params()?.real("ratio").unwrap_or_default();
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Drop-tail: first in, first out, and what finds no room is dropped.
 
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Reason, Setup};
+use crate::fifo::{Limit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -16,43 +17,27 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["bytes", "packets"],
 };
 
-/// Why this queue drops.
-pub const QUEUE_FULL: Reason = Reason("queue_full");
 
 /// Builds the queue; at least one limit must be given.
 pub fn build<P: Packet + 'static>(
     params: &Params,
     _: &Setup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    let (bytes, packets) = (params.integer("bytes"), params.integer("packets"));
-    if bytes.is_none() && packets.is_none() {
-        return Err(ParamError::Conflict(
-            "a limit is missing: give bytes, packets or both, or use the queue 'unlimited'".into(),
-        ));
-    }
-    Ok(Box::new(DropTail {
-        fifo: Fifo::new(),
-        limit_bytes: bytes.unwrap_or(u64::MAX),
-        limit_packets: packets.map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX)),
-    }))
+    Ok(Box::new(DropTail { fifo: Fifo::new(), limit: Limit::new(params)? }))
 }
 
 struct DropTail<P> {
     fifo: Fifo<P>,
-    limit_bytes: u64,
-    limit_packets: u32,
+    limit: Limit,
 }
 
 impl<P: Packet> Queue<P> for DropTail<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let backlog = self.fifo.backlog();
-        if backlog.bytes + u64::from(packet.size()) > self.limit_bytes
-            || backlog.packets >= self.limit_packets
-        {
-            outcomes.drop(now, packet, QUEUE_FULL);
-        } else {
+        if self.limit.admits(self.fifo.backlog(), packet.size()) {
             self.fifo.push(packet);
+        } else {
+            outcomes.drop(now, packet, QUEUE_FULL);
         }
     }
 
@@ -68,5 +53,10 @@ impl<P: Packet> Queue<P> for DropTail<P> {
 
     fn visit(&self, visit: &mut dyn FnMut(&P)) {
         self.fifo.visit(visit);
+    }
+
+    fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.limit = Limit::new(params)?;
+        Ok(())
     }
 }

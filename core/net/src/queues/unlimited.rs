@@ -43,4 +43,8 @@ impl<P: Packet> Queue<P> for Unlimited<P> {
     fn visit(&self, visit: &mut dyn FnMut(&P)) {
         self.fifo.visit(visit);
     }
+
+    fn change(&mut self, _: Time, _: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        Ok(())
+    }
 }

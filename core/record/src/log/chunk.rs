@@ -33,6 +33,8 @@ pub struct Chunk {
     pub element: Vec<u16>,
     /// Index into [`Chunk::reasons`], or [`NO_WORD`].
     pub reason: Vec<u16>,
+    /// Uid of the packet that each is a copy of; 0 for originals.
+    pub copy_of: Vec<u64>,
     /// The names that [`Chunk::element`] refers to.
     pub elements: Vec<String>,
     /// The words that [`Chunk::reason`] refers to.
@@ -53,6 +55,7 @@ impl Chunk {
             fate: Vec::with_capacity(CHUNK_ROWS),
             element: Vec::with_capacity(CHUNK_ROWS),
             reason: Vec::with_capacity(CHUNK_ROWS),
+            copy_of: Vec::with_capacity(CHUNK_ROWS),
             elements,
             reasons: Vec::new(),
         }
@@ -80,6 +83,7 @@ impl Chunk {
         self.fate.clear();
         self.element.clear();
         self.reason.clear();
+        self.copy_of.clear();
     }
 
     /// Row `index` in full (for tests and exports, not for hot loops).
@@ -100,6 +104,7 @@ impl Chunk {
                 .reasons
                 .get(usize::from(self.reason[index]))
                 .map(ToString::to_string),
+            copy_of: Some(self.copy_of[index]).filter(|&uid| uid != 0),
         }
     }
 
@@ -129,5 +134,6 @@ impl Chunk {
             }) as u16
         });
         self.reason.push(reason);
+        self.copy_of.push(row.copy_of.unwrap_or(0));
     }
 }

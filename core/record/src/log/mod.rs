@@ -52,6 +52,30 @@ impl Log {
         }
     }
 
+    /// Packet `uid` is released like any other, but damaged: the receiver will discard it.
+    pub fn arrive_corrupt(&mut self, uid: u64, arrived_ns: u64, late_ns: i64) {
+        match self {
+            Log::Packets(log) => log.arrive_corrupt(uid, arrived_ns, late_ns),
+            Log::Bins(log) => log.arrive(uid, arrived_ns),
+        }
+    }
+
+    /// An element made a copy of packet `original`, which is in the network from `sent_ns` on.
+    /// Returns the uid of the copy.
+    pub fn copy(
+        &mut self,
+        original: u64,
+        flow: u16,
+        direction: Direction,
+        size: u32,
+        sent_ns: u64,
+    ) -> u64 {
+        match self {
+            Log::Packets(log) => log.copy(original, flow, direction, size, sent_ns),
+            Log::Bins(log) => log.enter(flow, direction, size, sent_ns),
+        }
+    }
+
     /// The element with index `element` (in the list given to the log) drops packet `uid`.
     #[inline]
     pub fn drop(&mut self, uid: u64, element: u16, reason: &'static str) {

@@ -11,6 +11,8 @@ struct Row {
     sent_ns: u64,
     arrived_ns: u64,
     late_ns: i64,
+    /// Uid of the packet that it is a copy of; 0 for originals.
+    copy_of: u64,
     size: u32,
     flow: u16,
     element: u16,
@@ -55,6 +57,7 @@ impl PacketLog {
             sent_ns,
             arrived_ns: NOT_ARRIVED,
             late_ns: 0,
+            copy_of: 0,
             size,
             flow,
             element: NO_WORD,
@@ -75,6 +78,27 @@ impl PacketLog {
         row.fate = Fate::Delivered;
         row.open = false;
         self.settle(uid);
+    }
+
+    /// A packet is released damaged: it is delivered, and its reason says that it is of no use.
+    pub fn arrive_corrupt(&mut self, uid: u64, arrived_ns: u64, late_ns: i64) {
+        let reason = self.intern("corrupted");
+        self.open_row(uid).reason = reason;
+        self.arrive(uid, arrived_ns, late_ns);
+    }
+
+    /// An element copies packet `original`; returns the uid of the copy.
+    pub fn copy(
+        &mut self,
+        original: u64,
+        flow: u16,
+        direction: Direction,
+        size: u32,
+        sent_ns: u64,
+    ) -> u64 {
+        let uid = self.enter(flow, direction, size, sent_ns);
+        self.open_row(uid).copy_of = original;
+        uid
     }
 
     /// The element with index `element` drops a packet.
@@ -157,6 +181,7 @@ impl PacketLog {
             chunk.fate.push(row.fate);
             chunk.element.push(row.element);
             chunk.reason.push(row.reason);
+            chunk.copy_of.push(row.copy_of);
             self.base += 1;
             self.rows.pop_front();
             if self.current.len() == CHUNK_ROWS {

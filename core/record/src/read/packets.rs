@@ -117,7 +117,9 @@ impl PacketReader {
         })?;
         names(self.column(batch, 9)?, &mut chunk.reason, |word| {
             chunk.reasons.push(Cow::Owned(word.to_owned()));
-        })
+        })?;
+        chunk.copy_of.resize(chunk.uid.len(), 0);
+        Ok(())
     }
 }
 

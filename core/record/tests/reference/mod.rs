@@ -326,6 +326,7 @@ impl Plan {
             fate: Fate::InFlight,
             element: None,
             reason: None,
+            copy_of: None,
         };
         if last > end {
             // The last element that it reached before the end.
@@ -361,6 +362,9 @@ impl Plan {
                     marked_packets: 0,
                     held_packets: 0,
                     held_bytes: 0,
+                    link: None,
+                    copied_packets: 0,
+                    copied_bytes: 0,
                 };
                 for m in movers.iter().filter(|m| m.direction == direction) {
                     let reached = |i: usize| m.times.get(i).is_some_and(|&t| t <= self.duration_ns);

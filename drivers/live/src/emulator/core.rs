@@ -21,8 +21,10 @@ pub struct Handle {
     slot: u32,
     size: u32,
     flow: u16,
+    route: u16,
     ecn: Ecn,
     marked: bool,
+    corrupt: bool,
 }
 
 impl Packet for Handle {
@@ -42,6 +44,14 @@ impl Packet for Handle {
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
         self.marked = true;
+    }
+    #[inline]
+    fn corrupt(&mut self) {
+        self.corrupt = true;
+    }
+    #[inline]
+    fn route(&self) -> u16 {
+        self.route
     }
 }
 
@@ -86,7 +96,6 @@ pub struct Core {
 /// A sample of one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSample {
-    direction: Direction,
     element: u16,
     time: Time,
     bytes: u64,
@@ -163,19 +172,21 @@ impl Core {
         if stamp >= self.next_sample {
             self.sample_until(stamp);
         }
+        // Copies that come into being before this packet are numbered before it.
+        self.run_network(stamp);
         let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
         let handle = Handle {
             uid,
             slot,
             size,
             flow,
+            route: direction as u16,
             ecn: Ecn::from_bits(ecn),
             marked: false,
+            corrupt: false,
         };
-        self.network
-            .path_mut(direction)
-            .push(stamp, handle, &mut self.outcomes);
-        self.collect(direction);
+        self.network.push(stamp, handle, &mut self.outcomes);
+        self.collect();
     }
 
     /// Lets everything happen that is due at or before `now` (but nothing after the end).
@@ -185,44 +196,31 @@ impl Core {
         if now >= self.next_sample {
             self.sample_until(now);
         }
-        for direction in Direction::BOTH {
-            if self.network.path(direction).next_wakeup() <= now {
-                self.network
-                    .path_mut(direction)
-                    .advance(now, &mut self.outcomes);
-                self.collect(direction);
-            }
+        self.run_network(now);
+    }
+
+    #[inline]
+    fn run_network(&mut self, now: Time) {
+        while self.network.next_wakeup() <= now {
+            self.network.advance(now, &mut self.outcomes);
+            self.collect();
         }
     }
 
-    /// Moves what has come out of a path to the outbox, and reports what was dropped in it.
+    /// Moves what has come out of the network to the outboxes, reports what was dropped in it, and
+    /// gives copies an identity.
     #[inline]
-    fn collect(&mut self, direction: Direction) {
-        let path = self.network.path_mut(direction);
-        let outbox = &mut self.outbox[direction as usize];
-        while let Some((due, mut handle)) = path.pop() {
+    fn collect(&mut self) {
+        while let Some((due, mut handle)) = self.network.pop() {
             if handle.marked {
                 frame::mark(self.pool.room_mut(handle.slot));
                 handle.marked = false;
             }
-            outbox.push_back((due, handle));
+            self.outbox[usize::from(handle.route)].push_back((due, handle));
         }
-        if self.outcomes.drops.is_empty() {
-            return;
-        }
-        let offset = self.offset(direction);
         for drop in self.outcomes.drops.drain(..) {
-            self.log
-                .drop(drop.packet.uid, offset + drop.element, drop.reason.0);
+            self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
             self.pool.release(drop.packet.slot);
-        }
-    }
-
-    /// Number of the first element of a direction in the list of all elements.
-    fn offset(&self, direction: Direction) -> u16 {
-        match direction {
-            Direction::Forward => 0,
-            Direction::Backward => self.network.path(Direction::Forward).len() as u16,
         }
     }
 
@@ -231,18 +229,10 @@ impl Core {
     fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now && self.next_sample <= self.end {
             let at = self.next_sample;
-            for direction in Direction::BOTH {
-                if self.network.path(direction).next_wakeup() <= at {
-                    self.network
-                        .path_mut(direction)
-                        .advance(at, &mut self.outcomes);
-                    self.collect(direction);
-                }
-            }
-            for (direction, element, queued) in queues_of(&self.network) {
+            self.run_network(at);
+            for (element, queued) in queues_of(&self.network) {
                 let (bytes, packets) = (queued.bytes, queued.packets);
                 self.queues.push(QueueSample {
-                    direction,
                     element,
                     time: at,
                     bytes,
@@ -259,9 +249,7 @@ impl Core {
     /// When `advance` will next have something to do.
     #[inline]
     pub fn next_wakeup(&self) -> Time {
-        let forward = self.network.path(Direction::Forward).next_wakeup();
-        let backward = self.network.path(Direction::Backward).next_wakeup();
-        forward.min(backward)
+        self.network.next_wakeup()
     }
 
     /// Frames that are due in `direction`, oldest first.
@@ -303,18 +291,9 @@ impl Core {
     /// comes here only when everything that was due has been sent.
     pub fn finish(&mut self) {
         self.advance(self.end);
-        let mut held = Vec::new();
-        for direction in Direction::BOTH {
-            let offset = self.offset(direction);
-            self.network
-                .path(direction)
-                .visit_held(&mut |element, handle| {
-                    held.push((handle.uid, offset + element as u16));
-                });
-        }
-        for (uid, element) in held {
-            self.log.hold(uid, element);
-        }
+        let log = &mut self.log;
+        self.network
+            .visit_held(&mut |element, handle| log.hold(handle.uid, element));
         self.log.finish();
     }
 
@@ -325,13 +304,9 @@ impl Core {
 
     /// The samples of the queues as rows of the record.
     pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> {
-        self.queues.iter().map(|sample| QueueRow {
-            element: self
-                .network
-                .path(sample.direction)
-                .stage(usize::from(sample.element))
-                .0
-                .to_owned(),
+        let names = element_names(&self.network);
+        self.queues.iter().map(move |sample| QueueRow {
+            element: names[usize::from(sample.element)].clone(),
             time_ns: sample.time.ns(),
             backlog_bytes: sample.bytes,
             backlog_packets: sample.packets,
@@ -340,16 +315,11 @@ impl Core {
 }
 
 /// Every element with a queue, and what waits in it.
-fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (Direction, u16, Backlog)> {
-    Direction::BOTH.into_iter().flat_map(|direction| {
-        let path = network.path(direction);
-        (0..path.len()).filter_map(move |index| {
-            let (_, _, element, _) = path.stage(index);
-            element
-                .server()
-                .map(|_| (direction, index as u16, element.queued()))
-        })
-    })
+fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (u16, Backlog)> {
+    network
+        .stages()
+        .filter(|stage| stage.element.server().is_some())
+        .map(|stage| (stage.index, stage.element.queued()))
 }
 
 /// The record's word for a direction.

@@ -2,7 +2,7 @@
 
 use crate::emulator::frame;
 use narrows_cell::Cell;
-use narrows_net::{Direction, Network, Packet};
+use narrows_net::{Network, Packet};
 use narrows_transport::wire;
 use narrows_units::{Bytes, Span, Time};
 use serde_json::Value;
@@ -38,17 +38,13 @@ impl Sizing {
     pub(super) fn of<P: Packet + 'static>(cell: &Cell, network: &Network<P>) -> Self {
         let mut base_rtt = Span::ZERO;
         let mut fastest = 0;
-        for direction in Direction::BOTH {
-            let path = network.path(direction);
-            for index in 0..path.len() {
-                let (_, _, element, _) = path.stage(index);
-                base_rtt += element.propagation();
-                if let Some(server) = element.server() {
-                    // The mean over the run, and the rate at its start: whichever is faster.
-                    let mean = server.capacity(Time::ZERO, cell.duration);
-                    let mean = mean.get().saturating_mul(8_000_000_000) / cell.duration.ns().max(1);
-                    fastest = mean.max(server.rate(Time::ZERO).bps()).max(fastest);
-                }
+        for stage in network.stages() {
+            base_rtt += stage.element.propagation();
+            if let Some(server) = stage.element.server() {
+                // The mean over the run, and the rate at its start: whichever is faster.
+                let mean = server.capacity(Time::ZERO, cell.duration);
+                let mean = mean.get().saturating_mul(8_000_000_000) / cell.duration.ns().max(1);
+                fastest = mean.max(server.rate(Time::ZERO).bps()).max(fastest);
             }
         }
         let extra = cell

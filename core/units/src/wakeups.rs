@@ -1,6 +1,6 @@
 //! The earliest of many wake-ups.
 
-use narrows_units::Time;
+use crate::Time;
 
 /// A tournament tree over a fixed number of parts: the earliest wake-up is at the root, and
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
@@ -67,7 +67,7 @@ impl Wakeups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_units::Stream;
+    use crate::Stream;
 
     #[test]
     fn agrees_with_a_search() {

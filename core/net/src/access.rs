@@ -1,0 +1,89 @@
+//! Round-trip times of single flows: a delay per flow in front of a shared link.
+
+use crate::links::delay::Delay;
+use crate::{Backlog, Change, Element, Outcomes, Packet};
+use narrows_units::{ParamError, Span, Time};
+
+/// Access links: a delay per flow in front of the shared path.
+pub(crate) struct Access<P> {
+    /// By flow number; flows without extra delay pass at once.
+    lines: Vec<Option<Delay<P>>>,
+    /// Earliest wake-up of all lines and its line.
+    next: (Time, usize),
+}
+
+impl<P: Packet> Access<P> {
+    pub(crate) fn new(delays: impl Iterator<Item = (u16, Span)>) -> Self {
+        let mut lines = vec![Some(Delay::new(Span::ZERO))];
+        for (flow, delay) in delays {
+            let flow = usize::from(flow);
+            if lines.len() <= flow {
+                lines.resize_with(flow + 1, || None);
+            }
+            lines[flow] = Some(Delay::new(delay));
+        }
+        Access {
+            lines,
+            next: (Time::FAR, 0),
+        }
+    }
+
+    /// On ties the lower flow number goes first.
+    fn find_next(&mut self) {
+        let wakeups = self
+            .lines
+            .iter()
+            .enumerate()
+            .filter_map(|(index, line)| line.as_ref().map(|line| (line.next_wakeup(), index)));
+        self.next = wakeups.min().unwrap_or((Time::FAR, 0));
+    }
+}
+
+impl<P: Packet> Element<P> for Access<P> {
+    fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let flow = usize::from(packet.flow());
+        // Packets of no flow, or of one that has no line of its own, take line 0 (no delay).
+        let index = if self.lines.get(flow).is_some_and(Option::is_some) {
+            flow
+        } else {
+            0
+        };
+        if let Some(line) = &mut self.lines[index] {
+            line.push(now, packet, outcomes);
+            self.next = self.next.min((line.next_wakeup(), index));
+        }
+    }
+
+    fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        let packet = self.lines[self.next.1].as_mut()?.pop(now, outcomes);
+        self.find_next();
+        packet
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.next.0
+    }
+
+    fn held(&self) -> Backlog {
+        self.lines
+            .iter()
+            .flatten()
+            .fold(Backlog::default(), |sum, line| Backlog {
+                bytes: sum.bytes + line.held().bytes,
+                packets: sum.packets + line.held().packets,
+            })
+    }
+
+    fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
+        self.lines
+            .iter()
+            .flatten()
+            .for_each(|line| line.visit_held(visit));
+    }
+
+    fn change(&mut self, _: Time, _: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        Err(ParamError::Conflict(
+            "the extra round-trip times of flows stay as they are".to_owned(),
+        ))
+    }
+}

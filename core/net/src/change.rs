@@ -1,0 +1,30 @@
+//! What a timeline does to an element while the run goes on.
+
+use crate::RateServer;
+use narrows_units::{ParamError, Params};
+
+/// One change of one element. Whatever can be refused is refused when the change is prepared,
+/// before the run.
+pub enum Change {
+    /// All parameters of a link element, changed ones and others.
+    Params(Params),
+    /// A new server of a bottleneck; a packet in service goes on at the new rate.
+    Rate(Box<dyn RateServer>),
+    /// All parameters of the queue of a bottleneck.
+    Queue(Params),
+}
+
+impl Change {
+    /// The parameters of a link element.
+    ///
+    /// # Errors
+    /// Changes that are meant for a bottleneck.
+    pub fn into_params(self) -> Result<Params, ParamError> {
+        match self {
+            Change::Params(params) => Ok(params),
+            Change::Rate(_) | Change::Queue(_) => Err(ParamError::Conflict(
+                "only a bottleneck has a rate and a queue".to_owned(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! From the description of an element to the element, and from one description to the next.
+
+use crate::{
+    BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, NetworkError, Packet, Setup, links,
+    queues, rates,
+};
+use narrows_units::Params;
+use serde_json::{Map, Value};
+
+/// The kind of elements that are a queue before a rate server.
+const BOTTLENECK: &str = "bottleneck";
+
+/// Whether one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
+/// may be right one by one and wrong together.
+///
+/// # Errors
+/// What [`Network::new`](crate::Network::new) would say of it.
+pub fn check_element(object: &Map<String, Value>, setup: &Setup) -> Result<(), NetworkError> {
+    build_element::<crate::testing::TestPacket>(object, setup).map(|_| ())
+}
+
+/// Builds one element from `{"kind": ..., "name": ..., parameters...}`; also returns its kind.
+pub(crate) fn build_element<P: Packet + 'static>(
+    object: &Map<String, Value>,
+    setup: &Setup,
+) -> Result<(String, Box<dyn Element<P>>), NetworkError> {
+    let name = &setup.name;
+    let wrap = |error| NetworkError::Build {
+        at: name.clone(),
+        error,
+    };
+    let (kind, mut params) = split(name, object)?;
+    params.remove("name");
+    if kind != BOTTLENECK {
+        let element = links::build(&kind, &params, setup).map_err(wrap)?;
+        return Ok((kind, element));
+    }
+    let (rate, rate_params) = part(name, object, "rate")?;
+    let (queue, queue_params) = part(name, object, "queue")?;
+    let server = rates::build(&rate, &rate_params, setup).map_err(wrap)?;
+    let queue = queues::build(&queue, &queue_params, setup).map_err(wrap)?;
+    params.remove("rate");
+    params.remove("queue");
+    let own = own_params(&params).map_err(wrap)?;
+    Ok((kind, Box::new(Bottleneck::new(queue, server, &own))))
+}
+
+/// The changes that turn the element described by `object` into the one described by `object` with
+/// the members of `set`; `object` is brought up to date.
+pub(crate) fn plan_changes(
+    object: &mut Map<String, Value>,
+    set: &Map<String, Value>,
+    setup: &Setup,
+) -> Result<Vec<Change>, NetworkError> {
+    let name = setup.name.clone();
+    let wrap = |error| NetworkError::Build {
+        at: name.clone(),
+        error,
+    };
+    let (kind, before) = split(&name, object)?;
+    for (key, value) in set {
+        match (object.get_mut(key), value) {
+            // Of a queue, what is not mentioned stays; of a rate, all is said anew.
+            (Some(Value::Object(old)), Value::Object(new)) if key == "queue" => {
+                old.extend(new.clone());
+            }
+            _ => {
+                object.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    // Together the values must make sense as well.
+    check_element(object, setup)?;
+    if kind != BOTTLENECK {
+        let (_, mut params) = split(&name, object)?;
+        params.remove("name");
+        return Ok(vec![Change::Params(
+            links::params(&kind, &params).map_err(wrap)?,
+        )]);
+    }
+    let mut changes = Vec::new();
+    let mut own = object.clone();
+    for key in ["kind", "name", "rate", "queue"] {
+        own.remove(key);
+    }
+    if set.keys().any(|key| own.contains_key(key)) {
+        changes.push(Change::Params(own_params(&own).map_err(wrap)?));
+    }
+    if set.contains_key("rate") {
+        let (rate, params) = part(&name, object, "rate")?;
+        changes.push(Change::Rate(
+            rates::build(&rate, &params, setup).map_err(wrap)?,
+        ));
+    }
+    if set.contains_key("queue") {
+        let (queue, params) = part(&name, object, "queue")?;
+        if Some(queue.as_str()) != before["queue"].get("kind").and_then(Value::as_str) {
+            return Err(NetworkError::shape(
+                &name,
+                "the discipline of a queue cannot change while it holds packets",
+            ));
+        }
+        changes.push(Change::Queue(
+            queues::params(&queue, &params).map_err(wrap)?,
+        ));
+    }
+    Ok(changes)
+}
+
+fn own_params(params: &Map<String, Value>) -> Result<Params, BuildError> {
+    Params::from_json(BOTTLENECK_PARAMS, params).map_err(|error| BuildError::Params {
+        name: BOTTLENECK.to_owned(),
+        error,
+    })
+}
+
+/// The rate or the queue of a bottleneck.
+fn part(
+    name: &str,
+    object: &Map<String, Value>,
+    key: &str,
+) -> Result<(String, Map<String, Value>), NetworkError> {
+    let value = object.get(key).and_then(Value::as_object);
+    let object =
+        value.ok_or_else(|| NetworkError::shape(name, format!("'{key}' must be an object")))?;
+    split(&format!("{name}.{key}"), object)
+}
+
+/// Separates the registry name from the parameters.
+fn split(
+    at: &str,
+    object: &Map<String, Value>,
+) -> Result<(String, Map<String, Value>), NetworkError> {
+    let mut params = object.clone();
+    match params.remove("kind") {
+        Some(Value::String(kind)) => Ok((kind, params)),
+        _ => Err(NetworkError::shape(at, "'kind' must name a registry entry")),
+    }
+}

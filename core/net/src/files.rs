@@ -1,0 +1,24 @@
+//! Contents of files that parameters name.
+
+use narrows_units::FileRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// File contents by the SHA-256 of the original file. The core reads no files: drivers do, once,
+/// before anything is built.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    contents: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl Files {
+    /// Provides the content of a file.
+    pub fn insert(&mut self, sha256: &str, content: Vec<u8>) {
+        self.contents.insert(sha256.to_owned(), content.into());
+    }
+
+    /// The content of `file`, if it was provided.
+    pub fn get(&self, file: &FileRef) -> Option<&[u8]> {
+        self.contents.get(&file.sha256).map(|content| &**content)
+    }
+}

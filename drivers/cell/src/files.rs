@@ -1,0 +1,58 @@
+//! Files that the parameters of a cell name, such as traces.
+
+use crate::CellError;
+use narrows_net::Files;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where
+/// it is called by the first 16 digits of its SHA-256, a dash and its name.
+///
+/// # Errors
+/// A file that cannot be read or whose content is another.
+pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
+    let mut files = Files::default();
+    visit(json, &mut |name, sha256| {
+        let path = folder.join(file_name(name, sha256));
+        let content = std::fs::read(&path).map_err(|error| {
+            CellError::Conflict(format!(
+                "{}: the file cannot be read ({error})",
+                path.display()
+            ))
+        })?;
+        let found = Sha256::digest(&content);
+        let found: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
+        if found != sha256 {
+            return Err(CellError::Conflict(format!(
+                "{}: the file has changed since the cell was made (its SHA-256 is {found})",
+                path.display()
+            )));
+        }
+        files.insert(sha256, content);
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+/// What a file is called in the folder of files.
+fn file_name(name: &str, sha256: &str) -> String {
+    format!("{}-{name}", sha256.get(..16).unwrap_or(sha256))
+}
+
+fn visit(
+    json: &Value,
+    found: &mut dyn FnMut(&str, &str) -> Result<(), CellError>,
+) -> Result<(), CellError> {
+    match json {
+        Value::Array(list) => list.iter().try_for_each(|item| visit(item, found)),
+        Value::Object(object) => {
+            let word = |key: &str| object.get(key).and_then(Value::as_str);
+            match (word("name"), word("sha256")) {
+                (Some(name), Some(sha256)) => found(name, sha256),
+                _ => object.values().try_for_each(|item| visit(item, found)),
+            }
+        }
+        _ => Ok(()),
+    }
+}
