@@ -1,0 +1,77 @@
+"""Where traces are kept, and how a name in a scenario finds its file."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from narrows.errors import DataError
+from narrows.scenario.problems import did_you_mean, shorten
+from narrows.scenario.shipped import folder as shipped_scenarios
+
+#: Files of traces end like this; the content decides what they are.
+SUFFIXES = (".trace", ".csv", ".parquet", ".txt")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+
+
+def shipped_folder() -> Path | None:
+    """The folder with the traces that come with the package."""
+    root = shipped_scenarios()
+    found = root / "traces" if root else None
+    return found if found and found.is_dir() else None
+
+
+def user_folder() -> Path:
+    """The folder with the traces that the user has imported (it need not exist)."""
+    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows" / "traces"
+
+
+def listed(folder: Path | None) -> list[Path]:
+    """The traces in a folder, by name."""
+    if folder is None or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+
+
+def find(name: str, base: Path) -> Path:
+    """The file of the trace that a scenario in the folder `base` calls `name`.
+
+    A path is meant relative to `base`. A bare name is looked for there, among the traces that the user has
+    imported, and among the shipped ones, in this order; the last part (`.trace`, `.csv`) may be left out
+    of the name of an imported or shipped one.
+    """
+    path = base / Path(name).expanduser()
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise DataError(f'the trace "{shorten(name)}" is a folder; name a file')
+    if not _NAME.fullmatch(name):
+        raise DataError(f'there is no file "{shorten(name)}" (looked for at {path})')
+    folders = (listed(user_folder()), listed(shipped_folder()))
+    for files in folders:
+        same = [file for file in files if name in (file.name, file.stem)]
+        exact = [file for file in same if file.name == name]
+        if len(same) > 1 and not exact:
+            names = " and ".join(file.name for file in same)
+            raise DataError(f'the trace "{name}" could be {names}; write the whole name')
+        if same:
+            return (exact or same)[0]
+    known = [file.name for files in folders for file in files]
+    hint = did_you_mean(name, known) or "; narrows trace list shows the imported and shipped ones"
+    raise DataError(f'there is no file, no imported and no shipped trace "{name}"{hint}')
+
+
+def import_target(source: Path, name: str | None) -> Path:
+    """Where an imported trace goes; refuses names that a scenario could not use."""
+    wanted = name or source.name
+    if not _NAME.fullmatch(wanted):
+        raise DataError(
+            f'"{shorten(wanted)}" can\'t be the name of a trace;'
+            " use letters, digits and . _ + -, beginning with a letter or digit"
+        )
+    if Path(wanted).suffix not in SUFFIXES:
+        wanted += source.suffix if source.suffix in SUFFIXES else ".trace"
+    return user_folder() / wanted
