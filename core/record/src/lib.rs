@@ -28,11 +28,13 @@ pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};
 pub use read::Record;
 pub use run::{
-    Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host, Lateness, Process, Reason,
-    ReceiverCounters, Ring, RunDocument, SenderCounters, Severity, Verdict, Versions,
+    Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host, HostSettings, Lateness,
+    Offered, Process, Reason, ReceiverCounters, Ring, RunDocument, SenderCounters, Severity,
+    Verdict, Versions,
 };
 pub use schema::{
     BINS_FILE, BinRow, DELAYS_FILE, DelayRow, Direction, Fate, PACKETS_FILE, PacketRow,
-    QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TraceRow,
+    QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow,
+    TransferRow,
 };
-pub use write::{BinFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile};
+pub use write::{BinFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile, TransferFile};

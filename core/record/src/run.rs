@@ -22,6 +22,9 @@ pub struct RunDocument {
     pub versions: Versions,
     /// The machine, if the run depended on one.
     pub host: Option<Host>,
+    /// Settings in force inside each emulated host; empty when simulated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSettings>,
     /// Start of the run by the wall clock (RFC 3339, UTC), if it depended on one.
     pub started_at: Option<String>,
     /// End of the run by the wall clock.
@@ -67,6 +70,7 @@ impl RunDocument {
             plane: plane.to_owned(),
             versions,
             host: None,
+            hosts: Vec::new(),
             started_at: None,
             ended_at: None,
             clock: Clock::default(),
@@ -175,6 +179,19 @@ pub struct Host {
     pub other: Map<String, Value>,
 }
 
+/// The settings of one emulated host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostSettings {
+    /// Name of the host in the cell.
+    pub name: String,
+    /// Settings of its kernel that bear on the run, as read back.
+    pub sysctls: Map<String, Value>,
+    /// Fields of newer minor versions, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
 /// How well the clocks at both ends agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -201,9 +218,21 @@ pub struct FlowSummary {
     /// Counters of the receiver.
     #[serde(default)]
     pub receiver: ReceiverCounters,
+    /// What the application offered, where it chooses its load itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<Offered>,
     /// Fields of newer minor versions, kept as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// What an application offered to the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Offered {
+    /// Application bytes that it asked for or sent.
+    pub bytes: u64,
+    /// The same in bits over the time that the flow ran.
+    pub mean_bps: f64,
 }
 
 /// Identity of a scheme that ran.
@@ -256,6 +285,18 @@ pub struct ReceiverCounters {
     pub received_bytes: Option<u64>,
     /// New application bytes among them.
     pub goodput_bytes: Option<u64>,
+    /// Of a sink of datagrams: numbers that never came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_datagrams: Option<u64>,
+    /// Of a sink of datagrams: those that came after a later one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_order_datagrams: Option<u64>,
+    /// Of a sink of datagrams: those that came again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate_datagrams: Option<u64>,
+    /// Of a sink of datagrams: jitter at the end (RFC 3550, section 6.4.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
 }
 
 /// What an element counted: `in + copied = out + dropped + held`.
@@ -290,6 +331,9 @@ pub struct ElementCounters {
     /// Their bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copied_bytes: u64,
+    /// Of a bottleneck: bytes that its server could have carried during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
     /// Packets held at the end.
     pub held_packets: u64,
     /// Their bytes.

@@ -14,6 +14,8 @@ pub const STATES_FILE: &str = "states.parquet";
 pub const QUEUES_FILE: &str = "queues.parquet";
 /// Values that schemes publish beyond the common state.
 pub const TRACES_FILE: &str = "traces.parquet";
+/// Transfers of applications: when each began and was complete.
+pub const TRANSFERS_FILE: &str = "transfers.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
 pub const BINS_FILE: &str = "bins.parquet";
 /// Delay histograms, kept in place of packets for `record: bins`.
@@ -182,6 +184,23 @@ pub struct TraceRow {
     pub name: String,
     /// Its value.
     pub value: f64,
+}
+
+/// One transfer of an application (`transfers.parquet`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferRow {
+    /// Flow it belongs to.
+    pub flow: u16,
+    /// Connection of the flow that carried it, from 0.
+    pub connection: u32,
+    /// 0, 1, 2... in the order in which the flow began them.
+    pub transfer: u32,
+    /// Application bytes of the direction that counts.
+    pub bytes: u64,
+    /// When the application asked for it.
+    pub started_ns: u64,
+    /// When its last byte arrived; absent if it was not complete at the end.
+    pub ended_ns: Option<u64>,
 }
 
 /// What one flow did in one direction during one bin of time (`bins.parquet`).

@@ -7,9 +7,12 @@ mod reference;
 use bytes::Bytes;
 use narrows_record::log::Chunk;
 use narrows_record::read::{
-    PacketReader, read_bins, read_delays, read_queues, read_states, read_traces,
+    PacketReader, read_bins, read_delays, read_queues, read_states, read_traces, read_transfers,
 };
-use narrows_record::{PacketFile, PacketRow, RecordError, RunDocument, TraceFile, TraceRow};
+use narrows_record::{
+    Direction, Log, PacketFile, PacketLog, PacketRow, RecordError, RunDocument, TraceFile,
+    TraceRow, TransferFile, TransferRow,
+};
 use proptest::prelude::*;
 use reference::Plan;
 use std::sync::LazyLock;
@@ -43,6 +46,72 @@ fn the_same_rows_give_the_same_bytes() {
     let draft = Plan::default().draft();
     assert_eq!(draft.packets(), draft.packets());
     assert_eq!(draft.states(), draft.states());
+}
+
+#[test]
+fn copies_name_their_original_and_cost_nothing_where_there_are_none() {
+    let mut log = PacketLog::new(vec!["forward.0".into()]);
+    let first = log.enter(1, Direction::Forward, 1500, 10);
+    let copy = log.copy(first, 1, Direction::Forward, 1500, 12);
+    log.arrive(first, 20, 0);
+    log.arrive_corrupt(copy, 22, 0);
+    let mut file = PacketFile::create(Vec::new()).unwrap();
+    log.finish();
+    file.drain(&mut log).unwrap();
+    let rows = read_packets(file.finish().unwrap()).unwrap();
+    assert_eq!((rows[0].copy_of, rows[1].copy_of), (None, Some(first)));
+    assert_eq!(rows[1].reason.as_deref(), Some("corrupted"));
+
+    let mut log = Log::Packets(PacketLog::new(Vec::new()));
+    let mut file = PacketFile::create(Vec::new()).unwrap();
+    for n in 0..200_000 {
+        let uid = log.enter(1, Direction::Forward, 1500, n * 1_000_000);
+        log.arrive(uid, n * 1_000_000, 0);
+    }
+    log.finish();
+    let Log::Packets(log) = &mut log else {
+        unreachable!()
+    };
+    file.drain(log).unwrap();
+    let bytes = file.finish().unwrap();
+    assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
+    assert!(
+        read_packets(bytes)
+            .unwrap()
+            .iter()
+            .all(|row| row.copy_of.is_none())
+    );
+}
+
+/// A file as the first release wrote it: 105 packets of a simulated flow and its acknowledgements.
+static FIRST_RELEASE: &[u8] = include_bytes!("data/packets-first-release.parquet");
+
+#[test]
+fn files_of_the_first_release_are_read() {
+    let rows = read_packets(FIRST_RELEASE).unwrap();
+    assert_eq!(rows.len(), 105);
+    assert!(
+        rows.iter()
+            .all(|row| row.copy_of.is_none() && row.size_bytes > 0)
+    );
+}
+
+#[test]
+fn transfers_survive() {
+    let row = |transfer, ended_ns| TransferRow {
+        flow: 3,
+        connection: 7,
+        transfer,
+        bytes: 10_000,
+        started_ns: 5,
+        ended_ns,
+    };
+    let rows = [row(0, Some(9)), row(1, None)];
+    let mut file = TransferFile::create(Vec::new()).unwrap();
+    for row in &rows {
+        file.push(row.clone()).unwrap();
+    }
+    assert_eq!(read_transfers(file.finish().unwrap().into()).unwrap(), rows);
 }
 
 #[test]

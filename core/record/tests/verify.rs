@@ -580,6 +580,25 @@ fn states_changed() {
 }
 
 #[test]
+fn transfers_changed() {
+    let mut d = draft();
+    let last = d.transfers.len() - 1;
+    d.transfers[last].flow = 9;
+    expect(&d, &["transfers"]);
+    let mut d = draft();
+    d.transfers[9].ended_ns = Some(d.transfers[9].started_ns - 1);
+    expect(&d, &["transfers"]);
+    let mut d = draft();
+    d.transfers[0].bytes = 1 << 40;
+    expect(&d, &["transfers"]);
+    // What was never complete may be as large as it likes.
+    let mut d = draft();
+    d.transfers[0].bytes = 1 << 40;
+    d.transfers[0].ended_ns = None;
+    assert!(verify(&d.record()).ok());
+}
+
+#[test]
 fn lateness_changed() {
     let mut d = draft();
     let row = pick(&d, Fate::Delivered).next().unwrap();

@@ -254,6 +254,15 @@ impl Cell {
         Ok(())
     }
 
+    /// The bottlenecks whose server the timeline replaces while the run goes on.
+    pub fn replaced_rates(&self) -> Vec<String> {
+        let changes = self.json["timeline"].as_array().into_iter().flatten();
+        changes
+            .filter(|change| change["set"].get("rate").is_some())
+            .filter_map(|change| change["element"].as_str().map(str::to_owned))
+            .collect()
+    }
+
     /// Builds the network with everything in it idle.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 use narrows_record::{
     BINS_FILE, BinFile, BinLog, DELAYS_FILE, DelayFile, PACKETS_FILE, PacketFile, QUEUES_FILE,
     QueueFile, QueueRow, RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, Severity,
-    StateFile, StateRow, TRACES_FILE, TraceFile, TraceRow,
+    StateFile, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceFile, TraceRow, TransferFile,
+    TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -169,6 +170,24 @@ impl RecordFolder {
             Ok(())
         };
         write().map_err(self.record(STATES_FILE))
+    }
+
+    /// Writes the transfers of applications; nothing if there were none.
+    pub fn transfers(
+        &self,
+        rows: impl IntoIterator<Item = TransferRow>,
+    ) -> Result<(), FolderError> {
+        let mut rows = rows.into_iter().peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let mut write = || -> Result<(), RecordError> {
+            let mut file = TransferFile::create(self.open(TRANSFERS_FILE).map_err(lower)?)?;
+            rows.try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(TRANSFERS_FILE))
     }
 
     /// Writes the sampled queues.

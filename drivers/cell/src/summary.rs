@@ -6,7 +6,7 @@ use narrows_record::{
     ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters, StateRow, TraceRow,
 };
 use narrows_transport::{Receiver, Sender, Snapshot};
-use narrows_units::{Bytes, Rate, Span};
+use narrows_units::{Bytes, Rate, Span, Time};
 use serde_json::Value;
 
 /// Names of all elements, in the order of their indices, by which a packet log refers to them.
@@ -25,9 +25,16 @@ pub const fn recorded(direction: Direction) -> narrows_record::Direction {
     }
 }
 
-/// What every element has counted.
-pub fn element_counters<P: Packet + 'static>(network: &Network<P>) -> Vec<ElementCounters> {
+/// What every element has counted until `end`. Servers that the timeline replaced (`replaced`, see
+/// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
+pub fn element_counters<P: Packet + 'static>(
+    network: &Network<P>,
+    end: Time,
+    replaced: &[String],
+) -> Vec<ElementCounters> {
     let counters = network.stages().map(|stage| {
+        let whole = !replaced.iter().any(|name| name == stage.name);
+        let server = stage.element.server().filter(|_| whole);
         let (counters, held) = (stage.counters, stage.element.held());
         ElementCounters {
             name: stage.name.to_owned(),
@@ -43,6 +50,7 @@ pub fn element_counters<P: Packet + 'static>(network: &Network<P>) -> Vec<Elemen
             marked_packets: counters.marked_packets,
             copied_packets: counters.copied_packets,
             copied_bytes: counters.copied_bytes,
+            capacity_bytes: server.map(|server| server.capacity(Time::ZERO, end).get()),
             held_packets: u64::from(held.packets),
             held_bytes: held.bytes,
         }
@@ -97,9 +105,10 @@ pub fn native_flow(
                 received_packets: Some(counters.received_packets),
                 received_bytes: Some(counters.received_bytes),
                 goodput_bytes: Some(counters.goodput_bytes),
+                ..ReceiverCounters::default()
             }
         }),
-        other: serde_json::Map::new(),
+        ..FlowSummary::default()
     }
 }
 

@@ -110,7 +110,8 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
         git: GIT.map(str::to_owned),
     };
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions);
-    document.elements = narrows_cell::element_counters(&world.network);
+    document.elements =
+        narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
         let summary = narrows_cell::native_flow(flow, Some(&state.sender), Some(&state.receiver));
         if summary.receiver.received_packets == Some(0) {

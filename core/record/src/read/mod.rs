@@ -8,11 +8,12 @@ mod rows;
 mod table;
 
 pub use packets::PacketReader;
-pub use rows::{read_bins, read_delays, read_queues, read_states, read_traces};
+pub use rows::{read_bins, read_delays, read_queues, read_states, read_traces, read_transfers};
 
 use crate::cell::Cell;
 use crate::schema::{
     BINS_FILE, DELAYS_FILE, PACKETS_FILE, QUEUES_FILE, RUN_FILE, STATES_FILE, TRACES_FILE,
+    TRANSFERS_FILE,
 };
 use crate::{RecordError, RunDocument};
 use bytes::Bytes;
@@ -36,6 +37,8 @@ pub struct Record {
     pub queues: Option<Bytes>,
     /// `traces.parquet`.
     pub traces: Option<Bytes>,
+    /// `transfers.parquet`.
+    pub transfers: Option<Bytes>,
 }
 
 impl Record {
@@ -64,6 +67,7 @@ impl Record {
             states: load(STATES_FILE)?,
             queues: load(QUEUES_FILE)?,
             traces: load(TRACES_FILE)?,
+            transfers: load(TRANSFERS_FILE)?,
         };
         if record.packets.is_none() && (record.bins.is_none() || record.delays.is_none()) {
             let problem = "the file is missing, and there are no bins in its place";

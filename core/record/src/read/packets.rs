@@ -16,6 +16,9 @@ use std::borrow::Cow;
 
 type Words = DictionaryArray<Int32Type>;
 
+/// Place of the column that files of the first release do not have.
+const COPY_OF: usize = 10;
+
 /// Reads packet rows in chunks.
 pub struct PacketReader {
     table: TableReader,
@@ -118,7 +121,14 @@ impl PacketReader {
         names(self.column(batch, 9)?, &mut chunk.reason, |word| {
             chunk.reasons.push(Cow::Owned(word.to_owned()));
         })?;
-        chunk.copy_of.resize(chunk.uid.len(), 0);
+        if batch.num_columns() > COPY_OF {
+            let originals = self.column::<UInt64Array>(batch, COPY_OF)?;
+            chunk
+                .copy_of
+                .extend(originals.iter().map(|uid| uid.unwrap_or(0)));
+        } else {
+            chunk.copy_of.resize(chunk.uid.len(), 0);
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::table::{TableReader, damaged, whole};
 use crate::RecordError;
 use crate::schema::{
     BINS_FILE, BinRow, DELAYS_FILE, DelayRow, Direction, QUEUES_FILE, QueueRow, STATES_FILE,
-    StateRow, TRACES_FILE, TraceRow,
+    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 use crate::write::{Column, Rows};
 use arrow_array::{
@@ -132,6 +132,27 @@ pub fn read_traces(bytes: Bytes) -> Result<Vec<TraceRow>, RecordError> {
             time_ns: time.value(i),
             name: name.value(i).to_owned(),
             value: value.value(i),
+        }));
+        Ok(())
+    })
+}
+
+/// Reads `transfers.parquet`.
+pub fn read_transfers(bytes: Bytes) -> Result<Vec<TransferRow>, RecordError> {
+    read(TRANSFERS_FILE, bytes, |batch, rows| {
+        let flow = batch.get::<UInt16Array>("flow")?;
+        let connection = batch.get::<UInt32Array>("connection")?;
+        let transfer = batch.get::<UInt32Array>("transfer")?;
+        let size = batch.get::<UInt64Array>("bytes")?;
+        let started = batch.get::<UInt64Array>("started_ns")?;
+        let ended = batch.maybe("ended_ns")?;
+        rows.extend((0..flow.len()).map(|i| TransferRow {
+            flow: flow.value(i),
+            connection: connection.value(i),
+            transfer: transfer.value(i),
+            bytes: size.value(i),
+            started_ns: started.value(i),
+            ended_ns: ended(i),
         }));
         Ok(())
     })

@@ -26,24 +26,26 @@ pub(crate) struct TableReader {
     file: &'static str,
     reader: ParquetRecordBatchReader,
     rows: u64,
+    /// Columns that the file has, of those asked for.
     columns: usize,
 }
 
 impl TableReader {
-    /// Opens `bytes` as the file called `file`, whose schema must contain `columns`. Batches hold
-    /// the columns in that order; other columns are ignored.
+    /// Opens `bytes` as the file called `file`, whose schema must contain `columns`, except for
+    /// those that were added later. Batches hold the columns in that order; other columns are
+    /// ignored.
     pub(crate) fn open(
         file: &'static str,
         bytes: Bytes,
         columns: &[Column],
     ) -> Result<Self, RecordError> {
         let opened = guarded(file, || open(file, bytes, columns))??;
-        let (reader, rows) = opened;
+        let (reader, rows, columns) = opened;
         Ok(TableReader {
             file,
             reader,
             rows,
-            columns: columns.len(),
+            columns,
         })
     }
 
@@ -88,7 +90,7 @@ fn open(
     file: &'static str,
     bytes: Bytes,
     columns: &[Column],
-) -> Result<(ParquetRecordBatchReader, u64), RecordError> {
+) -> Result<(ParquetRecordBatchReader, u64, usize), RecordError> {
     let broken = |e: parquet::errors::ParquetError| damaged(file, &e.to_string());
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(&bytes, plain.clone()).map_err(broken)?;
@@ -99,13 +101,14 @@ fn open(
         ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(broken)?;
     let rows = metadata.metadata().file_metadata().num_rows() as u64;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
+    let found = order.len();
     let mask = ProjectionMask::roots(builder.parquet_schema(), order);
     let reader = builder
         .with_batch_size(BATCH)
         .with_projection(mask)
         .build()
         .map_err(broken)?;
-    Ok((reader, rows))
+    Ok((reader, rows, found))
 }
 
 /// Checks the footer's claims and the checksum of everything before it.
@@ -165,6 +168,9 @@ fn project(
     let mut order = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(index) = fields.iter().position(|field| field.name() == column.name) else {
+            if column.added {
+                continue;
+            }
             let problem = format!("the column '{}' is missing", column.name);
             return Err(RecordError::data(file, problem));
         };

@@ -7,10 +7,11 @@ use crate::cell::Cell;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::read::{
     PacketReader, Record, read_bins, read_delays, read_queues, read_states, read_traces,
+    read_transfers,
 };
 use crate::run::RunDocument;
 use crate::schema::{
-    BinRow, DelayRow, Direction, Fate, PACKETS_FILE, QueueRow, RUN_FILE, StateRow,
+    BinRow, DelayRow, Direction, Fate, PACKETS_FILE, QueueRow, RUN_FILE, StateRow, TransferRow,
 };
 
 /// Both directions, in the order of their numbers.
@@ -25,6 +26,7 @@ pub(super) struct Evidence<'a> {
     pub(super) bins: Option<(Vec<BinRow>, Vec<DelayRow>)>,
     pub(super) states: Vec<StateRow>,
     pub(super) queues: Vec<QueueRow>,
+    pub(super) transfers: Vec<TransferRow>,
     pub(super) layouts: [Layout; 2],
     /// Per direction: the time line of its bottleneck, or why there is none.
     pub(super) timelines: [Result<Timeline, String>; 2],
@@ -49,6 +51,8 @@ pub(super) struct Packets {
     pub(super) reasons: Vec<String>,
 }
 
+/// The reason of packets that were delivered damaged.
+pub(super) const CORRUPTED: &str = "corrupted";
 /// No element is named.
 pub(super) const NO_ELEMENT: u16 = u16::MAX;
 /// An element is named that the path does not have.
@@ -97,6 +101,12 @@ impl<'a> Evidence<'a> {
             .map(read_queues)
             .transpose()?
             .unwrap_or_default();
+        let transfers = record
+            .transfers
+            .clone()
+            .map(read_transfers)
+            .transpose()?
+            .unwrap_or_default();
         let run = &record.run;
         Ok(Evidence {
             cell,
@@ -105,6 +115,7 @@ impl<'a> Evidence<'a> {
             bins,
             states,
             queues,
+            transfers,
             layouts,
             timelines,
         })
@@ -220,6 +231,11 @@ impl Packets {
         self.reasons
             .get(usize::from(self.reason[row]))
             .map(String::as_str)
+    }
+
+    /// Whether packet `row` arrived and was not damaged.
+    pub(super) fn sound(&self, row: usize) -> bool {
+        self.fate[row] == Fate::Delivered && self.reason(row) != Some(CORRUPTED)
     }
 
     /// The time at which the model let packet `row` arrive: the real time less its lateness.

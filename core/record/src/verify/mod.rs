@@ -29,6 +29,7 @@ mod rate;
 mod states;
 mod stay;
 mod timeline;
+mod transfers;
 mod uids;
 
 use crate::read::Record;
@@ -52,6 +53,7 @@ const CHECKS: &[Check] = &[
     queue_samples::CHECK,
     random_loss::CHECK,
     states::CHECK,
+    transfers::CHECK,
 ];
 
 /// One check.

@@ -13,4 +13,4 @@ pub(crate) use packets::columns as packet_columns;
 pub(crate) use rows::Rows;
 pub(crate) use table::Column;
 
-pub use rows::{BinFile, DelayFile, QueueFile, StateFile, TraceFile};
+pub use rows::{BinFile, DelayFile, QueueFile, StateFile, TraceFile, TransferFile};

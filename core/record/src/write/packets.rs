@@ -1,6 +1,6 @@
 //! `packets.parquet`.
 
-use super::table::{Coding, Column, Table, column, optional};
+use super::table::{Coding, Column, Table, added, column, optional};
 use crate::RecordError;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED, PacketLog};
 use arrow_array::types::UInt16Type;
@@ -37,6 +37,7 @@ pub(crate) fn columns() -> Vec<Column> {
         column("fate", words_type(DataType::UInt8), Coding::Words),
         optional("element", words_type(DataType::UInt16), Coding::Words),
         optional("reason", words_type(DataType::UInt16), Coding::Words),
+        added("copy_of", DataType::UInt64, Coding::Delta),
     ]
 }
 
@@ -89,6 +90,13 @@ impl<W: Write + Send> PacketFile<W> {
                 Arc::new(late.collect::<Int64Array>()),
             )
         };
+        // Nearly all networks copy nothing; then the column costs a few bytes per page.
+        let copies: UInt64Array = if chunk.copy_of.iter().all(|&uid| uid == 0) {
+            UInt64Array::new_null(chunk.len())
+        } else {
+            let originals = chunk.copy_of.iter();
+            originals.map(|&uid| (uid != 0).then_some(uid)).collect()
+        };
         self.rows += chunk.len() as u64;
         self.table.write(vec![
             Arc::new(UInt16Array::from(chunk.flow.clone())),
@@ -101,6 +109,7 @@ impl<W: Write + Send> PacketFile<W> {
             Arc::new(fates),
             words(&chunk.element, chunk.elements.iter().map(String::as_str)).map_err(encode)?,
             words(&chunk.reason, chunk.reasons.iter().map(AsRef::as_ref)).map_err(encode)?,
+            Arc::new(copies),
         ])
     }
 

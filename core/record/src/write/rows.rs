@@ -1,9 +1,9 @@
-//! The files with few rows: states, queues, traces, bins and delays. Rows are pushed one by one
+//! The files with few rows: states, queues, traces, transfers, bins and delays. Rows are pushed one by one
 //! and encoded in batches.
 
 use super::table::{Coding, Column, Table, column, optional};
 use crate::RecordError;
-use crate::schema::{BinRow, DelayRow, QueueRow, StateRow, TraceRow};
+use crate::schema::{BinRow, DelayRow, QueueRow, StateRow, TraceRow, TransferRow};
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
 use std::io::Write;
@@ -117,6 +117,33 @@ impl Rows for TraceRow {
             u64s(rows, |r| r.time_ns),
             texts(rows, |r| Some(&r.name)),
             Arc::new(Float64Array::from_iter_values(rows.iter().map(|r| r.value))),
+        ]
+    }
+}
+
+impl Rows for TransferRow {
+    fn columns() -> Vec<Column> {
+        vec![
+            column("flow", DataType::UInt16, Coding::Words),
+            column("connection", DataType::UInt32, Coding::Delta),
+            column("transfer", DataType::UInt32, Coding::Delta),
+            column("bytes", DataType::UInt64, Coding::Delta),
+            column("started_ns", DataType::UInt64, Coding::Delta),
+            optional("ended_ns", DataType::UInt64, Coding::Delta),
+        ]
+    }
+
+    fn arrays(rows: &[Self]) -> Vec<ArrayRef> {
+        let numbers = |field: fn(&Self) -> u32| -> ArrayRef {
+            Arc::new(UInt32Array::from_iter_values(rows.iter().map(field)))
+        };
+        vec![
+            flows(rows, |r| r.flow),
+            numbers(|r| r.connection),
+            numbers(|r| r.transfer),
+            u64s(rows, |r| r.bytes),
+            u64s(rows, |r| r.started_ns),
+            maybe(rows, |r| r.ended_ns),
         ]
     }
 }
@@ -243,6 +270,11 @@ file!(
     /// Writes `traces.parquet`.
     TraceFile,
     TraceRow
+);
+file!(
+    /// Writes `transfers.parquet`.
+    TransferFile,
+    TransferRow
 );
 file!(
     /// Writes `bins.parquet`.

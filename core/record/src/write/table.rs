@@ -35,6 +35,8 @@ pub(crate) struct Column {
     pub(crate) kind: DataType,
     pub(crate) nullable: bool,
     pub(crate) coding: Coding,
+    /// Not in the files of the first release, so readers do without it. Such columns come last.
+    pub(crate) added: bool,
 }
 
 /// A column without nulls.
@@ -44,6 +46,7 @@ pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Colu
         kind,
         nullable: false,
         coding,
+        added: false,
     }
 }
 
@@ -54,6 +57,15 @@ pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Co
         kind,
         nullable: true,
         coding,
+        added: false,
+    }
+}
+
+/// A column that may hold nulls and that files of the first release do not have.
+pub(crate) fn added(name: &'static str, kind: DataType, coding: Coding) -> Column {
+    Column {
+        added: true,
+        ..optional(name, kind, coding)
     }
 }
 

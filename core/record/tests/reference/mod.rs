@@ -9,7 +9,7 @@
 use narrows_record::{
     BinFile, BinLog, Cell, DelayFile, Direction, ElementCounters, Fate, Fingerprint, FlowSummary,
     Lateness, PacketFile, PacketLog, PacketRow, QueueFile, QueueRow, ReceiverCounters, Record,
-    RunDocument, SenderCounters, StateFile, StateRow, Versions,
+    RunDocument, SenderCounters, StateFile, StateRow, TransferFile, TransferRow, Versions,
 };
 use serde_json::json;
 use std::collections::VecDeque;
@@ -60,6 +60,7 @@ pub struct Draft {
     pub rows: Vec<PacketRow>,
     pub states: Vec<StateRow>,
     pub queues: Vec<QueueRow>,
+    pub transfers: Vec<TransferRow>,
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
@@ -307,6 +308,7 @@ impl Plan {
             run,
             queues: self.samples(&movers),
             states: self.states(&rows),
+            transfers: transfers(&rows),
             rows,
         }
     }
@@ -365,6 +367,7 @@ impl Plan {
                     link: None,
                     copied_packets: 0,
                     copied_bytes: 0,
+                    capacity_bytes: None,
                 };
                 for m in movers.iter().filter(|m| m.direction == direction) {
                     let reached = |i: usize| m.times.get(i).is_some_and(|&t| t <= self.duration_ns);
@@ -471,6 +474,27 @@ fn lateness(dice: &mut Dice) -> u64 {
     }
 }
 
+/// Each delivered data packet is a transfer of its payload; those in flight are not complete.
+fn transfers(rows: &[PacketRow]) -> Vec<TransferRow> {
+    let data = rows.iter().filter(|r| r.direction == Direction::Forward);
+    let counts = data.filter(|r| r.flow > 0 && r.fate != Fate::Dropped);
+    let mut next = std::collections::BTreeMap::new();
+    counts
+        .map(|row| {
+            let number = next.entry(row.flow).or_insert(0);
+            *number += 1;
+            TransferRow {
+                flow: row.flow,
+                connection: 0,
+                transfer: *number - 1,
+                bytes: u64::from(row.size_bytes) - 52,
+                started_ns: row.sent_ns,
+                ended_ns: row.arrived_ns,
+            }
+        })
+        .collect()
+}
+
 fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
     let mine = || {
         rows.iter()
@@ -498,6 +522,7 @@ fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
             received_packets: Some(delivered().count() as u64),
             received_bytes: Some(bytes(&mut delivered())),
             goodput_bytes: Some(delivered().map(|r| u64::from(r.size_bytes) - 52).sum()),
+            ..ReceiverCounters::default()
         },
         ..FlowSummary::default()
     }
@@ -567,6 +592,14 @@ impl Draft {
         file.finish().unwrap()
     }
 
+    pub fn transfers(&self) -> Vec<u8> {
+        let mut file = TransferFile::create(Vec::new()).unwrap();
+        self.transfers
+            .iter()
+            .for_each(|row| file.push(row.clone()).unwrap());
+        file.finish().unwrap()
+    }
+
     /// The record as a reader sees it.
     pub fn record(&self) -> Record {
         Record {
@@ -578,6 +611,7 @@ impl Draft {
             states: Some(self.states().into()),
             queues: Some(self.queues().into()),
             traces: None,
+            transfers: Some(self.transfers().into()),
         }
     }
 

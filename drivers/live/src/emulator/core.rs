@@ -90,6 +90,8 @@ pub struct Core {
     sample: Span,
     next_sample: Time,
     end: Time,
+    /// Bottlenecks whose server the timeline replaces.
+    replaced_rates: Vec<String>,
     tenth: u64,
 }
 
@@ -136,6 +138,7 @@ impl Core {
             sample: cell.sample,
             next_sample: Time::ZERO,
             end: cell.duration,
+            replaced_rates: cell.replaced_rates(),
             tenth: (cell.duration.ns() / 10).max(1),
         })
     }
@@ -299,7 +302,7 @@ impl Core {
 
     /// What each element counted.
     pub fn counters(&self) -> Vec<ElementCounters> {
-        element_counters(&self.network)
+        element_counters(&self.network, self.end, &self.replaced_rates)
     }
 
     /// The samples of the queues as rows of the record.

@@ -130,6 +130,7 @@ pub(super) fn receive(
         received_bytes: None,
         // Data that arrived after the last read is delivered too.
         goodput_bytes: Some(info.bytes_received().unwrap_or(0).max(goodput)),
+        ..ReceiverCounters::default()
     };
     socket::abort_on_close(socket.as_fd()).could_not("abort the connection")?;
     Ok(outcome)

@@ -1,0 +1,69 @@
+//! The transfers of applications belong to flows of the cell, end after they began, and carried no
+//! more than their flow delivered.
+
+use super::{Check, Evidence, Faults, Outcome};
+use std::collections::BTreeMap;
+
+pub(super) const CHECK: Check = Check {
+    name: "transfers",
+    claim: "transfers belong to flows of the cell, end after they began and carried no more than \
+            the flow delivered",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    if evidence.transfers.is_empty() {
+        return Outcome::Skipped("no application made transfers".into());
+    }
+    let mut faults = Faults::default();
+    let mut complete: BTreeMap<u16, u64> = BTreeMap::new();
+    // A late endpoint of an emulation reads its last bytes a little after the end.
+    let grace = if evidence.simulated() {
+        0
+    } else {
+        1_000_000_000
+    };
+    let end = evidence.cell.duration_ns.saturating_add(grace);
+    for row in &evidence.transfers {
+        let (flow, number) = (row.flow, row.transfer);
+        let Some(known) = evidence.cell.flow(flow) else {
+            faults.add(|| format!("transfer {number} is of flow {flow}, which the cell lacks"));
+            continue;
+        };
+        if row.started_ns < known.start_ns || row.started_ns > end {
+            faults.add(|| format!("transfer {number} of flow {flow} began while it did not run"));
+        }
+        let Some(ended) = row.ended_ns else { continue };
+        if ended < row.started_ns {
+            faults.add(|| format!("transfer {number} of flow {flow} ended before it began"));
+        }
+        if ended > end {
+            faults.add(|| format!("transfer {number} of flow {flow} ended after the run"));
+        }
+        *complete.entry(flow).or_default() += row.bytes;
+    }
+    for (&flow, &bytes) in &complete {
+        let delivered = delivered(evidence, flow);
+        if bytes > delivered {
+            faults.add(|| {
+                format!(
+                    "the complete transfers of flow {flow} have {bytes} bytes, but only {delivered} \
+                     bytes were delivered"
+                )
+            });
+        }
+    }
+    faults.outcome(|| format!("{} transfers", evidence.transfers.len()))
+}
+
+/// Bytes delivered to either end of a flow: what counts of a transfer may travel either way.
+fn delivered(evidence: &Evidence<'_>, flow: u16) -> u64 {
+    let packets = evidence.packets.iter().flat_map(|packets| {
+        (0..packets.len())
+            .filter(move |&row| packets.flow[row] == flow && packets.sound(row))
+            .map(|row| u64::from(packets.size[row]))
+    });
+    let bins = evidence.bins.iter().flat_map(|(bins, _)| bins);
+    let bins = bins.filter(|bin| bin.flow == flow);
+    packets.sum::<u64>() + bins.map(|bin| bin.arrived_bytes).sum::<u64>()
+}
