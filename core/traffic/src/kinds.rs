@@ -1,0 +1,20 @@
+//! The registry of traffic. To add a kind: a file in `kinds/` and a name in this list.
+
+use crate::Traffic;
+
+macro_rules! traffic {
+    ($($module:ident),+ $(,)?) => {
+        // All kinds are built alike, those that cannot fail too.
+        $(#[allow(clippy::unnecessary_wraps)] pub mod $module;)+
+
+        /// All kinds of traffic, in the order of the reference.
+        pub const ALL: &[Traffic] = &[$($module::TRAFFIC),+];
+    };
+}
+
+traffic!(bulk, transfer, onoff, cbr, poisson);
+
+/// The kind called `name`.
+pub fn find(name: &str) -> Option<&'static Traffic> {
+    ALL.iter().find(|traffic| traffic.entry.name == name)
+}

@@ -1,0 +1,73 @@
+//! Bulk transfer: there is always more to send.
+
+use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer};
+use narrows_units::{Entry, Params, Time};
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "bulk",
+        summary: "Sends without end over one connection or several",
+        source: "the long-lived flow of every comparison; iperf -P n",
+        params: &[],
+        shorthand: &[],
+    },
+    class: Class::Push,
+    parallel: true,
+    build,
+};
+
+fn build(_: &Params, setup: &Setup) -> Built {
+    Ok(Box::new(Bulk {
+        connections: setup.connections,
+    }))
+}
+
+struct Bulk {
+    connections: u32,
+}
+
+impl Application for Bulk {
+    fn on(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        if event != Event::Start {
+            return;
+        }
+        for connection in 0..self.connections {
+            actions.push(Action::Open { connection });
+            actions.push(Action::Transfer(Transfer {
+                connection,
+                transfer: connection,
+                up: Transfer::OPEN,
+                down: 0,
+            }));
+            actions.push(Action::Grant {
+                connection,
+                bytes: u64::MAX,
+            });
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        Time::FAR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_connection_sends_without_end() {
+        let setup = Setup {
+            seed: 1,
+            flow: 1,
+            connections: 3,
+        };
+        let mut bulk = TRAFFIC.build(&Params::default(), &setup).unwrap();
+        let mut actions = Vec::new();
+        bulk.on(Time::ZERO, Event::Start, &mut actions);
+        assert_eq!(actions.len(), 9);
+        assert!(matches!(actions[7], Action::Transfer(transfer) if transfer.is_open()));
+        assert_eq!(bulk.next_wakeup(), Time::FAR);
+    }
+}

@@ -1,0 +1,93 @@
+//! Datagrams at a constant rate.
+
+use crate::{Action, Application, Built, Class, DATAGRAM_HEADER, Event, IP_UDP, Setup, Traffic};
+use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Time};
+
+/// The size of a datagram, for all kinds that send them.
+pub(super) const PACKET: ParamSpec =
+    ParamSpec::new("packet", Kind::Bytes, "IP size of a datagram.")
+        .default("1500")
+        .range((IP_UDP + DATAGRAM_HEADER) as f64, 9000.0)
+        .source("Ethernet MTU; iperf's default of 1470 bytes of payload is 1498");
+
+/// The rate, for all kinds that send datagrams.
+pub(super) const RATE: ParamSpec = ParamSpec::new("rate", Kind::Rate, "Rate in IP bits.")
+    .required()
+    .range(1e3, 1e12);
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "cbr",
+        summary: "Sends datagrams of one size at equal distances",
+        source: "iperf -u -b; RFC 8868, section 4.5",
+        params: &[RATE, PACKET],
+        shorthand: &["rate"],
+    },
+    class: Class::Datagrams,
+    parallel: false,
+    build,
+};
+
+fn build(params: &Params, _: &Setup) -> Built {
+    Ok(Box::new(Cbr {
+        rate: params.rate("rate").unwrap_or(Rate::from_bps(1)),
+        packet: params.integer("packet").unwrap_or(1500) as u32,
+        start: Time::ZERO,
+        sent: 0,
+        next: Time::FAR,
+    }))
+}
+
+struct Cbr {
+    rate: Rate,
+    packet: u32,
+    start: Time,
+    sent: u64,
+    next: Time,
+}
+
+impl Application for Cbr {
+    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        if event == Event::Start {
+            (self.start, self.next) = (now, now);
+        }
+        while self.next <= now {
+            actions.push(Action::Datagram { size: self.packet });
+            self.sent += 1;
+            // Counted from the start, so that rounding adds up to nothing.
+            let bytes = Bytes::new(u64::from(self.packet) * self.sent);
+            self.next = self.start + self.rate.time_for(bytes);
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_exact() {
+        // 1500 bytes at 7 Mbit/s: one datagram per 1.714285... ms; 583333.3 per 1000 s.
+        let params = serde_json::json!({"rate": 7_000_000});
+        let params = Params::from_json(TRAFFIC.entry.params, params.as_object().unwrap()).unwrap();
+        let setup = Setup {
+            seed: 1,
+            flow: 1,
+            connections: 1,
+        };
+        let mut cbr = TRAFFIC.build(&params, &setup).unwrap();
+        let mut actions = Vec::new();
+        cbr.on(Time::from_ns(500), Event::Start, &mut actions);
+        let end = Time::from_ns(1_000_000_000_500);
+        while cbr.next_wakeup() < end {
+            cbr.on(cbr.next_wakeup(), Event::Wakeup, &mut actions);
+        }
+        assert_eq!(actions.len(), 583_334);
+        assert!(TRAFFIC.build(&params, &Setup { connections: 2, ..setup }).is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! On-off traffic: times in which data is sent, and times of silence, over one connection that
+//! stays open.
+
+use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer};
+use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Span, Stream, Time};
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "onoff",
+        summary: "Sends without end, or at a rate, in times that alternate with silence",
+        source: "on-off background of RFC 8868, section 4.3, with times in place of sizes",
+        params: &[
+            ParamSpec::new("on", Kind::Span, "Length, or mean length, of the times of sending.")
+                .required()
+                .range(1e3, 1e15),
+            ParamSpec::new("off", Kind::Span, "Length, or mean length, of the times of silence.")
+                .required()
+                .range(1e3, 1e15),
+            ParamSpec::new(
+                "law",
+                Kind::Choice(&["fixed", "exponential"]),
+                "Whether the lengths are fixed or exponentially distributed.",
+            )
+            .default("fixed"),
+            ParamSpec::new(
+                "rate",
+                Kind::Rate,
+                "Payload rate of each connection while it is on; without it, as fast as the scheme allows.",
+            )
+            .range(1e3, 1e12),
+            ParamSpec::new(
+                "write",
+                Kind::Bytes,
+                "Bytes handed to the transport at a time when there is a rate.",
+            )
+            .default("1448")
+            .range(1.0, 1e9)
+            .source("one full packet"),
+        ],
+        shorthand: &["on"],
+    },
+    class: Class::Push,
+    parallel: true,
+    build,
+};
+
+fn build(params: &Params, setup: &Setup) -> Built {
+    let span = |name| params.span(name).unwrap_or_default();
+    let source = Source {
+        exponential: params.word("law") == Some("exponential"),
+        on: span("on"),
+        off: span("off"),
+        rate: params.rate("rate"),
+        write: params.bytes("write").unwrap_or(Bytes::new(1448)),
+    };
+    let base = setup.stream();
+    let connections = (0..setup.connections)
+        .map(|connection| Connection {
+            // Each connection has its own chance, so that one more reshuffles nothing.
+            stream: if connection == 0 {
+                base.clone()
+            } else {
+                Stream::new(
+                    setup.seed,
+                    &format!("traffic/{}/{connection}", setup.flow),
+                )
+            },
+            is_on: false,
+            change: Time::FAR,
+            write: Time::FAR,
+            began: Time::ZERO,
+            written: 0,
+        })
+        .collect();
+    Ok(Box::new(OnOff {
+        source,
+        connections,
+    }))
+}
+
+#[derive(Clone, Copy)]
+struct Source {
+    exponential: bool,
+    on: Span,
+    off: Span,
+    rate: Option<Rate>,
+    write: Bytes,
+}
+
+impl Source {
+    fn draw(&self, mean: Span, stream: &mut Stream) -> Span {
+        if self.exponential {
+            // Never nothing, so that time goes on.
+            Span::from_secs(stream.exponential(mean.secs())).max(Span::from_ns(1))
+        } else {
+            mean
+        }
+    }
+}
+
+struct Connection {
+    stream: Stream,
+    is_on: bool,
+    /// When it is switched on or off next.
+    change: Time,
+    /// When it writes next, if there is a rate.
+    write: Time,
+    /// Start of the time of sending, and writes since then.
+    began: Time,
+    written: u64,
+}
+
+struct OnOff {
+    source: Source,
+    connections: Vec<Connection>,
+}
+
+impl Connection {
+    fn switch_on(&mut self, now: Time, number: u32, source: &Source, actions: &mut Vec<Action>) {
+        self.is_on = true;
+        self.change = now + source.draw(source.on, &mut self.stream);
+        if source.rate.is_some() {
+            (self.began, self.written, self.write) = (now, 0, now);
+        } else {
+            actions.push(Action::Grant {
+                connection: number,
+                bytes: u64::MAX,
+            });
+        }
+    }
+
+    fn run(&mut self, now: Time, number: u32, source: &Source, actions: &mut Vec<Action>) {
+        loop {
+            if self.change <= now && self.change <= self.write {
+                let at = self.change;
+                if self.is_on {
+                    self.is_on = false;
+                    self.write = Time::FAR;
+                    self.change = at + source.draw(source.off, &mut self.stream);
+                    actions.push(Action::Hold { connection: number });
+                } else {
+                    self.switch_on(at, number, source, actions);
+                }
+            } else if let (Some(rate), true) = (source.rate, self.write <= now) {
+                actions.push(Action::Grant {
+                    connection: number,
+                    bytes: source.write.get(),
+                });
+                self.written += 1;
+                // Counted from the start of the time of sending, so that rounding adds up to nothing.
+                let bytes = Bytes::new(source.write.get() * self.written);
+                self.write = self.began + rate.time_for(bytes);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Application for OnOff {
+    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        for (number, connection) in (0u32..).zip(&mut self.connections) {
+            match event {
+                Event::Start => {
+                    actions.push(Action::Open { connection: number });
+                    actions.push(Action::Transfer(Transfer {
+                        connection: number,
+                        transfer: number,
+                        up: Transfer::OPEN,
+                        down: 0,
+                    }));
+                    connection.switch_on(now, number, &self.source, actions);
+                    connection.run(now, number, &self.source, actions);
+                }
+                Event::Wakeup => connection.run(now, number, &self.source, actions),
+                Event::Failed { connection: failed } if failed == number => {
+                    (connection.change, connection.write) = (Time::FAR, Time::FAR);
+                }
+                Event::Failed { .. } | Event::Completed { .. } => {}
+            }
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        let each = self
+            .connections
+            .iter()
+            .map(|connection| connection.change.min(connection.write));
+        each.min().unwrap_or(Time::FAR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(json: &serde_json::Value, connections: u32) -> Box<dyn Application> {
+        let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();
+        let setup = Setup {
+            seed: 3,
+            flow: 1,
+            connections,
+        };
+        TRAFFIC.build(&params, &setup).unwrap()
+    }
+
+    /// All actions until `until`, with their times.
+    fn run(source: &mut dyn Application, until: Time) -> Vec<(u64, Action)> {
+        let (mut now, mut event) = (Time::ZERO, Event::Start);
+        let (mut actions, mut all) = (Vec::new(), Vec::new());
+        while now < until {
+            source.on(now, event, &mut actions);
+            all.extend(actions.drain(..).map(|action| (now.ns(), action)));
+            event = Event::Wakeup;
+            assert!(source.next_wakeup() > now);
+            now = source.next_wakeup();
+        }
+        all
+    }
+
+    #[test]
+    fn fixed_times_alternate_exactly() {
+        let json = serde_json::json!({"on": 2_000_000, "off": 3_000_000});
+        let all = run(&mut *build(&json, 1), Time::from_ns(10_500_000));
+        let times = |wanted: fn(&Action) -> bool| {
+            let chosen = all.iter().filter(|(_, action)| wanted(action));
+            chosen.map(|(time, _)| *time).collect::<Vec<_>>()
+        };
+        let on = times(|action| matches!(action, Action::Grant { bytes: u64::MAX, .. }));
+        let off = times(|action| matches!(action, Action::Hold { .. }));
+        assert_eq!(on, [0, 5_000_000, 10_000_000]);
+        assert_eq!(off, [2_000_000, 7_000_000]);
+    }
+
+    #[test]
+    fn a_rate_is_kept_while_on() {
+        // 8 Mbit/s for 100 ms of each 200 ms: 100 kB in each time of sending, first and last write
+        // included.
+        let json = serde_json::json!({"on": 100_000_000, "off": 100_000_000, "rate": 8_000_000,
+                                      "write": 1000});
+        let all = run(&mut *build(&json, 1), Time::from_ns(2_000_000_000));
+        let bytes: u64 = all
+            .iter()
+            .map(|(_, action)| match action {
+                Action::Grant { bytes, .. } => *bytes,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(bytes, 10 * 101_000 - 10 * 1000);
+        let quiet = |ns: u64| ns % 200_000_000 >= 100_000_000;
+        let grants = all.iter().filter(|(_, a)| matches!(a, Action::Grant { .. }));
+        assert!(!grants.clone().any(|(time, _)| quiet(*time)));
+    }
+
+    #[test]
+    fn exponential_times_have_their_means() {
+        let json = serde_json::json!({"on": 10_000_000, "off": 30_000_000, "law": "exponential"});
+        let all = run(&mut *build(&json, 1), Time::from_ns(400_000_000_000));
+        let changes: Vec<u64> = all[2..].iter().map(|(time, _)| *time).collect();
+        let (mut on, mut off) = (Vec::new(), Vec::new());
+        for (index, pair) in changes.windows(2).enumerate() {
+            let list = if index % 2 == 0 { &mut on } else { &mut off };
+            list.push((pair[1] - pair[0]) as f64);
+        }
+        // Five standard errors of the mean of an exponential law.
+        for (list, mean) in [(on, 1e7), (off, 3e7)] {
+            let n = list.len() as f64;
+            let found = list.iter().sum::<f64>() / n;
+            assert!((found / mean - 1.0).abs() < 5.0 / n.sqrt(), "{found}");
+        }
+    }
+}

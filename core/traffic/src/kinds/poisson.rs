@@ -1,0 +1,98 @@
+//! Datagrams at times of a Poisson process.
+
+use super::cbr::{PACKET, RATE};
+use crate::{Action, Application, Built, Class, Event, Setup, Traffic};
+use narrows_units::{Entry, Params, Span, Stream, Time};
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "poisson",
+        summary: "Sends datagrams of one size at exponentially distributed distances",
+        source: "Poisson process",
+        params: &[RATE, PACKET],
+        shorthand: &["rate"],
+    },
+    class: Class::Datagrams,
+    parallel: false,
+    build,
+};
+
+fn build(params: &Params, setup: &Setup) -> Built {
+    let packet = params.integer("packet").unwrap_or(1500);
+    let rate = params.integer("rate").unwrap_or(1).max(1);
+    Ok(Box::new(Poisson {
+        mean: packet as f64 * 8.0 / rate as f64,
+        packet: packet as u32,
+        stream: setup.stream(),
+        next: Time::FAR,
+    }))
+}
+
+struct Poisson {
+    /// Mean distance in seconds.
+    mean: f64,
+    packet: u32,
+    stream: Stream,
+    next: Time,
+}
+
+impl Poisson {
+    fn draw(&mut self, from: Time) {
+        // Two datagrams never leave at one instant: time must go on.
+        let distance = Span::from_secs(self.stream.exponential(self.mean));
+        self.next = from + distance.max(Span::from_ns(1));
+    }
+}
+
+impl Application for Poisson {
+    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        if event == Event::Start {
+            self.draw(now);
+        }
+        while self.next <= now {
+            actions.push(Action::Datagram { size: self.packet });
+            self.draw(self.next);
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_exponential() {
+        let params = serde_json::json!({"rate": 12_000_000});
+        let params = Params::from_json(TRAFFIC.entry.params, params.as_object().unwrap()).unwrap();
+        let setup = Setup {
+            seed: 1,
+            flow: 1,
+            connections: 1,
+        };
+        let mut poisson = TRAFFIC.build(&params, &setup).unwrap();
+        let mut actions = Vec::new();
+        poisson.on(Time::ZERO, Event::Start, &mut actions);
+        let (mut distances, mut last) = (Vec::new(), Time::ZERO);
+        for _ in 0..100_000 {
+            let now = poisson.next_wakeup();
+            distances.push((now - last).ns() as f64 / 1e6);
+            last = now;
+            poisson.on(now, Event::Wakeup, &mut actions);
+        }
+        assert_eq!(actions.len(), 100_000);
+        // Kolmogorov-Smirnov at the 1 % level: 1.63 / sqrt(n).
+        distances.sort_by(f64::total_cmp);
+        let n = distances.len() as f64;
+        let distance = distances
+            .iter()
+            .enumerate()
+            .map(|(index, x)| ((1.0 - (-x).exp()) - (index as f64 + 0.5) / n).abs())
+            .fold(0.0, f64::max);
+        assert!(distance < 1.63 / n.sqrt(), "{distance}");
+    }
+}

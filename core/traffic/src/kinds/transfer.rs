@@ -1,0 +1,58 @@
+//! Sized transfer: so many bytes over each connection, and then nothing more.
+
+use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer, TransferHeader};
+use narrows_units::{Entry, Kind, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "transfer",
+        summary: "Sends a given number of bytes over each connection, once",
+        source: "flow completion time, RFC 5166, section 2.4",
+        params: &[ParamSpec::new(
+            "bytes",
+            Kind::Bytes,
+            "Payload bytes that each connection sends.",
+        )
+        .required()
+        .range(TransferHeader::LENGTH as f64, 1e15)],
+        shorthand: &["bytes"],
+    },
+    class: Class::Push,
+    parallel: true,
+    build,
+};
+
+fn build(params: &Params, setup: &Setup) -> Built {
+    Ok(Box::new(OneTransfer {
+        connections: setup.connections,
+        bytes: params.integer("bytes").unwrap_or_default(),
+    }))
+}
+
+struct OneTransfer {
+    connections: u32,
+    bytes: u64,
+}
+
+impl Application for OneTransfer {
+    fn on(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        if event != Event::Start {
+            return;
+        }
+        for connection in 0..self.connections {
+            actions.push(Action::Open { connection });
+            actions.push(Action::Transfer(Transfer {
+                connection,
+                transfer: connection,
+                up: self.bytes,
+                down: 0,
+            }));
+            actions.push(Action::Close { connection });
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        Time::FAR
+    }
+}

@@ -1,0 +1,218 @@
+//! Traffic: what the users of a network want from it.
+//!
+//! An [`Application`] is a sans-IO state machine. A driver tells it the time and what has been
+//! completed, and does what it asks for: open a connection, transfer so many bytes up and down,
+//! close, send a datagram. The same object drives the simulator's transport, the kernel's TCP and
+//! our transport over real sockets, so that a kind of traffic is written once.
+//!
+//! One application runs per flow, at the flow's client: the host that sends the data for kinds that
+//! push ([`Class::Push`], [`Class::Datagrams`]), the host that receives them for kinds that pull
+//! ([`Class::Pull`]). The other end is generic: it takes what comes and answers with as many bytes
+//! as were asked for.
+#![forbid(unsafe_code)]
+
+mod datagram;
+mod header;
+pub mod kinds;
+mod offered;
+mod sink;
+
+pub use datagram::{DATAGRAM_HEADER, IP_UDP, Stamp};
+pub use header::TransferHeader;
+pub use kinds::find;
+pub use offered::Offered;
+pub use sink::{DatagramReport, DatagramSink};
+
+use narrows_units::{Entry, ParamError, Params, Stream, Time};
+
+/// Who sends, and over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The client sends data over connections.
+    Push,
+    /// The client asks and the server sends data over connections.
+    Pull,
+    /// The client sends datagrams, and nobody answers.
+    Datagrams,
+}
+
+impl Class {
+    /// The word used in registries.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Push => "push",
+            Class::Pull => "pull",
+            Class::Datagrams => "datagrams",
+        }
+    }
+}
+
+/// An application, or why its parameters make none.
+pub(crate) type Built = Result<Box<dyn Application>, ParamError>;
+
+/// One kind of traffic: a line of the registry.
+#[derive(Clone, Copy)]
+pub struct Traffic {
+    /// Name, meaning and parameters.
+    pub entry: Entry,
+    /// Who sends, and over what.
+    pub class: Class,
+    /// Whether a flow may have several connections of this kind side by side.
+    pub parallel: bool,
+    build: fn(&Params, &Setup) -> Built,
+}
+
+impl std::fmt::Debug for Traffic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.entry.name)
+    }
+}
+
+impl Traffic {
+    /// The entry as JSON, with its class and whether it may have parallel connections.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut json = self.entry.to_json();
+        json["class"] = self.class.name().into();
+        json["parallel"] = self.parallel.into();
+        json
+    }
+
+    /// Builds the application from checked parameters.
+    ///
+    /// # Errors
+    /// Parameters that contradict each other, or several connections of a kind that makes its own.
+    pub fn build(
+        &self,
+        params: &Params,
+        setup: &Setup,
+    ) -> Result<Box<dyn Application>, ParamError> {
+        if setup.connections == 0 {
+            return Err(ParamError::Conflict(
+                "a flow has at least one connection".into(),
+            ));
+        }
+        if setup.connections > 1 && !self.parallel {
+            return Err(ParamError::Conflict(format!(
+                "traffic of the kind '{}' decides itself how many connections it has; leave out connections",
+                self.entry.name
+            )));
+        }
+        (self.build)(params, setup)
+    }
+}
+
+/// What a constructor gets besides its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Number of the flow.
+    pub flow: u16,
+    /// Connections side by side.
+    pub connections: u32,
+}
+
+impl Setup {
+    /// The application's own stream of random numbers.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.seed, &format!("traffic/{}", self.flow))
+    }
+}
+
+/// What an application is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The flow starts.
+    Start,
+    /// The time that [`Application::next_wakeup`] named has come.
+    Wakeup,
+    /// The last byte of the answer to a transfer has arrived. Only transfers with
+    /// [`Transfer::down`] above zero are reported.
+    Completed {
+        /// Its connection.
+        connection: u32,
+        /// Its number.
+        transfer: u32,
+    },
+    /// A connection broke; nothing more will come of it. Its number is not used again.
+    Failed {
+        /// The connection.
+        connection: u32,
+    },
+}
+
+/// Bytes up and down over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The connection.
+    pub connection: u32,
+    /// Number of the transfer in its flow, from 0.
+    pub transfer: u32,
+    /// Payload bytes from client to server, or [`Transfer::OPEN`].
+    pub up: u64,
+    /// Payload bytes from server to client, sent once all of `up` has arrived.
+    pub down: u64,
+}
+
+impl Transfer {
+    /// A transfer without end: bytes go up as they are granted by [`Action::Grant`], until the flow
+    /// stops. It is the last transfer of its connection.
+    pub const OPEN: u64 = u64::MAX;
+
+    /// Whether the transfer has no end.
+    pub const fn is_open(&self) -> bool {
+        self.up == Transfer::OPEN
+    }
+}
+
+/// What an application asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Open a connection. Numbers are given by the application, rise from 0 and are never reused.
+    Open {
+        /// Its number.
+        connection: u32,
+    },
+    /// Transfer data over an open connection, after the transfers begun on it before.
+    Transfer(Transfer),
+    /// So many more bytes of the connection's open transfer may be sent; `u64::MAX` means without
+    /// limit.
+    Grant {
+        /// The connection.
+        connection: u32,
+        /// Bytes in addition to those granted before.
+        bytes: u64,
+    },
+    /// What has been granted and not yet been taken by the transport is withdrawn.
+    Hold {
+        /// The connection.
+        connection: u32,
+    },
+    /// No more transfers come over this connection: it ends when those begun are through.
+    Close {
+        /// The connection.
+        connection: u32,
+    },
+    /// Send a datagram now. The driver numbers and stamps it.
+    Datagram {
+        /// Its IP size in bytes.
+        size: u32,
+    },
+}
+
+/// A source of traffic.
+///
+/// Times never decrease. After the stop of its flow an application is not called any more.
+pub trait Application: Send {
+    /// Something happened at `now`; what is to be done at once is appended to `actions`.
+    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
+
+    /// When [`Event::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
+    fn next_wakeup(&self) -> Time;
+
+    /// Facts about the source that the record of a run should show, such as the number of users
+    /// that was worked out.
+    fn facts(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}

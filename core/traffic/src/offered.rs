@@ -1,0 +1,47 @@
+//! How much an application has asked for.
+
+use crate::{Action, Transfer};
+
+/// Counts what an application asks for, for the record: the load that was really offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Bytes: payload of transfers (up and down), IP bytes of datagrams.
+    pub bytes: u64,
+    /// Transfers begun.
+    pub transfers: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Whether supply without limit was granted, so that the load has no number.
+    pub unlimited: bool,
+}
+
+impl Offered {
+    /// Notes what an action asks for.
+    #[inline]
+    pub fn note(&mut self, action: &Action) {
+        match *action {
+            Action::Open { .. } => self.connections += 1,
+            Action::Transfer(Transfer { up, down, .. }) => {
+                self.transfers += 1;
+                if up != Transfer::OPEN {
+                    self.bytes += up + down;
+                }
+            }
+            Action::Grant { bytes, .. } if bytes == u64::MAX => self.unlimited = true,
+            Action::Grant { bytes, .. } => self.bytes += bytes,
+            Action::Datagram { size } => {
+                self.datagrams += 1;
+                self.bytes += u64::from(size);
+            }
+            Action::Hold { .. } | Action::Close { .. } => {}
+        }
+    }
+
+    /// The bytes and their mean rate over `seconds`; `None` for supply without limit.
+    pub fn load(&self, seconds: f64) -> Option<(u64, f64)> {
+        let bps = self.bytes as f64 * 8.0 / seconds;
+        (!self.unlimited && seconds > 0.0).then_some((self.bytes, bps))
+    }
+}
