@@ -52,17 +52,24 @@ impl Framing {
 ///
 /// A packet that finds the server idle and the queue empty passes through the queue (so that the
 /// discipline sees it) straight into service. The packet in service is no longer in the queue.
+///
+/// Before a server by openings (traces of opportunities, Poisson) packets stay in the queue until
+/// the opening at which their first byte leaves: they count for its limits, and a discipline that
+/// looks at sojourn times sees the whole wait.
 pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
     framing: Framing,
+    /// What [`RateServer::by_openings`] says of the server.
+    by_openings: bool,
     in_service: Option<P>,
-    /// When the packet in service began, and when it leaves.
+    /// When the packet in service began.
     began: Time,
-    leaves: Time,
-    /// Time of the last departure: what a late driver pushes afterwards with an earlier stamp
-    /// cannot have met the queue as it was before.
-    departed: Time,
+    /// When it leaves; while none is in service, when the server opens for the next.
+    wakeup: Time,
+    /// Time of the last departure or opening: what a late driver pushes afterwards with an earlier
+    /// stamp cannot have met the queue as it was before.
+    acted: Time,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -70,19 +77,35 @@ impl<P: Packet> Bottleneck<P> {
     pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>, params: &Params) -> Self {
         Bottleneck {
             queue,
+            by_openings: server.by_openings(),
             server,
             framing: Framing::new(params),
             in_service: None,
             began: Time::ZERO,
-            leaves: Time::FAR,
-            departed: Time::ZERO,
+            wakeup: Time::FAR,
+            acted: Time::ZERO,
         }
     }
 
+    /// The server is free at `now`: serves the next packet, at once or when the server opens.
     #[inline]
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+        if self.by_openings {
+            self.wakeup = match self.queue.backlog().packets {
+                0 => Time::FAR,
+                _ => self.server.opens(now),
+            };
+            if self.wakeup > now {
+                return;
+            }
+        }
+        self.serve_next(now, outcomes);
+    }
+
+    #[inline]
+    fn serve_next(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         self.in_service = self.queue.dequeue(now, outcomes);
-        self.leaves = match &self.in_service {
+        self.wakeup = match &self.in_service {
             Some(packet) => {
                 self.began = now;
                 self.server
@@ -96,9 +119,10 @@ impl<P: Packet> Bottleneck<P> {
 impl<P: Packet> Element<P> for Bottleneck<P> {
     #[inline]
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let now = now.max(self.departed);
+        let now = now.max(self.acted);
         self.queue.enqueue(now, packet, outcomes);
-        if self.in_service.is_none() {
+        // A server whose opening is awaited is not idle.
+        if self.in_service.is_none() && self.wakeup == Time::FAR {
             self.server.rest();
             self.start_service(now, outcomes);
         }
@@ -106,18 +130,24 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
 
     #[inline]
     fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
-        if self.leaves > now {
+        if self.wakeup > now {
             return None;
         }
+        self.acted = now;
+        if self.in_service.is_none() {
+            self.serve_next(now, outcomes);
+            if self.wakeup > now {
+                return None;
+            }
+        }
         let packet = self.in_service.take();
-        self.departed = now;
         self.start_service(now, outcomes);
         packet
     }
 
     #[inline]
     fn next_wakeup(&self) -> Time {
-        self.leaves
+        self.wakeup
     }
 
     fn queued(&self) -> Backlog {
@@ -152,11 +182,14 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             Change::Params(params) => self.framing = Framing::new(&params),
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
+                self.by_openings = self.server.by_openings();
                 if let Some(packet) = &self.in_service {
                     let wanted = self.framing.wire_bytes(packet.size());
-                    let served = old.capacity(self.began, now).get().min(u64::from(wanted));
+                    let served = old.served(self.began, now).get().min(u64::from(wanted));
                     let left = wanted - served as u32;
-                    self.leaves = self.server.serve(now, left);
+                    self.wakeup = self.server.serve(now, left);
+                } else if self.queue.backlog().packets > 0 {
+                    self.start_service(now, outcomes);
                 }
             }
         }

@@ -23,12 +23,15 @@
 
 mod access;
 mod bottleneck;
+mod bucket;
 mod change;
 mod describe;
 mod fifo;
 mod files;
+mod fluid;
 pub mod links;
 mod network;
+mod opportunities;
 mod outcomes;
 mod path;
 pub mod queues;
@@ -36,6 +39,7 @@ pub mod rates;
 mod registry;
 pub mod testing;
 mod topology;
+pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
@@ -65,6 +69,8 @@ pub trait Packet: Copy {
     fn dscp(&self) -> u8 {
         0
     }
+    /// Sets the DSCP field.
+    fn set_dscp(&mut self, _: u8) {}
     /// A number that all packets of one connection in one direction share: what fair queues hash.
     fn connection(&self) -> u32 {
         u32::from(self.flow())
@@ -139,6 +145,21 @@ pub trait RateServer {
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
     /// The server has nothing to do from now on until the next call of `serve`.
     fn rest(&mut self);
+    /// Whether it serves by openings, at which a packet begins to leave: it then stays in the queue
+    /// until [`RateServer::opens`]. Other servers begin whenever they are free.
+    fn by_openings(&self) -> bool {
+        false
+    }
+    /// The first time from `now` on at which a packet can begin to be served ([`Time::FAR`] if
+    /// never). Asked for servers by openings only.
+    fn opens(&mut self, now: Time) -> Time {
+        now
+    }
+    /// How much of the packet in service, which began at `began`, has been served until just before
+    /// `now`.
+    fn served(&self, began: Time, now: Time) -> Bytes {
+        self.capacity(began, now)
+    }
     /// The bytes that could have been served between two times.
     fn capacity(&self, from: Time, to: Time) -> Bytes;
     /// The rate at `now`, for plots.
@@ -171,7 +192,7 @@ pub trait Element<P: Packet> {
     fn server(&self) -> Option<&dyn RateServer> {
         None
     }
-    /// The constant propagation delay of this element; zero for all but delays.
+    /// The least time that every packet takes through this element; zero for all but delays.
     fn propagation(&self) -> Span {
         Span::ZERO
     }

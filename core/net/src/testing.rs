@@ -45,6 +45,9 @@ impl Packet for TestPacket {
     fn dscp(&self) -> u8 {
         self.dscp
     }
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
+    }
     fn connection(&self) -> u32 {
         self.connection
     }
@@ -250,15 +253,24 @@ mod tests {
             Kind::SpanSteps => json!([[0, 7_000_000], [1_000_000_000, 2_000_000]]),
             Kind::File => json!({"name": "steady.trace", "sha256": "00"}),
         };
-        entry
-            .params
-            .iter()
-            .map(|spec| (spec.name.to_owned(), value(spec.kind)))
+        // Where values must fit each other.
+        let fitting = match entry.name {
+            "steps" => json!({"period": 2_000_000_000}),
+            "square" => json!({"low": 1_000_000}),
+            "onoff" => json!({"phase": 3_000_000, "law": "exponential"}),
+            _ => json!({}),
+        };
+        let guessed = entry.params.iter();
+        let guessed = guessed.map(|spec| (spec.name.to_owned(), value(spec.kind)));
+        guessed
+            .chain(fitting.as_object().unwrap().clone())
             .collect()
     }
 
     fn setup() -> Setup {
-        Setup::new(5, "forward.0")
+        let mut setup = Setup::new(5, "forward.0");
+        setup.files.insert("00", b"0\n1\n1\n5\n".to_vec());
+        setup
     }
 
     #[test]

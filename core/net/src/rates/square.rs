@@ -1,0 +1,43 @@
+//! A square wave.
+
+use crate::fluid::{Fluid, Table};
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "square",
+    summary: "Serves at a high and a low rate in turn, the high one first",
+    source: "",
+    params: &[
+        ParamSpec::new("low", Kind::Rate, "The low rate in IP bits per second.")
+            .range(0.0, 1e13)
+            .required(),
+        ParamSpec::new("high", Kind::Rate, "The high rate in IP bits per second.")
+            .range(1.0, 1e13)
+            .required(),
+        ParamSpec::new("period", Kind::Span, "Length of one high and one low part together.")
+            .range(1000.0, 1e18)
+            .required(),
+        ParamSpec::new("duty", Kind::Ratio, "Share of the period that is high.")
+            .default("0.5")
+            .range(0.001, 0.999),
+    ],
+    shorthand: &[],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let (low, high) = (params.integer("low"), params.integer("high"));
+    let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
+    if low > high {
+        return Err(ParamError::Conflict(format!(
+            "the low rate ({low} bit/s) must not be above the high rate ({high} bit/s)"
+        )));
+    }
+    let period = params.integer("period").unwrap_or_default();
+    let duty = params.real("duty").unwrap_or_default();
+    let edge = (period as f64 * duty).round() as u64;
+    let table = Table::new(&[(0, high), (edge.clamp(1, period - 1), low)], Some(period))?;
+    Ok(Box::new(Fluid::new(table)))
+}

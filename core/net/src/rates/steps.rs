@@ -1,0 +1,34 @@
+//! A rate that changes at given times.
+
+use crate::fluid::{Fluid, Table};
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "steps",
+    summary: "Serves at a rate that changes at given times, once or again and again",
+    source: "the capacity steps of RFC 8867, section 5.1; a packet in service goes on at the new rate",
+    params: &[
+        ParamSpec::new(
+            "steps",
+            Kind::RateSteps,
+            "Times since the start of the run and the rates (IP bits per second) from then on; before the first time the first rate holds.",
+        )
+        .range(0.0, 1e13)
+        .required(),
+        ParamSpec::new(
+            "period",
+            Kind::Span,
+            "After this long everything repeats; without it the last rate holds for ever.",
+        )
+        .range(1.0, 1e18),
+    ],
+    shorthand: &["steps"],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let steps = params.steps("steps").unwrap_or_default();
+    Ok(Box::new(Fluid::new(Table::new(steps, params.integer("period"))?)))
+}

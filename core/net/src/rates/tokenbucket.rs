@@ -1,0 +1,184 @@
+//! A shaper: a token bucket in front of the line.
+//!
+//! The bucket holds `burst` bytes, is full at the start of the run and fills at `rate`. A packet
+//! leaves when the bucket holds as many bytes as it has, and takes them out. With `peak` it also
+//! takes its own transmission time at that rate, during which the bucket goes on filling. A packet
+//! that is larger than the bucket leaves when the bucket is full and leaves a debt in it, so that no
+//! packet waits for ever and the long-run rate holds.
+
+use crate::bucket::Bucket;
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "tokenbucket",
+    summary: "Shapes to a mean rate while letting bursts of a given size through at once",
+    source: "the token bucket of RFC 3290, section 5.1.3, and RFC 2697, as a shaper; tc-tbf's burst and peakrate",
+    params: &[
+        ParamSpec::new("rate", Kind::Rate, "Rate at which the bucket fills, in IP bits per second.")
+            .range(1.0, 1e13)
+            .required(),
+        ParamSpec::new("burst", Kind::Bytes, "Size of the bucket; it is full at the start.")
+            .range(1.0, 1e12)
+            .required(),
+        ParamSpec::new(
+            "peak",
+            Kind::Rate,
+            "Rate of the line behind the bucket; without it a burst leaves at one instant.",
+        )
+        .range(1.0, 1e13),
+    ],
+    shorthand: &[],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let rate = params.integer("rate").unwrap_or_default();
+    let burst = params.integer("burst").unwrap_or_default();
+    let peak = params.integer("peak");
+    if peak.is_some_and(|peak| peak < rate) {
+        return Err(ParamError::Conflict(
+            "the peak rate must not be below the rate at which the bucket fills".into(),
+        ));
+    }
+    Ok(Box::new(Shaper {
+        bucket: Bucket::new(rate, burst),
+        peak: peak.map(|peak| RateClock::new(Rate::from_bps(peak))),
+    }))
+}
+
+struct Shaper {
+    bucket: Bucket,
+    peak: Option<RateClock>,
+}
+
+impl RateServer for Shaper {
+    fn serve(&mut self, now: Time, bytes: u32) -> Time {
+        self.bucket.fill(now);
+        let sent = match &mut self.peak {
+            Some(line) => now + line.serve(u64::from(bytes)),
+            None => now,
+        };
+        let end = sent.max(now + self.bucket.wait(bytes));
+        self.bucket.fill(end);
+        self.bucket.take(bytes);
+        end
+    }
+
+    fn rest(&mut self) {
+        if let Some(line) = &mut self.peak {
+            line.rest();
+        }
+    }
+
+    fn served(&self, _: Time, _: Time) -> Bytes {
+        // A packet leaves the bucket as a whole.
+        Bytes::ZERO
+    }
+
+    /// What fills the bucket; a span from the start of the run also has what the bucket held then.
+    fn capacity(&self, from: Time, to: Time) -> Bytes {
+        let filled = self.bucket.rate().bytes_in(to.since(from));
+        if from > Time::ZERO || to == Time::ZERO {
+            return filled;
+        }
+        let all = filled + self.bucket.burst();
+        match &self.peak {
+            Some(line) => all.min(line.rate().bytes_in(to.since(from))),
+            None => all,
+        }
+    }
+
+    fn rate(&self, _: Time) -> Rate {
+        self.bucket.rate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_units::Span;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn server(json: &Value) -> Box<dyn RateServer> {
+        let params = Params::from_json(ENTRY.params, json.as_object().unwrap()).unwrap();
+        build(&params, &Setup::default()).unwrap()
+    }
+
+    #[test]
+    fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
+        // A bucket of ten packets at one packet per millisecond.
+        let mut server = server(&json!({"rate": 12_000_000, "burst": 15_000}));
+        let mut at = Time::ZERO;
+        let times: Vec<u64> = (0..13)
+            .map(|_| {
+                at = server.serve(at, 1_500);
+                at.ns() / 1_000_000
+            })
+            .collect();
+        assert_eq!(times, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
+        // After a pause of 4 ms four packets are there again.
+        let at = Time::from_ns(7_000_000);
+        server.rest();
+        assert!((0..4).all(|_| server.serve(at, 1_500) == at));
+        assert_eq!(server.serve(at, 1_500).ns(), 8_000_000);
+    }
+
+    #[test]
+    fn the_line_behind_the_bucket_has_its_own_rate() {
+        // Ten packets at the peak of 120 Mbit/s take 100 us each, while the bucket fills; the first
+        // finds it full, so that what would have come in during its time is lost.
+        let mut server = server(&json!({"rate": 12_000_000, "burst": 15_000, "peak": 120_000_000}));
+        let mut at = Time::ZERO;
+        let times: Vec<u64> = (0..13)
+            .map(|_| {
+                at = server.serve(at, 1_500);
+                at.ns() / 1_000
+            })
+            .collect();
+        let expected = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 2100, 3100];
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_bucket_leaves_a_debt() {
+        let mut server = server(&json!({"rate": 8_000_000, "burst": 500}));
+        assert_eq!(server.serve(Time::ZERO, 1_500), Time::ZERO);
+        // 1000 bytes of debt and 500 more to be full: a byte per microsecond.
+        assert_eq!(server.serve(Time::ZERO, 1_500).ns(), 1_500_000);
+    }
+
+    proptest! {
+        /// In no interval does more leave than the bucket held and got (RFC 2697's definition).
+        #[test]
+        fn departures_conform_to_the_bucket(
+            rate in 1_000u64..100_000_000,
+            burst in 1_500u64..30_000,
+            peak in prop::option::of(100_000_000u64..1_000_000_000),
+            arrivals in prop::collection::vec((0u64..3_000_000, 40u32..1_500), 2..80),
+        ) {
+            let mut server = server(&json!({"rate": rate, "burst": burst, "peak": peak}));
+            let (mut now, mut free) = (Time::ZERO, Time::ZERO);
+            let mut left: Vec<(u64, u128)> = Vec::new();
+            for (gap, size) in arrivals {
+                now += Span::from_ns(gap);
+                if now > free {
+                    server.rest();
+                }
+                free = server.serve(now.max(free), size);
+                left.push((free.ns(), u128::from(size) * 8_000_000_000));
+            }
+            for first in 0..left.len() {
+                let mut sum = 0;
+                for (at, size) in &left[first..] {
+                    sum += size;
+                    let most = u128::from(burst) * 8_000_000_000
+                        + u128::from(at - left[first].0) * u128::from(rate);
+                    prop_assert!(sum <= most);
+                }
+            }
+        }
+    }
+}

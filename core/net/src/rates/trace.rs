@@ -1,0 +1,199 @@
+//! A link as it was measured: a trace of delivery opportunities or of rates.
+
+use crate::fluid::{Fluid, Table};
+use crate::opportunities::{ByOpportunity, Opportunities};
+use crate::trace::{RateTrace, parse_rates};
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "trace",
+    summary: "Serves as a recorded trace says: opportunities to send (mahimahi's format) or rates over time",
+    source: "mahimahi (Netravali et al., USENIX ATC 2015), mm-link(1); sizes here are IP bytes, mahimahi's have 4 more",
+    params: &[
+        ParamSpec::new(
+            "file",
+            Kind::File,
+            "The trace: mahimahi's lines of milliseconds, or CSV with the header time_ns,rate_bps or time_s,rate_mbps.",
+        )
+        .required(),
+        ParamSpec::new(
+            "loop",
+            Kind::Flag,
+            "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
+        )
+        .default("true"),
+        ParamSpec::new(
+            "packet",
+            Kind::Bytes,
+            "IP bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
+        )
+        .default("1500")
+        .range(1.0, 1e6)
+        .source("mm-link(1): one packet of the maximum size"),
+        ParamSpec::new(
+            "scale",
+            Kind::Number,
+            "Factor on the rate: on the bytes of each opportunity (rounded), or on each rate. Times stay.",
+        )
+        .default("1")
+        .range(0.001, 1000.0),
+    ],
+    shorthand: &["file"],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let Some(file) = params.file("file") else {
+        return Err(ParamError::Missing { name: "file".into() });
+    };
+    let wrong = |what: &dyn std::fmt::Display| {
+        ParamError::Conflict(format!("the trace '{}': {what}", file.name))
+    };
+    let looped = params.flag("loop").unwrap_or(true);
+    let scale = params.real("scale").unwrap_or(1.0);
+    match parse_rates(setup.content(file)?).map_err(|error| wrong(&error))? {
+        RateTrace::Opportunities(times) => {
+            let packet = params.integer("packet").unwrap_or_default() as f64;
+            let size = (packet * scale).round().max(1.0) as u32;
+            Ok(Box::new(ByOpportunity::new(Recorded::new(times, looped), size)))
+        }
+        RateTrace::Rates { mut steps, end } => {
+            for step in &mut steps {
+                step.1 = (step.1 as f64 * scale).round() as u64;
+            }
+            if !looped {
+                steps.push((end, 0));
+            }
+            let table = Table::new(&steps, looped.then_some(end)).map_err(|error| wrong(&error))?;
+            Ok(Box::new(Fluid::new(table)))
+        }
+    }
+}
+
+const MS: u64 = 1_000_000;
+/// Over how long the rate of a plot is taken.
+const WINDOW: u64 = 100 * MS;
+
+/// Opportunities at recorded milliseconds. At the end all repeat, later by the last time stamp.
+struct Recorded {
+    /// In ms, not falling, the last above zero.
+    times: Vec<u64>,
+    looped: bool,
+    /// The next one that has not been taken: start of its round (ns) and index.
+    round: u64,
+    index: usize,
+}
+
+impl Recorded {
+    fn new(times: Vec<u64>, looped: bool) -> Self {
+        Recorded { times, looped, round: 0, index: 0 }
+    }
+
+    /// Length of a round in ns.
+    fn length(&self) -> u64 {
+        self.times[self.times.len() - 1] * MS
+    }
+
+    /// Start of the round and index of the first opportunity at or after `at`.
+    fn find(&self, at: u64) -> (u64, usize) {
+        // What lies on the seam of two rounds belongs to the earlier one as well: its last line.
+        let round = match self.looped {
+            true => at.saturating_sub(1) / self.length() * self.length(),
+            false => 0,
+        };
+        let index = self.times.partition_point(|&ms| ms * MS < at - round);
+        (round, index)
+    }
+
+    fn next(&self) -> Time {
+        match self.times.get(self.index) {
+            Some(&ms) => Time::from_ns(self.round.saturating_add(ms * MS)),
+            None => Time::FAR,
+        }
+    }
+
+    /// How many opportunities there are before `at`.
+    fn before(&self, at: u64) -> u64 {
+        let (round, index) = self.find(at);
+        round / self.length() * self.times.len() as u64 + index as u64
+    }
+}
+
+impl Opportunities for Recorded {
+    fn peek(&mut self, at: Time) -> Time {
+        if self.next() < at {
+            // Never back to those that were taken: all of these lie before `at`.
+            (self.round, self.index) = self.find(at.ns());
+        }
+        self.next()
+    }
+
+    fn take(&mut self) {
+        self.index += 1;
+        if self.index == self.times.len() && self.looped {
+            self.index = 0;
+            self.round = self.round.saturating_add(self.length());
+        }
+    }
+
+    fn count(&self, from: Time, to: Time) -> u64 {
+        self.before(to.ns()).saturating_sub(self.before(from.ns()))
+    }
+
+    fn frequency(&self, at: Time) -> f64 {
+        let window = self.before(at.ns().saturating_add(WINDOW)) - self.before(at.ns());
+        window as f64 * 1e9 / WINDOW as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_ends_where_the_next_begins() {
+        // 0 and 5 fall together at the seam.
+        let mut trace = Recorded::new(vec![0, 2, 2, 5], true);
+        let times: Vec<u64> = (0..9)
+            .map(|_| {
+                let at = trace.peek(Time::ZERO);
+                trace.take();
+                at.ns() / MS
+            })
+            .collect();
+        assert_eq!(times, [0, 2, 2, 5, 5, 7, 7, 10, 10]);
+        let all = Recorded::new(vec![0, 2, 2, 5], true);
+        for (from, to, count) in [(0, 1, 1), (0, 5, 3), (5, 6, 2), (0, 10, 7), (10, 11, 2), (3, 3, 0)] {
+            let (from, to) = (Time::from_ns(from * MS), Time::from_ns(to * MS));
+            assert_eq!(all.count(from, to), count);
+        }
+    }
+
+    #[test]
+    fn skipping_an_idle_time_gives_up_what_was_not_used() {
+        for start in 0..40 {
+            let mut skipping = Recorded::new(vec![1, 1, 3, 7], true);
+            let mut walking = Recorded::new(vec![1, 1, 3, 7], true);
+            let at = Time::from_ns(start * MS);
+            while walking.next() < at {
+                walking.take();
+            }
+            for _ in 0..10 {
+                assert_eq!(skipping.peek(at), walking.next());
+                skipping.take();
+                walking.take();
+            }
+        }
+    }
+
+    #[test]
+    fn a_trace_played_once_is_over_at_its_end() {
+        let mut trace = Recorded::new(vec![1, 4], false);
+        assert_eq!(trace.peek(Time::from_ns(2 * MS)).ns(), 4 * MS);
+        trace.take();
+        assert_eq!(trace.peek(Time::from_ns(2 * MS)), Time::FAR);
+        assert_eq!(trace.count(Time::ZERO, Time::from_ns(100 * MS)), 2);
+    }
+}
