@@ -54,9 +54,8 @@ impl<S: Schedule> RateServer for Fluid<S> {
         }
         while at < Time::FAR {
             let (rate, until) = self.schedule.piece(at);
-            if rate > 0 {
-                let (span, rest) = (Span::from_ns(work / rate), work % rate);
-                let end = at + span;
+            if let Some(ns) = work.checked_div(rate) {
+                let (end, rest) = (at + Span::from_ns(ns), work % rate);
                 if end < until || (end == until && rest == 0) {
                     self.owed = rest;
                     return end;

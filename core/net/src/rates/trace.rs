@@ -99,9 +99,10 @@ impl Recorded {
     /// Start of the round and index of the first opportunity at or after `at`.
     fn find(&self, at: u64) -> (u64, usize) {
         // What lies on the seam of two rounds belongs to the earlier one as well: its last line.
-        let round = match self.looped {
-            true => at.saturating_sub(1) / self.length() * self.length(),
-            false => 0,
+        let round = if self.looped {
+            at.saturating_sub(1) / self.length() * self.length()
+        } else {
+            0
         };
         let index = self.times.partition_point(|&ms| ms * MS < at - round);
         (round, index)
