@@ -1,7 +1,8 @@
 //! A cell: one run of one scheme on one path, fully resolved.
 
-use narrows_cc::{Scheme, schemes};
-use narrows_net::{Direction, Files, FlowSetup, Network, NetworkError, Packet, Plan, Topology};
+use crate::flow::{Flow, WrittenFlow, flow};
+use crate::hosts::{Host, transport};
+use narrows_net::{Files, FlowSetup, Network, NetworkError, Packet, Plan, Topology};
 use narrows_transport::Config;
 use narrows_units::{ParamError, Params, Span, Time};
 use serde::Deserialize;
@@ -11,8 +12,6 @@ use serde_json::{Map, Value};
 const FORMAT: &str = "narrows/cell/1";
 /// Most bins or samples of one run: each is kept in memory until the run ends.
 const MOST_STEPS: u64 = 10_000_000;
-/// Prefix of schemes of the running kernel.
-const KERNEL: &str = "linux:";
 
 /// Why a cell was refused. Each message is one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -59,38 +58,6 @@ pub enum RecordKind {
     Bins,
 }
 
-/// Who controls a flow's congestion.
-#[derive(Clone, Debug)]
-pub enum SchemeRef {
-    /// One of ours, with its parameters.
-    Native(&'static Scheme, Params),
-    /// The running kernel's, by its own name.
-    Kernel(String),
-}
-
-/// One flow.
-#[derive(Clone, Debug)]
-pub struct Flow {
-    /// Number, from 1.
-    pub flow: u16,
-    /// Name of the scheme as in scenarios.
-    pub name: String,
-    /// What that is.
-    pub scheme: SchemeRef,
-    /// When it starts.
-    pub start: Time,
-    /// When it stops.
-    pub stop: Time,
-    /// Direction in which its data travel.
-    pub direction: Direction,
-    /// Index of the host that sends the data.
-    pub from: u16,
-    /// Index of the host that receives them.
-    pub to: u16,
-    /// Round-trip time in addition to the path's.
-    pub extra_rtt: Span,
-}
-
 /// A cell, checked and typed.
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -110,8 +77,10 @@ pub struct Cell {
     pub sample: Span,
     /// Its flows, in ascending order of their numbers.
     pub flows: Vec<Flow>,
-    /// Parameters of our transport.
+    /// Parameters of our transport, without what hosts set.
     pub transport: Config,
+    /// Settings of the hosts, in the order of the network's hosts.
+    pub hosts: Vec<Host>,
     /// Contents of the files that it names.
     pub files: Files,
 }
@@ -130,33 +99,6 @@ struct Written {
     flows: Vec<WrittenFlow>,
     #[serde(default)]
     transport: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct WrittenFlow {
-    flow: u16,
-    scheme: String,
-    #[serde(default)]
-    params: Map<String, Value>,
-    #[serde(default)]
-    start_ns: u64,
-    stop_ns: u64,
-    #[serde(default)]
-    direction: WrittenDirection,
-    #[serde(default)]
-    extra_rtt_ns: u64,
-    #[serde(default)]
-    from: Option<String>,
-    #[serde(default)]
-    to: Option<String>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WrittenDirection {
-    #[default]
-    Forward,
-    Backward,
 }
 
 impl Cell {
@@ -196,11 +138,12 @@ impl Cell {
                 }
             })?;
         let files = files(&json)?;
-        let hosts = Topology::from_json(&json["network"])?.hosts;
+        let names = Topology::from_json(&json["network"])?.hosts;
+        let hosts = host_settings(&json["network"], &names)?;
         let mut flows = written
             .flows
             .into_iter()
-            .map(|written| flow(written, &hosts))
+            .map(|flow_written| flow(flow_written, &names, written.seed))
             .collect::<Result<Vec<_>, CellError>>()?;
         flows.sort_by_key(|flow| flow.flow);
         let cell = Cell {
@@ -213,6 +156,7 @@ impl Cell {
             sample: Span::from_ns(written.sample_ns),
             flows,
             transport: Config::new(&transport),
+            hosts,
             files,
         };
         cell.check()?;
@@ -252,6 +196,18 @@ impl Cell {
             }
         }
         Ok(())
+    }
+
+    /// The transport's parameters for data of `flow` that host `from`, one of the flow's two, sends
+    /// to the other: those of the scenario, and what the settings of both hosts make of them.
+    pub fn transport(&self, flow: &Flow, from: u16) -> Config {
+        let to = if from == flow.from {
+            flow.to
+        } else {
+            flow.from
+        };
+        let host = |index: u16| &self.hosts[usize::from(index)];
+        transport(&self.transport, host(from), host(to), from == flow.client())
     }
 
     /// The bottlenecks whose server the timeline replaces while the run goes on.
@@ -300,82 +256,35 @@ impl Cell {
     }
 }
 
-/// The hosts of a flow: those that it names, or the two of a dumbbell.
-fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellError> {
-    let find = |name: &Option<String>, default: u16| match name {
-        None if hosts.len() == 2 => Ok(default),
-        name => {
-            let name = name.as_deref().unwrap_or_default();
-            let found = hosts.iter().position(|host| host == name);
-            found.map(|index| index as u16).ok_or_else(|| {
-                CellError::Conflict(format!(
-                    "flow {}: there is no host '{name}'; the hosts are {}",
-                    written.flow,
-                    hosts.join(", ")
-                ))
-            })
-        }
-    };
-    let (first, second) = match written.direction {
-        WrittenDirection::Forward => (0, 1),
-        WrittenDirection::Backward => (1, 0),
-    };
-    let pair = (find(&written.from, first)?, find(&written.to, second)?);
-    if pair.0 == pair.1 {
-        return Err(CellError::Conflict(format!(
-            "flow {}: it must lead from one host to another",
-            written.flow
-        )));
-    }
-    Ok(pair)
-}
-
-fn flow(written: WrittenFlow, hosts: &[String]) -> Result<Flow, CellError> {
-    let (from, to) = hosts_of(&written, hosts)?;
-    let scheme = if let Some(name) = written.scheme.strip_prefix(KERNEL) {
-        if let Some(param) = written.params.keys().next() {
+/// The settings of all hosts: `network.hosts` is a list of `{"name", "settings"}`.
+fn host_settings(network: &Value, names: &[String]) -> Result<Vec<Host>, CellError> {
+    let mut hosts = vec![Host::default(); names.len()];
+    let listed = network.get("hosts").and_then(Value::as_array);
+    for listed in listed.into_iter().flatten() {
+        let name = listed["name"].as_str().unwrap_or_default();
+        let Some(index) = names.iter().position(|known| known == name) else {
             return Err(CellError::Conflict(format!(
-                "flow {}: {} takes no parameters, not even '{param}'",
-                written.flow, written.scheme
+                "network.hosts: there is no host '{name}'; the hosts are {}",
+                names.join(", ")
             )));
-        }
-        SchemeRef::Kernel(name.to_owned())
-    } else {
-        let Some(scheme) = schemes::find(&written.scheme) else {
-            let known: Vec<&str> = schemes::ALL.iter().map(|scheme| scheme.name).collect();
-            return Err(CellError::Scheme {
-                flow: written.flow,
-                name: written.scheme,
-                known: known.join(", "),
-            });
         };
-        let params = Params::from_json(scheme.params, &written.params).map_err(|error| {
-            CellError::Params {
-                at: format!("flow {} ({})", written.flow, scheme.name),
-                error,
+        match listed.get("settings") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(settings)) => hosts[index] = Host::new(name, settings)?,
+            Some(_) => {
+                return Err(CellError::Conflict(format!(
+                    "network.hosts: the settings of host {name} must be an object"
+                )));
             }
-        })?;
-        SchemeRef::Native(scheme, params)
-    };
-    Ok(Flow {
-        flow: written.flow,
-        name: written.scheme,
-        scheme,
-        start: Time::from_ns(written.start_ns),
-        stop: Time::from_ns(written.stop_ns),
-        direction: match written.direction {
-            WrittenDirection::Forward => Direction::Forward,
-            WrittenDirection::Backward => Direction::Backward,
-        },
-        from,
-        to,
-        extra_rtt: Span::from_ns(written.extra_rtt_ns),
-    })
+        }
+    }
+    Ok(hosts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SchemeRef;
     use serde_json::json;
 
     fn cell(change: impl FnOnce(&mut Value)) -> Result<Cell, String> {
@@ -404,14 +313,36 @@ mod tests {
             SchemeRef::Native(scheme, params) => {
                 assert_eq!((scheme.name, params.real("beta")), ("reno", Some(0.6)));
             }
-            SchemeRef::Kernel(_) => unreachable!("reno is native"),
+            _ => unreachable!("reno is native"),
         }
+    }
+
+    #[test]
+    fn traffic_and_host_settings_are_read() {
+        let cell = cell(|c| {
+            c["flows"][0]["traffic"] = json!({"kind": "transfer", "bytes": 5000});
+            c["flows"][0]["connections"] = 3.into();
+            c["flows"][0]["dscp"] = 46.into();
+            c["flows"][0]["background"] = true.into();
+            c["network"]["hosts"] = json!([{"name": "receiver", "settings": {"mtu": "1000"}}]);
+        })
+        .unwrap();
+        let flow = &cell.flows[0];
+        assert_eq!(flow.traffic.kind.entry.name, "transfer");
+        assert_eq!(flow.traffic.params.integer("bytes"), Some(5000));
+        assert_eq!(
+            (flow.connections, flow.dscp, flow.background),
+            (3, 46, true)
+        );
+        assert_eq!((flow.client(), flow.server()), (0, 1));
+        assert_eq!(cell.transport(flow, 0).mss, 948);
+        assert_eq!(cell.transport.mss, 1448);
     }
 
     #[test]
     fn each_mistake_has_its_sentence() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 20] = [
             (|c| c["sample_ns"] = 1.into(), "sample_ns is so short"),
             (
                 |c| c["format"] = "narrows/cell/2".into(),
@@ -447,6 +378,41 @@ mod tests {
             (
                 |c| c["network"]["forward"] = 5.into(),
                 "network.forward: a list of elements is wanted",
+            ),
+            (
+                |c| c["flows"][0]["traffic"] = json!({"kind": "blk"}),
+                "flow 1: unknown traffic 'blk'; known: bulk, transfer",
+            ),
+            (
+                |c| c["flows"][0]["traffic"] = json!({"kind": "transfer"}),
+                "flow 1 (transfer traffic): parameter 'bytes' is missing",
+            ),
+            (
+                |c| c["flows"][0]["traffic"] = json!({"kind": "cbr", "rate": 1_000_000}),
+                "flow 1: traffic of the kind 'cbr' consists of datagrams",
+            ),
+            (
+                |c| {
+                    c["flows"][0]["scheme"] = "udp".into();
+                    c["flows"][0]["params"] = json!({});
+                },
+                "flow 1: the scheme udp sends datagrams, but traffic of the kind 'bulk'",
+            ),
+            (
+                |c| c["flows"][0]["connections"] = 0.into(),
+                "flow 1: connections go from 1",
+            ),
+            (
+                |c| c["flows"][0]["dscp"] = 64.into(),
+                "flow 1: dscp goes from 0 to 63",
+            ),
+            (
+                |c| c["network"]["hosts"] = json!([{"name": "left"}]),
+                "network.hosts: there is no host 'left'; the hosts are sender, receiver",
+            ),
+            (
+                |c| c["network"]["hosts"] = json!([{"name": "sender", "settings": {"tcp_sak": 1}}]),
+                "settings of host sender: unknown parameter 'tcp_sak'",
             ),
         ];
         for (change, says) in cases {

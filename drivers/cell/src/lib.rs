@@ -3,13 +3,17 @@
 
 mod cell;
 mod files;
+mod flow;
 mod folder;
+mod hosts;
 mod registry;
 mod summary;
 
-pub use cell::{Cell, CellError, Flow, RecordKind, SchemeRef};
+pub use cell::{Cell, CellError, RecordKind};
 pub use files::load_files;
+pub use flow::{Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
+pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use registry::registry;
 pub use summary::{element_counters, element_names, native_flow, recorded, state_row, trace_rows};
 

@@ -1,7 +1,9 @@
 //! Everything that scenarios may name, as one JSON document.
 
+use crate::{HOST_SETTINGS, HostSetting};
 use narrows_cc::{Scheme, schemes};
 use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
+use narrows_traffic::{Traffic, kinds};
 use narrows_units::ParamSpec;
 use serde_json::{Value, json};
 
@@ -19,7 +21,8 @@ fn scheme(scheme: &Scheme) -> Value {
     Value::Object(object)
 }
 
-/// Schemes, queues, link elements, rate servers and the transport, with their parameters: what
+/// Schemes, queues, link elements, rate servers, the transport, kinds of traffic and settings of
+/// hosts, with their parameters: what
 /// scenario validation, the schema, the command line and the reference are derived from.
 pub fn registry() -> Value {
     let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
@@ -30,5 +33,7 @@ pub fn registry() -> Value {
         "rates": entries(rates::ALL),
         "bottleneck": params(BOTTLENECK_PARAMS),
         "transport": params(narrows_transport::PARAMS),
+        "traffic": kinds::ALL.iter().map(Traffic::to_json).collect::<Vec<_>>(),
+        "host_settings": HOST_SETTINGS.iter().map(HostSetting::to_json).collect::<Vec<_>>(),
     })
 }

@@ -82,6 +82,13 @@ pub fn native_flow(
             name: name.clone(),
             ..Fingerprint::default()
         },
+        SchemeRef::Datagrams => Fingerprint {
+            kind: "datagrams".into(),
+            name: flow.name.clone(),
+            version: Some(VERSION.into()),
+            git: GIT.map(str::to_owned),
+            ..Fingerprint::default()
+        },
     };
     FlowSummary {
         flow: flow.flow,

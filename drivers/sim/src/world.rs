@@ -121,7 +121,7 @@ impl World {
         for (position, flow) in cell.flows.iter().enumerate() {
             let SchemeRef::Native(scheme, params) = &flow.scheme else {
                 return Err(CellError::Conflict(format!(
-                    "flow {}: {} is the kernel's and cannot be simulated; use where: emulate",
+                    "flow {}: {} cannot be simulated; use where: emulate",
                     flow.flow, flow.name
                 )));
             };

@@ -88,6 +88,11 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
             let clock = get_ready(channel)?;
             tcp::receive(&socket, &cell, &clock, channel)?
         }
+        (SchemeRef::Datagrams, _) => {
+            return Err(LiveError::Unavailable(format!(
+                "flow {number}: datagrams are not sent on this plane"
+            )));
+        }
         (SchemeRef::Native(..), role) => {
             let socket = udp::prepare(flow, role)?;
             let clock = get_ready(channel)?;

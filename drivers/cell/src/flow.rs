@@ -1,0 +1,280 @@
+//! The flows of a cell: who sends what to whom, and how.
+
+use crate::CellError;
+use narrows_cc::{Scheme, schemes};
+use narrows_net::Direction;
+use narrows_traffic::{Application, Class, Setup, Traffic};
+use narrows_units::{ParamError, Params, Span, Time};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Prefix of schemes of the running kernel.
+const KERNEL: &str = "linux:";
+/// The scheme of datagrams, which have none.
+const DATAGRAMS: &str = "udp";
+
+/// Who controls a flow's congestion.
+#[derive(Clone, Debug)]
+pub enum SchemeRef {
+    /// One of ours, with its parameters.
+    Native(&'static Scheme, Params),
+    /// The running kernel's, by its own name.
+    Kernel(String),
+    /// Nobody: the flow sends datagrams.
+    Datagrams,
+}
+
+/// What a flow's application does.
+#[derive(Clone, Debug)]
+pub struct TrafficRef {
+    /// The kind.
+    pub kind: &'static Traffic,
+    /// Its parameters.
+    pub params: Params,
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Number, from 1.
+    pub flow: u16,
+    /// Name of the scheme as in scenarios.
+    pub name: String,
+    /// What that is.
+    pub scheme: SchemeRef,
+    /// What it sends.
+    pub traffic: TrafficRef,
+    /// Connections side by side.
+    pub connections: u32,
+    /// Differentiated-services code point of its packets, 0 to 63.
+    pub dscp: u8,
+    /// Whether it is no part of what is measured.
+    pub background: bool,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops.
+    pub stop: Time,
+    /// Direction in which its data travel.
+    pub direction: Direction,
+    /// Index of the host that sends the data.
+    pub from: u16,
+    /// Index of the host that receives them.
+    pub to: u16,
+    /// Round-trip time in addition to the path's.
+    pub extra_rtt: Span,
+}
+
+impl Flow {
+    /// Builds the flow's application.
+    ///
+    /// # Errors
+    /// Parameters that contradict each other.
+    pub fn application(&self, seed: u64) -> Result<Box<dyn Application>, CellError> {
+        let setup = Setup {
+            seed,
+            flow: self.flow,
+            connections: self.connections,
+        };
+        let built = self.traffic.kind.build(&self.traffic.params, &setup);
+        built.map_err(|error| self.refuse(error))
+    }
+
+    /// Index of the host whose application decides what is transferred: the one that sends the data,
+    /// or, where data are asked for, the one that receives them.
+    pub fn client(&self) -> u16 {
+        match self.traffic.kind.class {
+            Class::Push | Class::Datagrams => self.from,
+            Class::Pull => self.to,
+        }
+    }
+
+    /// Index of the other host.
+    pub fn server(&self) -> u16 {
+        if self.client() == self.from {
+            self.to
+        } else {
+            self.from
+        }
+    }
+
+    fn refuse(&self, error: ParamError) -> CellError {
+        CellError::Params {
+            at: format!(
+                "flow {} ({} traffic)",
+                self.flow, self.traffic.kind.entry.name
+            ),
+            error,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WrittenFlow {
+    flow: u16,
+    scheme: String,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    traffic: Option<Map<String, Value>>,
+    #[serde(default = "one")]
+    connections: u32,
+    #[serde(default)]
+    dscp: u8,
+    #[serde(default)]
+    background: bool,
+    #[serde(default)]
+    start_ns: u64,
+    stop_ns: u64,
+    #[serde(default)]
+    direction: WrittenDirection,
+    #[serde(default)]
+    extra_rtt_ns: u64,
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenDirection {
+    #[default]
+    Forward,
+    Backward,
+}
+
+/// The hosts of a flow: those that it names, or the two of a dumbbell.
+fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellError> {
+    let find = |name: &Option<String>, default: u16| match name {
+        None if hosts.len() == 2 => Ok(default),
+        name => {
+            let name = name.as_deref().unwrap_or_default();
+            let found = hosts.iter().position(|host| host == name);
+            found.map(|index| index as u16).ok_or_else(|| {
+                CellError::Conflict(format!(
+                    "flow {}: there is no host '{name}'; the hosts are {}",
+                    written.flow,
+                    hosts.join(", ")
+                ))
+            })
+        }
+    };
+    let (first, second) = match written.direction {
+        WrittenDirection::Forward => (0, 1),
+        WrittenDirection::Backward => (1, 0),
+    };
+    let pair = (find(&written.from, first)?, find(&written.to, second)?);
+    if pair.0 == pair.1 {
+        return Err(CellError::Conflict(format!(
+            "flow {}: it must lead from one host to another",
+            written.flow
+        )));
+    }
+    Ok(pair)
+}
+
+fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
+    let kernel = written.scheme.strip_prefix(KERNEL);
+    if kernel.is_some() || written.scheme == DATAGRAMS {
+        if let Some(param) = written.params.keys().next() {
+            return Err(CellError::Conflict(format!(
+                "flow {}: {} takes no parameters, not even '{param}'",
+                written.flow, written.scheme
+            )));
+        }
+        return Ok(kernel.map_or(SchemeRef::Datagrams, |name| {
+            SchemeRef::Kernel(name.to_owned())
+        }));
+    }
+    let Some(scheme) = schemes::find(&written.scheme) else {
+        let known: Vec<&str> = schemes::ALL.iter().map(|scheme| scheme.name).collect();
+        return Err(CellError::Scheme {
+            flow: written.flow,
+            name: written.scheme.clone(),
+            known: known.join(", "),
+        });
+    };
+    let params =
+        Params::from_json(scheme.params, &written.params).map_err(|error| CellError::Params {
+            at: format!("flow {} ({})", written.flow, scheme.name),
+            error,
+        })?;
+    Ok(SchemeRef::Native(scheme, params))
+}
+
+fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {
+    let mut params = written.traffic.clone().unwrap_or_default();
+    let name = match params.shift_remove("kind") {
+        None => "bulk".to_owned(),
+        Some(Value::String(name)) => name,
+        Some(other) => other.to_string(),
+    };
+    let Some(kind) = narrows_traffic::find(&name) else {
+        let known: Vec<&str> = narrows_traffic::kinds::ALL
+            .iter()
+            .map(|traffic| traffic.entry.name)
+            .collect();
+        return Err(CellError::Conflict(format!(
+            "flow {}: unknown traffic '{name}'; known: {}",
+            written.flow,
+            known.join(", ")
+        )));
+    };
+    let params =
+        Params::from_json(kind.entry.params, &params).map_err(|error| CellError::Params {
+            at: format!("flow {} ({name} traffic)", written.flow),
+            error,
+        })?;
+    Ok(TrafficRef { kind, params })
+}
+
+/// Checks one flow. `seed` is that of the run: an application that cannot be built is refused now.
+pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<Flow, CellError> {
+    let (from, to) = hosts_of(&written, hosts)?;
+    let scheme = scheme(&written)?;
+    let traffic = traffic(&written)?;
+    let number = written.flow;
+    let conflict = |text: String| Err(CellError::Conflict(format!("flow {number}: {text}")));
+    let kind = traffic.kind.entry.name;
+    let datagrams = traffic.kind.class == Class::Datagrams;
+    if datagrams && !matches!(scheme, SchemeRef::Datagrams) {
+        return conflict(format!(
+            "traffic of the kind '{kind}' consists of datagrams, which no congestion control sends; write the scheme {DATAGRAMS}"
+        ));
+    }
+    if !datagrams && matches!(scheme, SchemeRef::Datagrams) {
+        return conflict(format!(
+            "the scheme {DATAGRAMS} sends datagrams, but traffic of the kind '{kind}' needs connections; give it a scheme, or traffic of a kind that sends datagrams"
+        ));
+    }
+    if written.dscp > 63 {
+        return conflict(format!("dscp goes from 0 to 63, not {}", written.dscp));
+    }
+    if written.connections == 0 || written.connections > 10_000 {
+        return conflict("connections go from 1 to 10000".into());
+    }
+    let flow = Flow {
+        flow: number,
+        name: written.scheme,
+        scheme,
+        traffic,
+        connections: written.connections,
+        dscp: written.dscp,
+        background: written.background,
+        start: Time::from_ns(written.start_ns),
+        stop: Time::from_ns(written.stop_ns),
+        direction: match written.direction {
+            WrittenDirection::Forward => Direction::Forward,
+            WrittenDirection::Backward => Direction::Backward,
+        },
+        from,
+        to,
+        extra_rtt: Span::from_ns(written.extra_rtt_ns),
+    };
+    flow.application(seed)?;
+    Ok(flow)
+}
