@@ -1,7 +1,7 @@
 //! Storage in order of arrival, with an honest backlog: what most queue disciplines are built on.
 
 use crate::{Backlog, Packet, Reason};
-use narrows_units::{ParamError, Params};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::collections::VecDeque;
 
 /// Packets in order of arrival.
@@ -56,6 +56,22 @@ impl<P: Packet> Default for Fifo<P> {
 /// Why a queue without room drops.
 pub(crate) const QUEUE_FULL: Reason = Reason("queue_full");
 
+/// The limits of disciplines whose specification leaves the buffer to the operator.
+pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [
+    ParamSpec::new(
+        "bytes",
+        Kind::Bytes,
+        "Most bytes (IP sizes) that may wait; absent: no limit.",
+    )
+    .range(1.0, 1e15),
+    ParamSpec::new(
+        "packets",
+        Kind::Packets,
+        "Most packets that may wait; absent: no limit.",
+    )
+    .range(1.0, 4e9),
+];
+
 /// Most bytes and packets that may wait; the packet in service does not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
@@ -73,10 +89,22 @@ impl Limit {
                     .into(),
             ));
         }
-        Ok(Limit {
-            bytes: bytes.unwrap_or(u64::MAX),
-            packets: packets.map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX)),
-        })
+        Ok(Limit::optional(params))
+    }
+
+    /// From the parameters `bytes` and `packets`; what is absent does not limit.
+    pub(crate) fn optional(params: &Params) -> Self {
+        let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
+        Limit {
+            bytes: params.integer("bytes").unwrap_or(u64::MAX),
+            packets: params.integer("packets").map_or(u32::MAX, most),
+        }
+    }
+
+    /// Whether `backlog` keeps to it.
+    #[inline]
+    pub(crate) fn holds(&self, backlog: Backlog) -> bool {
+        backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
 
     /// Whether a packet of `size` bytes finds room behind `backlog`.

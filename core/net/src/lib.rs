@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod aqm;
 mod bottleneck;
 mod bucket;
 mod change;

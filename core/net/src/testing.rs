@@ -258,6 +258,10 @@ mod tests {
             "steps" => json!({"period": 2_000_000_000}),
             "square" => json!({"low": 1_000_000}),
             "onoff" => json!({"phase": 3_000_000, "law": "exponential"}),
+            "red" => {
+                json!({"min_threshold": 2, "max_threshold": 6, "min_bytes": null, "max_bytes": null})
+            }
+            "priority" => json!({"bands": 8, "map": [3, 5, 8, 7]}),
             _ => json!({}),
         };
         let guessed = entry.params.iter();
@@ -334,7 +338,7 @@ mod tests {
         };
         assert!(
             refuse("droptial", json!({}))
-                .starts_with("unknown queue 'droptial'; known: droptail, unlimited")
+                .starts_with("unknown queue 'droptial'; known: droptail, drophead, unlimited")
         );
         assert!(refuse("droptail", json!({})).contains("a limit is missing"));
         assert!(refuse("droptail", json!({"bytes": 0})).contains("must be between 1"));

@@ -1,0 +1,98 @@
+//! What active queue management is built on: laws that decide about packets, the queue that obeys a
+//! law, and the stores that disciplines with many queues share.
+//!
+//! A law ([`AqmLaw`]) sees every packet that arrives and every packet that is about to leave, and says
+//! [`Verdict::Pass`], [`Verdict::Mark`] or [`Verdict::Drop`]. It never touches a packet. [`LawQueue`]
+//! is a FIFO with a limit that does what its law says. To add an AQM, write its law and its entry in a
+//! file of `queues/`.
+
+mod codel;
+mod flows;
+mod law;
+mod stamped;
+mod table;
+
+pub(crate) use codel::{
+    Codel, PARAMS as CODEL_PARAMS, Settings as CodelSettings, State as CodelState,
+};
+pub(crate) use flows::{Flows, List};
+pub(crate) use law::LawQueue;
+pub(crate) use stamped::Stamped;
+pub(crate) use table::{Table, mix, place};
+
+use crate::{Backlog, Ecn, Outcomes, Packet, Reason};
+use narrows_units::{ParamError, Params, Span, Time};
+
+/// What a law says about one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it go on.
+    Pass,
+    /// Mark it with congestion experienced, and let it go on. Only said of packets that can be marked.
+    Mark,
+    /// Drop it, for this reason.
+    Drop(Reason),
+}
+
+/// What a law is told of a packet that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// IP size in bytes.
+    pub size: u32,
+    /// Whether its sender understands marks (ECN field other than Not-ECT).
+    pub ect: bool,
+    /// What waits before it.
+    pub backlog: Backlog,
+    /// Whether it finds room. If not, it is dropped whatever the law says.
+    pub room: bool,
+}
+
+/// What a law is told of a packet that is about to leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// IP size in bytes.
+    pub size: u32,
+    /// Whether its sender understands marks (ECN field other than Not-ECT).
+    pub ect: bool,
+    /// How long it has waited.
+    pub sojourn: Span,
+    /// What still waits behind it.
+    pub left: Backlog,
+}
+
+/// A rule that decides which packets are marked or dropped. Called in order of time.
+pub trait AqmLaw {
+    /// About a packet that arrives.
+    fn arriving(&mut self, _now: Time, _packet: &Arrival) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// About the oldest packet, which is about to leave. After [`Verdict::Drop`] the law is asked
+    /// about the next one at the same time.
+    fn leaving(&mut self, _now: Time, _packet: &Departure) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// The server asked for a packet and none was left: it is idle until the next arrival.
+    fn drained(&mut self, _now: Time) {}
+
+    /// All parameters have these values from `now` on.
+    ///
+    /// # Errors
+    /// Values that contradict each other; nothing has changed then.
+    fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
+}
+
+/// Whether marks mean anything to the sender of `packet`.
+#[inline]
+pub(crate) fn can_be_marked<P: Packet>(packet: &P) -> bool {
+    packet.ecn() != Ecn::NotEct
+}
+
+/// Marks `packet`; one that carries the mark already is not counted again.
+#[inline]
+pub(crate) fn mark<P: Packet>(packet: &mut P, outcomes: &mut Outcomes<P>) {
+    if packet.ecn() != Ecn::Ce {
+        outcomes.mark(packet);
+    }
+}

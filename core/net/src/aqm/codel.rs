@@ -1,0 +1,213 @@
+//! The CoDel law, for one queue (`codel`) and for each of many (`fqcodel`).
+//!
+//! Source: RFC 8289, section 5 (the pseudo-code, with its way of resuming the count of an earlier
+//! dropping state). The pseudo-code takes packets out of the queue in loops; here the same decisions
+//! are made packet by packet, and what a drop leaves to be decided with the next packet is remembered
+//! (`Pending`). Where a packet can be marked, a mark takes the place of the drop: the count rises
+//! and the next time is set as for a drop, but the packet leaves, so that one call marks one packet
+//! (as section 4.2.1 of RFC 8290 wants). `ce_threshold` is section 5.2.7 of RFC 8290.
+
+use super::{AqmLaw, Departure, Verdict};
+use crate::Reason;
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+const CODEL: Reason = Reason("codel");
+
+/// The parameters of the law.
+pub(crate) const PARAMS: [ParamSpec; 5] = [
+    ParamSpec::new("target", Kind::Span, "Waiting time that may persist.")
+        .default("5000000")
+        .range(1.0, 1e10)
+        .source("RFC 8289, section 4.3: 5 ms"),
+    ParamSpec::new(
+        "interval",
+        Kind::Span,
+        "How long the waiting time must stay above the target before the first signal.",
+    )
+    .default("100000000")
+    .range(1.0, 1e12)
+    .source("RFC 8289, section 4.3: 100 ms"),
+    ParamSpec::new(
+        "mtu",
+        Kind::Bytes,
+        "While no more than this waits, nothing is dropped.",
+    )
+    .default("1500")
+    .range(0.0, 1e9)
+    .source("RFC 8289, section 5.2: the MTU of the interface"),
+    ParamSpec::new(
+        "ecn",
+        Kind::Flag,
+        "Whether packets that can be marked are marked in place of dropped.",
+    )
+    .default("true")
+    .source("RFC 8289, section 3; RFC 8290, section 5.2.6: on"),
+    ParamSpec::new(
+        "ce_threshold",
+        Kind::Span,
+        "Packets that can be marked and have waited longer than this are marked; absent: none.",
+    )
+    .source("RFC 8290, section 5.2.7: off"),
+];
+
+/// The values of [`PARAMS`], shared by all queues under the law.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    target: Span,
+    interval: Span,
+    mtu: u64,
+    ecn: bool,
+    ce_threshold: Option<Span>,
+}
+
+impl Settings {
+    pub(crate) fn new(params: &Params) -> Self {
+        Settings {
+            target: params.span("target").unwrap_or_default(),
+            interval: params.span("interval").unwrap_or_default(),
+            mtu: params.integer("mtu").unwrap_or_default(),
+            ecn: params.flag("ecn").unwrap_or_default(),
+            ce_threshold: params.span("ce_threshold"),
+        }
+    }
+
+    /// When to signal next, after `count` signals.
+    fn next(&self, from: Time, count: u32) -> Time {
+        from + Span::from_ns((self.interval.ns() as f64 / f64::from(count).sqrt()) as u64)
+    }
+}
+
+/// What the drop just made leaves to be decided with the next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// It was the first of a dropping state: the next packet leaves.
+    Entered,
+    /// It was a further one: perhaps the next packet is due as well.
+    Continued,
+}
+
+/// The state of one queue under the law.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    first_above: Option<Time>,
+    drop_next: Time,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+    pending: Pending,
+}
+
+impl State {
+    pub(crate) const fn new() -> Self {
+        State {
+            first_above: None,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+            dropping: false,
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Whether the waiting time has been above the target for a whole interval.
+    fn stands(&mut self, set: &Settings, now: Time, packet: &Departure) -> bool {
+        if packet.sojourn < set.target || packet.left.bytes <= set.mtu {
+            self.first_above = None;
+            return false;
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now + set.interval);
+                false
+            }
+            Some(since) => now >= since,
+        }
+    }
+
+    pub(crate) fn leaving(&mut self, set: &Settings, now: Time, packet: &Departure) -> Verdict {
+        let verdict = self.decide(set, now, packet);
+        let late = set.ce_threshold.is_some_and(|most| packet.sojourn > most);
+        if verdict == Verdict::Pass && packet.ect && late {
+            return Verdict::Mark;
+        }
+        verdict
+    }
+
+    fn decide(&mut self, set: &Settings, now: Time, packet: &Departure) -> Verdict {
+        let stands = self.stands(set, now, packet);
+        let marks = set.ecn && packet.ect;
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Entered => return Verdict::Pass,
+            Pending::Continued if stands => self.drop_next = set.next(self.drop_next, self.count),
+            _ => {}
+        }
+        if self.dropping {
+            self.dropping = stands;
+            if !stands || now < self.drop_next {
+                return Verdict::Pass;
+            }
+            self.count = self.count.saturating_add(1);
+            if marks {
+                self.drop_next = set.next(self.drop_next, self.count);
+                return Verdict::Mark;
+            }
+            self.pending = Pending::Continued;
+            return Verdict::Drop(CODEL);
+        }
+        if !stands {
+            return Verdict::Pass;
+        }
+        self.dropping = true;
+        // If the last dropping state ended not long ago, its rate is a good one to start with.
+        let made = self.count - self.last_count;
+        let recent = now.since(self.drop_next) < set.interval * 16;
+        self.count = if made > 1 && recent { made } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = set.next(now, self.count);
+        if marks {
+            return Verdict::Mark;
+        }
+        self.pending = Pending::Entered;
+        Verdict::Drop(CODEL)
+    }
+
+    /// Nothing was left to leave.
+    pub(crate) fn drained(&mut self) {
+        self.first_above = None;
+        if self.pending != Pending::Entered {
+            self.dropping = false;
+        }
+        self.pending = Pending::Nothing;
+    }
+}
+
+/// The law over one queue.
+pub(crate) struct Codel {
+    pub(crate) settings: Settings,
+    pub(crate) state: State,
+}
+
+impl Codel {
+    pub(crate) fn new(params: &Params) -> Self {
+        Codel {
+            settings: Settings::new(params),
+            state: State::new(),
+        }
+    }
+}
+
+impl AqmLaw for Codel {
+    fn leaving(&mut self, now: Time, packet: &Departure) -> Verdict {
+        self.state.leaving(&self.settings, now, packet)
+    }
+
+    fn drained(&mut self, _: Time) {
+        self.state.drained();
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.settings = Settings::new(params);
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! A FIFO with a limit that does what a law says.
+
+use super::{AqmLaw, Arrival, Departure, Stamped, Verdict, can_be_marked, mark};
+use crate::fifo::{Limit, QUEUE_FULL};
+use crate::{Backlog, Outcomes, Packet, Queue};
+use narrows_units::{ParamError, Params, Time};
+
+/// One queue under one law.
+pub(crate) struct LawQueue<P, L> {
+    store: Stamped<P>,
+    limit: Limit,
+    law: L,
+}
+
+impl<P: Packet, L: AqmLaw> LawQueue<P, L> {
+    pub(crate) fn new(limit: Limit, law: L) -> Self {
+        LawQueue {
+            store: Stamped::new(),
+            limit,
+            law,
+        }
+    }
+}
+
+impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
+    fn enqueue(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+        let backlog = self.store.backlog();
+        let arrival = Arrival {
+            size: packet.size(),
+            ect: can_be_marked(&packet),
+            backlog,
+            room: self.limit.admits(backlog, packet.size()),
+        };
+        match self.law.arriving(now, &arrival) {
+            Verdict::Drop(reason) => return outcomes.drop(now, packet, reason),
+            _ if !arrival.room => return outcomes.drop(now, packet, QUEUE_FULL),
+            Verdict::Mark => mark(&mut packet, outcomes),
+            Verdict::Pass => {}
+        }
+        self.store.push(now, packet);
+    }
+
+    fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        while let Some((at, mut packet)) = self.store.pop() {
+            let departure = Departure {
+                size: packet.size(),
+                ect: can_be_marked(&packet),
+                sojourn: now.since(at),
+                left: self.store.backlog(),
+            };
+            match self.law.leaving(now, &departure) {
+                Verdict::Drop(reason) => {
+                    outcomes.drop(now, packet, reason);
+                    continue;
+                }
+                Verdict::Mark => mark(&mut packet, outcomes),
+                Verdict::Pass => {}
+            }
+            return Some(packet);
+        }
+        self.law.drained(now);
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.store.visit(visit);
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        params: &Params,
+        _: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        let limit = Limit::optional(params);
+        self.law.change(now, params)?;
+        self.limit = limit;
+        Ok(())
+    }
+}

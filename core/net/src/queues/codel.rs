@@ -1,0 +1,38 @@
+//! CoDel: drops from the head when the waiting time has stood above a target for an interval.
+//!
+//! Source: RFC 8289. The law is in `aqm/codel.rs`, with its parameters and deviations. The RFC leaves
+//! the buffer to the operator: without `bytes` or `packets` it is unlimited.
+
+use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
+use crate::fifo::{Limit, OPTIONAL_LIMIT};
+use crate::{Entry, Packet, Queue, Setup};
+use narrows_units::{ParamError, Params};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "codel",
+    summary: "Controlled delay: drops or marks at the head, ever more often, while the waiting time \
+              stands above a target",
+    source: "RFC 8289",
+    params: &[
+        CODEL_PARAMS[0],
+        CODEL_PARAMS[1],
+        CODEL_PARAMS[2],
+        CODEL_PARAMS[3],
+        CODEL_PARAMS[4],
+        OPTIONAL_LIMIT[0],
+        OPTIONAL_LIMIT[1],
+    ],
+    shorthand: &["target", "packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    Ok(Box::new(LawQueue::new(
+        Limit::optional(params),
+        Codel::new(params),
+    )))
+}

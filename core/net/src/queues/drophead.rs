@@ -1,0 +1,59 @@
+//! Drop-head: first in, first out; when there is no room, the oldest packets go.
+
+use crate::fifo::{Limit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use narrows_units::{ParamError, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "drophead",
+    summary: "First in, first out; an arrival that finds no room pushes the oldest packets out",
+    source: "mahimahi's 'drophead' queue (Netravali et al., USENIX ATC 2015)",
+    params: super::droptail::ENTRY.params,
+    shorthand: super::droptail::ENTRY.shorthand,
+};
+
+/// Builds the queue; at least one limit must be given.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    Ok(Box::new(DropHead {
+        fifo: Fifo::new(),
+        limit: Limit::new(params)?,
+    }))
+}
+
+struct DropHead<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+}
+
+impl<P: Packet> Queue<P> for DropHead<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        self.fifo.push(packet);
+        // A packet that is larger than the limit by itself ends up as the head and goes as well.
+        while !self.limit.holds(self.fifo.backlog()) {
+            let Some(oldest) = self.fifo.pop() else { break };
+            outcomes.drop(now, oldest, QUEUE_FULL);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
+        self.fifo.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.fifo.visit(visit);
+    }
+
+    fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        // What waits beyond a smaller limit goes with the next arrival.
+        self.limit = Limit::new(params)?;
+        Ok(())
+    }
+}

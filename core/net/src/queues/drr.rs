@@ -1,0 +1,153 @@
+//! DRR: a queue for each connection, served in turn with a quantum of bytes.
+//!
+//! Source: Shreedhar and Varghese, Efficient Fair Queueing using Deficit Round Robin, ACM SIGCOMM
+//! 1995, section 3: what a queue cannot use of its quantum, because its next packet is larger, it
+//! keeps for its next turn; an empty queue keeps nothing. A full buffer is relieved at the tail of the
+//! longest queue (McKenney 1990), whose length is counted in bytes.
+//!
+//! Deviation: connections are told apart exactly instead of by a hash, as if there were a queue for
+//! every connection: collisions do not exist.
+
+use crate::aqm::{Flows, List, Table};
+use crate::fifo::{Limit, OPTIONAL_LIMIT, QUEUE_FULL};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "drr",
+    summary: "Deficit round robin: one queue for each connection, equal shares of bytes",
+    source: "Shreedhar and Varghese 1995",
+    params: &[
+        OPTIONAL_LIMIT[0],
+        OPTIONAL_LIMIT[1],
+        ParamSpec::new("quantum", Kind::Bytes, "Bytes by which each turn extends what a queue may send.")
+            .default("1500")
+            .range(64.0, 1e9)
+            .source("Shreedhar and Varghese 1995, section 3.3: not below the largest packet, or turns pass unused"),
+    ],
+    shorthand: &["packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    Ok(Box::new(Drr {
+        flows: Flows::new(),
+        active: List::new(),
+        idle: List::new(),
+        table: Table::new(),
+        limit: Limit::optional(params),
+        quantum: quantum(params),
+    }))
+}
+
+fn quantum(params: &Params) -> u64 {
+    params.integer("quantum").unwrap_or(1500)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    connection: u32,
+    deficit: u64,
+    /// Whether its turn has begun and its deficit been extended.
+    served: bool,
+}
+
+struct Drr<P> {
+    flows: Flows<P, State>,
+    /// Queues that take turns, and queues that no connection uses.
+    active: List,
+    idle: List,
+    table: Table,
+    limit: Limit,
+    quantum: u64,
+}
+
+impl<P: Packet> Drr<P> {
+    fn flow(&mut self, connection: u32) -> u32 {
+        if let Some(flow) = self.table.get(connection) {
+            return flow;
+        }
+        let state = State {
+            connection,
+            ..State::default()
+        };
+        let flow = if let Some(flow) = self.idle.take(&self.flows) {
+            *self.flows.state(flow) = state;
+            flow
+        } else {
+            self.flows.add(state)
+        };
+        self.table.insert(connection, flow);
+        self.active.append(&mut self.flows, flow);
+        flow
+    }
+
+    /// Takes the first queue, which is empty, out of the turns.
+    fn retire(&mut self) {
+        if let Some(flow) = self.active.take(&self.flows) {
+            self.table.remove(self.flows.state(flow).connection);
+            self.idle.append(&mut self.flows, flow);
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Drr<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let flow = self.flow(packet.connection());
+        self.flows.push(flow, now, packet);
+        while !self.limit.holds(self.flows.backlog()) {
+            let longest = self.active.largest(&self.flows, |backlog| backlog.bytes);
+            let Some((_, longest)) = longest else { break };
+            let Some((_, last)) = self.flows.pop_youngest(longest) else {
+                break;
+            };
+            outcomes.drop(now, last, QUEUE_FULL);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
+        while let Some(flow) = self.active.first() {
+            let Some(size) = self.flows.next_size(flow).map(u64::from) else {
+                // The longest queue lost all it had: overflow takes from the tail.
+                self.retire();
+                continue;
+            };
+            let quantum = self.quantum;
+            let state = self.flows.state(flow);
+            if !state.served {
+                state.served = true;
+                state.deficit += quantum;
+            }
+            if size > state.deficit {
+                state.served = false;
+                self.active.rotate(&mut self.flows);
+                continue;
+            }
+            state.deficit -= size;
+            let (_, packet) = self.flows.pop(flow)?;
+            if self.flows.of(flow).packets == 0 {
+                self.retire();
+            }
+            return Some(packet);
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.backlog()
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.flows.visit(visit);
+    }
+
+    fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.limit = Limit::optional(params);
+        self.quantum = quantum(params);
+        Ok(())
+    }
+}

@@ -1,0 +1,347 @@
+//! DualPI2: a low-latency queue for scalable traffic and a classic queue, with coupled signals.
+//!
+//! Source: RFC 9332, appendix A: classification by the ECN field, base probability p' from a PI
+//! controller, classic signals with p'^2, low-latency ones with max(native, k p') (A.1), and the
+//! overload variant (A.2): the controller follows the longer of both waiting times; from p_Cmax on the
+//! classic queue drops what it could mark; once k p' reaches 1 the low-latency queue drops with p'^2
+//! as well.
+//!
+//! Choices: the scheduler, which the RFC leaves open, is a weighted round robin by bytes that serves
+//! the low-latency queue unless the classic one has earned its `classic_share`. The native AQM is a
+//! step at `step`, or with `ramp` the linear ramp of A.1 around it (`ramp: 400 us`); it is silent while
+//! no other packet waits behind the one that leaves (Th_len of A.1). `signals: regular` picks packets by the
+//! recurrence of A.1 (`recur`), `random` by chance: p' beats two random numbers for classic signals,
+//! one for others. The timer needs no wake-ups: between two packets only the waiting times grow, and
+//! an update sees them as of its own time, so the updates that were due are made up for first.
+
+use crate::aqm::{Stamped, can_be_marked, mark};
+use crate::fifo::{Limit, OPTIONAL_LIMIT, QUEUE_FULL};
+use crate::{Backlog, Ecn, Entry, Outcomes, Packet, Queue, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+
+const DUALPI2: Reason = Reason("dualpi2");
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "dualpi2",
+    summary: "Coupled dual queue (L4S): ECT(1) and CE in a low-latency queue, the rest in a classic one",
+    source: "RFC 9332, appendix A",
+    params: &[
+        ParamSpec::new("target", Kind::Span, "Waiting time to hold in the classic queue.")
+            .default("15000000")
+            .range(1.0, 1e10)
+            .source("RFC 9332, appendix A.1"),
+        ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
+            .default("16000000")
+            .range(1e3, 1e10)
+            .source("RFC 9332, appendix A.1: not above the target or a third of 100 ms; 16 ms as in Linux"),
+        ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
+            .default("0.16")
+            .range(0.0, 1e6)
+            .source("RFC 9332, appendix A.1: 0.1 tupdate / (100 ms)^2"),
+        ParamSpec::new("beta", Kind::Number, "Gain on the change of the waiting time, in Hz.")
+            .default("3.2")
+            .range(0.0, 1e6)
+            .source("RFC 9332, appendix A.1: about 0.3 / 100 ms; 3.2 as in Linux"),
+        ParamSpec::new("coupling", Kind::Number, "k: signals to scalable traffic are k p'.")
+            .default("2")
+            .range(0.01, 100.0)
+            .source("RFC 9332, appendix A.1"),
+        ParamSpec::new("step", Kind::Span, "Waiting time at which the low-latency queue marks by itself.")
+            .default("1000000")
+            .range(0.0, 1e10)
+            .source("RFC 9332, appendix A.1: middle of its ramp from 0.8 to 1.2 ms"),
+        ParamSpec::new("ramp", Kind::Span, "Width of the ramp around the step; zero: a step.")
+            .default("0")
+            .range(0.0, 1e10)
+            .source("the step of Linux and of DCTCP; RFC 9332, appendix A.1: 400 us"),
+        ParamSpec::new(
+            "classic_max",
+            Kind::Ratio,
+            "p_Cmax: from this probability on classic packets are dropped even if they could be \
+             marked; absent: 1 / coupling^2, that is 25 %.",
+        )
+        .source("RFC 9332, appendix A.1"),
+        ParamSpec::new(
+            "classic_share",
+            Kind::Ratio,
+            "Share of the bytes that is left to the classic queue while both have packets.",
+        )
+        .default("0.1")
+        .source("RFC 9332, section 4.2.2, leaves it open; Linux sch_dualpi2: 10 %"),
+        ParamSpec::new(
+            "signals",
+            Kind::Choice(&["regular", "random"]),
+            "How packets are picked: at regular intervals or by chance.",
+        )
+        .default("regular")
+        .source("RFC 9332, appendix A.1: recur()"),
+        OPTIONAL_LIMIT[0],
+        OPTIONAL_LIMIT[1],
+    ],
+    shorthand: &["target", "packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let set = Settings::new(params)?;
+    Ok(Box::new(DualPi2 {
+        low: Side::new(),
+        classic: Side::new(),
+        stream: setup.stream(),
+        credit: 0.0,
+        base: 0.0,
+        old_delay: Span::ZERO,
+        next_update: Time::ZERO + set.tupdate,
+        set,
+    }))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    limit: Limit,
+    target: Span,
+    tupdate: Span,
+    alpha: f64,
+    beta: f64,
+    coupling: f64,
+    ramp_from: Span,
+    ramp: Span,
+    classic_max: f64,
+    classic_share: f64,
+    regular: bool,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let span = |name| params.span(name).unwrap_or_default();
+        let real = |name| params.real(name).unwrap_or_default();
+        let (step, ramp) = (span("step"), span("ramp"));
+        if ramp.scale(1, 2) > step {
+            return Err(ParamError::Conflict(
+                "the ramp would begin below zero: make it at most twice the step".into(),
+            ));
+        }
+        let coupling = real("coupling");
+        Ok(Settings {
+            limit: Limit::optional(params),
+            target: span("target"),
+            tupdate: span("tupdate"),
+            alpha: real("alpha"),
+            beta: real("beta"),
+            coupling,
+            ramp_from: step.saturating_sub(ramp.scale(1, 2)),
+            ramp,
+            classic_max: params
+                .real("classic_max")
+                .unwrap_or((coupling * coupling).recip().min(1.0)),
+            classic_share: real("classic_share"),
+            regular: params.word("signals") != Some("random"),
+        })
+    }
+
+    /// The low-latency queue's own probability after a waiting time.
+    fn native(&self, sojourn: Span) -> f64 {
+        let above = sojourn.saturating_sub(self.ramp_from);
+        if sojourn < self.ramp_from {
+            0.0
+        } else if above >= self.ramp {
+            1.0
+        } else {
+            above.secs() / self.ramp.secs()
+        }
+    }
+}
+
+/// One of the two queues.
+struct Side<P> {
+    store: Stamped<P>,
+    /// What the recurrence has summed up and not yet signalled.
+    sum: f64,
+}
+
+impl<P: Packet> Side<P> {
+    fn new() -> Self {
+        Side {
+            store: Stamped::new(),
+            sum: 0.0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.store.backlog().packets == 0
+    }
+
+    /// RFC 9332's recur(): picks one packet in 1/likelihood, evenly spaced.
+    fn recur(&mut self, likelihood: f64) -> bool {
+        self.sum += likelihood;
+        let picks = self.sum > 1.0;
+        if picks {
+            self.sum -= 1.0;
+        }
+        picks
+    }
+}
+
+struct DualPi2<P> {
+    low: Side<P>,
+    classic: Side<P>,
+    stream: Stream,
+    /// Bytes that the classic queue has earned (above zero) or overdrawn.
+    credit: f64,
+    /// The base probability p'.
+    base: f64,
+    old_delay: Span,
+    next_update: Time,
+    set: Settings,
+}
+
+impl<P: Packet> DualPi2<P> {
+    fn catch_up(&mut self, now: Time) {
+        while self.next_update <= now {
+            self.update(self.next_update);
+            self.next_update += self.set.tupdate;
+            let at_rest = self.base == 0.0
+                && self.old_delay.is_zero()
+                && self.low.is_empty()
+                && self.classic.is_empty();
+            if at_rest && self.next_update <= now {
+                let missed = now.since(self.next_update).ns() / self.set.tupdate.ns() + 1;
+                self.next_update += self.set.tupdate * missed;
+            }
+        }
+    }
+
+    fn update(&mut self, now: Time) {
+        let delay = self.low.store.age(now).max(self.classic.store.age(now));
+        let error = delay.secs() - self.set.target.secs();
+        let change = delay.secs() - self.old_delay.secs();
+        let base = self.base + self.set.alpha * error + self.set.beta * change;
+        self.base = base.clamp(0.0, 1.0);
+        self.old_delay = delay;
+    }
+
+    /// Whether the low-latency queue is next.
+    fn chooses_low(&self) -> bool {
+        !self.low.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
+    }
+
+    /// Whether a classic signal (p'^2) is due for a packet of the given side.
+    fn squared(&mut self, low: bool) -> bool {
+        if self.set.regular {
+            let side = if low { &mut self.low } else { &mut self.classic };
+            return side.recur(self.base * self.base);
+        }
+        let (one, other) = (self.stream.uniform(), self.stream.uniform());
+        one.max(other) < self.base
+    }
+
+    fn linear(&mut self, probability: f64) -> bool {
+        if self.set.regular {
+            return self.low.recur(probability);
+        }
+        self.stream.chance(probability)
+    }
+
+    /// The next packet of the low-latency queue, or `None` if it was dropped.
+    fn serve_low(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        let (at, mut packet) = self.low.store.pop()?;
+        if !self.classic.is_empty() {
+            self.credit += self.set.classic_share * f64::from(packet.size());
+        }
+        let coupled = (self.set.coupling * self.base).min(1.0);
+        let picked = if coupled < 1.0 {
+            let native = if self.low.is_empty() {
+                0.0
+            } else {
+                self.set.native(now.since(at))
+            };
+            self.linear(native.max(coupled))
+        } else {
+            if self.squared(true) {
+                outcomes.drop(now, packet, DUALPI2);
+                return None;
+            }
+            self.linear(coupled)
+        };
+        if picked {
+            mark(&mut packet, outcomes);
+        }
+        Some(packet)
+    }
+
+    /// The next packet of the classic queue, or `None` if it was dropped.
+    fn serve_classic(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        let (_, mut packet) = self.classic.store.pop()?;
+        if self.squared(false) {
+            if !can_be_marked(&packet) || self.base * self.base >= self.set.classic_max {
+                outcomes.drop(now, packet, DUALPI2);
+                return None;
+            }
+            mark(&mut packet, outcomes);
+        }
+        if !self.low.is_empty() {
+            self.credit -= (1.0 - self.set.classic_share) * f64::from(packet.size());
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet> Queue<P> for DualPi2<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        self.catch_up(now);
+        if !self.set.limit.admits(self.backlog(), packet.size()) {
+            return outcomes.drop(now, packet, QUEUE_FULL);
+        }
+        let low = matches!(packet.ecn(), Ecn::Ect1 | Ecn::Ce);
+        let side = if low { &mut self.low } else { &mut self.classic };
+        side.store.push(now, packet);
+    }
+
+    fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        self.catch_up(now);
+        while !(self.low.is_empty() && self.classic.is_empty()) {
+            if self.low.is_empty() || self.classic.is_empty() {
+                // Shares are of the time in which both compete.
+                self.credit = 0.0;
+            }
+            let packet = if self.chooses_low() {
+                self.serve_low(now, outcomes)
+            } else {
+                self.serve_classic(now, outcomes)
+            };
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        let (low, classic) = (self.low.store.backlog(), self.classic.store.backlog());
+        Backlog {
+            bytes: low.bytes + classic.bytes,
+            packets: low.packets + classic.packets,
+        }
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.low.store.visit(visit);
+        self.classic.store.visit(visit);
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        params: &Params,
+        _: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        let set = Settings::new(params)?;
+        self.catch_up(now);
+        self.set = set;
+        Ok(())
+    }
+}

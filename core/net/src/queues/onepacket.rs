@@ -1,0 +1,53 @@
+//! Room for one packet besides the one in service.
+
+use crate::fifo::QUEUE_FULL;
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use narrows_units::{ParamError, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "onepacket",
+    summary: "Room for one waiting packet; a packet that finds it taken is dropped",
+    source: "mahimahi's drop-tail queue with packets=1, as in Pantheon's emulated paths \
+             (Yan et al., USENIX ATC 2018)",
+    params: &[],
+    shorthand: &[],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    _: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    Ok(Box::new(OnePacket(None)))
+}
+
+struct OnePacket<P>(Option<P>);
+
+impl<P: Packet> Queue<P> for OnePacket<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        if self.0.is_some() {
+            outcomes.drop(now, packet, QUEUE_FULL);
+        } else {
+            self.0 = Some(packet);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
+        self.0.take()
+    }
+
+    fn backlog(&self) -> Backlog {
+        let mut backlog = Backlog::default();
+        self.0.iter().for_each(|packet| backlog.add(packet.size()));
+        backlog
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.0.iter().for_each(visit);
+    }
+
+    fn change(&mut self, _: Time, _: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! PIE: drops arriving packets with a probability that a controller keeps such that the waiting time
+//! stays at a target.
+//!
+//! Source: RFC 8033: sections 4.1 to 4.4 and appendix A, and of section 5 the ECN support (5.1), the
+//! derandomisation (5.4) and the cap on steps of the probability (5.5). The waiting time is measured
+//! from time stamps (section 4.3): it is that of the packet that left last, and zero when none waits
+//! behind it; the departure rate (5.2) is therefore not estimated. PIE is always active (5.3 is not
+//! implemented).
+//!
+//! The RFC's timer needs no wake-ups here: between a packet and the next nothing that an update reads
+//! can change, so the updates that were due are made up for, one by one, before anything else is
+//! looked at. When an update changes nothing, neither would the next, and the rest are passed over.
+
+use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, Verdict};
+use crate::fifo::{Limit, OPTIONAL_LIMIT};
+use crate::{Entry, Packet, Queue, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+
+const PIE_EARLY: Reason = Reason("pie_early");
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "pie",
+    summary: "Proportional integral controller enhanced: drops or marks arrivals at random so that \
+              the waiting time stays at a target",
+    source: "RFC 8033",
+    params: &[
+        ParamSpec::new("target", Kind::Span, "Waiting time to hold.")
+            .default("15000000")
+            .range(1.0, 1e10)
+            .source("RFC 8033, section 4.2: QDELAY_REF"),
+        ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
+            .default("15000000")
+            .range(1e3, 1e10)
+            .source("RFC 8033, section 4.2: T_UPDATE"),
+        ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
+            .default("0.125")
+            .range(0.0, 1e6)
+            .source("RFC 8033, section 4.2: 1/8"),
+        ParamSpec::new("beta", Kind::Number, "Gain on the change of the waiting time, in Hz.")
+            .default("1.25")
+            .range(0.0, 1e6)
+            .source("RFC 8033, section 4.2: 1 + 1/4"),
+        ParamSpec::new(
+            "burst",
+            Kind::Span,
+            "How long after a quiet time nothing is dropped.",
+        )
+        .default("150000000")
+        .range(0.0, 1e12)
+        .source("RFC 8033, section 4.4: MAX_BURST"),
+        ParamSpec::new(
+            "mean_packet",
+            Kind::Bytes,
+            "While no more than two packets of this size wait, nothing is dropped.",
+        )
+        .default("1500")
+        .range(0.0, 1e6)
+        .source("RFC 8033, section 4.1: MEAN_PKTSIZE"),
+        ParamSpec::new(
+            "derandomize",
+            Kind::Flag,
+            "Whether drops neither cluster nor stay out for long.",
+        )
+        .default("true")
+        .source("RFC 8033, section 5.4"),
+        ParamSpec::new(
+            "ecn",
+            Kind::Flag,
+            "Whether packets that can be marked are marked in place of dropped.",
+        )
+        .default("true")
+        .source("RFC 8033, section 5.1"),
+        ParamSpec::new(
+            "mark_ecnth",
+            Kind::Ratio,
+            "Above this probability, packets that could be marked are dropped as well.",
+        )
+        .default("0.1")
+        .source("RFC 8033, section 5.1: 10 %"),
+        OPTIONAL_LIMIT[0],
+        OPTIONAL_LIMIT[1],
+    ],
+    shorthand: &["target", "packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let law = Pie::new(Settings::new(params), setup.stream());
+    Ok(Box::new(LawQueue::new(Limit::optional(params), law)))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    target: Span,
+    tupdate: Span,
+    alpha: f64,
+    beta: f64,
+    burst: Span,
+    mean_packet: u64,
+    derandomize: bool,
+    ecn: bool,
+    mark_ecnth: f64,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        let span = |name| params.span(name).unwrap_or_default();
+        let real = |name| params.real(name).unwrap_or_default();
+        let flag = |name| params.flag(name).unwrap_or_default();
+        Settings {
+            target: span("target"),
+            tupdate: span("tupdate"),
+            alpha: real("alpha"),
+            beta: real("beta"),
+            burst: span("burst"),
+            mean_packet: params.integer("mean_packet").unwrap_or_default(),
+            derandomize: flag("derandomize"),
+            ecn: flag("ecn"),
+            mark_ecnth: real("mark_ecnth"),
+        }
+    }
+}
+
+/// RFC 8033, section 4.2: below each probability, steps are divided by this. A fixed step would be
+/// far too large for small probabilities.
+const TUNING: [(f64, f64); 6] = [
+    (0.000_001, 2048.0),
+    (0.000_01, 512.0),
+    (0.000_1, 128.0),
+    (0.001, 32.0),
+    (0.01, 8.0),
+    (0.1, 2.0),
+];
+
+struct Pie {
+    set: Settings,
+    stream: Stream,
+    probability: f64,
+    /// Sum of the probabilities since the last drop (derandomisation).
+    accumulated: f64,
+    /// Waiting time now, and at the last update.
+    delay: Span,
+    old_delay: Span,
+    burst: Span,
+    next_update: Time,
+}
+
+impl Pie {
+    fn new(set: Settings, stream: Stream) -> Self {
+        Pie {
+            stream,
+            probability: 0.0,
+            accumulated: 0.0,
+            delay: Span::ZERO,
+            old_delay: Span::ZERO,
+            burst: set.burst,
+            next_update: Time::ZERO + set.tupdate,
+            set,
+        }
+    }
+
+    fn quiet(&self) -> bool {
+        let half = self.set.target.scale(1, 2);
+        self.delay < half && self.old_delay < half
+    }
+
+    /// The updates that were due up to `now`.
+    fn catch_up(&mut self, now: Time) {
+        while self.next_update <= now {
+            let before = (self.probability, self.old_delay, self.burst);
+            self.update();
+            self.next_update += self.set.tupdate;
+            if before == (self.probability, self.old_delay, self.burst) && self.next_update <= now {
+                let step = self.set.tupdate.ns();
+                let missed = now.since(self.next_update).ns() / step + 1;
+                self.next_update += self.set.tupdate * missed;
+            }
+        }
+    }
+
+    fn update(&mut self) {
+        let (delay, old) = (self.delay.secs(), self.old_delay.secs());
+        let mut step =
+            self.set.alpha * (delay - self.set.target.secs()) + self.set.beta * (delay - old);
+        let range = TUNING.iter().find(|(below, _)| self.probability < *below);
+        if let Some((_, divisor)) = range {
+            step /= divisor;
+        }
+        if self.probability >= 0.1 && step > 0.02 {
+            step = 0.02;
+        }
+        self.probability += step;
+        if self.quiet() {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.old_delay = self.delay;
+        self.burst = self.burst.saturating_sub(self.set.tupdate);
+    }
+
+    /// Whether chance picks a packet that arrives behind `waiting` bytes.
+    fn picks(&mut self, waiting: u64) -> bool {
+        let half = self.set.target.scale(1, 2);
+        if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet
+        {
+            return false;
+        }
+        if self.set.derandomize {
+            if self.probability == 0.0 {
+                self.accumulated = 0.0;
+            }
+            self.accumulated += self.probability;
+            if self.accumulated < 0.85 {
+                return false;
+            }
+            if self.accumulated >= 8.5 {
+                return true;
+            }
+        }
+        self.stream.chance(self.probability)
+    }
+}
+
+impl AqmLaw for Pie {
+    fn arriving(&mut self, now: Time, packet: &Arrival) -> Verdict {
+        self.catch_up(now);
+        if !packet.room {
+            self.accumulated = 0.0;
+            return Verdict::Pass;
+        }
+        if self.probability == 0.0 && self.quiet() {
+            self.burst = self.set.burst;
+        }
+        if !self.burst.is_zero() || !self.picks(packet.backlog.bytes) {
+            return Verdict::Pass;
+        }
+        self.accumulated = 0.0;
+        if self.set.ecn && packet.ect && self.probability <= self.set.mark_ecnth {
+            Verdict::Mark
+        } else {
+            Verdict::Drop(PIE_EARLY)
+        }
+    }
+
+    fn leaving(&mut self, now: Time, packet: &Departure) -> Verdict {
+        self.catch_up(now);
+        self.delay = if packet.left.packets == 0 {
+            Span::ZERO
+        } else {
+            packet.sojourn
+        };
+        Verdict::Pass
+    }
+
+    fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
+        self.catch_up(now);
+        self.set = Settings::new(params);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Strict priority by DSCP: a band is served only while all bands before it are empty.
+//!
+//! Source: RFC 2474 and RFC 4594 for the code points, RFC 8622 for LE. Default mapping: CS5 and
+//! everything above (so also EF, VOICE-ADMIT, CS6 and CS7) to the first band, CS1 and LE to the last,
+//! all others to the second (or the last, if there are fewer).
+
+use crate::fifo::{Limit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+const MOST_BANDS: usize = 8;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "priority",
+    summary: "Strict priority by DSCP: one drop-tail queue for each band, earlier bands first",
+    source: "code points of RFC 4594 and RFC 8622",
+    params: &[
+        ParamSpec::new("bytes", Kind::Bytes, "Most bytes that may wait in each band; absent: no limit.")
+            .range(1.0, 1e15),
+        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait in each band; absent: no limit.")
+            .range(1.0, 4e9),
+        ParamSpec::new("bands", Kind::Count, "Number of bands.")
+            .default("3")
+            .range(1.0, MOST_BANDS as f64)
+            .source("Linux tc-prio(8): 3"),
+        ParamSpec::new(
+            "map",
+            Kind::Counts,
+            "Exceptions from the default mapping: DSCP, band, DSCP, band ...; bands count from 0.",
+        )
+        .range(0.0, 63.0),
+    ],
+    shorthand: &["packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    Ok(Box::new(Priority {
+        bands: std::array::from_fn(|_| Fifo::new()),
+        set: Settings::new(params)?,
+    }))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    limit: Limit,
+    /// The band of each DSCP.
+    map: [u8; 64],
+}
+
+const CS1: u64 = 8;
+const LE: u64 = 1;
+const CS5: u64 = 40;
+
+impl Settings {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let bands = params.integer("bands").unwrap_or(3);
+        let last = bands - 1;
+        let mut map: [u8; 64] = std::array::from_fn(|dscp| match dscp as u64 {
+            CS5.. => 0,
+            CS1 | LE => last as u8,
+            _ => last.min(1) as u8,
+        });
+        let exceptions = params.counts("map").unwrap_or_default();
+        if !exceptions.len().is_multiple_of(2) {
+            return Err(ParamError::Conflict(
+                "'map' must list pairs of a DSCP and a band, so an even number of values".into(),
+            ));
+        }
+        for pair in exceptions.chunks_exact(2) {
+            let [dscp, band] = [pair[0], pair[1]];
+            if band > last {
+                return Err(ParamError::Conflict(format!(
+                    "'map' gives DSCP {dscp} to band {band}, but the last band is {last}"
+                )));
+            }
+            // The range of the parameter keeps code points below 64.
+            map[dscp as usize & 63] = band as u8;
+        }
+        Ok(Settings {
+            limit: Limit::optional(params),
+            map,
+        })
+    }
+}
+
+struct Priority<P> {
+    bands: [Fifo<P>; MOST_BANDS],
+    set: Settings,
+}
+
+impl<P: Packet> Queue<P> for Priority<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let band = self.set.map[usize::from(packet.dscp() & 63)];
+        let band = &mut self.bands[usize::from(band)];
+        if self.set.limit.admits(band.backlog(), packet.size()) {
+            band.push(packet);
+        } else {
+            outcomes.drop(now, packet, QUEUE_FULL);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
+        self.bands.iter_mut().find_map(Fifo::pop)
+    }
+
+    fn backlog(&self) -> Backlog {
+        let mut sum = Backlog::default();
+        for band in &self.bands {
+            sum.bytes += band.backlog().bytes;
+            sum.packets += band.backlog().packets;
+        }
+        sum
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.bands.iter().for_each(|band| band.visit(visit));
+    }
+
+    fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        // What waits stays in its band, also in one that gets nothing any more.
+        self.set = Settings::new(params)?;
+        Ok(())
+    }
+}

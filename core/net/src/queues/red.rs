@@ -1,0 +1,323 @@
+//! RED: drops arriving packets at random, the more often the longer the queue is on average.
+//!
+//! Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM
+//! Transactions on Networking 1(4), 1993, figure 2 (average, idle time, probability with the count
+//! since the last drop). `gentle`: Floyd, Recommendation on using the "gentle_" variant of RED, 2000.
+//! `adaptive`: Floyd, Gummadi and Shenker, Adaptive RED, 2001, section 4, with its constants: every
+//! 0.5 s the largest probability moves towards an average in the middle fifth between the
+//! thresholds, up by min(0.01, a quarter of itself) and down by a tenth, within 1 % and 50 %.
+//!
+//! Deviations: the average counts what waits, not the packet in service. Packets that can be marked
+//! are marked whatever the average is (RFC 3168, section 7, would drop above the upper threshold) and
+//! dropped only where there is no room. The timer of `adaptive` needs no wake-ups: the average moves
+//! only with arrivals, so the steps that were due are made up for at the next arrival.
+
+use crate::aqm::{AqmLaw, Arrival, LawQueue, Verdict};
+use crate::fifo::Limit;
+use crate::{Entry, Packet, Queue, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+
+const RED_EARLY: Reason = Reason("red_early");
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "red",
+    summary: "Random early detection: drops or marks arrivals at random, the more often the longer \
+              the queue is on average",
+    source: "Floyd and Jacobson 1993; gentle: Floyd 2000; adaptive: Floyd, Gummadi and Shenker 2001",
+    params: &[
+        super::droptail::ENTRY.params[0],
+        super::droptail::ENTRY.params[1],
+        ParamSpec::new(
+            "min_threshold",
+            Kind::Packets,
+            "Average number of packets below which nothing is dropped early; absent: a third of the \
+             upper one.",
+        )
+        .source("Floyd, RED: Discussions of Setting Parameters, 1997: max_th three times min_th"),
+        ParamSpec::new(
+            "max_threshold",
+            Kind::Packets,
+            "Average number of packets at which the probability reaches max_p; absent: a quarter of \
+             the limit.",
+        )
+        .range(1.0, 4e9),
+        ParamSpec::new(
+            "min_bytes",
+            Kind::Bytes,
+            "The lower threshold in bytes; the average then counts bytes.",
+        ),
+        ParamSpec::new(
+            "max_bytes",
+            Kind::Bytes,
+            "The upper threshold in bytes; the average then counts bytes.",
+        )
+        .range(1.0, 1e15),
+        ParamSpec::new("max_p", Kind::Ratio, "Probability at the upper threshold.")
+            .default("0.1")
+            .source("Floyd, RED: Discussions of Setting Parameters, 1997"),
+        ParamSpec::new(
+            "weight",
+            Kind::Ratio,
+            "Weight of a new length in the average; absent: 0.002, or with adaptive \
+             1 - exp(-1 / packets per second) by packet_time.",
+        )
+        .source("Floyd and Jacobson 1993, section 11; Adaptive RED, section 5.1"),
+        ParamSpec::new(
+            "gentle",
+            Kind::Flag,
+            "Whether the probability rises from max_p to 1 between the upper threshold and twice \
+             that, instead of jumping.",
+        )
+        .default("true")
+        .source("Floyd 2000"),
+        ParamSpec::new(
+            "adaptive",
+            Kind::Flag,
+            "Whether max_p follows the average (ARED).",
+        )
+        .default("false"),
+        ParamSpec::new(
+            "ecn",
+            Kind::Flag,
+            "Whether packets that can be marked are marked in place of dropped.",
+        )
+        .default("true")
+        .source("RFC 3168, section 7"),
+        ParamSpec::new(
+            "packet_time",
+            Kind::Span,
+            "Time that a typical packet takes at the rate of the link: by how much the average falls \
+             while the link is idle.",
+        )
+        .default("1200000")
+        .range(1.0, 1e12)
+        .source("1500 bytes at 10 Mbit/s"),
+        ParamSpec::new(
+            "mean_packet",
+            Kind::Bytes,
+            "Size of a packet that has the plain probability where bytes count.",
+        )
+        .default("1500")
+        .range(1.0, 1e6)
+        .source("Floyd and Jacobson 1993, section 4"),
+    ],
+    shorthand: &["packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let limit = Limit::new(params)?;
+    let law = Red::new(Settings::new(params)?, setup.stream());
+    Ok(Box::new(LawQueue::new(limit, law)))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    count_bytes: bool,
+    min: f64,
+    max: f64,
+    max_p: f64,
+    weight: f64,
+    gentle: bool,
+    adaptive: bool,
+    ecn: bool,
+    packet_time: f64,
+    mean_packet: f64,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let packets = (params.real("min_threshold"), params.real("max_threshold"));
+        let bytes = (params.real("min_bytes"), params.real("max_bytes"));
+        let given = |pair: (Option<f64>, Option<f64>)| pair.0.is_some() || pair.1.is_some();
+        if given(packets) && given(bytes) {
+            return Err(ParamError::Conflict(
+                "thresholds count packets or bytes: give min_threshold and max_threshold, or \
+                 min_bytes and max_bytes"
+                    .into(),
+            ));
+        }
+        let limit = params.real("packets");
+        let count_bytes = given(bytes) || (limit.is_none() && !given(packets));
+        let (pair, limit) = if count_bytes {
+            (bytes, params.real("bytes"))
+        } else {
+            (packets, limit)
+        };
+        let Some(max) = pair.1.or(limit.map(|limit| limit / 4.0)) else {
+            return Err(ParamError::Conflict(
+                "the upper threshold is missing: give it, or a limit in the same unit".into(),
+            ));
+        };
+        let min = pair.0.unwrap_or(max / 3.0);
+        if min >= max {
+            return Err(ParamError::Conflict(format!(
+                "the lower threshold ({min}) must be below the upper one ({max})"
+            )));
+        }
+        let flag = |name| params.flag(name).unwrap_or_default();
+        let packet_time = params.span("packet_time").unwrap_or_default().secs();
+        let adaptive = flag("adaptive");
+        let weight = if adaptive {
+            1.0 - (-packet_time).exp()
+        } else {
+            0.002
+        };
+        Ok(Settings {
+            count_bytes,
+            min,
+            max,
+            max_p: params.real("max_p").unwrap_or_default(),
+            weight: params.real("weight").unwrap_or(weight),
+            gentle: flag("gentle"),
+            adaptive,
+            ecn: flag("ecn"),
+            packet_time,
+            mean_packet: params.real("mean_packet").unwrap_or_default(),
+        })
+    }
+}
+
+/// Adaptive RED, section 4.
+const INTERVAL: Span = Span::from_ms(500);
+const LARGEST: f64 = 0.5;
+const SMALLEST: f64 = 0.01;
+
+struct Red {
+    set: Settings,
+    stream: Stream,
+    average: f64,
+    /// Packets since the last drop while the average was between the thresholds; `None` below.
+    count: Option<f64>,
+    /// Since when the link has had nothing to send.
+    idle_since: Option<Time>,
+    max_p: f64,
+    next_step: Time,
+}
+
+impl Red {
+    fn new(set: Settings, stream: Stream) -> Self {
+        Red {
+            stream,
+            average: 0.0,
+            count: None,
+            idle_since: Some(Time::ZERO),
+            max_p: set.max_p,
+            next_step: Time::ZERO + INTERVAL,
+            set,
+        }
+    }
+
+    /// The steps of `max_p` that were due up to `now`.
+    fn adapt(&mut self, now: Time) {
+        let third = 0.4 * (self.set.max - self.set.min);
+        let (low, high) = (self.set.min + third, self.set.max - third);
+        while self.next_step <= now {
+            let before = self.max_p;
+            if self.average > high && self.max_p <= LARGEST {
+                self.max_p += (self.max_p / 4.0).min(0.01);
+            } else if self.average < low && self.max_p >= SMALLEST {
+                self.max_p *= 0.9;
+            }
+            self.next_step += INTERVAL;
+            if before == self.max_p && self.next_step <= now {
+                // No further step would change anything either.
+                let missed = now.since(self.next_step).ns() / INTERVAL.ns() + 1;
+                self.next_step += INTERVAL * missed;
+            }
+        }
+    }
+
+    /// Takes the length that an arrival meets into the average.
+    fn average(&mut self, now: Time, packet: &Arrival) {
+        let length = if self.set.count_bytes {
+            packet.backlog.bytes as f64
+        } else {
+            f64::from(packet.backlog.packets)
+        };
+        match self.idle_since.take() {
+            // As if so many small lengths of zero had been seen.
+            Some(since) if length == 0.0 => {
+                let missed = now.since(since).secs() / self.set.packet_time;
+                self.average *= (1.0 - self.set.weight).powf(missed);
+            }
+            _ => self.average += self.set.weight * (length - self.average),
+        }
+    }
+
+    /// The probability that the average calls for, before the count is considered.
+    fn base(&self) -> f64 {
+        let (min, max) = (self.set.min, self.set.max);
+        if self.average < max {
+            self.max_p * (self.average - min) / (max - min)
+        } else {
+            self.max_p + (1.0 - self.max_p) * (self.average - max) / max
+        }
+    }
+
+    fn picks(&mut self, packet: &Arrival) -> bool {
+        let certain = if self.set.gentle {
+            2.0 * self.set.max
+        } else {
+            self.set.max
+        };
+        if self.average < self.set.min {
+            self.count = None;
+            return false;
+        }
+        if self.average >= certain {
+            self.count = Some(0.0);
+            return true;
+        }
+        let count = self.count.map_or(0.0, |count| count + 1.0);
+        let mut base = self.base();
+        if self.set.count_bytes {
+            base *= f64::from(packet.size) / self.set.mean_packet;
+        }
+        let room = 1.0 - count * base;
+        let picked = room <= 0.0 || self.stream.chance(base / room);
+        self.count = Some(if picked { 0.0 } else { count });
+        picked
+    }
+}
+
+impl AqmLaw for Red {
+    fn arriving(&mut self, now: Time, packet: &Arrival) -> Verdict {
+        if self.set.adaptive {
+            self.adapt(now);
+        }
+        self.average(now, packet);
+        if !self.picks(packet) {
+            return Verdict::Pass;
+        }
+        if self.set.ecn && packet.ect {
+            Verdict::Mark
+        } else {
+            Verdict::Drop(RED_EARLY)
+        }
+    }
+
+    fn drained(&mut self, now: Time) {
+        // Servers may ask again while nothing has come; what counts is when it ran dry.
+        self.idle_since = self.idle_since.or(Some(now));
+    }
+
+    fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
+        let set = Settings::new(params)?;
+        if set.adaptive && self.set.adaptive {
+            self.adapt(now);
+        } else {
+            self.next_step = now + INTERVAL;
+        }
+        // What adaptation has found stays unless the scenario says otherwise.
+        if set.max_p != self.set.max_p || !set.adaptive {
+            self.max_p = set.max_p;
+        }
+        self.set = set;
+        Ok(())
+    }
+}

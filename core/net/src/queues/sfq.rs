@@ -1,0 +1,249 @@
+//! SFQ: a fixed number of queues, one connection to each as far as chance allows, served in turn.
+//!
+//! Source: McKenney, Stochastic Fairness Queueing, IEEE INFOCOM 1990: connections are hashed to
+//! queues, queues are served round robin, a full buffer is relieved at the tail of the longest
+//! queue, and the hash may change from time to time.
+//!
+//! Deviations: turns are of `quantum` bytes rather than of one packet, so that small packets get
+//! their share (Deficit round robin, Shreedhar and Varghese 1995); a connection may use any of
+//! `ways` neighbouring queues and takes one that no other connection uses, so that a few connections
+//! never share a queue by bad luck (`ways: 1` is McKenney's hash, where 11 connections in 1024 queues
+//! collide in one run of twenty). Only when all its `ways` are taken does a connection share. When the hash
+//! changes, waiting packets move to their new queues, so that none overtakes another of its
+//! connection.
+
+use crate::aqm::{Flows, List, mix, place};
+use crate::fifo::{Limit, QUEUE_FULL};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "sfq",
+    summary: "Stochastic fairness queueing: connections are hashed to queues that are served in turn",
+    source: "McKenney 1990",
+    params: &[
+        ParamSpec::new("bytes", Kind::Bytes, "Most bytes that may wait; absent: no limit.")
+            .range(1.0, 1e15),
+        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait.")
+            .default("127")
+            .range(1.0, 4e9)
+            .source("Linux tc-sfq(8): 127"),
+        ParamSpec::new("depth", Kind::Packets, "Most packets that may wait in one queue.")
+            .default("127")
+            .range(1.0, 4e9)
+            .source("Linux tc-sfq(8): 127"),
+        ParamSpec::new("buckets", Kind::Count, "Number of queues.")
+            .default("1024")
+            .range(1.0, 65536.0)
+            .source("Linux tc-sfq(8): 1024"),
+        ParamSpec::new("ways", Kind::Count, "How many queues a connection may choose from.")
+            .default("8")
+            .range(1.0, 64.0)
+            .source("as in CAKE (Hoeiland-Joergensen, Taht and Morton 2018); McKenney: 1"),
+        ParamSpec::new("quantum", Kind::Bytes, "Bytes that a queue may send in its turn.")
+            .default("1500")
+            .range(64.0, 1e9)
+            .source("one packet, McKenney 1990; in bytes as Linux tc-sfq(8)"),
+        ParamSpec::new("perturb", Kind::Span, "Time between changes of the hash; absent: never.")
+            .range(1e6, 1e15),
+    ],
+    shorthand: &["packets", "bytes"],
+};
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let mut stream = setup.stream();
+    let set = Settings::new(params);
+    let mut queue = Sfq {
+        flows: Flows::new(),
+        active: List::new(),
+        salt: stream.bits(),
+        stream,
+        next_perturbation: set.perturb.map(|period| Time::ZERO + period),
+        set,
+    };
+    queue.grow();
+    Ok(Box::new(queue))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    limit: Limit,
+    depth: u32,
+    buckets: u32,
+    ways: u32,
+    quantum: i64,
+    perturb: Option<Span>,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        let number = |name| params.integer(name).unwrap_or_default();
+        let buckets = number("buckets").max(1) as u32;
+        Settings {
+            limit: Limit::optional(params),
+            depth: number("depth") as u32,
+            buckets,
+            ways: (number("ways") as u32).clamp(1, buckets),
+            quantum: number("quantum") as i64,
+            perturb: params.span("perturb"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// The connection that took it; others use it only when they find none free.
+    owner: u32,
+    /// Bytes it may still send in its turn.
+    credit: i64,
+    /// Whether it is in the list of those that take turns.
+    active: bool,
+}
+
+struct Sfq<P> {
+    flows: Flows<P, Bucket>,
+    active: List,
+    stream: Stream,
+    salt: u64,
+    next_perturbation: Option<Time>,
+    set: Settings,
+}
+
+impl<P: Packet> Sfq<P> {
+    fn grow(&mut self) {
+        while self.flows.len() < self.set.buckets {
+            self.flows.add(Bucket::default());
+        }
+    }
+
+    /// The queue of `connection`.
+    fn bucket(&mut self, connection: u32) -> u32 {
+        let first = place(connection, self.salt, self.set.buckets);
+        let mut free = None;
+        for way in 0..self.set.ways {
+            let bucket = (first + way) % self.set.buckets;
+            if self.flows.of(bucket).packets == 0 {
+                free = free.or(Some(bucket));
+            } else if self.flows.state(bucket).owner == connection {
+                return bucket;
+            }
+        }
+        if let Some(bucket) = free {
+            self.flows.state(bucket).owner = connection;
+        }
+        free.unwrap_or(first)
+    }
+
+    fn store(&mut self, bucket: u32, at: Time, packet: P) {
+        self.flows.push(bucket, at, packet);
+        let quantum = self.set.quantum;
+        let state = self.flows.state(bucket);
+        if !state.active {
+            state.active = true;
+            state.credit = quantum;
+            self.active.append(&mut self.flows, bucket);
+        }
+    }
+
+    /// A new hash, if it is time for one.
+    fn perturb(&mut self, now: Time) {
+        let (Some(due), Some(period)) = (self.next_perturbation, self.set.perturb) else {
+            return;
+        };
+        if now < due {
+            return;
+        }
+        self.next_perturbation = Some(due + period * (now.since(due).ns() / period.ns() + 1));
+        self.salt = mix(self.stream.bits());
+        self.rehash();
+    }
+
+    /// Moves every packet to where its connection belongs now. Each old queue is worked off first in,
+    /// first out, so that connections keep their order.
+    fn rehash(&mut self) {
+        let mut waiting = Vec::with_capacity(self.flows.backlog().packets as usize);
+        while let Some(bucket) = self.active.take(&self.flows) {
+            *self.flows.state(bucket) = Bucket::default();
+            while let Some(entry) = self.flows.pop(bucket) {
+                waiting.push(entry);
+            }
+        }
+        for (at, packet) in waiting {
+            let bucket = self.bucket(packet.connection());
+            self.store(bucket, at, packet);
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Sfq<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        self.perturb(now);
+        let bucket = self.bucket(packet.connection());
+        if self.flows.of(bucket).packets >= self.set.depth {
+            return outcomes.drop(now, packet, QUEUE_FULL);
+        }
+        self.store(bucket, now, packet);
+        while !self.set.limit.holds(self.flows.backlog()) {
+            let longest = self
+                .active
+                .largest(&self.flows, |backlog| u64::from(backlog.packets));
+            let Some((_, longest)) = longest else { break };
+            let Some((_, last)) = self.flows.pop_youngest(longest) else {
+                break;
+            };
+            outcomes.drop(now, last, QUEUE_FULL);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
+        while let Some(bucket) = self.active.first() {
+            let empty = self.flows.of(bucket).packets == 0;
+            let quantum = self.set.quantum;
+            let state = self.flows.state(bucket);
+            if empty {
+                state.active = false;
+                self.active.take(&self.flows);
+            } else if state.credit <= 0 {
+                state.credit += quantum;
+                self.active.rotate(&mut self.flows);
+            } else {
+                let (_, packet) = self.flows.pop(bucket)?;
+                self.flows.state(bucket).credit -= i64::from(packet.size());
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.backlog()
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.flows.visit(visit);
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        params: &Params,
+        _: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        let set = Settings::new(params);
+        if set.perturb != self.set.perturb {
+            self.next_perturbation = set.perturb.map(|period| now + period);
+        }
+        let moved = (set.buckets, set.ways) != (self.set.buckets, self.set.ways);
+        self.set = set;
+        self.grow();
+        if moved {
+            self.rehash();
+        }
+        Ok(())
+    }
+}
