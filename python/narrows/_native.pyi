@@ -58,14 +58,20 @@ class StateSeries(TypedDict):
 def version() -> str:
     """Version of the core."""
 
-def check_element(element_json: str) -> str | None:
-    """Why an element (JSON object, base units) can't be built; None if it can."""
+def check_element(element_json: str, files: dict[str, bytes] | None = None) -> str | None:
+    """Why an element (JSON object, base units) can't be built; None if it can.
+
+    ``files`` has the contents of the files that the element names, by their SHA-256.
+    """
 
 def registry() -> str:
     """Everything that scenarios may name, as JSON."""
 
-def simulate(cell_json: str, out_dir: _Path) -> str:
-    """Simulate a cell, write its record to ``out_dir``, and return the text of ``run.json``."""
+def simulate(cell_json: str, out_dir: _Path, files_dir: _Path | None = None) -> str:
+    """Simulate a cell, write its record to ``out_dir``, and return the text of ``run.json``.
+
+    ``files_dir`` has the files that the cell names.
+    """
 
 def measure(cell_dir: _Path) -> str:
     """All metrics of a record, as JSON."""

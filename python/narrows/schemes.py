@@ -9,7 +9,7 @@ from narrows.campaign import agent as agents
 from narrows.campaign.plan import why_not
 from narrows.errors import UnavailableError
 from narrows.scenario import registry
-from narrows.scenario.flows import KERNEL_PREFIX
+from narrows.scenario.schemes import KERNEL_PREFIX
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrows.errors import UnavailableError
-from narrows.scenario.flows import KERNEL_PREFIX
 from narrows.scenario.model import Cell, Scenario, cells_of
+from narrows.scenario.schemes import KERNEL_PREFIX
 
 
 @dataclass(frozen=True)

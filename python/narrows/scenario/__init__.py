@@ -34,7 +34,7 @@ def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
     path = find(str(name))
     text, tree = read_file(path)
     changes = overrides or []
-    scenario = resolve(_overrides.apply(tree, changes), _registry.load(), path.name)
+    scenario = resolve(_overrides.apply(tree, changes), _registry.load(), path.name, path.parent)
     return Loaded(scenario, path, text, changes)
 
 

@@ -1,4 +1,4 @@
-"""Schemes and flows of a scenario.
+"""Flows of a scenario, and the background traffic beside them.
 
 `flows: {count: 3, interval: 10 s}` starts flow k at (k-1) x interval and stops all flows together at
 the end, as Pantheon does. A list of flows says all of it one by one, and may give each flow a scheme.
@@ -6,33 +6,42 @@ the end, as Pantheon does. A list of flows says all of it one by one, and may gi
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from narrows.scenario.params import Context, read_params, read_value
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
-from narrows.scenario.registry import Param, Registry
+from narrows.scenario.dscp import read_dscp
+from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network, Pair
+from narrows.scenario.params import Context, read_entry, read_value
+from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.registry import Entry, Param, Registry
+from narrows.scenario.schemes import UDP, Scheme, read_scheme
 from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
 
-#: The kernel's schemes are named by this prefix and the kernel's own name.
-KERNEL_PREFIX = "linux:"
 #: Flows are numbered in 16 bits in the record.
 MOST_FLOWS = 1000
+#: Traffic of a flow that names none: as much as the scheme allows.
+BULK: dict[str, Any] = {"kind": "bulk"}
 
-_KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}$")
+KNOWN = (
+    "scheme",
+    "from",
+    "to",
+    "start",
+    "stop",
+    "direction",
+    "traffic",
+    "connections",
+    "dscp",
+    "count",
+    "interval",
+    "extra_rtt",
+    "label",
+)
+
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 _COUNT = Param("", "count", (), None, 1, MOST_FLOWS, False, "", "")
-_DIRECTION = Param("", "choice", ("forward", "backward"), "forward", None, None, False, "", "")
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """A scheme with its parameters (defaults filled in), and the label it has in results."""
-
-    name: str
-    params: dict[str, Any]
-    label: str
+_CONNECTIONS = Param("", "count", (), None, 1, 1000, False, "", "")
+_DIRECTION = Param("", "choice", (FORWARD, BACKWARD), FORWARD, None, None, False, "", "")
 
 
 @dataclass
@@ -42,196 +51,299 @@ class Flow:
     scheme: Scheme | None
     start_ns: int
     stop_ns: int
-    direction: str = "forward"
+    direction: str = FORWARD
     extra_rtt_ns: int = 0
+    #: Host that sends the data and host that receives them.
+    hosts: Pair = (SENDER, RECEIVER)
+    traffic: dict[str, Any] = field(default_factory=lambda: dict(BULK))
+    connections: int = 1
+    dscp: int = 0
+    background: bool = False
+    #: What people call it, and what it shares with the others of the same entry.
+    label: str | None = None
+    group: str | None = None
+    #: Which of start and stop the entry says itself.
+    says: tuple[str, ...] = ()
+
+    def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
+        """The flow as cells have it; what is at its default is left out."""
+        graph = network.kind == "graph"
+        return {
+            "flow": number,
+            "scheme": scheme.name,
+            "params": scheme.params,
+            **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
+            "start_ns": self.start_ns,
+            "stop_ns": self.stop_ns,
+            "direction": FORWARD if graph else self.direction,
+            "extra_rtt_ns": self.extra_rtt_ns,
+            **({"traffic": self.traffic} if self.traffic != BULK else {}),
+            **({"connections": self.connections} if self.connections != 1 else {}),
+            **({"dscp": self.dscp} if self.dscp else {}),
+            **({"background": True} if self.background else {}),
+            **({"label": self.label} if self.label else {}),
+        }
 
 
 @dataclass
 class Flows:
-    """All flows, and where the extra RTT was written (for messages)."""
+    """All flows, those under test first, and where an extra RTT was written (for messages)."""
 
     items: list[Flow] = field(default_factory=list)
     extra_rtt_mark: Mark | None = None
 
+    @property
+    def pairs(self) -> list[Pair]:
+        """The hosts that flows join, each pair once."""
+        return list(dict.fromkeys(flow.hosts for flow in self.items))
 
-def read_scheme(value: Written, path: str, registry: Registry, problems: Problems) -> Scheme | None:
-    """A scheme: `cubic`, `linux:bbr`, or `{scheme: cubic, beta: 0.7}`."""
-    given = Mapping(value.mark)
-    name_value: Written = value
-    if isinstance(value, Mapping):
-        if "scheme" not in value.entries:
-            problems.add(value.mark, path, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
-            return None
-        name_value, given = value.entries["scheme"], value
-    if not isinstance(name_value, Scalar) or name_value.is_null:
-        problems.add(name_value.mark, path, "must be the name of a scheme; narrows schemes lists them")
-        return None
-    name = name_value.text
-    if name.startswith(KERNEL_PREFIX):
-        if not _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
-            problems.add(
-                name_value.mark,
-                path,
-                f'"{shorten(name)}" is not a kernel scheme; write linux: and the'
-                " kernel's name, such as linux:cubic",
+
+@dataclass
+class FlowReader:
+    """Reads the keys `flows` and `background`."""
+
+    duration_ns: int | None
+    network: Network
+    registry: Registry
+    problems: Problems
+    found: Flows = field(default_factory=Flows)
+
+    def flows(self, value: Written) -> None:
+        """The key `flows`, in either form."""
+        if isinstance(value, Mapping):
+            self._entry(value, "flows", background=False, most=self.network.default_flows)
+        elif isinstance(value, Sequence):
+            if not value.items:
+                self.problems.add(value.mark, "flows", "needs at least one flow")
+            self._list(value, "flows", background=False)
+        else:
+            self.problems.add(
+                value.mark, "flows", "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
             )
-            return None
-        params: tuple[Param, ...] = ()
-    elif name in registry.schemes:
-        params = registry.schemes[name].params
-    else:
-        known = [*registry.schemes, *(KERNEL_PREFIX + known for known in registry.schemes)]
-        hint = did_you_mean(name, known) or f"; known: {', '.join(registry.schemes)} and linux:NAME"
-        problems.add(name_value.mark, path, f'unknown scheme "{shorten(name)}"{hint}')
-        return None
-    values = read_params(given, path, params, name, Context(problems), ignore=("scheme",))
-    written = [f"{key}={_plain(item)}" for key, _, item in given if key != "scheme"]
-    return Scheme(name, values, f"{name} {' '.join(written)}" if written else name)
 
+    def background(self, value: Written) -> None:
+        """The key `background`: flows that are not under test."""
+        if not isinstance(value, Sequence):
+            text = "must be a list of flows such as [{scheme: reno, count: 12}]"
+            self.problems.add(value.mark, "background", text)
+            return
+        self._list(value, "background", background=True)
 
-def _plain(value: Written) -> str:
-    return value.text.replace(" ", "") if isinstance(value, Scalar) else "?"
-
-
-def read_schemes(value: Written, registry: Registry, problems: Problems) -> list[Scheme]:
-    """The list of schemes under test."""
-    if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, "schemes", "must be a list of schemes such as [cubic, reno]")
-        return []
-    schemes: list[Scheme] = []
-    for index, item in enumerate(value.items):
-        path = join("schemes", index)
-        scheme = read_scheme(item, path, registry, problems)
-        if scheme is None:
-            continue
-        if any(scheme.label == other.label for other in schemes):
-            problems.add(
-                item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
-            )
-        schemes.append(scheme)
-    return schemes
-
-
-def read_flows(value: Written, duration_ns: int | None, registry: Registry, problems: Problems) -> Flows:
-    """The key `flows`, in either form."""
-    if isinstance(value, Mapping):
-        return _staggered(value, duration_ns, problems)
-    if isinstance(value, Sequence):
-        if not value.items:
-            problems.add(value.mark, "flows", "needs at least one flow")
+    def _list(self, value: Sequence, path: str, *, background: bool) -> None:
         if len(value.items) > MOST_FLOWS:
-            problems.add(value.mark, "flows", f"has more than {MOST_FLOWS} flows")
-            return Flows()
-        flows = Flows()
+            self.problems.add(value.mark, path, f"has more than {MOST_FLOWS} flows")
+            return
         for index, item in enumerate(value.items):
-            _listed(flows, item, join("flows", index), duration_ns, registry, problems)
-        return flows
-    problems.add(value.mark, "flows", "must be keys such as {count: 3, interval: 10 s}, or a list of flows")
-    return Flows()
+            mapping = self.problems.expect_mapping(item, join(path, index), "{scheme: cubic, start: 0 s}")
+            if mapping is not None:
+                self._entry(mapping, join(path, index), background=background)
 
+    def _entry(self, mapping: Mapping, path: str, *, background: bool, most: int = 1) -> None:
+        problems, duration = self.problems, self.duration_ns
+        for key, mark, _ in mapping:
+            if key not in KNOWN:
+                problems.unknown_key(mark, path, key, KNOWN)
+        context = Context(problems)
 
-def _staggered(value: Mapping, duration_ns: int | None, problems: Problems) -> Flows:
-    known = ("count", "interval", "extra_rtt")
-    for key, mark, _ in value:
-        if key not in known:
-            problems.unknown_key(mark, "flows", key, known)
-    context = Context(problems)
-    count, interval = 1, 0
-    if "count" in value.entries:
-        count = read_value(value.entries["count"], "flows.count", _COUNT, context) or 0
-    if "interval" in value.entries:
-        interval = read_value(value.entries["interval"], "flows.interval", _SPAN, context) or 0
-    if duration_ns is None:
-        return Flows()
-    last = (count - 1) * interval
-    if count and last >= duration_ns:
-        mark = value.entries["interval"].mark if "interval" in value.entries else value.mark
-        problems.add(
-            mark,
-            "flows.interval",
-            f"flow {count} would start at {last / 1e9:g} s but the duration is"
-            f" {duration_ns / 1e9:g} s; use a shorter interval, fewer flows or a longer duration",
-        )
-        return Flows()
-    extras, mark_of_extra = _extra_rtts(value, count, context)
-    items = [
-        Flow(None, index * interval, duration_ns, extra_rtt_ns=extras[index] if index < len(extras) else 0)
-        for index in range(count)
-    ]
-    return Flows(items, mark_of_extra)
+        def value(key: str, param: Param, default: Any) -> Any:
+            if key not in mapping.entries:
+                return default
+            found = read_value(mapping.entries[key], join(path, key), param, context)
+            return default if found is None else found
 
-
-def _extra_rtts(value: Mapping, count: int, context: Context) -> tuple[list[int], Mark | None]:
-    written = value.entries.get("extra_rtt")
-    if written is None:
-        return [0] * count, None
-    if isinstance(written, Sequence):
-        if len(written.items) != count:
-            context.problems.add(
-                written.mark,
-                "flows.extra_rtt",
-                f"lists {len(written.items)} values for {count} flows;"
-                " write one value for each flow, or one value for all",
+        count = value("count", _COUNT, most)
+        interval = value("interval", _SPAN, 0)
+        traffic, entry = self._traffic(mapping, path)
+        scheme = self._scheme(mapping, path, entry, background)
+        connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, path, entry)
+        dscp = 0
+        if "dscp" in mapping.entries:
+            dscp = read_dscp(mapping.entries["dscp"], join(path, "dscp"), problems)
+        label = self._label(mapping, path)
+        direction = value("direction", _DIRECTION, FORWARD)
+        extras = self._extra_rtts(mapping, join(path, "extra_rtt"), count, context)
+        first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
+        if len(self.found.items) + count > MOST_FLOWS:
+            problems.add(mapping.mark, path, f"makes more than {MOST_FLOWS} flows in all")
+            return
+        if duration is None or stop is None:
+            return
+        if not self._times(mapping, path, first, stop, count, interval):
+            return
+        for k in range(count):
+            hosts = self._hosts(mapping, path, direction, background, k)
+            if hosts is None:
+                return
+            self.found.items.append(
+                Flow(
+                    scheme,
+                    first + k * interval,
+                    stop,
+                    BACKWARD if hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell" else FORWARD,
+                    extras[k] if k < len(extras) else 0,
+                    hosts,
+                    traffic,
+                    connections,
+                    dscp,
+                    background,
+                    f"{label} {k + 1}" if label and count > 1 else label,
+                    label,
+                    tuple(key for key in ("start", "stop") if key in mapping.entries),
+                )
             )
-        listed = [
-            read_value(item, join("flows.extra_rtt", index), _SPAN, context) or 0
-            for index, item in enumerate(written.items)
+
+    def _traffic(self, mapping: Mapping, path: str) -> tuple[dict[str, Any], Entry | None]:
+        written = mapping.entries.get("traffic")
+        family = self.registry.traffic
+        if written is None:
+            return dict(BULK), family.get("bulk")
+        if not family:
+            text = "this version of the core has no traffic but bulk; remove it"
+            self.problems.add(written.mark, join(path, "traffic"), text)
+            return dict(BULK), None
+        context = Context(self.problems)
+        found = read_entry(written, join(path, "traffic"), family, "kind of traffic", context)
+        if found is None:
+            return dict(BULK), None
+        return found, family[found["kind"]]
+
+    def _scheme(self, mapping: Mapping, path: str, traffic: Entry | None, background: bool) -> Scheme | None:
+        datagrams = traffic is not None and traffic.datagram
+        written = mapping.entries.get("scheme")
+        at = join(path, "scheme")
+        if written is None:
+            if datagrams:
+                return Scheme(UDP, {}, UDP)
+            if background:
+                text = "needs the key scheme: background traffic is the same whatever is tested"
+                self.problems.add(mapping.mark, path, f"{text}; write for example scheme: reno")
+            return None
+        scheme = read_scheme(written, at, self.registry, self.problems, datagrams=datagrams)
+        if scheme is not None and datagrams and scheme.name != UDP:
+            text = f"{traffic.name if traffic else ''} sends datagrams, which no scheme governs; leave it out"
+            self.problems.add(written.mark, at, text)
+        return scheme
+
+    def _connections(self, found: Any, mapping: Mapping, path: str, traffic: Entry | None) -> int:
+        if found > 1 and traffic is not None and not traffic.parallel:
+            self.problems.add(
+                mapping.entries["connections"].mark,
+                join(path, "connections"),
+                f"{traffic.name} makes its own connections; leave it out",
+            )
+        return int(found)
+
+    def _label(self, mapping: Mapping, path: str) -> str | None:
+        written = mapping.entries.get("label")
+        if written is None:
+            return None
+        if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
+            text = "must be a short name of at most 40 letters"
+            self.problems.add(written.mark, join(path, "label"), text)
+            return None
+        if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
+            text = "must be a word; a number is what flows have anyway"
+            self.problems.add(written.mark, join(path, "label"), text)
+            return None
+        if any(flow.group == written.text for flow in self.found.items):
+            text = f'the label "{shorten(written.text)}" is that of another flow'
+            self.problems.add(written.mark, join(path, "label"), text)
+        return written.text
+
+    def _extra_rtts(self, mapping: Mapping, at: str, count: int, context: Context) -> list[int]:
+        written = mapping.entries.get("extra_rtt")
+        if written is None:
+            return [0] * count
+        if isinstance(written, Sequence):
+            if len(written.items) != count:
+                context.problems.add(
+                    written.mark,
+                    at,
+                    f"lists {len(written.items)} values for {count} flows;"
+                    " write one value for each flow, or one value for all",
+                )
+            found = [
+                read_value(item, join(at, index), _SPAN, context) or 0
+                for index, item in enumerate(written.items)
+            ]
+        else:
+            found = [read_value(written, at, _SPAN, context) or 0] * count
+        if any(found):
+            self.found.extra_rtt_mark = written.mark
+        return found
+
+    def _times(self, mapping: Mapping, path: str, start: int, stop: int, count: int, interval: int) -> bool:
+        """Whether all flows of an entry have time to run; notes what is wrong."""
+        assert self.duration_ns is not None
+        end = self.duration_ns
+        before = len(self.problems.found)
+
+        def add(key: str, text: str) -> None:
+            mark = mapping.entries[key].mark if key in mapping.entries else mapping.mark
+            self.problems.add(mark, join(path, key), text)
+
+        if start >= end:
+            add(
+                "start",
+                f"the flow starts at {start / 1e9:g} s, but the scenario ends at {end / 1e9:g} s (duration)",
+            )
+        elif start >= stop:
+            add(
+                "start",
+                f"the flow starts at {start / 1e9:g} s, which is not before it stops at {stop / 1e9:g} s",
+            )
+        elif (last := start + (count - 1) * interval) >= min(stop, end):
+            what = "the duration is" if stop >= end else "it stops at"
+            add(
+                "interval",
+                f"flow {count} would start at {last / 1e9:g} s but {what}"
+                f" {min(stop, end) / 1e9:g} s; use a shorter interval, fewer flows or a longer duration",
+            )
+        if stop > end:
+            add(
+                "stop",
+                f"the flow stops at {stop / 1e9:g} s, after the end of the"
+                f" scenario at {end / 1e9:g} s (duration)",
+            )
+        return len(self.problems.found) == before
+
+    def _hosts(self, mapping: Mapping, path: str, direction: str, background: bool, k: int) -> Pair | None:
+        """The hosts of the k-th flow of an entry: those that it names, else a pair of the topology."""
+        network, problems = self.network, self.problems
+        named: dict[str, str] = {}
+        for key in ("from", "to"):
+            written = mapping.entries.get(key)
+            if written is None:
+                continue
+            name = written.text if isinstance(written, Scalar) else ""
+            if name not in network.hosts:
+                problems.add(written.mark, join(path, key), network.host_problem(name))
+                return None
+            named[key] = name
+        if named and "direction" in mapping.entries:
+            text = "from and to say it already; remove one of the two"
+            problems.add(mapping.key_marks["direction"], join(path, "direction"), text)
+        if len(named) < 2:
+            fitting = self._fitting(named)
+            if not fitting:
+                if network.hosts:
+                    text = "needs the keys from and to: the host that sends the data and the one that"
+                    problems.add(mapping.mark, path, f"{text} receives them")
+                return None
+            mine = sum(flow.background == background for flow in self.found.items)
+            pair = fitting[(k if named else mine) % len(fitting)]
+            return pair if direction == FORWARD else (pair[1], pair[0])
+        if named["from"] == named["to"]:
+            problems.add(mapping.entries["to"].mark, join(path, "to"), "must be another host than from")
+            return None
+        return named["from"], named["to"]
+
+    def _fitting(self, named: dict[str, str]) -> list[Pair]:
+        """The pairs of the topology, of which those that fit what is named."""
+        both = [*self.network.pairs, *((to, origin) for origin, to in self.network.pairs)] if named else []
+        pairs = both or self.network.pairs
+        return [
+            pair
+            for pair in pairs
+            if named.get("from", pair[0]) == pair[0] and named.get("to", pair[1]) == pair[1]
         ]
-        return listed, written.mark
-    extra = read_value(written, "flows.extra_rtt", _SPAN, context) or 0
-    return [extra] * count, written.mark
-
-
-def _listed(
-    flows: Flows, item: Written, path: str, duration_ns: int | None, registry: Registry, problems: Problems
-) -> None:
-    mapping = problems.expect_mapping(item, path, "{scheme: cubic, start: 0 s}")
-    if mapping is None:
-        return
-    known = ("scheme", "start", "stop", "direction", "extra_rtt")
-    for key, mark, _ in mapping:
-        if key not in known:
-            problems.unknown_key(mark, path, key, known)
-    context = Context(problems)
-
-    def value(key: str, param: Param, default: Any) -> Any:
-        if key not in mapping.entries:
-            return default
-        found = read_value(mapping.entries[key], join(path, key), param, context)
-        return default if found is None else found
-
-    scheme = None
-    if "scheme" in mapping.entries:
-        scheme = read_scheme(mapping.entries["scheme"], join(path, "scheme"), registry, problems)
-    start = value("start", _SPAN, 0)
-    stop = value("stop", _SPAN, duration_ns)
-    extra = value("extra_rtt", _SPAN, 0)
-    if extra:
-        flows.extra_rtt_mark = mapping.entries["extra_rtt"].mark
-    if duration_ns is None or stop is None:
-        return
-
-    def mark_of(key: str) -> Mark:
-        return mapping.entries[key].mark if key in mapping.entries else mapping.mark
-
-    if start >= duration_ns:
-        problems.add(
-            mark_of("start"),
-            join(path, "start"),
-            f"the flow starts at {start / 1e9:g} s, but the scenario ends"
-            f" at {duration_ns / 1e9:g} s (duration)",
-        )
-    elif start >= stop:
-        problems.add(
-            mark_of("start"),
-            join(path, "start"),
-            f"the flow starts at {start / 1e9:g} s, which is not before it stops at {stop / 1e9:g} s",
-        )
-    if stop > duration_ns:
-        problems.add(
-            mark_of("stop"),
-            join(path, "stop"),
-            f"the flow stops at {stop / 1e9:g} s, after the end of the"
-            f" scenario at {duration_ns / 1e9:g} s (duration)",
-        )
-    flows.items.append(Flow(scheme, start, stop, value("direction", _DIRECTION, "forward"), extra))

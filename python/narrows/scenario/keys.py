@@ -59,16 +59,27 @@ KEYS: tuple[Key, ...] = (
     Key(
         "topology",
         "`dumbbell`: every flow has hosts of its own and may have an extra RTT; `path`: all flows"
-        " share one pair of hosts and the same RTT.",
+        " share one pair of hosts and the same RTT. With settings: `dumbbell` with hosts and access links,"
+        " `star`, `parking-lot`, `chain`. Default: `dumbbell`.",
         "dumbbell",
-        param=_param("topology", "choice", "dumbbell", choices=("dumbbell", "path")),
     ),
     Key(
         "path",
         "The network: the elements that a packet passes, in order, `forward` (sender to receiver) and"
         " `backward` (default: the fixed delays of `forward`).",
         "{forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}",
-        required=True,
+    ),
+    Key(
+        "network",
+        "Instead of `path`: any network of `hosts`, `routers` and `links`, each link with its elements in"
+        " both directions, and `routes` where the shortest is not meant.",
+        "{hosts: [a, b], links: [{between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]}]}",
+    ),
+    Key(
+        "hosts",
+        "Settings of hosts by name, or of `all`: what the kernel of the host is told, or in simulation our"
+        " transport where it has the same.",
+        "{all: {}}",
     ),
     Key(
         "schemes",
@@ -78,9 +89,28 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "flows",
-        "`{count, interval, extra_rtt}`: flow k starts at (k-1) x interval and all stop together; or a"
-        " list of flows `{scheme, start, stop, direction, extra_rtt}`. Default: one flow.",
+        "`{count, interval}`: flow k starts at (k-1) x interval and all stop together; or a list of flows,"
+        " each with any of `scheme`, `from`, `to`, `start`, `stop`, `direction`, `traffic`, `connections`,"
+        " `dscp`, `count`, `interval`, `extra_rtt`, `label`. Default: one flow.",
         "{count: 3, interval: 10 s}",
+    ),
+    Key(
+        "background",
+        "Flows that are not under test, in the same form; they need a scheme of their own and are left out"
+        " of sums and summaries.",
+        "[{scheme: reno, count: 2}]",
+    ),
+    Key(
+        "timeline",
+        "What happens during a run: `{at, set: {ELEMENT: {...}}}`, `{at, cut: LINK}`, `{at, restore: LINK}`,"
+        " `{at, start: FLOW}`, `{at, stop: FLOW}`.",
+        "[{at: 10 s, set: {forward.0: {rate: 5 Mbit/s}}}]",
+    ),
+    Key(
+        "expect",
+        "What must hold of the results: `{metric, scheme, flow, of, at_least, at_most}`; the exit code is 5"
+        " when it does not.",
+        "[{metric: throughput_bps, at_least: 1 Mbit/s}]",
     ),
     Key(
         "duration",
@@ -128,7 +158,7 @@ KEYS: tuple[Key, ...] = (
 )
 
 #: Keys of later versions: refused with an honest sentence, not as a typing error.
-NOT_YET = ("network", "timeline", "matrix", "expect", "background")
+NOT_YET = ("matrix",)
 #: Values that `where` will have later.
 NOT_YET_WHERE = ("hosts",)
 

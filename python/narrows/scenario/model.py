@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-#: Keys that explain a scenario to people; changing them does not make it another experiment.
-FOR_PEOPLE = ("name", "title", "question", "report")
+from narrows.scenario.files import Files
+
+#: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
+FOR_PEOPLE = ("name", "title", "question", "report", "expect")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,12 @@ class Scenario:
     sample_ns: int
     transport: dict[str, Any]
     report: dict[str, Any]
+    #: Changes of elements in order of time.
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    #: What is asserted about the results.
+    expect: list[dict[str, Any]] = field(default_factory=list)
+    #: Contents of the files that the network names.
+    files: Files = field(default_factory=Files, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The resolved scenario as it is stored."""
@@ -69,6 +77,9 @@ class Scenario:
             "sample_ns": self.sample_ns,
             "transport": self.transport,
             "report": self.report,
+            # Left out when they say nothing, as they are by scenarios that know nothing of them.
+            **({"timeline": self.timeline} if self.timeline else {}),
+            **({"expect": self.expect} if self.expect else {}),
         }
 
     @property
@@ -136,5 +147,6 @@ def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
         "network": scenario.network,
         "flows": row.flows,
         "transport": scenario.transport,
+        **({"timeline": scenario.timeline} if scenario.timeline else {}),
     }
     return Cell(cell_id, row.label, run, seed, content)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from narrows.errors import DataError
 from narrows.scenario import quantity
+from narrows.scenario.files import Files
 from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
 from narrows.scenario.quantity import EXAMPLES, QuantityError
 from narrows.scenario.registry import Entry, Param
-from narrows.scenario.written import Mapping, Scalar, Written
+from narrows.scenario.written import Mapping, Scalar, Sequence, Written
 
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
+#: Kinds whose values are lists of [time, value], with the kind of that value.
+STEPS = {"rate_steps": "rate", "span_steps": "span"}
 
 
 @dataclass
@@ -21,28 +25,82 @@ class Context:
     """What reading a value needs besides the value."""
 
     problems: Problems
-    #: Bandwidth-delay product in bytes of the direction being read, when it is known.
+    #: Bandwidth-delay product in bytes at the place being read, when it is known.
     bdp: Fraction | None = None
+    #: Why it is not known.
+    no_bdp: str = quantity.NO_BDP
+    #: Where the files are that the scenario names.
+    files: Files = field(default_factory=Files)
+
+    def quiet(self) -> Context:
+        """The same without telling anybody of problems."""
+        return replace(self, problems=Problems())
 
 
 def read_value(value: Written, path: str, param: Param, context: Context) -> Any:
     """The value of a parameter in base units, or None after noting a problem."""
+    if param.kind == "counts":
+        return _counts(value, path, param, context)
+    if param.kind in STEPS:
+        return _steps(value, path, param, context)
     if not isinstance(value, Scalar) or (value.is_null and param.kind != "choice"):
         context.problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
         return None
     try:
         result = _convert(value, param, context)
         _check_range(result, param)
-    except QuantityError as error:
+    except (QuantityError, DataError) as error:
         context.problems.add(value.mark, path, str(error))
         return None
     return result
 
 
+def _counts(value: Written, path: str, param: Param, context: Context) -> list[int] | None:
+    """A list of whole numbers; a single one needs no brackets."""
+    items = value.items if isinstance(value, Sequence) else [value]
+    one = replace(param, kind="count")
+    found = [read_value(item, join(path, index), one, context) for index, item in enumerate(items)]
+    if not found:
+        context.problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+    return None if not found or None in found else found
+
+
+def _steps(value: Written, path: str, param: Param, context: Context) -> list[list[int]] | None:
+    """A list of [time, value] whose times rise."""
+    problems = context.problems
+    if not isinstance(value, Sequence) or not value.items:
+        problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+        return None
+    before = len(problems.found)
+    time = Param("", "span", (), None, 0, None, False, "", "")
+    inner = replace(param, kind=STEPS[param.kind])
+    found: list[list[int]] = []
+    for index, item in enumerate(value.items):
+        at = join(path, index)
+        if not isinstance(item, Sequence) or len(item.items) != 2:
+            problems.add(item.mark, at, f"must be a time and a value; write {EXAMPLES[param.kind]}")
+            continue
+        moment = read_value(item.items[0], join(at, 0), time, context)
+        amount = read_value(item.items[1], join(at, 1), inner, context)
+        if moment is None or amount is None:
+            continue
+        if found and moment <= found[-1][0]:
+            problems.add(
+                item.mark,
+                at,
+                f"the time {quantity.show('span', moment)} is not after"
+                f" {quantity.show('span', found[-1][0])} of the step before",
+            )
+        found.append([moment, amount])
+    return found if len(problems.found) == before else None
+
+
 def _convert(value: Scalar, param: Param, context: Context) -> Any:
     kind = param.kind
     if kind in _WITH_UNIT:
-        return quantity.convert(quantity.parse(value.text, kind), kind, context.bdp)
+        return quantity.convert(quantity.parse(value.text, kind), kind, context.bdp, context.no_bdp)
+    if kind == "file":
+        return context.files.read(value)
     if kind == "flag":
         if value.flag is None:
             raise QuantityError(f'"{shorten(value.text)}" is neither true nor false')
@@ -67,7 +125,7 @@ def _convert(value: Scalar, param: Param, context: Context) -> Any:
 
 
 def _check_range(value: Any, param: Param) -> None:
-    if isinstance(value, str | bool):
+    if isinstance(value, str | bool | dict):
         return
     low, high = param.low, param.high
     if (low is None or value >= low) and (high is None or value <= high):
@@ -161,7 +219,7 @@ def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dic
             "kind": entry.name,
             **read_params(Mapping(value.mark), path, entry.params, entry.name, context),
         }
-    candidates = [param for name in entry.shorthand if (param := entry.param(name))]
+    candidates = [one for name in entry.shorthand if (one := entry.param(name))]
     if not candidates:
         context.problems.add(
             value.mark,
@@ -171,17 +229,24 @@ def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dic
             else f"{entry.name} takes no value; write it alone",
         )
         return None
-    if not isinstance(value, Scalar):
+    lists = [one for one in candidates if one.kind in ("counts", *STEPS)]
+    if lists and (isinstance(value, Sequence) or len(lists) == len(candidates)):
+        param: Param | None = lists[0]
+    elif not isinstance(value, Scalar):
         context.problems.add(value.mark, path, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
         return None
-    param = _fitting(value, path, candidates, context)
+    else:
+        param = _fitting(value, path, candidates, context)
     if param is None:
         return None
     given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
     found = read_value(value, path, param, context)
     # The other parameters keep their defaults; a problem with the value is noted once, above.
-    quiet = Context(Problems(), context.bdp)
-    values = read_params(given, path, entry.params, entry.name, quiet)
+    values = read_params(given, path, entry.params, entry.name, context.quiet())
+    missing = [one.name for one in entry.params if one.required and one.name != param.name]
+    for name in missing:
+        wanted = next(EXAMPLES[one.kind] for one in entry.params if one.name == name)
+        context.problems.add(value.mark, path, f"{entry.name} also needs {name}: {wanted}; write all by name")
     return {"kind": entry.name, **values, param.name: found}
 
 

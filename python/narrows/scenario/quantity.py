@@ -101,6 +101,10 @@ EXAMPLES = {
     "number": "a number without unit such as 0.5",
     "flag": "true or false",
     "choice": "a word",
+    "counts": "a list of whole numbers such as [3, 7]",
+    "rate_steps": "a list of steps such as [[0 s, 1 Mbit/s], [40 s, 2.5 Mbit/s]]",
+    "span_steps": "a list of steps such as [[0 s, 20 ms], [40 s, 50 ms]]",
+    "file": "the name of a file such as traces/uplink.trace",
 }
 
 _UNIT_OF_KIND = {"rate": "Mbit/s", "span": "ms", "bytes": "kB", "packets": "packets", "ratio": "%"}
@@ -149,15 +153,18 @@ def fits(quantity: Quantity, kind: str) -> bool:
     return quantity.kind == kind or (quantity.kind == "bdp" and kind == "bytes")
 
 
-def convert(quantity: Quantity, kind: str, bdp: Fraction | None) -> int | float:
-    """The quantity in base units of `kind`; `bdp` is the bandwidth-delay product in bytes."""
+def convert(quantity: Quantity, kind: str, bdp: Fraction | None, no_bdp: str = NO_BDP) -> int | float:
+    """The quantity in base units of `kind`; `bdp` is the bandwidth-delay product in bytes.
+
+    `no_bdp` says why it is not known, if it is not.
+    """
     if not fits(quantity, kind):
         raise QuantityError(f"{shorten(quantity.text)} is not {EXAMPLES.get(kind, 'a ' + kind)}")
     if kind == "ratio":
         return float(quantity.value)
     if quantity.kind == "bdp":
         if bdp is None:
-            raise QuantityError(f"{shorten(quantity.text)} {NO_BDP}; write an amount such as 150 kB")
+            raise QuantityError(f"{shorten(quantity.text)} {no_bdp}; write an amount such as 150 kB")
         if quantity.value < 0:
             raise QuantityError(f"{shorten(quantity.text)} is negative; it must be 0 or more")
         return whole(Fraction(round(quantity.value * bdp)), kind, quantity.text)
@@ -170,6 +177,13 @@ def show(kind: str, value: Any) -> str:
         return "none"
     if kind == "flag":
         return "true" if value else "false"
+    if kind == "counts":
+        return ", ".join(str(number) for number in value)
+    if kind in ("rate_steps", "span_steps"):
+        inner = kind.removesuffix("_steps")
+        return ", ".join(f"{show(inner, amount)} from {show('span', time)}" for time, amount in value)
+    if kind == "file":
+        return str(value["name"])
     steps = _STEPS.get(kind)
     if steps is None:
         return _short(value) if isinstance(value, int | float) else str(value)

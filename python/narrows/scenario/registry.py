@@ -40,6 +40,10 @@ class Entry:
     status: str
     params: tuple[Param, ...]
     shorthand: tuple[str, ...]
+    #: Of traffic: whether it sends datagrams, which no congestion control governs.
+    datagram: bool = False
+    #: Of traffic: whether a flow may have several connections of the kind.
+    parallel: bool = True
 
     def param(self, name: str) -> Param | None:
         """The parameter of that name."""
@@ -55,9 +59,15 @@ class Registry:
     links: dict[str, Entry]
     rates: dict[str, Entry]
     transport: tuple[Param, ...]
+    #: Parameters of a bottleneck besides its rate and its queue.
+    bottleneck: tuple[Param, ...]
+    #: What applications may do with a flow.
+    traffic: dict[str, Entry]
+    #: What may be set of a host.
+    host_settings: tuple[Param, ...]
     #: What the core says against an element as a whole (parameters may be right one by one and wrong
-    #: together); None if nothing.
-    refusal: Callable[[dict[str, Any]], str | None]
+    #: together), given the contents of the files that it names; None if nothing.
+    refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
 
 
 def parse(text: str) -> Registry:
@@ -65,15 +75,21 @@ def parse(text: str) -> Registry:
     document = json.loads(text)
 
     def family(name: str) -> dict[str, Entry]:
-        return {item["name"]: _entry(item) for item in document[name]}
+        return {item["name"]: _entry(item) for item in document.get(name, ())}
+
+    def params(name: str) -> tuple[Param, ...]:
+        return tuple(_param(item) for item in document.get(name, ()))
 
     return Registry(
         schemes=family("schemes"),
         queues=family("queues"),
         links=family("links"),
         rates=family("rates"),
-        transport=tuple(_param(item) for item in document["transport"]),
-        refusal=lambda _: None,
+        transport=params("transport"),
+        bottleneck=params("bottleneck"),
+        traffic=family("traffic"),
+        host_settings=params("host_settings"),
+        refusal=lambda _element, _files: None,
     )
 
 
@@ -87,7 +103,15 @@ def load() -> Registry:
             f"the extension module narrows._native can't be loaded ({error}); build it with: make build"
         ) from None
     known = parse(_native.registry())
-    return replace(known, refusal=lambda element: _native.check_element(json.dumps(element)))
+    return replace(known, refusal=lambda element, files: _native.check_element(json.dumps(element), files))
+
+
+@lru_cache(maxsize=1)
+def metrics() -> dict[str, dict[str, Any]]:
+    """What is measured of a run, by name."""
+    from narrows import _native
+
+    return {metric["name"]: metric for metric in json.loads(_native.metrics())}
 
 
 def _entry(item: dict[str, Any]) -> Entry:
@@ -98,6 +122,8 @@ def _entry(item: dict[str, Any]) -> Entry:
         status=item.get("status", ""),
         params=tuple(_param(param) for param in item["params"]),
         shorthand=tuple(item.get("shorthand", ())),
+        datagram=item.get("class") == "datagrams",
+        parallel=bool(item.get("parallel", True)),
     )
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario.flows import Flow, Flows, Scheme, read_flows, read_scheme, read_schemes
+from narrows.scenario.elements import same_names
+from narrows.scenario.expect import read_expectations
+from narrows.scenario.files import Files
+from narrows.scenario.flows import FlowReader, Flows
 from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET, NOT_YET_WHERE, SCHEMA
 from narrows.scenario.model import Scenario, SchemeRow
+from narrows.scenario.network import Network
+from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
-from narrows.scenario.path import Path, read_path
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
+from narrows.scenario.schemes import Scheme, read_scheme, read_schemes
+from narrows.scenario.timeline import TimelineReader
+from narrows.scenario.topologies import read_network
 from narrows.scenario.written import Mapping, Mark, Scalar, Written
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}$")
@@ -22,21 +30,39 @@ _FLAG_PDF = "pdf"
 __all__ = ["read_scheme", "resolve"]
 
 
-def resolve(tree: Mapping, registry: Registry, file_name: str) -> Scenario:
-    """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong."""
+def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None = None) -> Scenario:
+    """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong.
+
+    Files that it names are relative to the folder `base`.
+    """
     problems = Problems()
+    files = Files(base or Path())
     _check_keys(tree, problems)
     _check_schema(tree, problems)
     values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
     duration = values["duration"]
-    path = read_path(tree.entries["path"], registry, problems) if "path" in tree.entries else Path([], [])
+    topology, network = read_network(tree, registry, problems)
+    for link in network.links:
+        link.probe(registry, Context(problems, files=files))
+    for link in network.links:
+        if link.mirrors is not None:
+            link.delay_ns = link.mirrors.delay_ns
+    network.check_connected(problems)
+    if "hosts" in tree.entries:
+        hosts = problems.expect_mapping(tree.entries["hosts"], "hosts", BY_NAME["hosts"].example)
+        read_settings(hosts or Mapping(tree.mark), "hosts", network, registry, problems)
     schemes = read_schemes(tree.entries["schemes"], registry, problems) if "schemes" in tree.entries else []
-    written_flows: Written = tree.entries.get("flows", Mapping(tree.mark))
-    flows = read_flows(written_flows, duration, registry, problems)
-    _check_extra_rtt(flows, values["topology"], problems)
-    rows = _rows(schemes, flows, tree, problems)
+    flows = _flows(tree, duration, network, registry, problems)
+    _check_extra_rtt(flows, topology, network, problems)
+    _elements(network, flows, registry, files, problems)
+    timeline: list[dict[str, Any]] = []
+    if "timeline" in tree.entries and duration is not None and not problems.found:
+        reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
+        timeline = reader.read(tree.entries["timeline"])
+    rows = _rows(schemes, flows, tree, network, problems)
     transport = _transport(tree, registry, problems)
     report = _report(tree, problems)
+    expect = read_expectations(tree, rows, problems) if "expect" in tree.entries else []
     name = _name(tree, file_name, problems)
     question = _text(tree, "question", problems)
     title = _text(tree, "title", problems) if "title" in tree.entries else None
@@ -47,9 +73,9 @@ def resolve(tree: Mapping, registry: Registry, file_name: str) -> Scenario:
         title=title,
         question=question,
         where=values["where"],
-        topology=values["topology"],
-        network={"kind": "dumbbell", "forward": path.forward, "backward": path.backward},
-        base_rtt_ns=path.base_rtt_ns,
+        topology=topology,
+        network=network.to_json(flows.pairs),
+        base_rtt_ns=network.rtt_ns(flows.pairs[0]),
         schemes=rows,
         duration_ns=duration,
         runs=values["runs"],
@@ -59,7 +85,37 @@ def resolve(tree: Mapping, registry: Registry, file_name: str) -> Scenario:
         sample_ns=values["sample"],
         transport=transport,
         report=report,
+        timeline=timeline,
+        expect=expect,
+        files=files,
     )
+
+
+def _flows(
+    tree: Mapping, duration: int | None, network: Network, registry: Registry, problems: Problems
+) -> Flows:
+    """The flows under test, then the background."""
+    reader = FlowReader(duration, network, registry, problems)
+    reader.flows(tree.entries.get("flows", Mapping(tree.mark)))
+    if "background" in tree.entries:
+        reader.background(tree.entries["background"])
+    return reader.found
+
+
+def _elements(network: Network, flows: Flows, registry: Registry, files: Files, problems: Problems) -> None:
+    """Reads the elements of all links; amounts in bdp need the routes of the flows."""
+    plain = network.kind == "dumbbell"
+    for link in network.links:
+        bdp, why = network.bdp(link, network.pairs if plain else flows.pairs)
+        link.resolve(registry, Context(problems, bdp, why or NO_BDP, files))
+    same_names(network.links, problems)
+    for link in network.links:
+        link.mirror()
+    # A wrong rate or delay leaves the bdp unknown; telling that too would only confuse.
+    places = ("path.", "topology.", "network.")
+    others = [one for one in problems.found if one.key.startswith(places) and NO_BDP not in one.text]
+    if others:
+        problems.found = [one for one in problems.found if NO_BDP not in one.text]
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
@@ -151,8 +207,14 @@ def slug_of(text: str) -> str:
     return re.sub(r"[^a-z0-9.+]+", "-", text.lower()).strip("-.+")[:60].rstrip("-.+")
 
 
-def _check_extra_rtt(flows: Flows, topology: str, problems: Problems) -> None:
-    if topology == "path" and flows.extra_rtt_mark and any(flow.extra_rtt_ns for flow in flows.items):
+def _check_extra_rtt(flows: Flows, topology: str, network: Network, problems: Problems) -> None:
+    if network.kind != "dumbbell" and flows.extra_rtt_mark:
+        problems.add(
+            flows.extra_rtt_mark,
+            "flows",
+            "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host",
+        )
+    if topology == "path" and flows.extra_rtt_mark:
         problems.add(
             flows.extra_rtt_mark,
             "flows",
@@ -160,7 +222,9 @@ def _check_extra_rtt(flows: Flows, topology: str, problems: Problems) -> None:
         )
 
 
-def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems) -> list[SchemeRow]:
+def _rows(
+    schemes: list[Scheme], flows: Flows, tree: Mapping, network: Network, problems: Problems
+) -> list[SchemeRow]:
     """The rows of the results: every scheme under test with all flows, or the one mix that is written."""
     if not flows.items:
         return []
@@ -180,7 +244,8 @@ def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems
     rows: list[SchemeRow] = []
     for scheme in tested:
         used = [flow.scheme or scheme for flow in flows.items]
-        labels = list(dict.fromkeys(one.label for one in used if one))
+        tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
+        labels = list(dict.fromkeys(one.label for one in tests))
         label = " + ".join(labels)
         slug = _free_slug("+".join(slug_of(one) for one in labels), rows)
         rows.append(
@@ -188,7 +253,7 @@ def _rows(schemes: list[Scheme], flows: Flows, tree: Mapping, problems: Problems
                 label,
                 slug,
                 [
-                    _flow(number, flow, one)
+                    flow.to_json(number, one, network)
                     for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1)
                     if one
                 ],
@@ -206,18 +271,6 @@ def _free_slug(slug: str, rows: list[SchemeRow]) -> str:
         result = f"{slug}.{number}"
         number += 1
     return result
-
-
-def _flow(number: int, flow: Flow, scheme: Scheme) -> dict[str, Any]:
-    return {
-        "flow": number,
-        "scheme": scheme.name,
-        "params": scheme.params,
-        "start_ns": flow.start_ns,
-        "stop_ns": flow.stop_ns,
-        "direction": flow.direction,
-        "extra_rtt_ns": flow.extra_rtt_ns,
-    }
 
 
 def _transport(tree: Mapping, registry: Registry, problems: Problems) -> dict[str, Any]:

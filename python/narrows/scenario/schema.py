@@ -9,13 +9,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from narrows.scenario.flows import KERNEL_PREFIX, MOST_FLOWS
+from narrows.scenario import schema_places as places
+from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
-from narrows.scenario.quantity import EXAMPLES, UNITS
-from narrows.scenario.registry import Entry, Param, Registry
-
-_NUMBER = r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?"
-_WITH_UNIT = ("rate", "span", "bytes", "packets", "ratio")
+from narrows.scenario.registry import Registry
+from narrows.scenario.schema_values import (
+    WITH_UNIT,
+    entries_schema,
+    entry_schema,
+    param_schema,
+    params_schema,
+    quantity_schema,
+)
+from narrows.scenario.schemes import KERNEL_PREFIX
 
 
 def schema_text(registry: Registry) -> str:
@@ -35,14 +41,15 @@ def schema(registry: Registry) -> dict[str, Any]:
         "required": [key.name for key in KEYS if key.required],
         "properties": properties,
         "definitions": {
-            **{kind: _quantity(kind) for kind in _WITH_UNIT},
-            "queue": _entries(registry.queues, "What holds packets that wait for the bottleneck."),
+            **{kind: quantity_schema(kind) for kind in WITH_UNIT},
+            "queue": entries_schema(registry.queues, "What holds packets that wait for the bottleneck."),
             "rateServer": _rate(registry),
             "element": _element(registry),
             "elements": {"type": ["array", "null"], "items": {"$ref": "#/definitions/element"}},
             "schemeName": _scheme_name(registry),
             "scheme": _scheme(registry),
-            "flow": _flow(),
+            **places.definitions(registry),
+            **schedule.definitions(registry),
         },
     }
 
@@ -51,26 +58,19 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
     key = BY_NAME[name]
     content: dict[str, Any]
     if key.param is not None:
-        content = _param(key.param)
+        content = param_schema(key.param)
     elif name == "schema":
         content = {"const": SCHEMA}
     elif name == "name":
         content = {"type": "string", "pattern": "^[a-z0-9][a-z0-9.+-]{0,59}$"}
     elif name == "path":
-        content = {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["forward"],
-            "properties": {
-                direction: {"$ref": "#/definitions/elements"} for direction in ("forward", "backward")
-            },
-        }
+        content = {**places.directions(), "required": ["forward"]}
     elif name == "schemes":
         content = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/scheme"}}
-    elif name == "flows":
-        content = _flows()
+    elif name in ("topology", "network", "hosts", "flows", "background", "timeline", "expect"):
+        content = {"$ref": f"#/definitions/{name}"}
     elif name == "transport":
-        content = _params(registry.transport)
+        content = params_schema(registry.transport)
     elif name == "report":
         content = {
             "type": "object",
@@ -79,77 +79,13 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
         }
     else:
         content = {"type": "string", "minLength": 1}
+    if "$ref" in content:  # draft-07 ignores whatever stands beside a reference
+        content = {"allOf": [content]}
     return {"description": key.doc, **content, "examples": [key.example]}
 
 
-def _quantity(kind: str) -> dict[str, Any]:
-    own = {unit for unit, (unit_kind, _) in UNITS.items() if unit_kind == kind}
-    if kind == "bytes":
-        own |= {"bdp", "BDP"}
-    units = "|".join(sorted(own, key=lambda unit: (-len(unit), unit)))
-    return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$", "description": EXAMPLES[kind]}
-
-
-def _param(param: Param) -> dict[str, Any]:
-    described: dict[str, Any] = {}
-    if param.doc:
-        source = f" ({param.source})" if param.source else ""
-        described["description"] = f"{param.doc}{source}"
-    bounds = {
-        key: limit for key, limit in (("minimum", param.low), ("maximum", param.high)) if limit is not None
-    }
-    if param.kind == "ratio":
-        return {**described, "anyOf": [{"$ref": "#/definitions/ratio"}, {"type": "number", **bounds}]}
-    if param.kind in _WITH_UNIT:
-        return {**described, "allOf": [{"$ref": f"#/definitions/{param.kind}"}]}
-    if param.kind == "flag":
-        return {**described, "type": "boolean"}
-    if param.kind == "choice":
-        return {**described, "enum": list(param.choices)}
-    return {**described, "type": "integer" if param.kind == "count" else "number", **bounds}
-
-
-def _params(params: tuple[Param, ...]) -> dict[str, Any]:
-    required = [param.name for param in params if param.required]
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        **({"required": required} if required else {}),
-        "properties": {param.name: _param(param) for param in params},
-    }
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    """The value after the name of an entry: its parameters, or one quantity."""
-    kinds = [param.kind for name in entry.shorthand if (param := entry.param(name))]
-    short = [
-        {"$ref": f"#/definitions/{kind}"} if kind in _WITH_UNIT else {"type": ["number", "boolean", "string"]}
-        for kind in kinds
-    ]
-    empty = [] if any(param.required for param in entry.params) else [{"type": "null"}]
-    source = f" ({entry.source})" if entry.source else ""
-    return {"description": f"{entry.summary}{source}", "anyOf": [*short, _params(entry.params), *empty]}
-
-
-def _entries(family: dict[str, Entry], doc: str) -> dict[str, Any]:
-    alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
-    return {
-        "description": doc,
-        "anyOf": [
-            *([{"enum": alone}] if alone else []),
-            {
-                "type": "object",
-                "minProperties": 1,
-                "maxProperties": 1,
-                "additionalProperties": False,
-                "properties": {name: _entry(entry) for name, entry in family.items()},
-            },
-        ],
-    }
-
-
 def _rate(registry: Registry) -> dict[str, Any]:
-    content = _entries(
+    content = entries_schema(
         registry.rates, "How fast the bottleneck serves; a plain rate such as 12 Mbit/s is constant."
     )
     content["anyOf"].insert(0, {"$ref": "#/definitions/rate"})
@@ -167,6 +103,8 @@ def _element(registry: Registry) -> dict[str, Any]:
                 "properties": {
                     "rate": {"$ref": "#/definitions/rateServer"},
                     "queue": {"$ref": "#/definitions/queue"},
+                    **{param.name: param_schema(param) for param in registry.bottleneck},
+                    "name": places.NAME,
                 },
             },
             *(
@@ -174,7 +112,7 @@ def _element(registry: Registry) -> dict[str, Any]:
                     "type": "object",
                     "additionalProperties": False,
                     "required": [name],
-                    "properties": {name: _entry(entry)},
+                    "properties": {name: entry_schema(entry), "name": places.NAME},
                 }
                 for name, entry in registry.links.items()
             ),
@@ -199,7 +137,7 @@ def _scheme(registry: Registry) -> dict[str, Any]:
             "required": ["scheme"],
             "properties": {
                 "scheme": {"const": name, "description": entry.summary},
-                **{param.name: _param(param) for param in entry.params},
+                **{param.name: param_schema(param) for param in entry.params},
             },
         }
         for name, entry in registry.schemes.items()
@@ -213,54 +151,4 @@ def _scheme(registry: Registry) -> dict[str, Any]:
     return {
         "description": "A scheme by name, or with parameters.",
         "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain],
-    }
-
-
-def _flow() -> dict[str, Any]:
-    span = {"$ref": "#/definitions/span"}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "scheme": {"$ref": "#/definitions/scheme"},
-            "start": {"description": "When the flow starts. Default: 0 s.", "allOf": [span]},
-            "stop": {"description": "When the flow stops. Default: the end.", "allOf": [span]},
-            "direction": {
-                "enum": ["forward", "backward"],
-                "description": "Way of the data. Default: forward.",
-            },
-            "extra_rtt": {
-                "description": "Round-trip time of the flow beyond that of the path.",
-                "allOf": [span],
-            },
-        },
-    }
-
-
-def _flows() -> dict[str, Any]:
-    span = {"$ref": "#/definitions/span"}
-    return {
-        "anyOf": [
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    "count": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MOST_FLOWS,
-                        "description": "Number of flows.",
-                    },
-                    "interval": {
-                        "description": "Time from the start of one flow to that of the next.",
-                        "allOf": [span],
-                    },
-                    "extra_rtt": {
-                        "description": "Round-trip time beyond that of the path, for all flows or for each.",
-                        "anyOf": [span, {"type": "array", "items": span}],
-                    },
-                },
-            },
-            {"type": "array", "minItems": 1, "maxItems": MOST_FLOWS, "items": {"$ref": "#/definitions/flow"}},
-        ]
     }

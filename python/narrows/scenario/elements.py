@@ -1,0 +1,229 @@
+"""Elements of links, resolved with the help of the registry.
+
+An element is a mapping. With the key `rate` it is a bottleneck (a rate server with a queue); without,
+its one key names a link element: `{delay: 20 ms}`, `{loss: 0.1 %}`. The key `name` names it for the
+timeline; without, it is called after its link and its place, such as `forward.0`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrows.scenario.params import Context, entry_from, read_entry, read_value
+from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.registry import Registry
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+
+#: The queue of a bottleneck for which none is written.
+DEFAULT_QUEUE = "unlimited"
+#: The link element (and its parameter) that delays every packet by the same time, always.
+FIXED_DELAY = "delay"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+
+
+@dataclass
+class Item:
+    """One element as written."""
+
+    written: Written
+    #: Address of the element, for messages.
+    path: str
+    #: Name in the network.
+    name: str
+
+
+@dataclass
+class Link:
+    """One direction of a link: from node to node, with its elements."""
+
+    name: str
+    origin: str
+    target: str
+    items: list[Item] = field(default_factory=list)
+    #: The link whose fixed delays this one has too, when its own elements are not written.
+    mirrors: Link | None = None
+    #: Set by `probe`: the sum of the fixed delays, and the constant rates.
+    delay_ns: int = 0
+    rates: list[int] = field(default_factory=list)
+    #: Set by `resolve`.
+    elements: list[dict[str, Any]] = field(default_factory=list)
+
+    def probe(self, registry: Registry, context: Context) -> None:
+        """Finds delays and rates, which amounts in bdp need; problems are noted on the second reading."""
+        found = [_probe(item.written, registry, context.quiet()) for item in self.items]
+        self.delay_ns = sum(delay or 0 for delay, _ in found)
+        self.rates = [rate for _, rate in found if rate]
+
+    def resolve(self, registry: Registry, context: Context) -> None:
+        """Reads the elements and notes what is wrong with them."""
+        problems = context.problems
+        for item in self.items:
+            before = len(problems.found)
+            element = read_element(item.written, item.path, registry, context)
+            if element is None:
+                continue
+            self.elements.append({"name": item.name, **element})
+            if len(problems.found) == before:
+                check_element(item.written.mark, item.path, element, registry, context)
+
+    def mirror(self) -> None:
+        """Takes over the fixed delays of the other direction."""
+        if self.mirrors is not None:
+            fixed = [element for element in self.mirrors.elements if element["kind"] == FIXED_DELAY]
+            self.elements = [
+                {**element, "name": f"{self.name}.{index}"} for index, element in enumerate(fixed)
+            ]
+
+
+def check_element(
+    mark: Mark, path: str, element: dict[str, Any], registry: Registry, context: Context
+) -> None:
+    """Asks the core whether an element makes sense as a whole."""
+    if reason := registry.refusal(element, context.files.contents):
+        context.problems.add(mark, path, reason)
+
+
+def list_items(
+    value: Written, path: str, link: str, problems: Problems, *, shared: bool = False
+) -> list[Item]:
+    """The elements of a list as written, named. In a list that serves several links (`shared`), a name of
+    its own is put behind the link's."""
+    if isinstance(value, Scalar) and value.is_null:
+        return []
+    if not isinstance(value, Sequence):
+        example = "[{rate: 12 Mbit/s}, {delay: 20 ms}]"
+        problems.add(value.mark, path, f"must be a list of elements such as {example}")
+        return []
+    items = []
+    for index, written in enumerate(value.items):
+        at = join(path, index)
+        name = f"{link}.{index}"
+        given = written.entries.get("name") if isinstance(written, Mapping) else None
+        if given is not None:
+            if isinstance(given, Scalar) and _NAME.match(given.text):
+                name = f"{link}.{given.text}" if shared else given.text
+            else:
+                problems.add(
+                    given.mark,
+                    join(at, "name"),
+                    'must be a name of letters, digits, ".", "-" and "_", such as access',
+                )
+        items.append(Item(written, at, name))
+    return items
+
+
+def _probe(item: Written, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
+    """The fixed delay (ns) and the constant rate (bit/s) of an element, as far as they are there."""
+    if not isinstance(item, Mapping):
+        return None, None
+    if "rate" in item.entries:
+        server = read_entry(item.entries["rate"], "", registry.rates, "rate", quiet, any_shorthand=True)
+        rate = (server or {}).get("rate")
+        return None, rate if isinstance(rate, int) else None
+    if FIXED_DELAY not in item.entries:
+        return None, None
+    element = read_element(item, "", registry, quiet)
+    delay = (element or {}).get(FIXED_DELAY)
+    return (delay if isinstance(delay, int) else None), None
+
+
+def read_element(item: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+    """One element, without its name."""
+    problems = context.problems
+    kinds = ["rate", *registry.links]
+    if not isinstance(item, Mapping) or not item.entries.keys() - {"name"}:
+        problems.add(item.mark, path, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
+        return None
+    if "rate" in item.entries:
+        return _bottleneck(item, path, registry, context)
+    item = _without_name(item)
+    if len(item.entries) > 1:
+        known = [key for key in item.entries if key in registry.links]
+        if len(known) > 1:
+            problems.add(
+                item.mark,
+                path,
+                f"holds {len(item.entries)} elements; write each as an item of its own"
+                " so that their order is clear",
+            )
+        elif "queue" in item.entries:
+            problems.add(
+                item.key_marks["queue"],
+                join(path, "queue"),
+                "a queue belongs to a bottleneck; write its"
+                " rate beside it, such as {rate: 12 Mbit/s, queue: ...}",
+            )
+        else:
+            for key, mark, _ in item:
+                if key not in kinds:
+                    problems.unknown_key(mark, path, key, kinds)
+        return None
+    ((name, mark, value),) = item
+    if name == "queue":
+        problems.add(
+            mark,
+            join(path, name),
+            "a queue belongs to a bottleneck; write its rate beside it, such as"
+            " {rate: 12 Mbit/s, queue: ...}",
+        )
+        return None
+    if name not in registry.links:
+        problems.unknown_key(mark, path, name, kinds)
+        return None
+    return entry_from(value, join(path, name), registry.links[name], context)
+
+
+def _without_name(item: Mapping) -> Mapping:
+    return Mapping(
+        item.mark, {key: value for key, value in item.entries.items() if key != "name"}, item.key_marks
+    )
+
+
+def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+    own = {param.name: param for param in registry.bottleneck}
+    known = ("rate", "queue", *own, "name")
+    for key, mark, _ in item:
+        if key in known:
+            continue
+        if key in registry.links:
+            context.problems.add(
+                mark,
+                join(path, key),
+                "write it as an item of its own after the bottleneck, so that the order is clear",
+            )
+        else:
+            context.problems.unknown_key(mark, path, key, known)
+    rate = read_rate(item.entries["rate"], join(path, "rate"), registry, context)
+    written: Written = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
+    queue = read_entry(written, join(path, "queue"), registry.queues, "queue", context)
+    # What is left at its default is not said, so that a parameter more in the core changes no scenario.
+    values = {
+        key: read_value(item.entries[key], join(path, key), param, context)
+        for key, param in own.items()
+        if key in item.entries
+    }
+    changed = {key: value for key, value in values.items() if value != own[key].default}
+    return {"kind": "bottleneck", "rate": rate, "queue": queue, **changed}
+
+
+def read_rate(value: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+    """How fast a bottleneck serves; a rate alone is constant."""
+    rate = read_entry(value, path, registry.rates, "rate", context, any_shorthand=True)
+    if rate and rate.get("rate") == 0:
+        context.problems.add(value.mark, path, "a rate of zero lets nothing through; it must be more than 0")
+    return rate
+
+
+def same_names(links: list[Link], problems: Problems) -> None:
+    """Notes elements that have the name of another."""
+    first: dict[str, Item] = {}
+    for item in (item for link in links for item in link.items):
+        if item.name in first:
+            where = first[item.name].path
+            problems.add(
+                item.written.mark, item.path, f'the name "{shorten(item.name)}" is that of {where} already'
+            )
+        first.setdefault(item.name, item)

@@ -1,0 +1,51 @@
+"""Files that a scenario names, such as traces: found, read once, and known by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrows.errors import DataError
+from narrows.scenario.written import Scalar
+
+#: A trace of hours has some megabytes; what is larger than this was named by mistake.
+MOST_BYTES = 200_000_000
+
+_STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+@dataclass
+class Files:
+    """The files of one scenario. The identity of a file is the SHA-256 of its content."""
+
+    #: The folder of the scenario, to which names are relative.
+    base: Path = field(default_factory=Path)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def read(self, value: Scalar) -> dict[str, str]:
+        """The file that was written, as cells name it; raises `DataError` if it can't be read."""
+        from narrows.traces.store import find
+
+        # What the command line names is meant relative to where the command runs.
+        base = self.base if value.mark.line is not None else Path()
+        path = find(value.text, base)
+        try:
+            with path.open("rb") as stream:
+                content = stream.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
+        if len(content) > MOST_BYTES:
+            raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no trace")
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.contents[sha256] = content
+        # The same content under another name is the same file.
+        name = self.names.setdefault(sha256, _STRANGE.sub("-", path.name))
+        return {"name": name, "sha256": sha256}
+
+
+def stored_name(name: str, sha256: str) -> str:
+    """What a file is called in the folder of files of a campaign."""
+    return f"{sha256[:16]}-{name}"

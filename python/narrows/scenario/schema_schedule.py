@@ -1,0 +1,112 @@
+"""Parts of the JSON Schema for what happens in a run: flows, background, timeline, expectations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.scenario import dscp, expect, timeline
+from narrows.scenario.flows import MOST_FLOWS
+from narrows.scenario.registry import Registry
+from narrows.scenario.schema_values import entries_schema
+
+_SPAN: dict[str, Any] = {"$ref": "#/definitions/span"}
+_WORD: dict[str, Any] = {"type": "string", "minLength": 1}
+
+
+def _span(doc: str) -> dict[str, Any]:
+    return {"description": doc, "allOf": [_SPAN]}
+
+
+def _flow_keys(registry: Registry) -> dict[str, Any]:
+    return {
+        "from": {**_WORD, "description": "Host that sends the data. Default: of the topology."},
+        "to": {**_WORD, "description": "Host that receives the data."},
+        "start": _span("When the flow starts. Default: 0 s."),
+        "stop": _span("When the flow stops. Default: the end."),
+        "direction": {"enum": ["forward", "backward"], "description": "Way of the data. Default: forward."},
+        "traffic": entries_schema(registry.traffic, "What the application does. Default: bulk."),
+        "connections": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1000,
+            "description": "Connections side by side in one flow. Default: 1.",
+        },
+        "dscp": {
+            "description": "Differentiated services code point. Default: 0.",
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": dscp.LARGEST},
+                {"enum": list(dscp.NAMES)},
+            ],
+        },
+        "count": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_FLOWS,
+            "description": "Number of such flows.",
+        },
+        "interval": _span("Time from the start of one flow to that of the next."),
+        "extra_rtt": {
+            "description": "Round-trip time beyond that of the path, for all flows or for each.",
+            "anyOf": [_SPAN, {"type": "array", "items": _SPAN}],
+        },
+        "label": {"type": "string", "minLength": 1, "maxLength": 40, "description": "Name for people."},
+    }
+
+
+def definitions(registry: Registry) -> dict[str, Any]:
+    """What the keys `flows`, `background`, `timeline` and `expect` take."""
+    flow = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "scheme": {"anyOf": [{"$ref": "#/definitions/scheme"}, {"const": "udp"}]},
+            **_flow_keys(registry),
+        },
+    }
+    one = {"$ref": "#/definitions/flow"}
+    link = {"anyOf": [_WORD, {"type": "array", "items": _WORD, "minItems": 2, "maxItems": 2}]}
+    which = {"anyOf": [_WORD, {"type": "integer", "minimum": 1}]}
+    change = {
+        "at": _SPAN,
+        "set": {"type": "object", "description": "New values of elements, by their names."},
+        "cut": {"description": "A link from now on lets nothing through.", **link},
+        "restore": {"description": "A link that was cut works again.", **link},
+        "start": {"description": "A flow starts: its number or label.", **which},
+        "stop": {"description": "A flow stops: its number or label.", **which},
+    }
+    amount = {"type": ["string", "number"]}
+    expectation = {
+        "metric": {**_WORD, "description": "Name of the metric, as in results.json."},
+        "scheme": {**_WORD, "description": "Label of the scheme. Default: each."},
+        "flow": {"description": "Number or label of a flow. Default: all.", **which},
+        "of": {"enum": list(expect.STATISTICS), "description": "Of the valid runs. Default: median."},
+        "at_least": amount,
+        "at_most": amount,
+    }
+    return {
+        "flow": flow,
+        "flows": {
+            "anyOf": [one, {"type": "array", "minItems": 1, "maxItems": MOST_FLOWS, "items": one}],
+        },
+        "background": {"type": "array", "maxItems": MOST_FLOWS, "items": one},
+        "timeline": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["at"],
+                "anyOf": [{"required": [action]} for action in timeline.ACTIONS],
+                "properties": change,
+            },
+        },
+        "expect": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["metric"],
+                "anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}],
+                "properties": expectation,
+            },
+        },
+    }

@@ -1,0 +1,282 @@
+"""The timeline: at given times values of elements change, links are cut, flows start and stop.
+
+Starts and stops of flows are settled here, in the flows. A link that is cut gets a gate as its first
+element, so scenarios without cuts have none.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrows.scenario.elements import Link, check_element, read_rate
+from narrows.scenario.flows import Flow, Flows
+from narrows.scenario.network import Network
+from narrows.scenario.params import Context, entry_from, read_value
+from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.quantity import show
+from narrows.scenario.registry import Entry, Param, Registry
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+
+ACTIONS = ("set", "cut", "restore", "start", "stop")
+#: The link element that a cut closes.
+GATE = "gate"
+
+_AT = Param("", "span", (), None, 0, None, False, "", "")
+_EXAMPLE = "{at: 10 s, set: {forward.0: {rate: 5 Mbit/s}}}"
+_NO_BDP = "is not defined in a timeline"
+
+
+@dataclass
+class _Event:
+    at_ns: int
+    action: str
+    value: Written
+    key_mark: Mark
+    path: str
+
+
+@dataclass
+class TimelineReader:
+    """Reads the key `timeline` over a network and flows that are resolved already."""
+
+    network: Network
+    flows: Flows
+    duration_ns: int
+    registry: Registry
+    context: Context
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    #: The elements as they are at the time being read.
+    now: dict[str, dict[str, Any]] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+
+    @property
+    def problems(self) -> Problems:
+        """Where problems are noted."""
+        return self.context.problems
+
+    def read(self, value: Written) -> list[dict[str, Any]]:
+        """The changes in order of time, as cells have them."""
+        if not isinstance(value, Sequence):
+            self.problems.add(value.mark, "timeline", f"must be a list of changes such as [{_EXAMPLE}]")
+            return []
+        self.context.no_bdp = _NO_BDP
+        self.now = {
+            element["name"]: copy.deepcopy(element)
+            for link in self.network.links
+            for element in link.elements
+        }
+        events = [
+            event
+            for index, item in enumerate(value.items)
+            for event in self._events(item, join("timeline", index))
+        ]
+        done = {"set": self._set, "cut": self._cut, "restore": self._restore}
+        for event in sorted(events, key=lambda event: event.at_ns):
+            if event.action in done:
+                done[event.action](event)
+            else:
+                self._flow(event)
+        self._check_flows(value.mark)
+        self._add_gates()
+        return self.changes
+
+    def _events(self, item: Written, path: str) -> list[_Event]:
+        mapping = self.problems.expect_mapping(item, path, _EXAMPLE)
+        if mapping is None:
+            return []
+        for key, mark, _ in mapping:
+            if key != "at" and key not in ACTIONS:
+                self.problems.unknown_key(mark, path, key, ("at", *ACTIONS))
+        actions = [key for key in mapping.entries if key in ACTIONS]
+        if "at" not in mapping.entries or not actions:
+            missing = "at: the time" if actions else f"one of {any_of(ACTIONS)}"
+            self.problems.add(mapping.mark, path, f"needs the key {missing}; write for example {_EXAMPLE}")
+            return []
+        at = read_value(mapping.entries["at"], join(path, "at"), _AT, self.context)
+        if at is None:
+            return []
+        if at >= self.duration_ns:
+            self.problems.add(
+                mapping.entries["at"].mark,
+                join(path, "at"),
+                f"{show('span', at)} is not before the end of the scenario at"
+                f" {show('span', self.duration_ns)} (duration)",
+            )
+        return [
+            _Event(at, key, mapping.entries[key], mapping.key_marks[key], join(path, key)) for key in actions
+        ]
+
+    # -- elements --------------------------------------------------------------------------------
+
+    def _set(self, event: _Event) -> None:
+        example = "{forward.0: {rate: 5 Mbit/s}}"
+        mapping = self.problems.expect_mapping(event.value, event.path, example)
+        for name, mark, value in mapping or ():
+            path = f"{event.path}.{name}"
+            if name not in self.now:
+                hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
+                self.problems.add(mark, path, f'there is no element "{shorten(name)}"{hint}')
+                continue
+            before = len(self.problems.found)
+            element = self.now[name]
+            if element["kind"] == "bottleneck":
+                change = self._bottleneck(value, path, element)
+            else:
+                entry = self.registry.links[element["kind"]]
+                change = self._written_params(value, path, entry)
+                element.update(change)
+            if len(self.problems.found) > before:
+                continue
+            check_element(value.mark, path, element, self.registry, self.context)
+            self.changes.append({"at_ns": event.at_ns, "element": name, "set": change})
+
+    def _bottleneck(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
+        own = {param.name: param for param in self.registry.bottleneck}
+        mapping = self.problems.expect_mapping(value, path, "{rate: 5 Mbit/s}")
+        change: dict[str, Any] = {}
+        for key, mark, written in mapping or ():
+            at = join(path, key)
+            if key == "rate":
+                change[key] = element[key] = read_rate(written, at, self.registry, self.context)
+            elif key == "queue":
+                change[key] = self._queue(written, at, element)
+                element[key] = {**element[key], **change[key]}
+            elif key in own:
+                change[key] = element[key] = read_value(written, at, own[key], self.context)
+            else:
+                self.problems.unknown_key(mark, path, key, ("rate", "queue", *own))
+        return change
+
+    def _queue(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
+        """What changes of a queue; its discipline can't."""
+        kind = element["queue"]["kind"]
+        entry = self.registry.queues[kind]
+        if isinstance(value, Mapping) and len(value.entries) == 1:
+            ((name, mark, inner),) = value
+            if name == kind:
+                return self._written_params(inner, join(path, name), entry)
+            if name in self.registry.queues:
+                text = f"the queue is a {kind} and can't become another discipline during a run"
+                self.problems.add(mark, join(path, name), text)
+                return {}
+        return self._written_params(value, path, entry)
+
+    def _written_params(self, value: Written, path: str, entry: Entry) -> dict[str, Any]:
+        """Only what is written: the other parameters stay as they are."""
+        if not isinstance(value, Mapping):
+            found = entry_from(value, path, entry, self.context)
+            # One quantity finds its parameter; that is the one whose value is not the default.
+            names = [name for name in entry.shorthand if found and self._differs(found, entry, name)]
+            return {name: found[name] for name in names[:1]} if found else {}
+        known = {param.name: param for param in entry.params}
+        change = {}
+        for key, mark, written in value:
+            if key not in known:
+                self.problems.unknown_key(mark, path, key, known)
+            else:
+                change[key] = read_value(written, join(path, key), known[key], self.context)
+        return change
+
+    @staticmethod
+    def _differs(found: dict[str, Any], entry: Entry, name: str) -> bool:
+        param = entry.param(name)
+        return len(entry.shorthand) == 1 or (param is not None and found[name] != param.default)
+
+    # -- links -----------------------------------------------------------------------------------
+
+    def _links(self, event: _Event) -> list[Link]:
+        value, network = event.value, self.network
+        if isinstance(value, Sequence) and len(value.items) == 2:
+            names = [item.text if isinstance(item, Scalar) else "" for item in value.items]
+            for name, item in zip(names, value.items, strict=True):
+                if name not in network.hosts and name not in network.routers:
+                    self.problems.add(item.mark, event.path, network.node_problem(name))
+                    return []
+            found = network.between(names[0], names[1])
+            if not found:
+                text = f"there is no link between {names[0]} and {names[1]}"
+                self.problems.add(value.mark, event.path, text)
+            return found
+        name = value.text if isinstance(value, Scalar) else ""
+        if name not in network.cuts:
+            hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
+            text = f'there is no link "{shorten(name)}"' if name else "must be a link, or two nodes [a, b]"
+            self.problems.add(value.mark, event.path, text + hint)
+            return []
+        return network.cuts[name]
+
+    def _cut(self, event: _Event) -> None:
+        for link in self._links(event):
+            if link.name in self.closed:
+                self.problems.add(event.key_mark, event.path, f"{link.name} is cut already")
+            self.closed.add(link.name)
+            self._gate(event.at_ns, link, is_open=False)
+
+    def _restore(self, event: _Event) -> None:
+        links = self._links(event)
+        if links and not any(link.name in self.closed for link in links):
+            names = any_of(link.name for link in links).replace(" or ", " and ")
+            self.problems.add(
+                event.key_mark,
+                event.path,
+                f"{names} is not cut at {show('span', event.at_ns)}; cut it before",
+            )
+        for link in links:
+            if link.name in self.closed:
+                self.closed.discard(link.name)
+                self._gate(event.at_ns, link, is_open=True)
+
+    def _gate(self, at_ns: int, link: Link, *, is_open: bool) -> None:
+        self.changes.append({"at_ns": at_ns, "element": f"{link.name}.{GATE}", "set": {"open": is_open}})
+
+    def _add_gates(self) -> None:
+        used = {change["element"] for change in self.changes}
+        for link in self.network.links:
+            name = f"{link.name}.{GATE}"
+            if name in used and name not in self.now:
+                entry = self.registry.links.get(GATE)
+                values = {param.name: param.default for param in entry.params} if entry else {}
+                link.elements.insert(0, {"name": name, "kind": GATE, **values, "open": True})
+
+    # -- flows -----------------------------------------------------------------------------------
+
+    def _flow(self, event: _Event) -> None:
+        key = event.action
+        word = event.value.text if isinstance(event.value, Scalar) else ""
+        chosen = self._chosen(word)
+        if not chosen:
+            labels = dict.fromkeys(label for flow in self.flows.items for label in _labels(flow))
+            hint = did_you_mean(word, labels)
+            count = len(self.flows.items)
+            there = f"; flows are 1 to {count}" + (f", {', '.join(labels)}" if labels else "")
+            self.problems.add(
+                event.value.mark, event.path, f'there is no flow "{shorten(word)}"{hint or there}'
+            )
+        for flow in chosen:
+            if key in flow.says:
+                text = f"when flow {word} is to {key} is said already; a flow starts and stops once"
+                self.problems.add(event.key_mark, event.path, text)
+            flow.says = (*flow.says, key)
+            if key == "start":
+                flow.start_ns = event.at_ns
+            else:
+                flow.stop_ns = event.at_ns
+
+    def _chosen(self, word: str) -> list[Flow]:
+        if word.isdecimal() and len(word) < 6:
+            return self.flows.items[int(word) - 1 : int(word)] if int(word) else []
+        return [flow for flow in self.flows.items if word and word in _labels(flow)]
+
+    def _check_flows(self, mark: Mark) -> None:
+        for number, flow in enumerate(self.flows.items, 1):
+            if flow.start_ns >= flow.stop_ns:
+                text = (
+                    f"flow {number} would start at {flow.start_ns / 1e9:g} s, which is not before it stops at"
+                )
+                self.problems.add(mark, "timeline", f"{text} {flow.stop_ns / 1e9:g} s")
+
+
+def _labels(flow: Flow) -> list[str]:
+    return [label for label in (flow.label, flow.group) if label]

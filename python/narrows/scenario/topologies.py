@@ -1,0 +1,304 @@
+"""The topologies that a few lines describe, and networks that are written out.
+
+`path:` alone joins two hosts. `topology:` names a shape and its settings; `network:` lists hosts, routers
+and links. Each becomes a `Network` whose links know their elements as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from narrows.scenario.elements import Link, list_items
+from narrows.scenario.freenetwork import read_free_network
+from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
+from narrows.scenario.nodes import add_hosts, named_hosts, section
+from narrows.scenario.params import Context as _Context
+from narrows.scenario.params import read_value
+from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.registry import Param, Registry
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+
+#: Topologies without settings: the path between two hosts. They differ in whether flows may have an RTT of
+#: their own.
+PLAIN = ("dumbbell", "path")
+SHAPES = ("dumbbell", "star", "parking-lot", "chain")
+#: The hosts of a star that names none: those of the GENI exercise.
+STAR_HOSTS = ("top", "bottom", "left", "right")
+MOST_NODES = 200
+
+_COUNT = Param("", "count", (), None, 1, MOST_NODES, False, "", "")
+_ACCESS = ("access", "up", "down")
+_EXAMPLE = "forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
+
+
+class _Lists(NamedTuple):
+    """A list of elements as written, its address, and whether it serves several links."""
+
+    value: Written
+    path: str
+    shared: bool
+
+
+@dataclass
+class _Reader:
+    network: Network
+    problems: Problems
+
+    def fill(self, link: Link, written: _Lists | None) -> None:
+        if written is not None:
+            link.items = list_items(
+                written.value, written.path, link.name, self.problems, shared=written.shared
+            )
+
+    def join(self, one: str, other: str, there: _Lists | None, back: _Lists | None, *names: str) -> None:
+        """A link between two nodes, with what is written of either direction."""
+        pair = (names[0], names[1]) if names else (f"{one}-{other}", f"{other}-{one}")
+        link, reverse = self.network.add(one, other, pair)
+        self.fill(link, there)
+        self.fill(reverse, back)
+        if back is None:
+            reverse.mirrors = link
+        elif there is None:
+            link.mirrors = reverse
+
+    def access(self, host: str, router: str, scopes: list[tuple[Mapping, str]]) -> None:
+        """The link of a host to its router; the first scope that says something of a direction counts."""
+        self.join(host, router, _first(scopes, ("up", "access")), _first(scopes, ("down", "access")))
+
+
+def _first(scopes: list[tuple[Mapping, str]], keys: tuple[str, str]) -> _Lists | None:
+    for number, (mapping, path) in enumerate(scopes):
+        for key in keys:
+            if key in mapping.entries:
+                return _Lists(mapping.entries[key], join(path, key), number > 0 or key == "access")
+    return None
+
+
+def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple[str, Network]:
+    """The network of a scenario and the name of its topology."""
+    written = tree.entries.get("topology")
+    if "network" in tree.entries:
+        for key in ("topology", "path"):
+            if key in tree.entries:
+                text = "the key network describes all links; remove one of the two"
+                problems.add(tree.key_marks[key], key, text)
+        return "network", read_free_network(tree.entries["network"], registry, problems)
+    name, settings = "dumbbell", None
+    if isinstance(written, Mapping) and len(written.entries) == 1:
+        ((name, mark, settings),) = written
+        if name not in SHAPES:
+            problems.unknown_key(mark, "topology", name, SHAPES)
+            return name, Network("graph")
+    elif isinstance(written, Scalar) and written.text in PLAIN:
+        name = written.text
+    elif written is not None:
+        _refuse(written, problems)
+        return name, Network("graph")
+    if settings is None:
+        return name, _plain(tree, problems)
+    at = join("topology", name)
+    reader = _Reader(Network("graph"), problems)
+    if name == "dumbbell":
+        _dumbbell(reader, settings, at, tree)
+    else:
+        if "path" in tree.entries:
+            text = f"a {name} has its links under topology.{name}; remove path"
+            problems.add(tree.key_marks["path"], "path", text)
+        {"star": _star, "parking-lot": _parking_lot, "chain": _chain}[name](reader, settings, at)
+    return name, reader.network
+
+
+def _refuse(written: Written, problems: Problems) -> None:
+    known = [*dict.fromkeys((*PLAIN, *SHAPES))]
+    if isinstance(written, Scalar) and written.text in SHAPES:
+        example = f"topology: {{{written.text}: {{access: [{{rate: 100 Mbit/s}}]}}}}"
+        problems.add(written.mark, "topology", f"{written.text} needs settings, such as {example}")
+    elif isinstance(written, Scalar):
+        hint = did_you_mean(written.text, known)
+        text = f'"{shorten(written.text)}" is not one of {any_of(known)}{hint}'
+        problems.add(written.mark, "topology", text)
+    else:
+        problems.add(written.mark, "topology", f"must name one of {any_of(known)}")
+
+
+def _plain(tree: Mapping, problems: Problems) -> Network:
+    network = Network("dumbbell", pairs=[(SENDER, RECEIVER)])
+    network.hosts = {SENDER: tree.mark, RECEIVER: tree.mark}
+    _shared_path(_Reader(network, problems), tree, SENDER, RECEIVER)
+    network.cuts["path"] = list(network.links)
+    return network
+
+
+def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
+    """The key `path`, as the link between two nodes."""
+    if "path" not in tree.entries:
+        text = f"the key path is missing; write for example path: {{{_EXAMPLE}}}, or describe a network"
+        reader.problems.add(tree.mark, "", f"{text} with the key network")
+        reader.join(one, other, None, None, FORWARD, BACKWARD)
+        return
+    mapping = section(tree.entries["path"], "path", (FORWARD, BACKWARD), reader.problems, _EXAMPLE)
+    mapping = mapping or Mapping(Mark(""))
+    if FORWARD not in mapping.entries and tree.entries["path"] is mapping:
+        text = "needs the key forward: the elements from sender to receiver"
+        reader.problems.add(mapping.mark, "path", text)
+    reader.join(one, other, *_directions(mapping, "path"), FORWARD, BACKWARD)
+
+
+def _directions(mapping: Mapping, path: str, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
+    found = [
+        _Lists(mapping.entries[key], join(path, key), shared) if key in mapping.entries else None
+        for key in (FORWARD, BACKWARD)
+    ]
+    return found[0], found[1]
+
+
+def _dumbbell(reader: _Reader, settings: Written, path: str, tree: Mapping) -> None:
+    known = ("pairs", "left", "right", "hosts", *_ACCESS)
+    mapping = section(settings, path, known, reader.problems, "pairs: 2, access: [{rate: 1 Gbit/s}]")
+    if mapping is None:
+        return
+    network, problems = reader.network, reader.problems
+    network.routers = ["router1", "router2"]
+    _shared_path(reader, tree, *network.routers)
+    network.cuts["path"] = list(network.links)
+    sides: list[dict[str, Mark]] = []
+    if "pairs" in mapping.entries:
+        for key in ("left", "right"):
+            if key in mapping.entries:
+                text = "write either pairs, or left and right"
+                problems.add(mapping.key_marks[key], join(path, key), text)
+        pairs = read_value(mapping.entries["pairs"], join(path, "pairs"), _COUNT, _Context(problems)) or 1
+        mark = mapping.entries["pairs"].mark
+        sides = [{f"{kind}{k}": mark for k in range(1, pairs + 1)} for kind in (SENDER, RECEIVER)]
+    else:
+        for key in ("left", "right"):
+            if key not in mapping.entries:
+                text = f"needs the key {key}: the hosts of that side; or pairs: how many hosts each side has"
+                problems.add(mapping.mark, path, text)
+                return
+            sides.append(named_hosts(mapping.entries[key], join(path, key), problems))
+    for side in sides:
+        add_hosts(network, side, problems)
+    own = _own_access(mapping, path, network.hosts, problems)
+    for side, router in zip(sides, network.routers, strict=True):
+        for host in side:
+            reader.access(host, router, [*own(host), (mapping, path)])
+    left, right = (list(side) for side in sides)
+    if left and right:
+        most = max(len(left), len(right))
+        network.pairs = [(left[k % len(left)], right[k % len(right)]) for k in range(most)]
+
+
+def _star(reader: _Reader, settings: Written, path: str) -> None:
+    known = ("center", "hosts", *_ACCESS)
+    example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
+    mapping = section(settings, path, known, reader.problems, example)
+    if mapping is None:
+        return
+    network, problems = reader.network, reader.problems
+    center = mapping.entries.get("center")
+    network.routers = [center.text if isinstance(center, Scalar) and center.text else "center"]
+    hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
+    written = mapping.entries.get("hosts")
+    if written is not None and not (isinstance(written, Mapping) and set(written.entries) <= set(STAR_HOSTS)):
+        hosts = named_hosts(written, join(path, "hosts"), problems)
+    add_hosts(network, hosts, problems)
+    own = _own_access(mapping, path, network.hosts, problems)
+    for host in network.hosts:
+        reader.access(host, network.routers[0], [*own(host), (mapping, path)])
+    if {"right", "left"} <= set(network.hosts):
+        network.pairs = [("right", "left")]
+    elif len(network.hosts) == 2:
+        first, second = network.hosts
+        network.pairs = [(first, second)]
+
+
+def _parking_lot(reader: _Reader, settings: Written, path: str) -> None:
+    known = ("hops", FORWARD, BACKWARD, "links", "hosts", *_ACCESS)
+    example = "hops: 3, forward: [{rate: 100 Mbit/s}, {delay: 10 ms}]"
+    mapping = section(settings, path, known, reader.problems, example)
+    if mapping is None:
+        return
+    network = reader.network
+    hops = _hops(reader, mapping, path)
+    network.routers = [f"router{number}" for number in range(1, len(hops) + 2)]
+    for number, (there, back) in enumerate(hops):
+        reader.join(network.routers[number], network.routers[number + 1], there, back)
+    network.pairs = [("source", "sink"), *((f"source{k}", f"sink{k}") for k in range(1, len(hops) + 1))]
+    network.default_flows = len(network.pairs)
+    add_hosts(network, {host: mapping.mark for pair in network.pairs for host in pair}, reader.problems)
+    own = _own_access(mapping, path, network.hosts, reader.problems)
+    ends = [(0, len(hops)), *((number, number + 1) for number in range(len(hops)))]
+    for pair, places in zip(network.pairs, ends, strict=True):
+        for host, place in zip(pair, places, strict=True):
+            reader.access(host, network.routers[place], [*own(host), (mapping, path)])
+
+
+def _chain(reader: _Reader, settings: Written, path: str) -> None:
+    example = "links: [{forward: [{rate: 12 Mbit/s}]}, {forward: [{delay: 20 ms}]}]"
+    mapping = section(settings, path, ("hops", FORWARD, BACKWARD, "links"), reader.problems, example)
+    if mapping is None:
+        return
+    network = reader.network
+    hops = _hops(reader, mapping, path)
+    network.routers = [f"router{number}" for number in range(1, len(hops))]
+    network.hosts = {SENDER: mapping.mark, RECEIVER: mapping.mark}
+    nodes = [SENDER, *network.routers, RECEIVER]
+    for number, (there, back) in enumerate(hops):
+        reader.join(nodes[number], nodes[number + 1], there, back)
+    network.pairs = [(SENDER, RECEIVER)]
+
+
+def _hops(reader: _Reader, mapping: Mapping, path: str) -> list[tuple[_Lists | None, _Lists | None]]:
+    """The links of a row of routers: `links` one by one, or `hops` of the same `forward` and `backward`."""
+    problems = reader.problems
+    if "links" in mapping.entries:
+        for key in ("hops", FORWARD, BACKWARD):
+            if key in mapping.entries:
+                text = "links lists every hop by itself; remove one of the two"
+                problems.add(mapping.key_marks[key], join(path, key), text)
+        written, at = mapping.entries["links"], join(path, "links")
+        if not isinstance(written, Sequence) or not written.items or len(written.items) > MOST_NODES:
+            text = f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]"
+            problems.add(written.mark, at, text)
+            return []
+        found = []
+        for index, item in enumerate(written.items):
+            one = section(item, join(at, index), (FORWARD, BACKWARD), problems, _EXAMPLE)
+            found.append(_directions(one or Mapping(item.mark), join(at, index)))
+        return found
+    if "hops" not in mapping.entries or FORWARD not in mapping.entries:
+        text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
+        problems.add(mapping.mark, path, text)
+        return []
+    count = read_value(mapping.entries["hops"], join(path, "hops"), _COUNT, _Context(problems)) or 1
+    return [_directions(mapping, path, shared=True)] * count
+
+
+def _own_access(mapping: Mapping, path: str, hosts: Iterable[str], problems: Problems) -> _OwnAccess:
+    """What `hosts:` of a topology says of single hosts."""
+    return _OwnAccess(mapping, join(path, "hosts"), list(hosts), problems)
+
+
+class _OwnAccess:
+    def __init__(self, mapping: Mapping, path: str, hosts: list[str], problems: Problems) -> None:
+        self.path = path
+        self.found: dict[str, Mapping] = {}
+        written = mapping.entries.get("hosts")
+        if written is None or isinstance(written, Sequence):
+            return
+        if not isinstance(written, Mapping):
+            problems.add(written.mark, path, "must be hosts with their access, such as {left: {down: [...]}}")
+            return
+        for name, mark, value in written:
+            if name not in hosts:
+                problems.unknown_key(mark, path, name, hosts)
+            elif not (isinstance(value, Scalar) and value.is_null):
+                one = section(value, join(path, name), _ACCESS, problems, "access: [{delay: 5 ms}]")
+                if one is not None:
+                    self.found[name] = one
+
+    def __call__(self, host: str) -> list[tuple[Mapping, str]]:
+        return [(self.found[host], join(self.path, host))] if host in self.found else []
