@@ -10,9 +10,9 @@
 //! * a [`Queue`] stores packets and decides which to drop or mark;
 //! * a [`RateServer`] says when a packet that starts now has left;
 //! * an [`Element`] is anything a packet passes: delay, loss, or a [`Bottleneck`] = queue + server;
-//! * a [`Path`] is a list of elements, a [`Network`] routes flows over paths.
+//! * a link is a list of elements in one direction, a [`Network`] routes flows over links.
 //!
-//! **Time contract.** A driver may be late. [`Path::advance`] therefore never shows an element the
+//! **Time contract.** A driver may be late. [`Network::advance`] therefore never shows an element the
 //! driver's time: it calls each element at exactly the time the element asked for, and hands the
 //! packet on with that *model time*. A late driver changes when packets are released, never what
 //! happens to them.
@@ -48,7 +48,8 @@ pub use fifo::Fifo;
 pub use files::Files;
 pub use network::{Network, Plan, Stage};
 pub use outcomes::{Copied, Drop, Outcomes, Reason};
-pub use path::{Counters, Path};
+pub use path::Counters;
+use path::Path;
 pub use registry::{BuildError, Setup};
 pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 

@@ -29,6 +29,8 @@ pub struct Plan<'a> {
 /// One directed link.
 struct Link<P> {
     name: String,
+    /// Its part in the wake-ups.
+    part: u16,
     direction: Direction,
     path: Path<P>,
 }
@@ -78,11 +80,16 @@ pub struct Network<P> {
     links: Vec<Link<P>>,
     /// Index of the first element of each link in the whole network, and the total behind them.
     bases: Vec<u16>,
+    /// First link of each route.
+    first: Vec<u16>,
     /// `next[route * links + link]`: the link after `link`, or [`EXIT`].
     next: Vec<u16>,
-    /// Part 0 is the timeline, part n + 1 is link n: a change at an instant comes before the
-    /// packets of that instant.
+    /// Part 0 is the timeline: a change at an instant comes before the packets of that instant. The
+    /// links follow, those nearest to the receivers first: what leaves at an instant makes room for
+    /// what arrives at it.
     wakeups: Wakeups,
+    /// By part less one: the link.
+    order: Vec<u16>,
     timeline: VecDeque<Due>,
     ready: VecDeque<(Time, P)>,
 }
@@ -130,6 +137,7 @@ impl<P: Packet + 'static> Network<P> {
             bases.push(bases[number] + path.len() as u16);
             links.push(Link {
                 name: described.name.clone(),
+                part: 0,
                 direction: described.direction,
                 path,
             });
@@ -156,15 +164,21 @@ impl<P: Packet + 'static> Network<P> {
                 next[number * links.len() + usize::from(pair[0])] = pair[1];
             }
         }
+        let order = nearest_first(&topology.routes, links.len());
+        for (part, &link) in order.iter().enumerate() {
+            links[usize::from(link)].part = (LINKS + part) as u16;
+        }
         let mut wakeups = Wakeups::new(LINKS + links.len());
         wakeups.set(TIMELINE, timeline.front().map_or(Time::FAR, |due| due.at));
         Ok(Network {
             hosts: topology.hosts,
+            first: topology.routes.iter().map(|route| route.links[0]).collect(),
             routes: topology.routes,
             links,
             bases,
             next,
             wakeups,
+            order,
             timeline,
             ready: VecDeque::with_capacity(64),
         })
@@ -195,16 +209,20 @@ impl<P: Packet + 'static> Network<P> {
         if self.wakeups.earliest().0 <= now {
             self.advance(now, outcomes);
         }
-        let link = self.routes[usize::from(packet.route())].links[0];
-        self.enter(usize::from(link), now, packet, outcomes);
+        let link = self.first[usize::from(packet.route())];
+        self.pass(link, now, packet, outcomes);
     }
 
     /// Puts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
     pub fn inject(&mut self, element: u16, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let link = self.bases.partition_point(|&base| base <= element) - 1;
         let index = usize::from(element - self.bases[link]);
-        self.links[link].path.inject(index, now, packet, outcomes);
+        let left = self.links[link].path.inject(index, now, packet, outcomes);
         self.look_at(link);
+        if let Some(packet) = left {
+            let next = self.after(link, &packet);
+            self.pass(next, now, packet, outcomes);
+        }
     }
 
     /// Lets everything happen that is due at or before `now`, in order of model time. Stops early
@@ -221,17 +239,13 @@ impl<P: Packet + 'static> Network<P> {
                 self.change(outcomes);
                 continue;
             }
-            let link = part - LINKS;
-            let path = &mut self.links[link].path;
-            path.advance(at, outcomes);
-            while let Some((left, packet)) = self.links[link].path.pop() {
-                let route = usize::from(packet.route()) * self.links.len();
-                match self.next[route + link] {
-                    EXIT => self.ready.push_back((left, packet)),
-                    next => self.enter(usize::from(next), left, packet, outcomes),
-                }
-            }
+            let link = usize::from(self.order[part - LINKS]);
+            let left = self.links[link].path.step(outcomes);
             self.look_at(link);
+            if let Some(packet) = left {
+                let next = self.after(link, &packet);
+                self.pass(next, at, packet, outcomes);
+            }
         }
     }
 
@@ -279,17 +293,32 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
+    /// The link that `packet` enters after `link`, or [`EXIT`].
     #[inline]
-    fn enter(&mut self, link: usize, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        self.links[link].path.push(now, packet, outcomes);
-        self.look_at(link);
+    fn after(&self, link: usize, packet: &P) -> u16 {
+        self.next[usize::from(packet.route()) * self.links.len() + link]
+    }
+
+    /// `packet` enters `link` at `now`, and passes on over all links that do not hold it.
+    #[inline]
+    fn pass(&mut self, mut link: u16, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+        while link != EXIT {
+            let index = usize::from(link);
+            let left = self.links[index].path.push(now, packet, outcomes);
+            self.look_at(index);
+            let Some(left) = left else { return };
+            packet = left;
+            link = self.after(index, &packet);
+        }
+        self.ready.push_back((now, packet));
     }
 
     /// Asks a link anew when it wants to act.
     #[inline]
     fn look_at(&mut self, link: usize) {
+        let link = &self.links[link];
         self.wakeups
-            .set(LINKS + link, self.links[link].path.next_wakeup());
+            .set(usize::from(link.part), link.path.next_wakeup());
     }
 
     /// Carries out the next change of the timeline.
@@ -326,4 +355,18 @@ fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access
     };
     let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
     wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))
+}
+
+/// The links by the most that still lie behind each on any route, fewest first.
+fn nearest_first(routes: &[Route], links: usize) -> Vec<u16> {
+    let mut behind = vec![0; links];
+    for route in routes {
+        for (position, &link) in route.links.iter().rev().enumerate() {
+            let most = &mut behind[usize::from(link)];
+            *most = position.max(*most);
+        }
+    }
+    let mut order: Vec<u16> = (0..links as u16).collect();
+    order.sort_by_key(|&link| behind[usize::from(link)]);
+    order
 }

@@ -2,7 +2,6 @@
 
 use crate::{Change, Element, Outcomes, Packet};
 use narrows_units::{ParamError, Time};
-use std::collections::VecDeque;
 
 /// What one element has seen, for the record and its verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,9 +26,8 @@ pub struct Counters {
     pub copied_bytes: u64,
 }
 
+/// What the hot loop needs of an element, and what is told of it.
 struct Stage<P> {
-    name: String,
-    kind: String,
     element: Box<dyn Element<P>>,
     wakeup: Time,
     pushed: Time,
@@ -38,43 +36,34 @@ struct Stage<P> {
 
 /// Elements in the order in which packets pass them.
 ///
-/// A driver pushes packets in, advances the path, and takes what has come out:
-///
-/// ```text
-/// path.push(stamp, packet, &mut outcomes);
-/// path.advance(now, &mut outcomes);
-/// while let Some((model_time, packet)) = path.pop() { ... }
-/// sleep_until(path.next_wakeup());
-/// ```
-pub struct Path<P> {
+/// The [network](crate::Network) pushes packets in, calls [`Path::step`] when something is due, and
+/// takes what comes out of either.
+pub(crate) struct Path<P> {
     /// Index of the first element in the whole network.
     base: u16,
     stages: Vec<Stage<P>>,
-    next: Time,
-    ready: VecDeque<(Time, P)>,
+    /// Name and registry name of each element.
+    names: Vec<(String, String)>,
+    /// The earliest wake-up and its element.
+    next: (Time, usize),
 }
 
 impl<P: Packet> Path<P> {
-    /// An empty path: packets come out as they go in.
-    pub fn new() -> Self {
-        Path::starting_at(0)
-    }
-
-    /// An empty path whose first element will have the index `base` in the whole network.
+    /// An empty path whose first element will have the index `base` in the whole network. Packets
+    /// come out of it as they go in.
     pub(crate) fn starting_at(base: u16) -> Self {
         Path {
             base,
             stages: Vec::new(),
-            next: Time::FAR,
-            ready: VecDeque::with_capacity(64),
+            names: Vec::new(),
+            next: (Time::FAR, 0),
         }
     }
 
     /// Appends an element. `name` is unique in the network, `kind` is its registry name.
-    pub fn add(&mut self, name: &str, kind: &str, element: Box<dyn Element<P>>) {
+    pub(crate) fn add(&mut self, name: &str, kind: &str, element: Box<dyn Element<P>>) {
+        self.names.push((name.to_owned(), kind.to_owned()));
         self.stages.push(Stage {
-            name: name.to_owned(),
-            kind: kind.to_owned(),
             element,
             wakeup: Time::FAR,
             pushed: Time::ZERO,
@@ -83,41 +72,49 @@ impl<P: Packet> Path<P> {
     }
 
     /// Number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.stages.len()
     }
 
-    /// Whether the path has no element.
-    pub fn is_empty(&self) -> bool {
-        self.stages.is_empty()
-    }
-
     /// Name, registry name, element and counters of element `index`.
-    pub fn stage(&self, index: usize) -> (&str, &str, &dyn Element<P>, &Counters) {
+    pub(crate) fn stage(&self, index: usize) -> (&str, &str, &dyn Element<P>, &Counters) {
+        let (name, kind) = &self.names[index];
         let stage = &self.stages[index];
-        (&stage.name, &stage.kind, &*stage.element, &stage.counters)
+        (name, kind, &*stage.element, &stage.counters)
     }
 
-    /// A packet enters at `now`. Whatever was due by then happens first.
+    /// A packet enters at `now`, before which nothing is due; returned if it passes all elements
+    /// at once.
     #[inline]
-    pub fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        if self.next <= now {
-            self.advance(now, outcomes);
-        }
-        self.enter(0, now, packet, outcomes);
-        self.next = self.earliest().0;
+    pub(crate) fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) -> Option<P> {
+        let left = self.enter(0, now, packet, outcomes);
+        self.next = self.earliest();
+        left
     }
 
-    /// Puts a packet, such as a copy, behind element `index` at `now`.
+    /// Lets the next thing happen that is due, at [`Path::next_wakeup`]; returns the packet that
+    /// leaves the path by that.
+    #[inline]
+    pub(crate) fn step(&mut self, outcomes: &mut Outcomes<P>) -> Option<P> {
+        let (at, index) = self.next;
+        let left = self.pop_from(index, at, outcomes);
+        let left = left.and_then(|packet| self.enter(index + 1, at, packet, outcomes));
+        self.next = self.earliest();
+        left
+    }
+
+    /// Puts a packet, such as a copy, behind element `index` at `now`; returned if it passes all
+    /// further elements at once.
     pub(crate) fn inject(
         &mut self,
         index: usize,
         now: Time,
         packet: P,
         outcomes: &mut Outcomes<P>,
-    ) {
-        self.enter(index + 1, now, packet, outcomes);
-        self.next = self.earliest().0;
+    ) -> Option<P> {
+        let left = self.enter(index + 1, now, packet, outcomes);
+        self.next = self.earliest();
+        left
     }
 
     /// Changes element `index` at `now`.
@@ -136,41 +133,18 @@ impl<P: Packet> Path<P> {
         stage.element.change(now, change, outcomes)?;
         stage.wakeup = stage.element.next_wakeup();
         stage.settle(outcomes);
-        self.next = self.earliest().0;
+        self.next = self.earliest();
         Ok(())
     }
 
-    /// Lets everything happen that is due at or before `now`, in order of model time.
+    /// When [`Path::step`] is to be called; [`Time::FAR`] when nothing is inside.
     #[inline]
-    pub fn advance(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        while self.next <= now {
-            let (at, index) = self.earliest();
-            let left = self.pop_from(index, at, outcomes);
-            if let Some(packet) = left {
-                self.enter(index + 1, at, packet, outcomes);
-            }
-            self.next = self.earliest().0;
-        }
-    }
-
-    /// The next packet that has left the path, with the model time at which it left.
-    #[inline]
-    pub fn pop(&mut self) -> Option<(Time, P)> {
-        self.ready.pop_front()
-    }
-
-    /// When the driver must look next: to take what has come out, or to `advance`. [`Time::FAR`]
-    /// when the path is empty.
-    #[inline]
-    pub fn next_wakeup(&self) -> Time {
-        match self.ready.front() {
-            Some((at, _)) => *at,
-            None => self.next,
-        }
+    pub(crate) fn next_wakeup(&self) -> Time {
+        self.next.0
     }
 
     /// Calls `visit` with each packet inside and the index of the element that holds it.
-    pub fn visit_held(&self, visit: &mut dyn FnMut(usize, &P)) {
+    pub(crate) fn visit_held(&self, visit: &mut dyn FnMut(usize, &P)) {
         for (index, stage) in self.stages.iter().enumerate() {
             stage.element.visit_held(&mut |packet| visit(index, packet));
         }
@@ -204,13 +178,18 @@ impl<P: Packet> Path<P> {
     }
 
     /// `packet` arrives at element `index` at `now`, and passes on through all elements that do
-    /// not hold it.
+    /// not hold it; returned if that is all of them.
     #[inline]
-    fn enter(&mut self, mut index: usize, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+    fn enter(
+        &mut self,
+        mut index: usize,
+        now: Time,
+        mut packet: P,
+        outcomes: &mut Outcomes<P>,
+    ) -> Option<P> {
         loop {
             let Some(stage) = self.stages.get_mut(index) else {
-                self.ready.push_back((now, packet));
-                return;
+                return Some(packet);
             };
             stage.counters.in_packets += 1;
             stage.counters.in_bytes += u64::from(packet.size());
@@ -221,12 +200,9 @@ impl<P: Packet> Path<P> {
             stage.wakeup = stage.element.next_wakeup();
             stage.settle(outcomes);
             if stage.wakeup > now {
-                return;
+                return None;
             }
-            match self.pop_from(index, now, outcomes) {
-                Some(next) => packet = next,
-                None => return,
-            }
+            packet = self.pop_from(index, now, outcomes)?;
             index += 1;
         }
     }
@@ -245,11 +221,5 @@ impl<P> Stage<P> {
             self.counters.copied_packets += std::mem::take(&mut outcomes.copied_packets);
             self.counters.copied_bytes += std::mem::take(&mut outcomes.copied_bytes);
         }
-    }
-}
-
-impl<P: Packet> Default for Path<P> {
-    fn default() -> Self {
-        Path::new()
     }
 }

@@ -2,21 +2,35 @@
 
 use crate::Time;
 
+/// Up to this many parts are simply looked through.
+const FEW: usize = 6;
+
 /// A tournament tree over a fixed number of parts: the earliest wake-up is at the root, and
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
 #[derive(Clone, Debug)]
 pub struct Wakeups {
-    /// Number of leaves, a power of two.
+    /// Number of leaves, a power of two; 0 when there are so few parts that looking at all of them
+    /// is faster than any tree.
     leaves: usize,
     times: Vec<Time>,
     /// `winner[n]`: the part that wins below inner node `n`; the root is node 1.
     winner: Vec<u32>,
+    /// The earliest, while there is no tree.
+    best: (Time, usize),
 }
 
 impl Wakeups {
     /// A tree of `parts` parts, none of which wants anything.
     pub fn new(parts: usize) -> Self {
-        let leaves = parts.next_power_of_two().max(2);
+        if parts <= FEW {
+            return Wakeups {
+                leaves: 0,
+                times: vec![Time::FAR; parts.max(1)],
+                winner: Vec::new(),
+                best: (Time::FAR, 0),
+            };
+        }
+        let leaves = parts.next_power_of_two();
         let mut winner = vec![0; leaves];
         for node in (1..leaves).rev() {
             let left = 2 * node;
@@ -30,6 +44,7 @@ impl Wakeups {
             leaves,
             times: vec![Time::FAR; leaves],
             winner,
+            best: (Time::FAR, 0),
         }
     }
 
@@ -40,6 +55,14 @@ impl Wakeups {
             return;
         }
         self.times[part] = time;
+        if self.leaves == 0 {
+            if (time, part) < self.best {
+                self.best = (time, part);
+            } else if part == self.best.1 {
+                self.best = self.look_through();
+            }
+            return;
+        }
         // The parent of leaf `part`.
         let mut node = (part + self.leaves) >> 1;
         while node >= 1 {
@@ -51,14 +74,34 @@ impl Wakeups {
             };
             // The left subtree holds the lower numbers.
             let b_wins = self.times[b as usize] < self.times[a as usize];
-            self.winner[node] = if b_wins { b } else { a };
+            let before = self.winner[node];
+            let winner = if b_wins { b } else { a };
+            self.winner[node] = winner;
+            // Somebody else wins here as before: further up nothing can change.
+            if winner == before && winner != part as u32 {
+                return;
+            }
             node /= 2;
         }
+    }
+
+    #[inline]
+    fn look_through(&self) -> (Time, usize) {
+        let mut best = (self.times[0], 0);
+        for (part, &time) in self.times.iter().enumerate().skip(1) {
+            let earlier = time < best.0;
+            best.0 = if earlier { time } else { best.0 };
+            best.1 = if earlier { part } else { best.1 };
+        }
+        best
     }
 
     /// The earliest wake-up and its part.
     #[inline]
     pub fn earliest(&self) -> (Time, usize) {
+        if self.leaves == 0 {
+            return self.best;
+        }
         let part = self.winner[1] as usize;
         (self.times[part], part)
     }

@@ -77,11 +77,9 @@ pub struct Totals {
     pub data_delivered: u64,
 }
 
-// Numbers of the parts in the wake-up tree. The network comes first: what arrives at an instant is
-// seen by the timers of that instant.
-const NETWORK: usize = 0;
-const SAMPLER: usize = 1;
-const ENDPOINTS: usize = 2;
+// Numbers of the parts in the wake-up tree.
+const SAMPLER: usize = 0;
+const ENDPOINTS: usize = 1;
 
 /// A network with flows over it, at a moment of virtual time.
 pub struct World {
@@ -191,11 +189,19 @@ impl World {
     pub fn run_until(&mut self, until: Time) {
         loop {
             let (now, part) = self.wakeups.earliest();
+            let network = self.network.next_wakeup();
+            // What arrives at an instant is seen by the timers of that instant.
+            if network <= now {
+                if network > until {
+                    return;
+                }
+                self.run_network(network);
+                continue;
+            }
             if now > until {
                 return;
             }
             match part {
-                NETWORK => self.run_network(now),
                 SAMPLER => self.take_samples(now),
                 endpoint => {
                     let flow = (endpoint - ENDPOINTS) / 2;
@@ -215,12 +221,6 @@ impl World {
         self.network
             .visit_held(&mut |element, packet| log.hold(packet.uid, element));
         self.log.finish();
-    }
-
-    /// Asks the network anew when it wants to act.
-    #[inline]
-    fn look_at_network(&mut self) {
-        self.wakeups.set(NETWORK, self.network.next_wakeup());
     }
 
     /// Advances the network and hands over what has come out.
@@ -256,7 +256,6 @@ impl World {
                 }
             }
         }
-        self.look_at_network();
     }
 
     /// Puts a packet into the network.
@@ -317,10 +316,8 @@ impl World {
             flow.sender.stop();
         }
         let (direction, number, routes) = (flow.direction, flow.number, flow.routes);
-        let mut sent = false;
         while let Some(out) = self.flows[index].sender.transmit(now, &mut self.body) {
             if let Header::Data(data) = out.header {
-                sent = true;
                 let packet = SimPacket {
                     uid: 0,
                     content: Content::Data(data),
@@ -332,9 +329,6 @@ impl World {
                 };
                 self.enter(now, direction, packet);
             }
-        }
-        if sent {
-            self.look_at_network();
         }
         let flow = &self.flows[index];
         let mut wakeup = flow.sender.next_wakeup();
@@ -350,9 +344,7 @@ impl World {
         let flow = &self.flows[index];
         let (direction, number) = (flow.direction.reverse(), flow.number);
         let route = flow.routes[1];
-        let mut sent = false;
         while let Some(out) = self.flows[index].receiver.transmit(now, &mut self.body) {
-            sent = true;
             let slot = self.slots.put(out.header, &mut self.body);
             let packet = SimPacket {
                 uid: 0,
@@ -364,9 +356,6 @@ impl World {
                 corrupt: false,
             };
             self.enter(now, direction, packet);
-        }
-        if sent {
-            self.look_at_network();
         }
         let wakeup = self.flows[index].receiver.next_wakeup();
         self.wakeups.set(ENDPOINTS + 2 * index + 1, wakeup);
