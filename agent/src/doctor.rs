@@ -51,7 +51,7 @@ pub(crate) fn examine() -> Value {
         Err(_) => Err("needs a network namespace first".to_owned()),
     };
     let built = match &network {
-        Ok(_) => hosts::Hosts::build(1500, 1 << 24).map(drop),
+        Ok(_) => build_two(),
         Err(_) => Err(LiveError::Unavailable(
             "needs a network namespace first".to_owned(),
         )),
@@ -110,4 +110,15 @@ pub(crate) fn examine() -> Value {
         "sysctls": sysctls,
         "checks": checks,
     })
+}
+
+/// Two hosts as every run has them.
+fn build_two() -> Result<(), LiveError> {
+    let plans = ["sender", "receiver"].map(hosts::HostPlan::named);
+    let common = hosts::Common {
+        mtu: 1500,
+        buffer: 1 << 24,
+        verify_checksums: false,
+    };
+    hosts::Hosts::build(&plans, common).map(drop)
 }

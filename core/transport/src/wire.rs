@@ -49,6 +49,12 @@ pub fn size(header: &Header, body: &Body) -> u32 {
     }
 }
 
+/// Whether a datagram is an acknowledgement, going by its kind alone.
+#[inline]
+pub fn is_ack(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&KIND_ACK)
+}
+
 /// Writes a message of flow `flow` into `out` (cleared first). The payload of data is zeros.
 pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
     out.clear();

@@ -1,18 +1,23 @@
 //! The hosts of a run: a network namespace each, joined to the agent by a veth pair.
 //!
 //! ```text
-//!   sender's host               the agent's namespace               receiver's host
-//!   eth0 10.77.0.1 ======= to-sender  (emulator)  to-receiver ======= eth0 10.77.0.2
+//!   host 0                      the agent's namespace                      host 1
+//!   eth0 10.77.0.1 ======= wire0  (emulator)  wire1 ======= eth0 10.77.0.2
+//!                                    |
+//!                                  wire2 ======= eth0 10.77.0.3, and so on
 //! ```
 //!
 //! The outer ends carry no address, so the agent's own network stack never answers; the emulator
-//! reads and writes them as raw Ethernet. Neighbours are fixed on both sides, IPv6 is off, and the
-//! offloads are off, so that every frame on the wire is one packet that a scheme has sent.
+//! reads and writes them as raw Ethernet. Neighbours are fixed on all sides, IPv6 is off, and the
+//! offloads are off, so that every frame on a wire is one packet that a scheme has sent.
+
+mod settings;
 
 use crate::error::{Context, LiveError};
 use crate::sys::netlink::{LinkCounters, Mac, Netlink, VethEnd};
-use crate::sys::netns::{NetNs, PrivateNetwork, Privilege, read_sysctl, write_sysctl};
+use crate::sys::netns::{NetNs, PrivateNetwork, Privilege, read_sysctl};
 use crate::sys::{ethtool, socket};
+pub use settings::HostPlan;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,77 +25,62 @@ use std::os::fd::AsFd;
 
 /// Name of the interface inside a host.
 const INNER: &str = "eth0";
+/// Bits of the network that all hosts share.
+const PREFIX: u8 = 16;
 /// Datagrams to this port ("discard") only wake up the path before a run and are never delivered.
 pub const WARM_UP_PORT: u16 = 9;
+/// Most hosts of a run.
+pub const MOST_HOSTS: usize = 64;
 
-/// The two sides of a dumbbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Side {
-    /// Where packets of the forward direction start.
-    Sender = 0,
-    /// Where they end.
-    Receiver = 1,
+/// Address of the host with this index.
+pub const fn address(host: u16) -> Ipv4Addr {
+    let [high, low] = (host + 1).to_be_bytes();
+    Ipv4Addr::new(10, 77, high, low)
 }
 
-impl Side {
-    /// Both sides.
-    pub const BOTH: [Side; 2] = [Side::Sender, Side::Receiver];
-
-    /// The name used in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Side::Sender => "sender",
-            Side::Receiver => "receiver",
-        }
+/// Index of the host with this address, if it is one of ours.
+#[inline]
+pub const fn host_of(address: [u8; 4]) -> Option<u16> {
+    match address {
+        [10, 77, high, low] => u16::from_be_bytes([high, low]).checked_sub(1),
+        _ => None,
     }
+}
 
-    /// The other side.
-    pub const fn other(self) -> Side {
-        match self {
-            Side::Sender => Side::Receiver,
-            Side::Receiver => Side::Sender,
-        }
-    }
+/// Locally administered Ethernet address of one end of a host's wire.
+const fn mac(host: u16, outside: bool) -> Mac {
+    let [high, low] = (host + 1).to_be_bytes();
+    [0x02, 0, 0x77, outside as u8, high, low]
+}
 
-    /// Address of the host on this side.
-    pub const fn address(self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, 0, self as u8 + 1)
-    }
-
-    /// Locally administered Ethernet address of the host on this side.
-    const fn mac(self) -> Mac {
-        [0x02, 0, 0, 0x77, 0, self as u8 + 1]
-    }
-
-    const fn outer_name(self) -> &'static str {
-        match self {
-            Side::Sender => "to-sender",
-            Side::Receiver => "to-receiver",
-        }
-    }
+fn outer_name(host: u16) -> String {
+    format!("wire{host}")
 }
 
 /// One host.
 #[derive(Debug)]
 pub struct Host {
+    /// Its name in the cell.
+    pub name: String,
     /// Its namespace.
     pub netns: NetNs,
     /// Index of the veth end inside the host.
     pub inner: u32,
     /// Index of the veth end on the agent's side.
     pub outer: u32,
+    /// Kernel settings inside the host, read back after they were made.
+    pub sysctls: BTreeMap<String, String>,
+    /// Largest IP packet of its interface.
+    pub mtu: u32,
     netlink: Netlink,
 }
 
-/// Both hosts and the wires to them. Everything disappears with this object and the processes in
+/// All hosts and the wires to them. Everything disappears with this object and the processes in
 /// the namespaces.
 #[derive(Debug)]
 pub struct Hosts {
-    /// By [`Side`].
-    pub hosts: [Host; 2],
-    /// Kernel settings inside the hosts, read back after they were made.
-    pub sysctls: BTreeMap<String, String>,
+    /// In the order of their indices.
+    pub hosts: Vec<Host>,
     netlink: Netlink,
 }
 
@@ -101,6 +91,18 @@ pub struct WireCounters {
     pub inner: LinkCounters,
     /// On the agent's side.
     pub outer: LinkCounters,
+}
+
+/// What all hosts have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// Largest IP packet, where a host says nothing else.
+    pub mtu: u32,
+    /// Largest TCP buffer in bytes, where a host says nothing else.
+    pub buffer: u64,
+    /// Whether receivers verify checksums, which costs them time; needed only where the network
+    /// damages packets.
+    pub verify_checksums: bool,
 }
 
 /// Moves this process into a network of its own, in which [`Hosts::build`] can work.
@@ -137,111 +139,141 @@ fn explain_refusal(error: &io::Error) -> String {
 }
 
 impl Hosts {
-    /// Builds both hosts, with IP packets of up to `mtu` and TCP buffers of up to `buffer` bytes.
+    /// Builds the hosts of `plans`.
     ///
     /// The calling thread is in the agent's private network and stays there.
     ///
     /// # Errors
     /// What the kernel refused, in words.
-    pub fn build(mtu: u32, buffer: u64) -> Result<Self, LiveError> {
-        // The agent's own stack must not speak on the wires either.
-        for name in [
-            "net.ipv6.conf.all.disable_ipv6",
-            "net.ipv6.conf.default.disable_ipv6",
-        ] {
-            let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to switch off
+    pub fn build(plans: &[HostPlan], common: Common) -> Result<Self, LiveError> {
+        if plans.len() > MOST_HOSTS {
+            return Err(LiveError::Unavailable(format!(
+                "the network has {} hosts, and at most {MOST_HOSTS} can be emulated",
+                plans.len()
+            )));
         }
+        // The agent's own stack must not speak on the wires either.
+        settings::silence_ipv6();
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
-        let mut build = |side: Side| -> Result<Host, LiveError> {
+        let count = plans.len() as u16;
+        let largest = plans.iter().filter_map(|plan| plan.mtu).max();
+        let largest = largest.unwrap_or(0).max(common.mtu);
+        let mut hosts = Vec::with_capacity(plans.len());
+        for (index, plan) in (0..count).zip(plans) {
             let netns =
                 NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
-            let doing = format!("set up the {}'s host", side.name());
-            build_host(side, netns, &mut netlink, mtu, buffer).could_not(&doing)
+            netns
+                .within(|| plan.configure(common.buffer))
+                .could_not("enter a host")??;
+            let mtu = plan.mtu.unwrap_or(common.mtu);
+            let wiring = Wiring {
+                index,
+                count,
+                mtu,
+                largest,
+                verify_checksums: common.verify_checksums,
+            };
+            let doing = format!("set up the host '{}'", plan.name);
+            let (inner, outer, inside) = wiring.wire(&netns, &mut netlink).could_not(&doing)?;
+            let sysctls = netns.within(|| plan.read_back()).could_not(&doing)?;
+            hosts.push(Host {
+                name: plan.name.clone(),
+                netns,
+                inner,
+                outer,
+                sysctls,
+                mtu,
+                netlink: inside,
+            });
+        }
+        Ok(Hosts { hosts, netlink })
+    }
+
+    /// The host with this index.
+    pub fn host(&self, index: u16) -> &Host {
+        &self.hosts[usize::from(index)]
+    }
+
+    /// Counters of all wires, in the order of the hosts.
+    pub fn counters(&mut self) -> io::Result<Vec<WireCounters>> {
+        let outside = &mut self.netlink;
+        let read = |host: &mut Host| {
+            Ok(WireCounters {
+                inner: host.netlink.counters(host.inner)?,
+                outer: outside.counters(host.outer)?,
+            })
         };
-        let hosts = [build(Side::Sender)?, build(Side::Receiver)?];
-        let sysctls = hosts[0]
-            .netns
-            .within(read_back)
-            .could_not("read the hosts' kernel settings")?;
-        Ok(Hosts {
-            hosts,
-            sysctls,
-            netlink,
-        })
+        self.hosts.iter_mut().map(read).collect()
     }
 
-    /// The host on one side.
-    pub fn host(&self, side: Side) -> &Host {
-        &self.hosts[side as usize]
-    }
-
-    /// Counters of the wire to one side.
-    pub fn counters(&mut self, side: Side) -> io::Result<WireCounters> {
-        let host = &mut self.hosts[side as usize];
-        Ok(WireCounters {
-            inner: host.netlink.counters(host.inner)?,
-            outer: self.netlink.counters(host.outer)?,
-        })
-    }
-
-    /// Sends one datagram from the host on `side` that ends at the agent, to wake up the path:
-    /// kernels begin to stamp packets only after the first one.
-    pub fn warm_up(&self, side: Side) -> io::Result<()> {
+    /// Sends one datagram from a host that ends at the agent, to wake up its wire: kernels begin to
+    /// stamp packets only after the first one.
+    pub fn warm_up(&self, index: u16) -> io::Result<()> {
+        let peer = if index == 0 { 1 } else { 0 };
         let send = || {
             let socket = socket::udp_any()?;
-            let target = SocketAddrV4::new(side.other().address(), WARM_UP_PORT);
-            socket::connect(socket.as_fd(), target)?;
+            socket::connect(
+                socket.as_fd(),
+                SocketAddrV4::new(address(peer), WARM_UP_PORT),
+            )?;
             socket::send(socket.as_fd(), b"narrows").map(drop)
         };
-        self.host(side).netns.within(send)?
+        self.host(index).netns.within(send)?
     }
 }
 
-fn build_host(
-    side: Side,
-    netns: NetNs,
-    wire: &mut Netlink,
+/// How one host is wired.
+struct Wiring {
+    index: u16,
+    /// Hosts in all.
+    count: u16,
     mtu: u32,
-    buffer: u64,
-) -> io::Result<Host> {
-    let mut netlink = netns.within(|| -> io::Result<Netlink> {
-        configure(buffer)?;
-        Netlink::open()
-    })??;
-    let outer_mac = [0x02, 0, 0, 0x77, 1, side as u8 + 1];
-    let near = VethEnd {
-        name: side.outer_name(),
-        mac: outer_mac,
-        netns: None,
-    };
-    let far = VethEnd {
-        name: INNER,
-        mac: side.mac(),
-        netns: Some(netns.as_fd()),
-    };
-    wire.add_veth(near, far, mtu, 10_000)?;
-    let outer = wire.index_of(side.outer_name())?;
-    let inner = netlink.index_of(INNER)?;
-    let loopback = netlink.index_of("lo")?;
-    netlink.set_up(loopback)?;
-    netlink.add_address(inner, side.address(), 24)?;
-    netlink.set_up(inner)?;
-    let peer = side.other();
-    netlink.add_neighbour(inner, peer.address(), peer.mac())?;
-    wire.set_up(outer)?;
-    let left = netns.within(|| ethtool::switch_off(INNER, is_offload))??;
-    let left_outside = ethtool::switch_off(side.outer_name(), is_offload)?;
-    if let Some(feature) = left.first().or(left_outside.first()) {
-        return Err(io::Error::other(format!(
-            "the offload '{feature}' cannot be switched off"
-        )));
+    /// Largest packet of any host, which the agent's end must be able to send.
+    largest: u32,
+    verify_checksums: bool,
+}
+
+impl Wiring {
+    /// Connects the host in `netns` to the agent; returns the indices of both ends and a netlink
+    /// socket inside.
+    fn wire(&self, netns: &NetNs, wire: &mut Netlink) -> io::Result<(u32, u32, Netlink)> {
+        let mut netlink = netns.within(Netlink::open)??;
+        let name = outer_name(self.index);
+        let near = VethEnd {
+            name: &name,
+            mac: mac(self.index, true),
+            mtu: self.largest,
+            netns: None,
+        };
+        let far = VethEnd {
+            name: INNER,
+            mac: mac(self.index, false),
+            mtu: self.mtu,
+            netns: Some(netns.as_fd()),
+        };
+        wire.add_veth(near, far, 10_000)?;
+        let outer = wire.index_of(&name)?;
+        let inner = netlink.index_of(INNER)?;
+        let loopback = netlink.index_of("lo")?;
+        netlink.set_up(loopback)?;
+        netlink.add_address(inner, address(self.index), PREFIX)?;
+        netlink.set_up(inner)?;
+        for peer in (0..self.count).filter(|&peer| peer != self.index) {
+            netlink.add_neighbour(inner, address(peer), mac(peer, false))?;
+        }
+        wire.set_up(outer)?;
+        let unwanted = |feature: &str| {
+            is_offload(feature) || feature == "rx-checksum" && self.verify_checksums
+        };
+        let left = netns.within(|| ethtool::switch_off(INNER, unwanted))??;
+        let left_outside = ethtool::switch_off(&name, is_offload)?;
+        if let Some(feature) = left.first().or(left_outside.first()) {
+            return Err(io::Error::other(format!(
+                "the offload '{feature}' cannot be switched off"
+            )));
+        }
+        Ok((inner, outer, netlink))
     }
-    Ok(Host {
-        netns,
-        inner,
-        outer,
-        netlink,
-    })
 }
 
 /// Offloads make several packets one, or leave checksums undone, both of which the wire would
@@ -258,60 +290,17 @@ fn is_offload(feature: &str) -> bool {
         || feature == "rx-lro"
 }
 
-/// Settings made in each host. Metrics of earlier connections must not leak into later ones, and
-/// buffers must not limit what is being studied.
-fn settings(buffer: u64) -> [(&'static str, String); 4] {
-    [
-        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
-        // The receive buffer starts large: its automatic growth would otherwise shape slow start.
-        ("net.ipv4.tcp_rmem", format!("4096 {buffer} {buffer}")),
-        ("net.ipv4.tcp_wmem", format!("4096 16384 {buffer}")),
-        ("net.ipv4.ip_forward", "0".to_owned()),
-    ]
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn configure(buffer: u64) -> io::Result<()> {
-    for name in [
-        "net.ipv6.conf.all.disable_ipv6",
-        "net.ipv6.conf.default.disable_ipv6",
-    ] {
-        let _ = write_sysctl(name, "1");
+    #[test]
+    fn hosts_are_found_by_their_addresses() {
+        for host in [0, 1, 63, 254, 255, 1000] {
+            assert_eq!(host_of(address(host).octets()), Some(host));
+        }
+        assert_eq!(address(0), Ipv4Addr::new(10, 77, 0, 1));
+        assert_eq!(host_of([10, 77, 0, 0]), None);
+        assert_eq!(host_of([10, 78, 0, 1]), None);
     }
-    for (name, value) in settings(buffer) {
-        write_sysctl(name, &value).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("{name} cannot be set to '{value}' ({error})"),
-            )
-        })?;
-    }
-    Ok(())
-}
-
-/// Everything in the hosts that shapes TCP, as the kernel reports it.
-fn read_back() -> BTreeMap<String, String> {
-    const NAMES: &[&str] = &[
-        "net.ipv4.tcp_no_metrics_save",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_wmem",
-        "net.ipv4.tcp_moderate_rcvbuf",
-        "net.ipv4.tcp_sack",
-        "net.ipv4.tcp_dsack",
-        "net.ipv4.tcp_timestamps",
-        "net.ipv4.tcp_window_scaling",
-        "net.ipv4.tcp_ecn",
-        "net.ipv4.tcp_recovery",
-        "net.ipv4.tcp_early_retrans",
-        "net.ipv4.tcp_slow_start_after_idle",
-        "net.ipv4.tcp_limit_output_bytes",
-        "net.ipv4.tcp_min_tso_segs",
-        "net.ipv4.tcp_pacing_ss_ratio",
-        "net.ipv4.tcp_pacing_ca_ratio",
-        "net.core.rmem_max",
-        "net.core.wmem_max",
-    ];
-    NAMES
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), read_sysctl(name).ok()?)))
-        .collect()
 }

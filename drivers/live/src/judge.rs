@@ -163,6 +163,12 @@ fn judge_emulator(run: &mut RunDocument, facts: &Facts) {
         "on the wires were none of IPv4",
         run,
     );
+    lost(
+        facts.refused.no_route,
+        "no_route",
+        "were sent to where the network has no route",
+        run,
+    );
     if facts.clock_step_ns.unsigned_abs() > 100 * US {
         let text = format!(
             "The wall clock was set by {:.3} ms during the run, and packet stamps with it.",
@@ -313,7 +319,7 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, Verdict, &str); 18] = [
+        let cases: [(Change, Verdict, &str); 19] = [
             (
                 |f| f.lateness.max_ns = 20 * MS,
                 Verdict::Ok,
@@ -344,6 +350,7 @@ mod tests {
             (|f| f.ring_drops = 1, Verdict::Invalid, "ring_drops"),
             (|f| f.wire_losses = 1, Verdict::Invalid, "wire_losses"),
             (|f| f.refused.no_memory = 1, Verdict::Invalid, "no_memory"),
+            (|f| f.refused.no_route = 1, Verdict::Invalid, "no_route"),
             (
                 |f| f.clock_step_ns = -(5 * MS as i64),
                 Verdict::Invalid,

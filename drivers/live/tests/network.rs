@@ -3,7 +3,7 @@
 mod common;
 
 use common::in_private_network;
-use narrows_live::hosts::{Hosts, Side};
+use narrows_live::hosts::{Common, HostPlan, Hosts, address};
 use narrows_live::sys::mmsg::{ReceiveBatch, SendBatch};
 use narrows_live::sys::netns::NetNs;
 use narrows_live::sys::poll::{Epoll, Events};
@@ -13,15 +13,33 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-fn udp(hosts: &Hosts, side: Side, port: u16) -> OwnedFd {
+const SENDER: u16 = 0;
+const RECEIVER: u16 = 1;
+
+/// Hosts with these names and settings.
+fn build(plans: &[HostPlan], buffer: u64) -> Result<Hosts, narrows_live::LiveError> {
+    let common = Common {
+        mtu: 1500,
+        buffer,
+        verify_checksums: false,
+    };
+    Hosts::build(plans, common)
+}
+
+fn two() -> Hosts {
+    build(&["sender", "receiver"].map(HostPlan::named), 8 << 20).unwrap()
+}
+
+/// A UDP socket on a host, connected to the same port of `peer`.
+fn udp(hosts: &Hosts, host: u16, peer: u16, port: u16) -> OwnedFd {
     let open = || {
         let fd = socket::udp_any().unwrap();
-        socket::bind(fd.as_fd(), SocketAddrV4::new(side.address(), port)).unwrap();
+        socket::bind(fd.as_fd(), SocketAddrV4::new(address(host), port)).unwrap();
         socket::prepare_udp(fd.as_fd(), 1 << 22).unwrap();
-        socket::connect(fd.as_fd(), SocketAddrV4::new(side.other().address(), port)).unwrap();
+        socket::connect(fd.as_fd(), SocketAddrV4::new(address(peer), port)).unwrap();
         fd
     };
-    hosts.host(side).netns.within(open).unwrap()
+    hosts.host(host).netns.within(open).unwrap()
 }
 
 fn wait_readable(fd: impl AsFd) {
@@ -41,15 +59,15 @@ fn wait_readable(fd: impl AsFd) {
 #[test]
 fn frames_cross_from_host_to_host_only_through_us() {
     in_private_network("frames_cross_from_host_to_host_only_through_us", || {
-        let mut hosts = Hosts::build(1500, 8 << 20).unwrap();
-        let mut ring = RxRing::open(hosts.host(Side::Sender).outer, 256, 1514).unwrap();
-        let mut port = TxPort::open(hosts.host(Side::Receiver).outer).unwrap();
+        let mut hosts = two();
+        let mut ring = RxRing::open(hosts.host(SENDER).outer, 256, 1514).unwrap();
+        let mut port = TxPort::open(hosts.host(RECEIVER).outer).unwrap();
         let (near, far) = (
-            udp(&hosts, Side::Sender, 5001),
-            udp(&hosts, Side::Receiver, 5001),
+            udp(&hosts, SENDER, RECEIVER, 5001),
+            udp(&hosts, RECEIVER, SENDER, 5001),
         );
         socket::set_ecn(near.as_fd(), 2).unwrap();
-        hosts.warm_up(Side::Sender).unwrap();
+        hosts.warm_up(SENDER).unwrap();
         wait_readable(&ring);
         assert!(ring.peek().unwrap().bytes.ends_with(b"narrows"));
         ring.release();
@@ -92,8 +110,8 @@ fn frames_cross_from_host_to_host_only_through_us() {
                 .unwrap();
         }
         assert_eq!(batch.dropped(), 0);
-        let sender = hosts.counters(Side::Sender).unwrap();
-        let receiver = hosts.counters(Side::Receiver).unwrap();
+        let counters = hosts.counters().unwrap();
+        let (sender, receiver) = (counters[0], counters[1]);
         assert_eq!(
             sender.inner.tx_packets, 101,
             "no ARP, no IPv6, nothing but our datagrams"
@@ -107,9 +125,9 @@ fn frames_cross_from_host_to_host_only_through_us() {
 #[test]
 fn a_full_ring_counts_what_it_drops() {
     in_private_network("a_full_ring_counts_what_it_drops", || {
-        let hosts = Hosts::build(1500, 8 << 20).unwrap();
-        let ring = RxRing::open(hosts.host(Side::Sender).outer, 32, 1514).unwrap();
-        let near = udp(&hosts, Side::Sender, 5001);
+        let hosts = two();
+        let ring = RxRing::open(hosts.host(SENDER).outer, 32, 1514).unwrap();
+        let near = udp(&hosts, SENDER, RECEIVER, 5001);
         for _ in 0..100 {
             socket::send(near.as_fd(), &[0; 100]).unwrap();
         }
@@ -123,16 +141,30 @@ fn a_full_ring_counts_what_it_drops() {
 #[test]
 fn hosts_have_their_settings_and_nothing_else() {
     in_private_network("hosts_have_their_settings_and_nothing_else", || {
-        let hosts = Hosts::build(1500, 12_345_678).unwrap();
-        assert_eq!(hosts.sysctls["net.ipv4.tcp_rmem"], "4096 12345678 12345678");
-        assert_eq!(hosts.sysctls["net.ipv4.tcp_no_metrics_save"], "1");
+        let names = ["plain".to_owned(), "special".to_owned()];
+        let network = serde_json::json!({"hosts": [{"name": "special", "settings": {
+            "tcp_sack": "0", "tcp_wmem": "4096 16384 65536", "mtu": 1000}}]});
+        let plans = HostPlan::read(&network, &names).unwrap();
+        let hosts = build(&plans, 12_345_678).unwrap();
+        let (plain, special) = (&hosts.hosts[0], &hosts.hosts[1]);
+        assert_eq!(plain.sysctls["net.ipv4.tcp_rmem"], "4096 12345678 12345678");
+        assert_eq!(plain.sysctls["net.ipv4.tcp_no_metrics_save"], "1");
+        assert_eq!(plain.sysctls["net.ipv4.tcp_sack"], "1");
+        assert_eq!(special.sysctls["net.ipv4.tcp_sack"], "0");
+        assert_eq!(special.sysctls["net.ipv4.tcp_wmem"], "4096 16384 65536");
+        let mtu = || std::fs::read_to_string("/proc/sys/net/ipv4/conf/eth0/forwarding").is_ok();
+        assert!(
+            special.netns.within(mtu).unwrap(),
+            "the interface is called eth0"
+        );
+        assert_eq!((plain.mtu, special.mtu), (1500, 1000));
         assert_ne!(
             narrows_live::sys::netns::read_sysctl("net.ipv4.tcp_rmem").unwrap(),
-            hosts.sysctls["net.ipv4.tcp_rmem"],
+            plain.sysctls["net.ipv4.tcp_rmem"],
             "the agent's own namespace keeps its settings"
         );
         let devices = hosts
-            .host(Side::Sender)
+            .host(SENDER)
             .netns
             .within(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
             .unwrap();
@@ -161,5 +193,62 @@ fn kernel_schemes_can_be_chosen_inside() {
                 assert!(socket::set_congestion(fd.as_fd(), "no_such_scheme").is_err());
             })
             .unwrap();
+    });
+}
+
+#[test]
+fn settings_that_a_host_cannot_have_are_refused_in_one_sentence() {
+    in_private_network(
+        "settings_that_a_host_cannot_have_are_refused_in_one_sentence",
+        || {
+            let refused = |key: &str, value: &str| {
+                let network =
+                    serde_json::json!({"hosts": [{"name": "h", "settings": {key: value}}]});
+                let plans = HostPlan::read(&network, &["h".to_owned()]).unwrap();
+                build(&plans, 8 << 20).err().expect("it must be refused")
+            };
+            let unknown = refused("tcp_sakc", "0");
+            assert!(
+                matches!(unknown, narrows_live::LiveError::Input(_)),
+                "{unknown}"
+            );
+            assert!(unknown.to_string().contains("net.ipv4.tcp_sakc"));
+            for (key, value) in [
+                ("tcp_sack", "maybe"),
+                ("tcp_reordering", "1000000000000000"),
+            ] {
+                let error = refused(key, value);
+                let unavailable = matches!(error, narrows_live::LiveError::Unavailable(_));
+                assert!(unavailable && error.to_string().contains(value), "{error}");
+            }
+        },
+    );
+}
+
+#[test]
+fn every_host_reaches_every_other_by_its_address() {
+    in_private_network("every_host_reaches_every_other_by_its_address", || {
+        let names: Vec<String> = (0..20).map(|n| format!("h{n}")).collect();
+        let plans: Vec<HostPlan> = names.iter().map(|name| HostPlan::named(name)).collect();
+        let hosts = build(&plans, 8 << 20).unwrap();
+        let ring = |host: u16| RxRing::open(hosts.host(host).outer, 64, 1514).unwrap();
+        let mut port = TxPort::open(hosts.host(19).outer).unwrap();
+        let mut near = ring(7);
+        let (from, to) = (udp(&hosts, 7, 19, 5001), udp(&hosts, 19, 7, 5001));
+        socket::send(from.as_fd(), b"hello").unwrap();
+        wait_readable(&near);
+        assert_eq!(
+            port.send(std::iter::once(near.peek().unwrap().bytes))
+                .unwrap(),
+            1
+        );
+        near.release();
+        wait_readable(&to);
+        let mut batch = ReceiveBatch::new();
+        let mut seen = Vec::new();
+        let show =
+            |datagram: narrows_live::sys::mmsg::Datagram| seen.extend_from_slice(datagram.bytes);
+        assert_eq!(batch.receive(to.as_fd(), show).unwrap(), 1);
+        assert_eq!(seen, b"hello");
     });
 }

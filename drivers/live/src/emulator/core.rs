@@ -6,7 +6,8 @@
 
 use super::frame::{self, Kind};
 use super::pool::Pool;
-use narrows_cell::{Cell, CellError, RecordKind, element_counters, element_names};
+use crate::hosts;
+use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
 use narrows_record::{
     BinLog, Direction as RecordDirection, ElementCounters, Histogram, Log, PacketLog, QueueRow,
@@ -19,18 +20,27 @@ use std::collections::VecDeque;
 pub struct Handle {
     uid: u64,
     slot: u32,
-    size: u32,
+    connection: u32,
+    size: u16,
     flow: u16,
     route: u16,
-    ecn: Ecn,
-    marked: bool,
-    corrupt: bool,
+    /// DSCP and ECN.
+    tos: u8,
+    /// See the constants.
+    state: u8,
 }
+
+/// The packet carries an acknowledgement and nothing else.
+const ACK: u8 = 1;
+/// Its `tos` is no longer that of the frame.
+const REMARKED: u8 = 2;
+/// It is to be damaged.
+const CORRUPT: u8 = 4;
 
 impl Packet for Handle {
     #[inline]
     fn size(&self) -> u32 {
-        self.size
+        u32::from(self.size)
     }
     #[inline]
     fn flow(&self) -> u16 {
@@ -38,16 +48,28 @@ impl Packet for Handle {
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.tos & 3)
     }
     #[inline]
     fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-        self.marked = true;
+        self.tos |= 3;
+        self.state |= REMARKED;
+    }
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+    #[inline]
+    fn connection(&self) -> u32 {
+        self.connection
+    }
+    #[inline]
+    fn is_ack(&self) -> bool {
+        self.state & ACK != 0
     }
     #[inline]
     fn corrupt(&mut self) {
-        self.corrupt = true;
+        self.state |= CORRUPT;
     }
     #[inline]
     fn route(&self) -> u16 {
@@ -64,6 +86,59 @@ pub struct Refused {
     pub foreign: u64,
     /// Their sender should have been silent already: its flow had stopped.
     pub after_stop: u64,
+    /// There was no way from their host to their destination.
+    pub no_route: u64,
+}
+
+/// How the destination of a packet is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switching {
+    /// By its address, which is that of a host of the run.
+    ByAddress,
+    /// Whatever enters at one of two ports leaves at the other, whoever it is for.
+    Across,
+}
+
+/// What is to be known of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownFlow {
+    /// The host that sends the data.
+    pub from: u16,
+    /// Which way these are said to travel.
+    pub direction: Direction,
+    /// When they end.
+    pub stop: Time,
+    /// Whether our own transport carries it.
+    pub native: bool,
+}
+
+/// What a core is built with, besides its network.
+#[derive(Debug)]
+pub struct Purpose {
+    /// By flow number; 0 is no flow.
+    pub flows: Vec<Option<KnownFlow>>,
+    /// Where packets are written down.
+    pub log: Log,
+    /// Distance of the samples of queues; nothing is sampled at zero.
+    pub sample: Span,
+    /// When the run ends.
+    pub end: Time,
+    /// Where packets go.
+    pub switching: Switching,
+    /// Bottlenecks whose server the timeline replaces.
+    pub replaced_rates: Vec<String>,
+}
+
+/// No way from one host to another.
+const NO_ROUTE: u16 = u16::MAX;
+
+/// One host's side of the network.
+#[derive(Debug, Default)]
+struct Port {
+    /// Due packets, oldest first.
+    outbox: VecDeque<(Time, Handle)>,
+    /// When the last packet of the host entered.
+    entered: Time,
 }
 
 /// The network of a run together with everything that is recorded about it.
@@ -81,12 +156,17 @@ pub struct Core {
     pub queues: Vec<QueueSample>,
     /// What was not let in.
     pub refused: Refused,
-    /// By flow number: which way its data travels, and until when.
-    flows: Vec<Option<(Direction, Time)>>,
+    flows: Vec<Option<KnownFlow>>,
     /// Packets delivered per flow, to notice silent ones.
     pub delivered: Vec<u64>,
-    outbox: [VecDeque<(Time, Handle)>; 2],
-    entered: [Time; 2],
+    switching: Switching,
+    /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
+    routes: Vec<u16>,
+    /// By route: the port at which it ends, and which way it leads.
+    exits: Vec<(u16, Direction)>,
+    ports: Vec<Port>,
+    /// Ports with due packets.
+    pending: Vec<u16>,
     sample: Span,
     next_sample: Time,
     end: Time,
@@ -111,61 +191,114 @@ impl Core {
     /// What the network's description lacks.
     pub fn new(cell: &Cell, pool: Pool) -> Result<Self, CellError> {
         let network: Network<Handle> = cell.network()?;
-        let elements = element_names(&network);
-        let queues = queues_of(&network).count();
-        let samples = cell.duration.ns() / cell.sample.ns() + 2;
-        let flows = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
-        let mut known = vec![None; flows];
+        let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
+        let mut flows = vec![None; most];
         for flow in &cell.flows {
-            known[usize::from(flow.flow)] = Some((flow.direction, flow.stop));
+            flows[usize::from(flow.flow)] = Some(KnownFlow {
+                from: flow.from,
+                direction: flow.direction,
+                stop: flow.stop,
+                native: matches!(flow.scheme, SchemeRef::Native(..)),
+            });
         }
-        Ok(Core {
-            network,
+        let log = match cell.record {
+            RecordKind::Packets => Log::Packets(PacketLog::new(element_names(&network))),
+            RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
+        };
+        let purpose = Purpose {
+            flows,
+            log,
+            sample: cell.sample,
+            end: cell.duration,
+            switching: Switching::ByAddress,
+            replaced_rates: cell.replaced_rates(),
+        };
+        Ok(Core::with(network, purpose, pool))
+    }
+
+    /// Puts frames on `network`.
+    pub fn with(network: Network<Handle>, purpose: Purpose, pool: Pool) -> Self {
+        let hosts = network.hosts().len();
+        let mut routes = vec![NO_ROUTE; hosts * hosts];
+        for (index, route) in (0..).zip(network.routes()) {
+            let place = &mut routes[usize::from(route.from) * hosts + usize::from(route.to)];
+            *place = (*place).min(index);
+        }
+        let exits = network.routes().iter();
+        let exits = exits.map(|route| (route.to, route.direction)).collect();
+        let port = || Port {
+            outbox: VecDeque::with_capacity(1024),
+            entered: Time::ZERO,
+        };
+        let queues = queues_of(&network).count();
+        let samples = match purpose.sample.ns() {
+            0 => 0,
+            // A run without end is sampled into memory that grows with it.
+            distance => (purpose.end.ns() / distance + 2).min(1 << 20),
+        };
+        Core {
             outcomes: Outcomes::new(),
             pool,
-            log: match cell.record {
-                RecordKind::Packets => Log::Packets(PacketLog::new(elements)),
-                RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
-            },
+            log: purpose.log,
             lateness: Histogram::new(),
             late_by_tenth: std::array::from_fn(|_| Histogram::new()),
             queues: Vec::with_capacity(samples as usize * queues),
             refused: Refused::default(),
-            flows: known,
-            delivered: vec![0; flows],
-            outbox: [VecDeque::with_capacity(4096), VecDeque::with_capacity(4096)],
-            entered: [Time::ZERO; 2],
-            sample: cell.sample,
-            next_sample: Time::ZERO,
-            end: cell.duration,
-            replaced_rates: cell.replaced_rates(),
-            tenth: (cell.duration.ns() / 10).max(1),
-        })
+            delivered: vec![0; purpose.flows.len().max(1)],
+            flows: purpose.flows,
+            switching: purpose.switching,
+            routes,
+            exits,
+            ports: (0..hosts).map(|_| port()).collect(),
+            pending: Vec::with_capacity(hosts),
+            sample: purpose.sample,
+            next_sample: if purpose.sample.is_zero() {
+                Time::FAR
+            } else {
+                Time::ZERO
+            },
+            end: purpose.end,
+            replaced_rates: purpose.replaced_rates,
+            tenth: (purpose.end.ns() / 10).max(1),
+            network,
+        }
     }
 
-    /// A frame left a host at `stamp` and enters the path of `direction`.
+    /// A frame left the host at `port` at `stamp` and enters the network.
     #[inline]
-    pub fn arrive(&mut self, direction: Direction, stamp: Time, bytes: &[u8]) {
-        let (size, mut flow, ecn) = match frame::classify(bytes) {
-            Kind::Packet { size, flow, ecn } => (size, flow, ecn),
+    pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
+        let header = match frame::classify(bytes) {
+            Kind::Packet(header) => header,
             Kind::WarmUp => return,
             Kind::Foreign => {
                 self.refused.foreign += 1;
                 return;
             }
         };
-        match self.flows.get(usize::from(flow)) {
-            // A stopped sender is silent, as in the simulator, whatever the kernel still repeats.
-            Some(&Some((data, stop))) if data == direction && stamp >= stop => {
-                self.refused.after_stop += 1;
-                return;
-            }
-            Some(Some(_)) => {}
-            _ => flow = 0,
+        let Some(route) = self.route(port, header.to) else {
+            self.refused.no_route += 1;
+            return;
+        };
+        let mut direction = self.exits[usize::from(route)].1;
+        let mut flow = 0;
+        let mut ack = header.tcp_ack;
+        if let Some(Some(known)) = self.flows.get(usize::from(header.flow)) {
+            flow = header.flow;
+            direction = if known.from == port {
+                // A stopped sender is silent, as in the simulator, whatever the kernel repeats.
+                if stamp >= known.stop {
+                    self.refused.after_stop += 1;
+                    return;
+                }
+                known.direction
+            } else {
+                known.direction.reverse()
+            };
+            ack |= known.native && header.udp_ack;
         }
         // Two processors of one host can stamp in one order and enqueue in the other, a
         // microsecond apart; the wire keeps the order of the queue.
-        let entered = &mut self.entered[direction as usize];
+        let entered = &mut self.ports[usize::from(port)].entered;
         let stamp = stamp.max(*entered);
         *entered = stamp;
         let Some(slot) = self.pool.store(bytes) else {
@@ -177,19 +310,35 @@ impl Core {
         }
         // Copies that come into being before this packet are numbered before it.
         self.run_network(stamp);
+        let size = u32::from(header.size);
         let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
         let handle = Handle {
             uid,
             slot,
-            size,
+            connection: header.connection,
+            size: header.size,
             flow,
-            route: direction as u16,
-            ecn: Ecn::from_bits(ecn),
-            marked: false,
-            corrupt: false,
+            route,
+            tos: header.tos,
+            state: if ack { ACK } else { 0 },
         };
         self.network.push(stamp, handle, &mut self.outcomes);
         self.collect();
+    }
+
+    /// The route from the host at `port` to an address.
+    #[inline]
+    fn route(&self, port: u16, to: [u8; 4]) -> Option<u16> {
+        let to = match self.switching {
+            Switching::ByAddress => hosts::host_of(to)?,
+            Switching::Across => 1 - port.min(1),
+        };
+        let hosts = self.ports.len();
+        if usize::from(to) >= hosts {
+            return None;
+        }
+        let route = self.routes[usize::from(port) * hosts + usize::from(to)];
+        (route != NO_ROUTE).then_some(route)
     }
 
     /// Lets everything happen that is due at or before `now` (but nothing after the end).
@@ -214,16 +363,82 @@ impl Core {
     /// gives copies an identity.
     #[inline]
     fn collect(&mut self) {
-        while let Some((due, mut handle)) = self.network.pop() {
-            if handle.marked {
-                frame::mark(self.pool.room_mut(handle.slot));
-                handle.marked = false;
+        loop {
+            while let Some((due, mut handle)) = self.network.pop() {
+                if handle.state & (REMARKED | CORRUPT) != 0 {
+                    self.rewrite(&mut handle);
+                }
+                let to = self.exits[usize::from(handle.route)].0;
+                let outbox = &mut self.ports[usize::from(to)].outbox;
+                if outbox.is_empty() {
+                    self.pending.push(to);
+                }
+                outbox.push_back((due, handle));
             }
-            self.outbox[usize::from(handle.route)].push_back((due, handle));
+            for drop in self.outcomes.drops.drain(..) {
+                self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
+                self.pool.release(drop.packet.slot);
+            }
+            if self.outcomes.copies.is_empty() {
+                return;
+            }
+            self.settle_copies();
         }
-        for drop in self.outcomes.drops.drain(..) {
-            self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
-            self.pool.release(drop.packet.slot);
+    }
+
+    /// Does to a frame what was done to its handle. A damaged one keeps its flag for the record.
+    #[cold]
+    fn rewrite(&mut self, handle: &mut Handle) {
+        let frame = self.pool.room_mut(handle.slot);
+        if handle.state & REMARKED != 0 {
+            frame::set_tos(frame, handle.tos);
+            handle.state &= !REMARKED;
+        }
+        if handle.state & CORRUPT != 0 {
+            frame::damage(frame);
+        }
+    }
+
+    /// Gives copies frames and numbers of their own and puts them back behind the elements that
+    /// made them. The network has stood still since.
+    #[cold]
+    fn settle_copies(&mut self) {
+        // New copies may come into being on the way.
+        let mut copies = std::mem::take(&mut self.outcomes.copies);
+        for copied in copies.drain(..) {
+            let mut copy = copied.packet;
+            let length = frame::ETHERNET + usize::from(copy.size);
+            let direction = self.direction_of(&copy);
+            copy.uid = self.log.copy(
+                copied.packet.uid,
+                copy.flow,
+                recorded(direction),
+                u32::from(copy.size),
+                copied.at.ns(),
+            );
+            let Some(slot) = self.pool.copy(copy.slot, length) else {
+                // The run is invalid for that; the record stays whole all the same.
+                self.refused.no_memory += 1;
+                self.log.drop(copy.uid, copied.element, "no_memory");
+                continue;
+            };
+            copy.slot = slot;
+            let (element, at) = (copied.element, copied.at);
+            self.network.inject(element, at, copy, &mut self.outcomes);
+        }
+        if self.outcomes.copies.is_empty() {
+            self.outcomes.copies = copies;
+        }
+    }
+
+    /// Which way a packet is said to travel: acknowledgements of a flow against its data.
+    fn direction_of(&self, handle: &Handle) -> Direction {
+        let route = usize::from(handle.route);
+        let known = self.flows.get(usize::from(handle.flow)).copied().flatten();
+        match known {
+            Some(known) if self.network.routes()[route].from == known.from => known.direction,
+            Some(known) => known.direction.reverse(),
+            None => self.exits[route].1,
         }
     }
 
@@ -255,38 +470,53 @@ impl Core {
         self.network.next_wakeup()
     }
 
-    /// Frames that are due in `direction`, oldest first.
+    /// A port with due frames, if there is one: the `skip`th of them.
     #[inline]
-    pub fn due(&self, direction: Direction) -> impl Iterator<Item = &[u8]> {
-        self.outbox[direction as usize].iter().map(|(_, handle)| {
-            self.pool
-                .frame(handle.slot, frame::ETHERNET + handle.size as usize)
-        })
+    pub fn pending(&self, skip: usize) -> Option<u16> {
+        self.pending.get(skip).copied()
     }
 
-    /// Whether frames are due in `direction`.
+    /// Frames that are due at `port`, oldest first.
     #[inline]
-    pub fn has_due(&self, direction: Direction) -> bool {
-        !self.outbox[direction as usize].is_empty()
+    pub fn due(&self, port: u16) -> impl Iterator<Item = &[u8]> {
+        self.ports[usize::from(port)]
+            .outbox
+            .iter()
+            .map(|(_, handle)| {
+                self.pool
+                    .frame(handle.slot, frame::ETHERNET + usize::from(handle.size))
+            })
     }
 
-    /// The `count` oldest due frames were handed over one after the other between `first` and
-    /// `last`.
+    /// Whether frames are due at `port`.
     #[inline]
-    pub fn released(&mut self, direction: Direction, count: usize, first: Time, last: Time) {
+    pub fn has_due(&self, port: u16) -> bool {
+        !self.ports[usize::from(port)].outbox.is_empty()
+    }
+
+    /// The `count` oldest due frames of `port` were handed over one after the other between
+    /// `first` and `last`.
+    #[inline]
+    pub fn released(&mut self, port: u16, count: usize, first: Time, last: Time) {
         let each = last.since(first).ns() / (count as u64).max(1);
-        for index in 0..count {
-            let Some((due, handle)) = self.outbox[direction as usize].pop_front() else {
-                return;
-            };
+        let outbox = &mut self.ports[usize::from(port)].outbox;
+        for (index, (due, handle)) in outbox.drain(..count.min(outbox.len())).enumerate() {
             let at = first + Span::from_ns(each * index as u64);
             let late = at.since(due).ns();
-            self.log.arrive(handle.uid, due.ns() + late, late as i64);
+            if handle.state & CORRUPT == 0 {
+                self.log.arrive(handle.uid, due.ns() + late, late as i64);
+            } else {
+                self.log
+                    .arrive_corrupt(handle.uid, due.ns() + late, late as i64);
+            }
             self.lateness.add(late);
             let tenth = ((due.ns() / self.tenth) as usize).min(9);
             self.late_by_tenth[tenth].add(late);
             self.delivered[usize::from(handle.flow)] += 1;
             self.pool.release(handle.slot);
+        }
+        if outbox.is_empty() {
+            self.pending.retain(|&other| other != port);
         }
     }
 

@@ -8,7 +8,7 @@ mod tests;
 mod thread;
 mod writer;
 
-pub use self::core::{Core, Handle, Refused};
+pub use self::core::{Core, Handle, KnownFlow, Purpose, Refused, Switching};
 pub use pool::Pool;
 pub use thread::{Control, Effort, Emulator, Report, Wire};
 pub use writer::Writer;

@@ -56,6 +56,31 @@ impl Pool {
         Some(slot)
     }
 
+    /// Keeps another copy of the first `length` bytes of a stored frame; `None` if the pool may not
+    /// grow any more.
+    pub fn copy(&mut self, slot: u32, length: usize) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            return None;
+        }
+        let copy = self.free.pop()?;
+        let (from, to) = (slot as usize, copy as usize);
+        let place = |slot: usize| (slot / SLAB, slot % SLAB * self.room);
+        let ((from_slab, from), (to_slab, to)) = (place(from), place(to));
+        if from_slab == to_slab {
+            self.slabs[from_slab].copy_within(from..from + length, to);
+        } else {
+            let last = from_slab.max(to_slab);
+            let (low, high) = self.slabs.split_at_mut(last);
+            let (source, target) = if from_slab == last {
+                (&high[0], &mut low[to_slab])
+            } else {
+                (&low[from_slab], &mut high[0])
+            };
+            target[to..to + length].copy_from_slice(&source[from..from + length]);
+        }
+        Some(copy)
+    }
+
     /// The first `length` bytes of a stored frame.
     #[inline]
     pub fn frame(&self, slot: u32, length: usize) -> &[u8] {
@@ -85,6 +110,26 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_are_frames_of_their_own() {
+        let mut pool = Pool::new(1, 64, 2 * SLAB * 64);
+        let slots: Vec<u32> = (0..SLAB as u32 - 1)
+            .map(|n| pool.store(&n.to_ne_bytes()).unwrap())
+            .collect();
+        // One in the same slab, then others in a new one.
+        for &slot in &slots[5..8] {
+            let content = pool.frame(slot, 4).to_vec();
+            let copy = pool.copy(slot, 4).unwrap();
+            assert_eq!(pool.frame(copy, 4), content);
+            pool.room_mut(copy)[0] ^= 1;
+            assert_eq!(pool.frame(slot, 4), content);
+            let back = pool.copy(copy, 4).unwrap();
+            assert_eq!(pool.frame(back, 4), pool.frame(copy, 4));
+        }
+        while pool.store(&[0; 4]).is_some() {}
+        assert_eq!(pool.copy(slots[0], 4), None, "the limit holds");
+    }
 
     #[test]
     fn frames_are_kept_apart_and_reused() {

@@ -1,10 +1,9 @@
 //! The emulator on a scripted clock.
 
 use super::core::Core;
-use super::frame::{ETHERNET, FLOW_PORTS, sample};
+use super::frame::{ETHERNET, FLOW_PORTS, readdress, sample};
 use super::pool::Pool;
 use narrows_cell::Cell;
-use narrows_net::Direction;
 use narrows_record::{Fate, Log};
 use narrows_units::Time;
 use serde_json::{Value, json};
@@ -47,31 +46,40 @@ fn data(size: u16) -> Vec<u8> {
     sample(size, 6, FLOW_PORTS + 1, FLOW_PORTS + 1, 0)
 }
 
-/// Releases everything due, `late` after the due time of the first.
-fn release(core: &mut Core, direction: Direction, now: Time) -> Vec<usize> {
-    let sizes: Vec<usize> = core.due(direction).map(<[u8]>::len).collect();
-    core.released(direction, sizes.len(), now, now);
+/// The two hosts of the dumbbell, by where packets enter and leave.
+const SENDER: u16 = 0;
+const RECEIVER: u16 = 1;
+
+/// An acknowledgement's way.
+fn back(size: u16) -> Vec<u8> {
+    readdress(data(size), RECEIVER, SENDER)
+}
+
+/// Releases everything due at `port` at `now`.
+fn release(core: &mut Core, port: u16, now: Time) -> Vec<usize> {
+    let sizes: Vec<usize> = core.due(port).map(<[u8]>::len).collect();
+    core.released(port, sizes.len(), now, now);
     sizes
 }
 
 #[test]
 fn packets_leave_when_the_model_says_and_lateness_is_what_it_is() {
     let mut core = core("packets");
-    core.arrive(Direction::Forward, at(0), &data(1500));
-    core.arrive(Direction::Forward, at(0), &data(1500));
+    core.arrive(SENDER, at(0), &data(1500));
+    core.arrive(SENDER, at(0), &data(1500));
     assert_eq!(
         core.next_wakeup(),
         at(1_000),
         "the first packet has left the bottleneck"
     );
     core.advance(at(10_999));
-    assert!(!core.has_due(Direction::Forward));
+    assert!(!core.has_due(RECEIVER));
     assert_eq!(core.next_wakeup(), at(11_000));
     core.advance(at(11_003));
-    assert_eq!(release(&mut core, Direction::Forward, at(11_004)), [1514]);
+    assert_eq!(release(&mut core, RECEIVER, at(11_004)), [1514]);
     // The thread slept too long: the second packet leaves 500 us late, the model does not care.
     core.advance(at(12_500));
-    assert_eq!(release(&mut core, Direction::Forward, at(12_500)), [1514]);
+    assert_eq!(release(&mut core, RECEIVER, at(12_500)), [1514]);
     core.finish();
     let Log::Packets(log) = &mut core.log else {
         panic!("packets were asked for")
@@ -90,7 +98,7 @@ fn late_driving_changes_no_decision() {
     let play = |late: bool| {
         let mut core = core("packets");
         for n in 0..40u64 {
-            core.arrive(Direction::Forward, at(n * 300), &data(1500));
+            core.arrive(SENDER, at(n * 300), &data(1500));
             if !late {
                 for us in 0..3 {
                     core.advance(at(n * 300 + us * 100));
@@ -99,9 +107,9 @@ fn late_driving_changes_no_decision() {
         }
         core.advance(at(100_000));
         let mut due = Vec::new();
-        while core.has_due(Direction::Forward) {
+        while core.has_due(RECEIVER) {
             let now = at(100_000);
-            core.released(Direction::Forward, 1, now, now);
+            core.released(RECEIVER, 1, now, now);
             due.push(core.lateness.max());
         }
         core.finish();
@@ -125,13 +133,13 @@ fn late_driving_changes_no_decision() {
 #[test]
 fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
     let mut core = core("packets");
-    core.arrive(Direction::Forward, at(85_000), &data(1500));
-    core.arrive(Direction::Forward, at(99_500), &data(1500));
-    core.arrive(Direction::Forward, at(99_600), &data(1500));
-    core.arrive(Direction::Backward, at(99_700), &data(60));
+    core.arrive(SENDER, at(85_000), &data(1500));
+    core.arrive(SENDER, at(99_500), &data(1500));
+    core.arrive(SENDER, at(99_600), &data(1500));
+    core.arrive(RECEIVER, at(99_700), &back(60));
     core.advance(at(120_000));
     assert_eq!(
-        release(&mut core, Direction::Forward, at(96_001)),
+        release(&mut core, RECEIVER, at(96_001)),
         [1514],
         "nothing after the end"
     );
@@ -161,7 +169,7 @@ fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
 fn queues_are_sampled_in_model_time() {
     let mut core = core("packets");
     for _ in 0..4 {
-        core.arrive(Direction::Forward, at(4_500), &data(1500));
+        core.arrive(SENDER, at(4_500), &data(1500));
     }
     core.advance(at(30_000));
     let rows: Vec<_> = core.queue_rows().collect();
@@ -182,28 +190,28 @@ fn foreign_frames_and_unknown_ports_are_told_apart() {
     let mut core = core("bins");
     let mut arp = data(60);
     arp[13] = 6;
-    core.arrive(Direction::Forward, at(1), &arp);
-    core.arrive(Direction::Forward, at(2), &sample(60, 17, 9999, 9, 0));
+    core.arrive(SENDER, at(1), &arp);
+    core.arrive(SENDER, at(2), &sample(60, 17, 9999, 9, 0));
     core.arrive(
-        Direction::Forward,
+        SENDER,
         at(3),
         &sample(60, 17, FLOW_PORTS + 9, FLOW_PORTS + 9, 0),
     );
     assert_eq!(core.refused.foreign, 1);
     assert_eq!(core.log.entered(), 1);
     core.advance(at(50_000));
-    release(&mut core, Direction::Forward, at(50_000));
+    release(&mut core, RECEIVER, at(50_000));
     assert_eq!(core.delivered, [1, 0], "an unknown flow counts as none");
 }
 
 #[test]
 fn stamps_that_run_backwards_keep_the_order_of_the_wire() {
     let mut core = core("packets");
-    core.arrive(Direction::Backward, at(100), &data(60));
-    core.arrive(Direction::Backward, at(99), &data(61));
+    core.arrive(RECEIVER, at(100), &back(60));
+    core.arrive(RECEIVER, at(99), &back(61));
     core.advance(at(11_000));
     assert_eq!(
-        release(&mut core, Direction::Backward, at(11_000)),
+        release(&mut core, SENDER, at(11_000)),
         [60 + ETHERNET, 61 + ETHERNET]
     );
 }
@@ -212,7 +220,7 @@ fn stamps_that_run_backwards_keep_the_order_of_the_wire() {
 fn a_full_pool_refuses_frames_and_says_so() {
     let mut core = Core::new(&cell("packets"), Pool::new(1, 1514, 1)).unwrap();
     for n in 0..1100u64 {
-        core.arrive(Direction::Backward, at(n), &data(60));
+        core.arrive(RECEIVER, at(n), &back(60));
     }
     assert_eq!(core.refused.no_memory, 1100 - 1024);
 }
@@ -230,5 +238,122 @@ fn a_bad_network_is_refused_with_its_place() {
     assert!(
         error.contains("forward.0") && error.contains("bytes"),
         "{error}"
+    );
+}
+
+/// Three hosts around a router, and a cell whose network is `change`d.
+fn star(change: impl FnOnce(&mut Value)) -> Core {
+    let link = |name: &str, from: &str, to: &str| {
+        let delay = json!({"name": format!("{name}.0"), "kind": "delay", "delay": MS});
+        json!({"name": name, "from": from, "to": to, "elements": [delay]})
+    };
+    let mut links = Vec::new();
+    let mut routes = Vec::new();
+    for host in ["a", "b", "c"] {
+        links.push(link(&format!("{host}-r"), host, "r"));
+        links.push(link(&format!("r-{host}"), "r", host));
+        for other in ["a", "b", "c"].into_iter().filter(|&other| other != host) {
+            let passed = [format!("{host}-r"), format!("r-{other}")];
+            routes.push(json!({"from": host, "to": other, "links": passed}));
+        }
+    }
+    let flow = |flow: u16, from: &str, to: &str| {
+        json!({"flow": flow, "scheme": "linux:reno", "start_ns": 0, "stop_ns": 100 * MS,
+               "from": from, "to": to})
+    };
+    let mut cell = json!({
+        "format": "narrows/cell/1", "id": "test", "seed": 1, "duration_ns": 100 * MS,
+        "record": "packets", "bin_ns": 10 * MS, "sample_ns": 5 * MS,
+        "network": {"kind": "graph", "hosts": [{"name": "a"}, {"name": "b"}, {"name": "c"}],
+                    "routers": ["r"], "links": links, "routes": routes},
+        "flows": [flow(1, "a", "b"), flow(2, "c", "a")],
+    });
+    change(&mut cell);
+    let cell = Cell::parse(&cell.to_string()).unwrap();
+    Core::new(&cell, Pool::new(16, 1514, 1 << 24)).unwrap()
+}
+
+fn frame_of(flow: u16, from: u16, to: u16, size: u16) -> Vec<u8> {
+    readdress(sample(size, 6, 40_000, FLOW_PORTS + flow, 0), from, to)
+}
+
+fn rows(core: &mut Core) -> Vec<narrows_record::PacketRow> {
+    core.finish();
+    let Log::Packets(log) = &mut core.log else {
+        panic!("packets were asked for")
+    };
+    let chunk = log.take().unwrap();
+    (0..chunk.len()).map(|row| chunk.row(row)).collect()
+}
+
+#[test]
+fn packets_find_their_way_by_address() {
+    let mut core = star(|_| {});
+    core.arrive(0, at(0), &frame_of(1, 0, 1, 1500));
+    core.arrive(0, at(0), &frame_of(2, 0, 2, 60));
+    core.arrive(2, at(10), &frame_of(2, 2, 0, 1000));
+    core.arrive(1, at(20), &frame_of(9, 1, 2, 500));
+    core.arrive(1, at(20), &frame_of(1, 1, 40, 500));
+    core.advance(at(2_100));
+    let pending: Vec<u16> = (0..).map_while(|skip| core.pending(skip)).collect();
+    assert_eq!(pending, [1, 2, 0], "in the order in which they became due");
+    assert_eq!(release(&mut core, 1, at(2_100)), [1514]);
+    assert_eq!(release(&mut core, 2, at(2_100)), [74, 514]);
+    assert_eq!(release(&mut core, 0, at(2_100)), [1014]);
+    assert_eq!(core.pending(0), None);
+    assert_eq!(core.refused.no_route, 1);
+    assert_eq!(core.delivered, [1, 1, 2]);
+    let said: Vec<_> = rows(&mut core)
+        .iter()
+        .map(|row| (row.flow, row.direction, row.size_bytes))
+        .collect();
+    use narrows_record::Direction::{Backward, Forward};
+    let expected = [
+        (1, Forward, 1500),
+        // The acknowledgement of a flow travels against its data, wherever that goes.
+        (2, Backward, 60),
+        (2, Forward, 1000),
+        // A packet of no flow has the direction of its route.
+        (0, Forward, 500),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn flows_between_the_same_hosts_may_be_of_both_directions() {
+    let mut core = star(|cell| cell["flows"][1]["direction"] = "backward".into());
+    core.arrive(2, at(0), &frame_of(2, 2, 0, 1000));
+    core.arrive(0, at(1), &frame_of(2, 0, 2, 60));
+    core.advance(at(50_000));
+    release(&mut core, 0, at(50_000));
+    release(&mut core, 2, at(50_000));
+    use narrows_record::Direction::{Backward, Forward};
+    let said: Vec<_> = rows(&mut core).iter().map(|row| row.direction).collect();
+    assert_eq!(said, [Backward, Forward]);
+}
+
+#[test]
+fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
+    let network: narrows_net::Network<super::Handle> = cell("bins").network().unwrap();
+    let purpose = super::Purpose {
+        flows: Vec::new(),
+        log: Log::Bins(narrows_record::BinLog::new(10 * MS)),
+        sample: narrows_units::Span::ZERO,
+        end: Time::FAR,
+        switching: super::Switching::Across,
+        replaced_rates: Vec::new(),
+    };
+    let mut core = Core::with(network, purpose, Pool::new(16, 1514, 1 << 24));
+    let mut outside = sample(100, 17, 5000, 53, 0);
+    outside[ETHERNET + 16..ETHERNET + 20].copy_from_slice(&[192, 0, 2, 1]);
+    core.arrive(0, at(0), &outside);
+    outside[ETHERNET + 16..ETHERNET + 20].copy_from_slice(&[203, 0, 113, 9]);
+    core.arrive(1, at(0), &outside);
+    core.advance(at(20_000_000));
+    assert_eq!(release(&mut core, 1, at(20_000_000)), [114]);
+    assert_eq!(release(&mut core, 0, at(20_000_000)), [114]);
+    assert_eq!(
+        (core.refused, core.queue_rows().count()),
+        (super::Refused::default(), 0)
     );
 }

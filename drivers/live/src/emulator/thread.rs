@@ -7,12 +7,10 @@
 use super::core::{Core, Refused};
 use super::frame::{self, Kind};
 use super::writer::Writer;
-use crate::hosts::Side;
 use crate::sys::mmsg::SendBatch;
 use crate::sys::poll::{Epoll, Events, Waker};
-use crate::sys::ring::{RxRing, TxPort};
+use crate::sys::ring::{Received, RxRing, TxPort};
 use crate::sys::{clock, cpu};
-use narrows_net::Direction;
 use narrows_record::{ElementCounters, Histogram, Log, QueueRow};
 use narrows_units::{Span, Time};
 use std::io;
@@ -22,11 +20,17 @@ use std::time::Duration;
 
 /// Frames taken from the rings before due ones are released again.
 const BURST: usize = 64;
+/// Up to this many rings are all looked at for each frame; of more, only those that had frames when
+/// they were last looked at, which is done again after this many frames.
+const FEW_RINGS: usize = 4;
+const ROUND: usize = 16;
 /// Waits shorter than this are spent reading the clock and the rings: going to sleep and being
 /// woken takes longer, and wakes up late.
 const SPIN: Span = Span::from_us(20);
 /// Packets stamped before the end of the run may become visible in the ring a moment later.
 const LINGER: Span = Span::from_ms(5);
+/// Key of the waker among the things waited for; the rings have those of their hosts.
+const WAKER: u64 = u64::MAX;
 /// Longest sleep, so that the thread notices a lost wake-up.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
@@ -36,18 +40,18 @@ pub struct Control {
     /// Start of the run by `CLOCK_REALTIME`; 0 until it is known.
     start_ns: AtomicU64,
     stop: AtomicBool,
-    /// Frames seen before the start, per side.
-    warm: [AtomicU64; 2],
+    /// Frames seen before the start, per host.
+    warm: Vec<AtomicU64>,
     waker: Waker,
 }
 
 impl Control {
-    /// Nothing has been said yet.
-    pub fn new() -> io::Result<Self> {
+    /// Nothing has been said yet to an emulator of so many hosts.
+    pub fn new(hosts: usize) -> io::Result<Self> {
         Ok(Control {
             start_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            warm: [AtomicU64::new(0), AtomicU64::new(0)],
+            warm: (0..hosts).map(|_| AtomicU64::new(0)).collect(),
             waker: Waker::new()?,
         })
     }
@@ -64,11 +68,15 @@ impl Control {
         self.waker.wake();
     }
 
-    /// Whether frames of both hosts have reached the emulator.
+    /// Whether frames of all hosts have reached the emulator.
     pub fn is_warm(&self) -> bool {
-        self.warm
-            .iter()
-            .all(|count| count.load(Ordering::Acquire) > 0)
+        self.cold().next().is_none()
+    }
+
+    /// Hosts of which no frame has reached the emulator yet.
+    pub fn cold(&self) -> impl Iterator<Item = u16> + '_ {
+        let hosts = (0..).zip(&self.warm);
+        hosts.filter_map(|(host, count)| (count.load(Ordering::Acquire) == 0).then_some(host))
     }
 }
 
@@ -90,9 +98,9 @@ pub struct Report {
     /// What was not let in.
     pub refused: Refused,
     /// The rings and ports, whose counters are read when the hosts are silent.
-    pub wires: [Wire; 2],
-    /// Frames handed to the hosts, per side.
-    pub sent: [u64; 2],
+    pub wires: Vec<Wire>,
+    /// Frames handed to the hosts, per host.
+    pub sent: Vec<u64>,
     /// What it cost.
     pub effort: Effort,
     /// Whether the run lasted to its end.
@@ -112,7 +120,7 @@ pub struct Effort {
     pub spin_ns: u64,
 }
 
-/// One side's ring and port.
+/// One host's ring and port.
 #[derive(Debug)]
 pub struct Wire {
     /// What the host sends.
@@ -121,23 +129,113 @@ pub struct Wire {
     pub port: TxPort,
 }
 
-/// Everything that the thread works with.
-pub struct Emulator<'a> {
-    /// The network.
-    pub core: Core,
-    /// By side.
-    pub wires: [Wire; 2],
-    /// Length of the run.
-    pub duration: Span,
-    /// Encodes the packets, if each is kept.
-    pub writer: Option<&'a Writer>,
-    /// Words between threads.
-    pub control: &'a Control,
-    /// Frames handed to the hosts so far, per side.
-    pub sent: [u64; 2],
+/// The rings, in the order of the hosts, and which of them have frames.
+#[derive(Debug)]
+struct Rings {
+    wires: Vec<Wire>,
+    /// Stamp of the oldest frame and index of the ring, of those that have any.
+    ready: Vec<(u64, u16)>,
+    /// Frames that may be taken before the other rings are looked at.
+    left: usize,
 }
 
-impl Emulator<'_> {
+impl Rings {
+    fn new(wires: Vec<Wire>) -> Self {
+        Rings {
+            ready: Vec::with_capacity(wires.len()),
+            wires,
+            left: 0,
+        }
+    }
+
+    /// The ring with the oldest frame.
+    #[inline]
+    fn oldest(&mut self) -> Option<usize> {
+        if self.left == 0 {
+            self.look();
+        }
+        let (mut at, &(mut oldest, _)) = (0, self.ready.first()?);
+        for (index, &(stamp, _)) in self.ready.iter().enumerate().skip(1) {
+            if stamp < oldest {
+                (at, oldest) = (index, stamp);
+            }
+        }
+        Some(at)
+    }
+
+    /// Looks at all rings.
+    fn look(&mut self) {
+        self.ready.clear();
+        for (index, wire) in (0..).zip(&self.wires) {
+            if let Some(frame) = wire.ring.peek() {
+                self.ready.push((frame.stamp_ns, index));
+            }
+        }
+        self.left = if self.wires.len() <= FEW_RINGS {
+            1
+        } else {
+            ROUND
+        };
+    }
+
+    /// The oldest frame of all rings is shown to `visit`, with the index of its ring; `false` if
+    /// there is none.
+    #[inline]
+    fn take(&mut self, visit: impl FnOnce(u16, &Received)) -> bool {
+        let Some(at) = self.oldest() else {
+            // Whoever comes again wants to know of new frames.
+            self.left = 0;
+            return false;
+        };
+        let index = self.ready[at].1;
+        let ring = &mut self.wires[usize::from(index)].ring;
+        if let Some(frame) = ring.peek() {
+            visit(index, &frame);
+            ring.release();
+        }
+        self.left -= 1;
+        match ring.peek() {
+            Some(frame) => self.ready[at].0 = frame.stamp_ns,
+            None => drop(self.ready.swap_remove(at)),
+        }
+        true
+    }
+}
+
+/// Everything that the thread works with.
+pub struct Emulator<'a> {
+    core: Core,
+    rings: Rings,
+    /// Length of the run.
+    duration: Span,
+    /// Encodes the packets, if each is kept.
+    writer: Option<&'a Writer>,
+    /// Words between threads.
+    control: &'a Control,
+    /// Frames handed to the hosts so far, per host.
+    sent: Vec<u64>,
+}
+
+impl<'a> Emulator<'a> {
+    /// An emulator of `core` between `wires`, in the order of the hosts, that lasts for `duration`;
+    /// `writer` encodes the packets, if each is kept.
+    pub fn new(
+        core: Core,
+        wires: Vec<Wire>,
+        duration: Span,
+        writer: Option<&'a Writer>,
+        control: &'a Control,
+    ) -> Self {
+        Emulator {
+            core,
+            sent: vec![0; wires.len()],
+            rings: Rings::new(wires),
+            duration,
+            writer,
+            control,
+        }
+    }
+
     /// Runs to the end of the run, or until it is given up.
     ///
     /// # Errors
@@ -148,10 +246,10 @@ impl Emulator<'_> {
         cpu::prefer(-10);
         cpu::short_slices();
         let epoll = Epoll::new()?;
-        for side in Side::BOTH {
-            epoll.add(self.wires[side as usize].ring.as_fd(), side as u64)?;
+        for (index, wire) in (0..).zip(&self.rings.wires) {
+            epoll.add(wire.ring.as_fd(), index)?;
         }
-        epoll.add(self.control.waker.as_fd(), 2)?;
+        epoll.add(self.control.waker.as_fd(), WAKER)?;
         let Some(start_ns) = self.wait_for_start(&epoll)? else {
             return Ok(self.report(Effort::default(), false));
         };
@@ -171,14 +269,12 @@ impl Emulator<'_> {
     fn wait_for_start(&mut self, epoll: &Epoll) -> io::Result<Option<u64>> {
         let mut events = Events::default();
         loop {
-            for (wire, warm) in self.wires.iter_mut().zip(&self.control.warm) {
-                while let Some(frame) = wire.ring.peek() {
-                    if frame::classify(frame.bytes) == Kind::WarmUp {
-                        warm.fetch_add(1, Ordering::Release);
-                    }
-                    wire.ring.release();
+            let warm = &self.control.warm;
+            while self.rings.take(|host, frame| {
+                if frame::classify(frame.bytes) == Kind::WarmUp {
+                    warm[usize::from(host)].fetch_add(1, Ordering::Release);
                 }
-            }
+            }) {}
             self.control.waker.clear();
             if self.control.stop.load(Ordering::Acquire) {
                 return Ok(None);
@@ -201,24 +297,13 @@ impl Emulator<'_> {
             let taken = self.take_frames(start_ns);
             let at = now();
             self.core.advance(at);
-            let mut sent = 0;
-            for direction in Direction::BOTH {
-                while self.core.has_due(direction) {
-                    let count = self.send_batch(direction, &now)?;
-                    sent += count;
-                    if count < SendBatch::CAPACITY {
-                        break;
-                    }
-                }
-            }
+            let sent = self.send_due(&now)?;
             if let (Log::Packets(log), Some(writer)) = (&mut self.core.log, self.writer)
                 && log.has_chunk()
             {
                 writer.exchange(log);
             }
-            let stuck = Direction::BOTH
-                .iter()
-                .any(|&direction| self.core.has_due(direction));
+            let stuck = self.core.pending(0).is_some();
             if taken + sent > 0 {
                 effort.retries += u64::from(stuck);
                 if let Some(since) = idle_since.take() {
@@ -240,7 +325,7 @@ impl Emulator<'_> {
             }
             let sleep = Duration::from_nanos(wait.saturating_sub(SPIN).ns().max(1));
             epoll.wait(&mut events, Some(sleep.min(LONGEST_SLEEP)))?;
-            if events.keys().any(|key| key == 2) {
+            if events.keys().any(|key| key == WAKER) {
                 self.control.waker.clear();
                 if self.control.stop.load(Ordering::Acquire) {
                     return Ok((effort, false));
@@ -252,44 +337,44 @@ impl Emulator<'_> {
     /// Moves frames from the rings into the network, in the order of their stamps.
     #[inline]
     fn take_frames(&mut self, start_ns: u64) -> usize {
-        let [sender, receiver] = &mut self.wires;
         let end_ns = start_ns + self.duration.ns();
+        let core = &mut self.core;
         for taken in 0..BURST {
-            let stamp = |ring: &RxRing| ring.peek().map_or(u64::MAX, |frame| frame.stamp_ns);
-            let (forward, backward) = (stamp(&sender.ring), stamp(&receiver.ring));
-            let (ring, direction) = if forward <= backward {
-                (&mut sender.ring, Direction::Forward)
-            } else {
-                (&mut receiver.ring, Direction::Backward)
-            };
-            let Some(frame) = ring.peek() else {
+            let one = self.rings.take(|host, frame| {
+                // What was sent before the start or after the end is no part of the run.
+                if (start_ns..end_ns).contains(&frame.stamp_ns) {
+                    let stamp = Time::from_ns(frame.stamp_ns - start_ns);
+                    core.arrive(host, stamp, frame.bytes);
+                }
+            });
+            if !one {
                 return taken;
-            };
-            // What was sent before the start or after the end is no part of the run.
-            if (start_ns..end_ns).contains(&frame.stamp_ns) {
-                self.core.arrive(
-                    direction,
-                    Time::from_ns(frame.stamp_ns - start_ns),
-                    frame.bytes,
-                );
             }
-            ring.release();
         }
         BURST
     }
 
-    /// Sends the oldest due frames of one direction; returns how many were taken.
+    /// Sends everything that is due, as far as the interfaces take it; returns how many frames
+    /// that were.
     #[inline]
-    fn send_batch(&mut self, direction: Direction, now: &impl Fn() -> Time) -> io::Result<usize> {
-        let side = match direction {
-            Direction::Forward => Side::Receiver,
-            Direction::Backward => Side::Sender,
-        };
+    fn send_due(&mut self, now: &impl Fn() -> Time) -> io::Result<usize> {
+        let (mut sent, mut stuck) = (0, 0);
+        while let Some(port) = self.core.pending(stuck) {
+            let count = self.send_batch(port, now)?;
+            sent += count;
+            if count < SendBatch::CAPACITY && self.core.has_due(port) {
+                stuck += 1;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Sends the oldest due frames of one port; returns how many were taken.
+    #[inline]
+    fn send_batch(&mut self, port: u16, now: &impl Fn() -> Time) -> io::Result<usize> {
         let first = now();
-        let count = match self.wires[side as usize]
-            .port
-            .send(self.core.due(direction))
-        {
+        let wire = &mut self.rings.wires[usize::from(port)];
+        let count = match wire.port.send(self.core.due(port)) {
             Ok(count) => count,
             // The interface takes nothing right now: the frames leave later, and are late.
             Err(error)
@@ -303,8 +388,8 @@ impl Emulator<'_> {
             Err(error) => return Err(error),
         };
         let last = if count > 1 { now() } else { first };
-        self.core.released(direction, count, first, last);
-        self.sent[side as usize] += count as u64;
+        self.core.released(port, count, first, last);
+        self.sent[usize::from(port)] += count as u64;
         Ok(count)
     }
 
@@ -317,7 +402,7 @@ impl Emulator<'_> {
             late_by_tenth: self.core.late_by_tenth,
             delivered: self.core.delivered,
             refused: self.core.refused,
-            wires: self.wires,
+            wires: self.rings.wires,
             sent: self.sent,
             effort,
             complete,

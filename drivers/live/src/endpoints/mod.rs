@@ -13,33 +13,35 @@ pub use channel::{Channel, Limits, News, Order, Outcome, Received, Role, State};
 
 use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
-use crate::hosts::Side;
+use crate::hosts;
 use crate::sys::{cpu, process};
 use clock::RunClock;
 use narrows_cell::{Cell, Flow, SchemeRef};
-use narrows_net::Direction;
 use std::net::SocketAddrV4;
 
 /// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
 /// not for other programs.
 const PRIORITY: i32 = -10;
 
-/// The host on which one end of a flow runs.
-pub fn side_of(flow: &Flow, role: Role) -> Side {
-    match (flow.direction, role) {
-        (Direction::Forward, Role::Sender) | (Direction::Backward, Role::Receiver) => Side::Sender,
-        _ => Side::Receiver,
+/// Index of the host on which one end of a flow runs.
+pub fn host_at(flow: &Flow, role: Role) -> u16 {
+    match role {
+        Role::Sender => flow.from,
+        Role::Receiver => flow.to,
     }
 }
 
 /// Own and peer's address of one end of a flow. Flow k uses one port on both hosts, by which the
 /// emulator knows its packets.
 fn addresses(flow: &Flow, role: Role) -> (SocketAddrV4, SocketAddrV4) {
-    let side = side_of(flow, role);
     let port = FLOW_PORTS + flow.flow;
+    let (own, peer) = match role {
+        Role::Sender => (flow.from, flow.to),
+        Role::Receiver => (flow.to, flow.from),
+    };
     (
-        SocketAddrV4::new(side.address(), port),
-        SocketAddrV4::new(side.other().address(), port),
+        SocketAddrV4::new(hosts::address(own), port),
+        SocketAddrV4::new(hosts::address(peer), port),
     )
 }
 

@@ -1,6 +1,6 @@
 //! The endpoint processes of a run: started, watched and stopped by handle.
 
-use crate::endpoints::{Channel, News, Order, Outcome, Received, Role, side_of};
+use crate::endpoints::{Channel, News, Order, Outcome, Received, Role, host_at};
 use crate::error::{Context, LiveError};
 use crate::hosts::Hosts;
 use crate::sys::poll::Epoll;
@@ -62,7 +62,7 @@ impl Crew {
                 }];
                 let process = Process::spawn(Spawn {
                     arguments: &arguments,
-                    netns: Some(&hosts.host(side_of(flow, role)).netns),
+                    netns: Some(&hosts.host(host_at(flow, role)).netns),
                     cpus,
                     inherit: Some(theirs.as_fd()),
                     log: file,

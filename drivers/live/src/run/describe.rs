@@ -6,14 +6,15 @@ use crate::emulator::Report;
 use crate::endpoints::Role;
 use crate::error::{Context, LiveError};
 use crate::facts;
-use crate::hosts::{Side, WireCounters};
+use crate::hosts::{Host, Hosts, WireCounters};
 use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::CpuTicks;
 use narrows_cell::{Cell, RecordFolder, SchemeRef};
 use narrows_record::{
     Cpu, FlowSummary, Histogram, Lateness, Log, Process, Ring, RunDocument, StateRow, TraceRow,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 fn lateness(histogram: &Histogram) -> Lateness {
     let at = |p| histogram.quantile(p).unwrap_or(0);
@@ -27,6 +28,72 @@ fn lateness(histogram: &Histogram) -> Lateness {
     }
 }
 
+/// The wires and what they counted around the run.
+pub(super) struct Wires<'a> {
+    pub(super) hosts: &'a Hosts,
+    pub(super) before: Vec<WireCounters>,
+    pub(super) after: Vec<WireCounters>,
+}
+
+/// The kernel's settings: those that all hosts share in `sysctls`, and all of each host under its
+/// name in `hosts`.
+pub(super) fn describe_hosts(host: &mut narrows_record::Host, hosts: &Hosts) {
+    let words = |map: &BTreeMap<String, String>| -> Map<String, Value> {
+        let words = map.iter();
+        words
+            .map(|(k, v)| (k.clone(), Value::from(v.clone())))
+            .collect()
+    };
+    let mut named = Map::new();
+    for own in &hosts.hosts {
+        let entry = json!({"mtu": own.mtu, "sysctls": words(&own.sysctls)});
+        named.insert(own.name.clone(), entry);
+    }
+    host.other.insert("hosts".to_owned(), named.into());
+    if let Some(first) = hosts.hosts.first() {
+        let mut shared = first.sysctls.clone();
+        shared.retain(|name, value| {
+            let same = |other: &Host| other.sysctls.get(name) == Some(value);
+            hosts.hosts.iter().all(same)
+        });
+        host.sysctls = words(&shared);
+    }
+}
+
+/// Notes what the rings counted; returns the frames that the rings dropped and those that were lost
+/// between hosts and emulator.
+fn describe_wires(
+    run: &mut RunDocument,
+    report: &Report,
+    wires: &Wires,
+) -> Result<(u64, u64), LiveError> {
+    let (mut ring_drops, mut wire_losses) = (0, 0);
+    let counters = wires.before.iter().zip(&wires.after);
+    let ports = wires
+        .hosts
+        .hosts
+        .iter()
+        .zip(&report.wires)
+        .zip(&report.sent);
+    for (((host, wire), &sent), (was, is)) in ports.zip(counters) {
+        let statistics = wire.ring.statistics();
+        let (received, dropped) = statistics.could_not("read the counters of a ring")?;
+        let (received, dropped) = (u64::from(received), u64::from(dropped));
+        run.rings.push(Ring {
+            port: host.name.clone(),
+            received,
+            dropped,
+        });
+        ring_drops += dropped;
+        let left = is.inner.tx_packets - was.inner.tx_packets;
+        let reached = is.inner.rx_packets - was.inner.rx_packets;
+        wire_losses += left.saturating_sub(received + dropped)
+            + sent.saturating_sub(reached)
+            + (is.inner.tx_dropped - was.inner.tx_dropped);
+    }
+    Ok((ring_drops, wire_losses))
+}
+
 /// Fills in the document and writes the files that are left.
 #[allow(clippy::too_many_arguments)] // the one place where everything comes together
 pub(super) fn describe(
@@ -36,31 +103,10 @@ pub(super) fn describe(
     report: Report,
     mut watched: Watched,
     processes: Vec<(Process, Option<String>)>,
-    [before, after]: [[WireCounters; 2]; 2],
+    wires: &Wires,
     folder: &RecordFolder,
 ) -> Result<(), LiveError> {
-    let mut ring_drops = 0;
-    let mut wire_losses = 0;
-    for side in Side::BOTH {
-        let index = side as usize;
-        let (received, dropped) = report.wires[index]
-            .ring
-            .statistics()
-            .could_not("read the counters of a ring")?;
-        let (received, dropped) = (u64::from(received), u64::from(dropped));
-        run.rings.push(Ring {
-            port: side.name().to_owned(),
-            received,
-            dropped,
-        });
-        ring_drops += dropped;
-        let (was, is) = (before[index], after[index]);
-        let left = is.inner.tx_packets - was.inner.tx_packets;
-        let reached = is.inner.rx_packets - was.inner.rx_packets;
-        wire_losses += left.saturating_sub(received + dropped)
-            + report.sent[index].saturating_sub(reached)
-            + (is.inner.tx_dropped - was.inner.tx_dropped);
-    }
+    let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
     let duration = cell.duration.ns().max(1) as f64;
     let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
     let all = watched

@@ -17,18 +17,18 @@ mod sizing;
 use crate::emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use crate::error::{Context, LiveError};
 use crate::facts;
-use crate::hosts::{Hosts, Side, WireCounters, enter_private_network};
+use crate::hosts::{Common, Host, HostPlan, Hosts, enter_private_network};
 use crate::sys::cpu::{self, CpuTicks};
 use crate::sys::poll::{Epoll, Events, Signals};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock, ring};
 use crew::Crew;
-use describe::describe;
+use describe::{Wires, describe, describe_hosts};
 use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, SchemeRef, VERSION, element_names};
 use narrows_net::Network;
 use narrows_record::{RunDocument, Versions};
 use narrows_units::Span;
-use serde_json::{Value, json};
+use serde_json::json;
 use sizing::Sizing;
 use std::io;
 use std::os::fd::AsFd;
@@ -73,25 +73,29 @@ pub fn emulate(
     around: &mut Surroundings,
 ) -> Result<RunDocument, LiveError> {
     let network: Network<crate::emulator::Handle> = cell.network()?;
-    let sizing = Sizing::of(cell, &network);
+    let plans = HostPlan::of(cell, network.hosts());
+    let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
+    let sizing = Sizing::of(cell, &network, mtu);
     let elements = element_names(&network);
     drop(network);
     check_kernel_schemes(cell)?;
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
-    let mut hosts = Hosts::build(sizing.mtu, sizing.tcp_buffer)?;
-    let before = counters(&mut hosts)?;
-    let wires = [
-        open_wire(&hosts, Side::Sender, &sizing)?,
-        open_wire(&hosts, Side::Receiver, &sizing)?,
-    ];
+    let common = Common {
+        mtu: sizing.mtu,
+        buffer: sizing.tcp_buffer,
+        verify_checksums: sizing.damage,
+    };
+    let mut hosts = Hosts::build(&plans, common)?;
+    let before = hosts.counters().could_not("read the wires' counters")?;
+    let wires = open_wires(&hosts, &sizing)?;
     let (emulator_cpus, endpoint_cpus) = share_cpus()?;
     let writer = match cell.record {
         RecordKind::Packets => Some(Writer::start(&folder)?),
         RecordKind::Bins => None,
     };
-    let control = Control::new().could_not("prepare the emulator")?;
+    let control = Control::new(plans.len()).could_not("prepare the emulator")?;
 
     let ran = std::thread::scope(|scope| {
         let (writer, control) = (writer.as_ref(), &control);
@@ -103,14 +107,7 @@ pub fn emulate(
             let mut core = Core::new(cell, pool)?;
             Writer::prepare(&mut core.log, &elements);
             let duration = Span::from_ns(cell.duration.ns());
-            let emulator = Emulator {
-                core,
-                wires,
-                duration,
-                writer,
-                control,
-                sent: [0; 2],
-            };
+            let emulator = Emulator::new(core, wires, duration, writer, control);
             emulator.run().could_not("emulate the network")
         };
         let thread = std::thread::Builder::new()
@@ -154,7 +151,7 @@ pub fn emulate(
     };
 
     let processes = watched.crew.dismiss();
-    let after = counters(&mut hosts)?;
+    let after = hosts.counters().could_not("read the wires' counters")?;
     let mut run = RunDocument::new(
         cell.json.clone(),
         "emulate",
@@ -164,11 +161,7 @@ pub fn emulate(
         },
     );
     let mut host = facts::host();
-    host.sysctls = hosts
-        .sysctls
-        .iter()
-        .map(|(k, v)| (k.clone(), Value::from(v.clone())))
-        .collect();
+    describe_hosts(&mut host, &hosts);
     run.host = Some(host);
     run.other
         .insert("privilege".to_owned(), json!(privilege.name()));
@@ -181,7 +174,11 @@ pub fn emulate(
         report,
         watched,
         processes,
-        [before, after],
+        &Wires {
+            hosts: &hosts,
+            before,
+            after,
+        },
         &folder,
     )?;
     folder.complete(&mut run)?;
@@ -216,15 +213,15 @@ fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), LiveError> {
     Ok((emulator, all))
 }
 
-fn open_wire(hosts: &Hosts, side: Side, sizing: &Sizing) -> Result<Wire, LiveError> {
-    let open = || -> io::Result<Wire> {
-        let index = hosts.host(side).outer;
+fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, LiveError> {
+    let open = |host: &Host| -> io::Result<Wire> {
         Ok(Wire {
-            ring: RxRing::open(index, sizing.ring, sizing.largest_frame())?,
-            port: TxPort::open(index)?,
+            ring: RxRing::open(host.outer, sizing.ring, sizing.largest_frame())?,
+            port: TxPort::open(host.outer)?,
         })
     };
-    open().map_err(|error| {
+    let wires: io::Result<Vec<Wire>> = hosts.hosts.iter().map(open).collect();
+    wires.map_err(|error| {
         if ring::probe().is_err() {
             return LiveError::Unavailable(format!(
                 "packet sockets (AF_PACKET) cannot be used here ({error}); run as root or in a \
@@ -233,15 +230,6 @@ fn open_wire(hosts: &Hosts, side: Side, sizing: &Sizing) -> Result<Wire, LiveErr
         }
         LiveError::Internal(format!("could not open a packet ring: {error}"))
     })
-}
-
-fn counters(hosts: &mut Hosts) -> Result<[WireCounters; 2], LiveError> {
-    let mut read = |side| {
-        hosts
-            .counters(side)
-            .could_not("read the counters of a wire")
-    };
-    Ok([read(Side::Sender)?, read(Side::Receiver)?])
 }
 
 /// Everything the main thread needs while the emulator runs.
@@ -282,8 +270,8 @@ impl Watch<'_, '_> {
         while !(crew.is_ready() && self.control.is_warm()) {
             if !self.control.is_warm() && warmed.is_none_or(|at| at.elapsed() > TICK / 2) {
                 warmed = Some(Instant::now());
-                for side in Side::BOTH {
-                    self.hosts.warm_up(side).could_not("send through a wire")?;
+                for host in self.control.cold() {
+                    self.hosts.warm_up(host).could_not("send through a wire")?;
                 }
             }
             self.wait(&epoll, &mut crew, TICK / 10, false)?;

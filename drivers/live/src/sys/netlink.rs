@@ -34,6 +34,8 @@ pub struct VethEnd<'a> {
     pub name: &'a str,
     /// Ethernet address.
     pub mac: Mac,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
     /// Namespace it is born in; `None` is the one of the socket.
     pub netns: Option<BorrowedFd<'a>>,
 }
@@ -74,17 +76,11 @@ impl Netlink {
     }
 
     /// Creates a veth pair.
-    pub fn add_veth(
-        &mut self,
-        near: VethEnd,
-        far: VethEnd,
-        mtu: u32,
-        queue: u32,
-    ) -> io::Result<()> {
+    pub fn add_veth(&mut self, near: VethEnd, far: VethEnd, queue: u32) -> io::Result<()> {
         let describe = |message: &mut Message, end: VethEnd| {
             message.bytes(IFLA_IFNAME, &terminated(end.name));
             message.bytes(IFLA_ADDRESS, &end.mac);
-            message.bytes(IFLA_MTU, &mtu.to_ne_bytes());
+            message.bytes(IFLA_MTU, &end.mtu.to_ne_bytes());
             message.bytes(IFLA_TXQLEN, &queue.to_ne_bytes());
             if let Some(netns) = end.netns {
                 message.bytes(IFLA_NET_NS_FD, &netns.as_raw_fd().to_ne_bytes());
