@@ -209,7 +209,7 @@ impl Hosts {
     /// Sends one datagram from a host that ends at the agent, to wake up its wire: kernels begin to
     /// stamp packets only after the first one.
     pub fn warm_up(&self, index: u16) -> io::Result<()> {
-        let peer = if index == 0 { 1 } else { 0 };
+        let peer = u16::from(index == 0);
         let send = || {
             let socket = socket::udp_any()?;
             socket::connect(
