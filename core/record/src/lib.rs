@@ -19,6 +19,7 @@ pub mod read;
 mod run;
 mod schema;
 pub mod series;
+mod steps;
 pub mod verify;
 pub mod write;
 
@@ -37,4 +38,5 @@ pub use schema::{
     QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow,
     TransferRow,
 };
+pub use steps::{PARQUET_MAGIC, Steps};
 pub use write::{BinFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile, TransferFile};

@@ -2,6 +2,7 @@
 
 use crate::CellError;
 use narrows_net::Files;
+use narrows_record::{PARQUET_MAGIC, RecordError, Steps};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -29,10 +30,28 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
                 path.display()
             )));
         }
+        let content = as_text(content)
+            .map_err(|problem| CellError::Conflict(format!("{}: {problem}", path.display())))?;
         files.insert(sha256, content);
         Ok(())
     })?;
     Ok(files)
+}
+
+/// The content of a file as the core reads it: traces in parquet files become text, everything else
+/// stays as it is.
+///
+/// # Errors
+/// A parquet file that is no trace; the message is one sentence without the file's name.
+pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
+    if !content.starts_with(PARQUET_MAGIC) {
+        return Ok(content);
+    }
+    match Steps::read(content.into()) {
+        Ok(steps) => Ok(steps.to_csv().into_bytes()),
+        Err(RecordError::Data { problem, .. }) => Err(problem),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// What a file is called in the folder of files.

@@ -10,7 +10,7 @@ mod registry;
 mod summary;
 
 pub use cell::{Cell, CellError, RecordKind};
-pub use files::load_files;
+pub use files::{as_text, load_files};
 pub use flow::{Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};

@@ -9,6 +9,7 @@
 
 mod errors;
 mod series;
+mod traces;
 
 use errors::{cell_error, folder_error};
 use narrows_record::{Record, metrics, verify};
@@ -25,6 +26,8 @@ fn open(folder: &Path) -> PyResult<Record> {
 mod _native {
     #[pymodule_export]
     use super::series::{delay_points, queue_series, state_series, throughput_series};
+    #[pymodule_export]
+    use super::traces::{read_trace, write_trace};
     #[pymodule_export]
     use super::{
         check_element, measure, metrics_registry, registry, simulate, verify_record, version,
@@ -55,7 +58,10 @@ fn check_element(
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     let mut setup = narrows_net::Setup::new(0, "element");
     for (sha256, content) in files.unwrap_or_default() {
-        setup.files.insert(&sha256, content);
+        match narrows_cell::as_text(content) {
+            Ok(content) => setup.files.insert(&sha256, content),
+            Err(problem) => return Ok(Some(problem)),
+        }
     }
     Ok(match narrows_net::check_element(&object, &setup) {
         Ok(()) => None,

@@ -39,6 +39,32 @@ app = typer.Typer(
 )
 
 
+def group(name: str, example: str, text: str, parent: typer.Typer | None = None) -> typer.Typer:
+    """Registers a group of commands (`narrows NAME COMMAND`), with the example that its help starts with."""
+    made = typer.Typer(
+        name=name,
+        cls=type("Group", (_ExampleFirst, TyperGroup), {"example": example}),
+        help=text,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    (parent or app).add_typer(made)
+    return made
+
+
+def subcommand(
+    parent: typer.Typer, name: str | None = None, *, example: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a command of a group, with the example that its help starts with."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
+        parent.command(name, cls=shape)(function)
+        return function
+
+    return register
+
+
 def command(example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a command, with the example that its help starts with."""
 
@@ -99,3 +125,4 @@ from narrows.cli import listing as _listing  # noqa: E402, F401
 from narrows.cli import report as _report  # noqa: E402, F401
 from narrows.cli import run as _run  # noqa: E402, F401
 from narrows.cli import show as _show  # noqa: E402, F401
+from narrows.cli import trace as _trace  # noqa: E402, F401

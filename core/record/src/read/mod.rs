@@ -9,6 +9,7 @@ mod table;
 
 pub use packets::PacketReader;
 pub use rows::{read_bins, read_delays, read_queues, read_states, read_traces, read_transfers};
+pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;
 use crate::schema::{

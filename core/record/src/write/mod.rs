@@ -11,6 +11,6 @@ pub use packets::PacketFile;
 
 pub(crate) use packets::columns as packet_columns;
 pub(crate) use rows::Rows;
-pub(crate) use table::Column;
+pub(crate) use table::{Coding, Column, Table, column};
 
 pub use rows::{BinFile, DelayFile, QueueFile, StateFile, TraceFile, TransferFile};

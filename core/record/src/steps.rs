@@ -1,0 +1,166 @@
+//! Values over time in two columns: traces of rates and delays as parquet files.
+//!
+//! The first column is `time_ns`, the second `rate_bps` or `delay_ns`; whole numbers of any width.
+//! The core's own parsers read the same as text, so this is also where the text is made.
+
+use crate::RecordError;
+use crate::read::{TableReader, damaged, whole};
+use crate::write::{Coding, Column, Table, column};
+use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::Arc;
+
+/// What such a file is called in messages.
+const FILE: &str = "trace";
+const TIME: &str = "time_ns";
+/// Columns of values that are known.
+const VALUES: [&str; 2] = ["rate_bps", "delay_ns"];
+/// More rows are a mistake: a row per microsecond for a minute.
+const MOST_ROWS: u64 = 60_000_000;
+
+/// The first bytes of every parquet file.
+pub const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// Values over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Name of the column of values: `rate_bps` or `delay_ns`.
+    pub value: &'static str,
+    /// Times in ns.
+    pub times_ns: Vec<u64>,
+    /// Values in base units.
+    pub values: Vec<u64>,
+}
+
+impl Steps {
+    /// Reads the content of a parquet file. Whether times rise and values make sense is for the
+    /// reader of the text to say.
+    ///
+    /// # Errors
+    /// A damaged file, missing columns, columns of other types, empty places, negative numbers.
+    pub fn read(bytes: Bytes) -> Result<Self, RecordError> {
+        let (value, columns) = columns(&bytes)?;
+        let mut reader = TableReader::open(FILE, bytes, &columns)?;
+        if reader.rows() > MOST_ROWS {
+            let problem = format!("it has {} rows, more than {MOST_ROWS}", reader.rows());
+            return Err(RecordError::data(FILE, problem));
+        }
+        let mut steps = Steps {
+            value,
+            times_ns: Vec::new(),
+            values: Vec::new(),
+        };
+        while let Some(batch) = reader.next()? {
+            numbers(&batch, &columns, 0, &mut steps.times_ns)?;
+            numbers(&batch, &columns, 1, &mut steps.values)?;
+        }
+        Ok(steps)
+    }
+
+    /// Writes a parquet file; the same values give the same bytes.
+    ///
+    /// # Errors
+    /// What `output` or the encoder reports.
+    pub fn write<W: Write + Send>(&self, output: W) -> Result<W, RecordError> {
+        let columns = [
+            column(TIME, DataType::Int64, Coding::Delta),
+            column(self.value, DataType::Int64, Coding::Delta),
+        ];
+        let mut table = Table::create(output, &columns)?;
+        let array = |values: &[u64]| {
+            let signed = values.iter().map(|&value| i64::try_from(value));
+            let signed: Result<Vec<i64>, _> = signed.collect();
+            signed.map_err(|_| RecordError::data(FILE, "a number does not fit 63 bits"))
+        };
+        table.write(vec![
+            Arc::new(Int64Array::from(array(&self.times_ns)?)),
+            Arc::new(Int64Array::from(array(&self.values)?)),
+        ])?;
+        table.finish()
+    }
+
+    /// The same as text: a heading and a line per row.
+    pub fn to_csv(&self) -> String {
+        let mut text = format!("{TIME},{}\n", self.value);
+        for (time, value) in self.times_ns.iter().zip(&self.values) {
+            let _ = writeln!(text, "{time},{value}");
+        }
+        text
+    }
+}
+
+/// The column of values and both columns with the types that the file has.
+fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
+    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let load = std::panic::catch_unwind(|| ArrowReaderMetadata::load(bytes, plain));
+    let metadata = match load {
+        Ok(Ok(metadata)) => metadata,
+        Ok(Err(error)) => return Err(damaged(FILE, &error.to_string())),
+        Err(_) => return Err(damaged(FILE, "the decoder found a contradiction")),
+    };
+    let kind = |name: &str| {
+        let field = metadata.schema().field_with_name(name).ok()?;
+        Some(field.data_type().clone())
+    };
+    let missing = |names: &str| {
+        RecordError::data(
+            FILE,
+            format!("it needs the columns {TIME} and then {names}"),
+        )
+    };
+    let value = VALUES.into_iter().find(|name| kind(name).is_some());
+    let value = value.ok_or_else(|| missing(&VALUES.join(" or ")))?;
+    let mut found = Vec::new();
+    for name in [TIME, value] {
+        let kind = kind(name).ok_or_else(|| missing(value))?;
+        if !kind.is_integer() || matches!(kind.primitive_width(), Some(1 | 2)) {
+            let problem = format!("the column '{name}' holds {kind}; it must hold whole numbers");
+            return Err(RecordError::data(FILE, problem));
+        }
+        found.push(column(name, kind, Coding::Delta));
+    }
+    Ok((value, found))
+}
+
+fn numbers(
+    batch: &RecordBatch,
+    columns: &[Column],
+    index: usize,
+    out: &mut Vec<u64>,
+) -> Result<(), RecordError> {
+    fn extend<T: Copy>(values: &[T], out: &mut Vec<u64>) -> Result<(), ()>
+    where
+        u64: TryFrom<T>,
+    {
+        for &value in values {
+            out.push(u64::try_from(value).map_err(|_| ())?);
+        }
+        Ok(())
+    }
+    let result = match columns[index].kind {
+        DataType::UInt64 => extend(
+            whole::<UInt64Array>(FILE, batch, columns, index)?.values(),
+            out,
+        ),
+        DataType::Int64 => extend(
+            whole::<Int64Array>(FILE, batch, columns, index)?.values(),
+            out,
+        ),
+        DataType::UInt32 => extend(
+            whole::<UInt32Array>(FILE, batch, columns, index)?.values(),
+            out,
+        ),
+        _ => extend(
+            whole::<Int32Array>(FILE, batch, columns, index)?.values(),
+            out,
+        ),
+    };
+    result.map_err(|()| {
+        let name = columns[index].name;
+        RecordError::data(FILE, format!("the column '{name}' holds a negative number"))
+    })
+}

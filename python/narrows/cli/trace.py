@@ -1,0 +1,214 @@
+"""`narrows trace`: make, show, convert and import traces of links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import group, subcommand
+
+if TYPE_CHECKING:
+    from narrows.traces.statistics import Statistics
+    from narrows.traces.trace import Trace
+
+trace = group(
+    "trace", "narrows trace show cellular-drive.csv", "Make, show, convert and import traces of links."
+)
+
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Bin = Annotated[str, typer.Option("--bin", help="Length of the bins in which opportunities become rates.")]
+
+
+@subcommand(trace, example="narrows trace show cellular-drive.csv --picture drive.png")
+def show(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files, or names of imported or shipped traces.")
+    ],
+    as_json: Json = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the trace into this .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
+    """Print the statistics of traces, and draw them."""
+    from narrows.cli.common import print_json
+    from narrows.errors import UsageError
+    from narrows.traces import find
+    from narrows.traces import picture as drawing
+    from narrows.traces.formats import read
+    from narrows.traces.statistics import measure
+
+    if picture is not None and len(files) > 1:
+        raise UsageError("--picture draws one trace; name one file")
+    documents = []
+    for index, name in enumerate(files):
+        path = find(name, Path())
+        found, form = read(path)
+        statistics = measure(found)
+        if as_json:
+            documents.append({"file": str(path), "format": form, **statistics.to_json()})
+        else:
+            if index:
+                print()
+            _print(path, form, found, statistics)
+        if picture is not None:
+            drawing.write(found, path.name, picture)
+    if as_json:
+        print_json({"format": "narrows/traces/1", "traces": documents})
+
+
+def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
+    from narrows.cli.common import stdout_console
+    from narrows.report.units import span
+    from narrows.traces import picture as drawing
+    from narrows.traces.trace import Opportunities
+
+    console = stdout_console()
+    what = "opportunities of 1500 bytes" if isinstance(found, Opportunities) else "rates"
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    say(f"{path.name}: {form}, {span(statistics.length_ns)}, {statistics.rows} {what}")
+    blocks, top = drawing.line(found, 60)
+    say(f"  |{blocks}| full block: {top / 1e6:.4g} Mbit/s")
+    say(f"  mean rate           {statistics.mean_bps / 1e6:.4g} Mbit/s")
+    for name, one in statistics.windows.items():
+        low, high = one["lowest_bps"] / 1e6, one["highest_bps"] / 1e6
+        middle = "  ".join(f"{p} %: {one[f'p{p}_bps'] / 1e6:.4g}" for p in (5, 25, 50, 75, 95))
+        say(f"  windows of {name:8} lowest: {low:.4g}  {middle}  highest: {high:.4g} Mbit/s")
+        say(f"  {'':19} deviation / mean: {one['variation']:.3g}")
+    say(f"  longest silence     {span(statistics.longest_gap_ns)}")
+    say(f"  silent 100 ms       {100 * statistics.silent_ratio:.3g} % of the windows")
+    if statistics.autocorrelation_time_s is not None:
+        say(
+            f"  memory              {statistics.autocorrelation_time_s:.1f} s"
+            " until the autocorrelation is below 1/e"
+        )
+    if statistics.seam:
+        say(f"  note: {statistics.seam}")
+
+
+@subcommand(trace, example="narrows trace convert drive.trace drive.csv --bin '20 ms'")
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A file, or the name of a trace.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    read_as: Annotated[
+        str | None, typer.Option("--from", help="Format of IN, if its content is not to decide.")
+    ] = None,
+    write_as: Annotated[
+        str | None,
+        typer.Option("--to", help="mahimahi, csv, parquet or pensieve; else the ending of OUT decides."),
+    ] = None,
+    bin_text: Bin = "100 ms",
+    force: Force = False,
+) -> None:
+    """Turn a trace into another format: mahimahi, csv, parquet, pensieve; reads mahimahi's logs too.
+
+    From opportunities to rates and back the amount of data stays, as docs/guide/traces.md says exactly.
+    """
+    from narrows.cli.common import stderr_console
+    from narrows.traces import find
+    from narrows.traces.convert import format_for, save
+    from narrows.traces.formats import read
+
+    form = format_for(target, write_as)
+    found, _ = read(find(source, Path()), read_as)
+    written = save(found, target, form, force=force, bin_ns=_span(bin_text, "--bin"))
+    text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {written.mean_bps / 1e6:.6g} Mbit/s"
+    if written.length_ns != found.length_ns:
+        text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {found.mean_bps / 1e6:.6g} Mbit/s)"
+    stderr_console().print(text, markup=False, soft_wrap=True)
+
+
+@subcommand(trace, "import", example="narrows trace import lte.trace --name my-lte")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace in any format.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="The name for scenarios; else the file's.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Keep a trace in your data folder, so that scenarios find it by its name."""
+    from narrows.errors import DataError
+    from narrows.traces.convert import save
+    from narrows.traces.formats import FORMATS, read
+    from narrows.traces.store import import_target
+    from narrows.traces.trace import Opportunities
+
+    found, form = read(file)
+    # Scenarios take three formats; the others are translated to the one that loses nothing.
+    if form == "pensieve":
+        form = "csv"
+    elif isinstance(found, Opportunities):
+        form = "mahimahi"
+    target = import_target(file.with_suffix(FORMATS[form].suffix), name)
+    if target.suffix != FORMATS[form].suffix:
+        raise DataError(
+            f"{target.name}: a {form} trace is called {FORMATS[form].suffix} here; leave the ending out"
+        )
+    save(found, target, form, force=force)
+    print(f"imported as {target.name}; in a scenario: {{rate: {{trace: {target.name}}}}}")
+
+
+@subcommand(trace, "list", example="narrows trace list")
+def list_(as_json: Json = False) -> None:
+    """List the imported and the shipped traces."""
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.errors import DataError
+    from narrows.traces.formats import read
+    from narrows.traces.store import listed, shipped_folder, user_folder
+
+    rows: list[dict[str, Any]] = []
+    for origin, folder in (("imported", user_folder()), ("shipped", shipped_folder())):
+        for path in listed(folder):
+            row: dict[str, Any] = {"name": path.name, "from": origin, "path": str(path)}
+            try:
+                found, form = read(path)
+                row |= {"format": form, "length_ns": found.length_ns, "mean_bps": found.mean_bps}
+            except DataError as error:
+                row["problem"] = str(error)
+            rows.append(row)
+    if as_json:
+        print_json({"format": "narrows/traces/1", "traces": rows})
+        return
+    from rich.table import Table
+
+    from narrows.report.units import span
+
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("trace", "from", "format", "length", "mean rate"):
+        table.add_column(title, no_wrap=title == "trace")
+    for row in rows:
+        if "problem" in row:
+            table.add_row(row["name"], row["from"], row["problem"])
+            continue
+        mean = f"{row['mean_bps'] / 1e6:.4g} Mbit/s"
+        table.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), mean)
+    stdout_console().print(table)
+
+
+def _quantity(text: str, kind: str, option: str) -> int:
+    from narrows.errors import UsageError
+    from narrows.scenario.quantity import QuantityError, convert, parse
+
+    try:
+        value = int(convert(parse(text, kind), kind, None))
+    except QuantityError as error:
+        raise UsageError(f"{option}: {error}") from None
+    if value < 1:
+        raise UsageError(f"{option}: {text} must be more than 0")
+    return value
+
+
+def _span(text: str, option: str) -> int:
+    return _quantity(text, "span", option)
+
+
+def _rate(text: str, option: str) -> int:
+    return _quantity(text, "rate", option)
+
+
+from narrows.cli import trace_make as _trace_make  # noqa: E402, F401

@@ -1,0 +1,189 @@
+"""`narrows trace make`: traces of constant, Poisson, square and cellular links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from narrows.cli.app import group, subcommand
+from narrows.cli.trace import Bin, Force, _rate, _span, trace
+
+if TYPE_CHECKING:
+    from narrows.traces.trace import Trace
+
+make = group(
+    "make",
+    "narrows trace make cellular drive.csv --speed '30 km/h' --seed 2",
+    "Make a trace; the same values and seed give the same file.",
+    parent=trace,
+)
+
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")]
+Length = Annotated[str, typer.Option("--length", help="Length of the trace.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all chance.")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="mahimahi, csv, parquet or pensieve; else the ending of OUT decides."),
+]
+RATE_HELP = "Mean rate of IP bits, such as '12 Mbit/s'."
+Rate = Annotated[str, typer.Option("--rate", help=RATE_HELP)]
+
+
+def _finish(made: Trace, out: Path, form: str, *, force: bool, bin_text: str = "100 ms") -> None:
+    from narrows.cli.common import stderr_console
+    from narrows.traces.convert import save
+    from narrows.traces.trace import Opportunities
+
+    written = save(made, out, form, force=force, bin_ns=_span(bin_text, "--bin"))
+    if isinstance(written, Opportunities):
+        rows = f"{len(written.times_ms)} opportunities"
+    else:
+        rows = f"{len(written.rate_bps)} rates"
+    text = (
+        f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {written.mean_bps / 1e6:.6g} Mbit/s"
+    )
+    stderr_console().print(text, markup=False, soft_wrap=True)
+
+
+@subcommand(make, example="narrows trace make constant 100.trace --rate '100 Mbit/s'")
+def constant(
+    out: Out,
+    rate: Rate,
+    length: Length = "60 s",
+    form: Format = None,
+    force: Force = False,
+) -> None:
+    """A constant rate: opportunities spread evenly, rounded to milliseconds; csv and parquet are exact."""
+    import numpy as np
+
+    from narrows.traces import models
+    from narrows.traces.convert import format_for
+    from narrows.traces.formats import FORMATS
+    from narrows.traces.trace import Rates
+
+    name = format_for(out, form)
+    rate_bps, length_ns = _rate(rate, "--rate"), _span(length, "--length")
+    if FORMATS[name].writes == "opportunities":
+        _finish(models.constant(rate_bps, length_ns), out, name, force=force)
+    else:
+        exact = Rates(np.array([0], dtype=np.int64), np.array([rate_bps], dtype=np.int64), length_ns)
+        _finish(exact, out, name, force=force)
+
+
+@subcommand(make, example="narrows trace make poisson p.trace --rate '2.64 Mbit/s' --seed 3")
+def poisson(
+    out: Out,
+    rate: Rate,
+    length: Length = "60 s",
+    seed: Seed = 1,
+    form: Format = None,
+    bin_text: Bin = "100 ms",
+    force: Force = False,
+) -> None:
+    """Opportunities with independent exponential gaps: a link whose every packet waits anew."""
+    from narrows.traces import models
+    from narrows.traces.convert import format_for
+
+    name = format_for(out, form)
+    made = models.poisson(_rate(rate, "--rate"), _span(length, "--length"), seed)
+    _finish(made, out, name, force=force, bin_text=bin_text)
+
+
+@subcommand(
+    make, example="narrows trace make square s.csv --low '2 Mbit/s' --high '10 Mbit/s' --period '10 s'"
+)
+def square(
+    out: Out,
+    low: Annotated[str, typer.Option("--low", help="The low rate; '0 bit/s' is allowed.")],
+    high: Annotated[str, typer.Option("--high", help="The high rate, with which the trace begins.")],
+    period: Annotated[str, typer.Option("--period", help="Time of one high and one low phase.")] = "10 s",
+    duty: Annotated[float, typer.Option("--duty", min=0, max=1, help="Share of the high phase.")] = 0.5,
+    length: Length = "60 s",
+    form: Format = None,
+    force: Force = False,
+) -> None:
+    """A rate that jumps between two values."""
+    from narrows.traces import models
+    from narrows.traces.convert import format_for
+
+    name = format_for(out, form)
+    low_bps = 0 if low.split() == ["0", "bit/s"] else _rate(low, "--low")
+    spans = _span(period, "--period"), _span(length, "--length")
+    made = models.square(low_bps, _rate(high, "--high"), spans[0], duty, spans[1])
+    _finish(made, out, name, force=force)
+
+
+@subcommand(make, example="narrows trace make cellular drive.csv --speed '30 km/h' --seed 2")
+def cellular(
+    out: Out,
+    rate: Annotated[str, typer.Option("--rate", help=RATE_HELP)] = "5 Mbit/s",
+    speed: Annotated[str, typer.Option("--speed", help="Speed of the user: km/h or m/s.")] = "3 km/h",
+    snr_db: Annotated[float, typer.Option("--snr", help="Median signal-to-noise ratio in dB.")] = 10.0,
+    shadow_db: Annotated[float, typer.Option("--shadow", help="Deviation of the shadowing in dB.")] = 6.0,
+    shadow_m: Annotated[
+        float, typer.Option("--shadow-distance", help="Metres after which shadowing is new.")
+    ] = 50.0,
+    carrier: Annotated[float, typer.Option("--carrier", help="Carrier frequency in GHz.")] = 2.0,
+    parts: Annotated[int, typer.Option("--parts", help="Parts of the band that fade independently.")] = 4,
+    users: Annotated[float, typer.Option("--users", help="Mean number of other active users.")] = 1.0,
+    stay: Annotated[str, typer.Option("--stay", help="Mean time for which they are active.")] = "5 s",
+    handover_m: Annotated[
+        float, typer.Option("--handover-distance", help="Mean metres between handovers.")
+    ] = 500.0,
+    handover: Annotated[str, typer.Option("--handover", help="Interruption by a handover.")] = "28 ms",
+    outage: Annotated[
+        float, typer.Option("--outage", help="Share of the time without coverage, 0 to 0.9.")
+    ] = 0.0,
+    outage_length: Annotated[
+        str, typer.Option("--outage-length", help="Mean length of a time without coverage.")
+    ] = "1 s",
+    length: Length = "60 s",
+    seed: Seed = 1,
+    form: Format = None,
+    bin_text: Annotated[
+        str, typer.Option("--bin", help="Length of the bins of rates, whole milliseconds.")
+    ] = "20 ms",
+    force: Force = False,
+) -> None:
+    """A fading cellular link: shadowing, Rayleigh fading, LTE's ladder, other users, handovers, outages.
+
+    docs/guide/traces.md has the formulas, the sources of the defaults, and the statistics.
+    """
+    from narrows.traces import cellular as model
+    from narrows.traces.convert import format_for
+    from narrows.traces.formats import FORMATS
+
+    name = format_for(out, form)
+    values = model.Cellular(
+        mean_bps=_rate(rate, "--rate"),
+        speed_m_per_s=_speed(speed),
+        carrier_hz=carrier * 1e9,
+        snr_db=snr_db,
+        shadow_db=shadow_db,
+        shadow_m=shadow_m,
+        parts=parts,
+        users=users,
+        stay_s=_span(stay, "--stay") / 1e9,
+        handover_m=handover_m,
+        handover_s=_span(handover, "--handover") / 1e9,
+        outage=outage,
+        outage_s=_span(outage_length, "--outage-length") / 1e9,
+    )
+    length_ns = _span(length, "--length")
+    if FORMATS[name].writes == "opportunities":
+        _finish(model.opportunities(values, seed, length_ns), out, name, force=force)
+    else:
+        _finish(model.rates(values, seed, length_ns, _span(bin_text, "--bin")), out, name, force=force)
+
+
+def _speed(text: str) -> float:
+    import re
+
+    from narrows.errors import UsageError
+
+    found = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(km/h|m/s)\s*", text)
+    if not found:
+        raise UsageError(f'--speed: "{text}" is not a speed such as 30 km/h or 1.5 m/s')
+    return float(found[1]) / (3.6 if found[2] == "km/h" else 1.0)

@@ -1,0 +1,47 @@
+"""From one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from narrows.errors import DataError, UsageError
+from narrows.scenario.problems import any_of, shorten
+from narrows.traces.formats import FORMATS, write
+from narrows.traces.trace import NS_PER_MS, Opportunities, Rates, Trace, binned, opportunities
+
+#: Bins in which opportunities become rates, unless told otherwise.
+DEFAULT_BIN_NS = 100 * NS_PER_MS
+_BY_SUFFIX = {one.suffix: one.name for one in FORMATS.values() if one.writes and one.name != "pensieve"}
+
+
+def format_for(path: Path, wanted: str | None) -> str:
+    """The format to write: the one asked for, or the one that the name of the file stands for."""
+    writable = [one.name for one in FORMATS.values() if one.writes]
+    if wanted is None:
+        if path.suffix in _BY_SUFFIX:
+            return _BY_SUFFIX[path.suffix]
+        raise UsageError(
+            f"{path}: the name does not say which format to write;"
+            f" end it in {any_of(_BY_SUFFIX)}, or name the format: {any_of(writable)}"
+        )
+    if wanted not in writable:
+        raise UsageError(f'"{shorten(wanted)}" can\'t be written; formats: {any_of(writable)}')
+    return wanted
+
+
+def as_kind(trace: Trace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> Trace:
+    """The trace as the kind that a format holds."""
+    if FORMATS[form].writes == "opportunities":
+        return trace if isinstance(trace, Opportunities) else opportunities(trace)
+    return trace if isinstance(trace, Rates) else binned(trace, bin_ns)
+
+
+def save(trace: Trace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> Trace:
+    """Writes a trace in a format; what was really written is returned."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name a file")
+    if path.exists() and not force:
+        raise DataError(f"{path}: exists already; choose another name or add --force")
+    found = as_kind(trace, form, bin_ns)
+    write(found, path, form)
+    return found

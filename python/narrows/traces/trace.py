@@ -1,0 +1,134 @@
+"""The two kinds of traces: delivery opportunities, and rates over time.
+
+`Opportunities` is mahimahi's idea of a link: at given milliseconds the link moves up to `OPPORTUNITY_BYTES`.
+`Rates` says how fast the link is from one instant to the next. Each can be turned into the other; what is
+kept on the way is said at `binned` and `opportunities`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.errors import DataError
+
+#: What one opportunity of a mahimahi trace moves, in bytes of IP packets.
+OPPORTUNITY_BYTES = 1500
+OPPORTUNITY_BITS = 8 * OPPORTUNITY_BYTES
+NS_PER_MS = 10**6
+NS_PER_S = 10**9
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Opportunities:
+    """Delivery opportunities at whole milliseconds, non-decreasing; the last one ends the trace."""
+
+    times_ms: Integers
+
+    @property
+    def length_ns(self) -> int:
+        """Length of the trace: the time of its last opportunity."""
+        return int(self.times_ms[-1]) * NS_PER_MS
+
+    @property
+    def bits(self) -> int:
+        """What the trace can carry from beginning to end."""
+        return len(self.times_ms) * OPPORTUNITY_BITS
+
+    @property
+    def mean_bps(self) -> float:
+        """Mean rate of the trace, looped or not."""
+        return self.bits * NS_PER_S / self.length_ns
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Rate `rate_bps[i]` from `time_ns[i]` until the next time; the last one until `end_ns`."""
+
+    time_ns: Integers
+    rate_bps: Integers
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """Length of the trace."""
+        return self.end_ns
+
+    @property
+    def spans_ns(self) -> Integers:
+        """How long each rate holds."""
+        return np.diff(np.append(self.time_ns, self.end_ns))
+
+    @property
+    def bit_ns(self) -> int:
+        """What the trace can carry, in billionths of a bit (exact)."""
+        rates, spans = self.rate_bps.tolist(), self.spans_ns.tolist()
+        return sum(rate * span for rate, span in zip(rates, spans, strict=True))
+
+    @property
+    def mean_bps(self) -> float:
+        """Mean rate of the trace, looped or not."""
+        return self.bit_ns / self.end_ns
+
+
+Trace = Opportunities | Rates
+
+
+def binned(trace: Opportunities, bin_ns: int) -> Rates:
+    """The mean rate in each bin; up to any bin's end the total is off by half a bit per second at most.
+
+    An opportunity on the border of two bins belongs to the earlier one, so that the last line of a trace is
+    inside it. The last bin is shorter when the length is no multiple of the bin.
+    """
+    end = trace.length_ns
+    count = -(-end // bin_ns)
+    if count > 10_000_000:
+        raise DataError(f"bins of {bin_ns} ns are too many for a trace of {end} ns; choose longer ones")
+    # ceil(t / bin) - 1, and what is sent at time 0 goes into the first bin.
+    times = trace.times_ms * NS_PER_MS
+    owner = np.maximum(-(-times // bin_ns) - 1, 0)
+    bits = np.cumsum(np.bincount(owner, minlength=count)) * OPPORTUNITY_BITS
+    edges = np.append(np.arange(count, dtype=np.int64) * bin_ns, end)
+    rates = np.empty(count, dtype=np.int64)
+    # Whole numbers of bit/s cannot hit every mean: what one bin missed is made up for by the next.
+    done = 0
+    spans = np.diff(edges).tolist()
+    for index, total in enumerate(bits.tolist()):
+        missing = total * NS_PER_S - done
+        rate = max(0, (2 * missing + spans[index]) // (2 * spans[index]))
+        rates[index] = rate
+        done += rate * spans[index]
+    return Rates(edges[:-1], rates, end)
+
+
+def opportunities(trace: Rates) -> Opportunities:
+    """An opportunity at the end of each millisecond in which another 1500 bytes could have been sent.
+
+    The remainder of one goes on to the next, so that the total is never off by more than one opportunity.
+    The last opportunity marks the end of a mahimahi trace, so one is added there if none falls there.
+    """
+    end_ms = -(-trace.end_ns // NS_PER_MS)
+    unit = OPPORTUNITY_BITS * NS_PER_S
+    if trace.bit_ns // unit > 50_000_000:
+        raise DataError("the trace has more than 50 million opportunities; make it shorter or slower")
+    parts: list[Integers] = []
+    done = 0  # billionths of a bit sent before this row
+    rows = zip(trace.time_ns.tolist(), trace.rate_bps.tolist(), trace.spans_ns.tolist(), strict=True)
+    for start, rate, span in rows:
+        after = done + rate * span
+        first, last = done // unit + 1, after // unit
+        if last >= first:
+            # Exact although the sums are larger than 64 bits: Python's integers.
+            times = (start + -(-(number * unit - done) // rate) for number in range(first, last + 1))
+            parts.append(np.fromiter((-(-time // NS_PER_MS) for time in times), np.int64))
+        done = after
+    found = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    if not done:
+        raise DataError("the trace never sends anything")
+    if not len(found) or found[-1] != end_ms:
+        found = np.append(found, end_ms)
+    return Opportunities(found)

@@ -1,0 +1,201 @@
+"""The shipped traces, the command line of traces, and agreement with the core about what a trace is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from narrows import _native, traces
+from narrows.cli.app import app
+from narrows.errors import NarrowsError
+from narrows.traces import formats
+from narrows.traces.formats import read
+from narrows.traces.statistics import measure
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "scenarios" / "traces"
+COMMANDS = [
+    shlex.split(line)[1:]
+    for line in (SHIPPED / "SOURCES.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("narrows ")
+]
+
+
+def call(*arguments: str) -> str:
+    """What the command prints."""
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return str(done.stdout)
+
+
+def refused(*arguments: str) -> str:
+    """The sentence with which the command refuses."""
+    with pytest.raises(NarrowsError) as caught:
+        CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[3])
+def test_shipped_traces_are_made_anew(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call(*words)
+    assert (tmp_path / words[3]).read_bytes() == (SHIPPED / words[3]).read_bytes()
+
+
+def test_every_shipped_trace_has_its_source() -> None:
+    known = {words[3] for words in COMMANDS} | {"10-every-200.trace"}
+    assert {path.name for path in SHIPPED.iterdir()} == known | {"SOURCES.md"}
+    assert (SHIPPED / "10-every-200.trace").read_text() == "200\n" * 10
+    assert all(path.stat().st_size < 300_000 for path in SHIPPED.iterdir())
+
+
+def test_the_guide_states_the_statistics_of_the_shipped_traces() -> None:
+    guide = (ROOT / "docs" / "guide" / "traces.md").read_text(encoding="utf-8")
+    for path in sorted(SHIPPED.glob("*.*")):
+        if path.suffix == ".md":
+            continue
+        found = measure(read(path)[0])
+        window = found.windows["100 ms"]
+        memory = found.autocorrelation_time_s
+        cells = [
+            f"`{path.name}`",
+            f"{found.length_ns / 1e9:.4g} s",
+            f"{found.mean_bps / 1e6:.4g}",
+            f"{window['variation']:.2f}",
+            *(f"{window[f'p{p}_bps'] / 1e6:.3g}" for p in (5, 50, 95)),
+            f"{found.longest_gap_ns / 1e6:.3g} ms",
+            f"{100 * found.silent_ratio:.2g} %",
+            "-" if memory is None else f"{memory:.1f} s",
+        ]
+        assert f"| {' | '.join(cells)} |" in guide
+
+
+def _core_says(content: bytes) -> str | None:
+    sha256 = hashlib.sha256(content).hexdigest()
+    file = {"name": "x", "sha256": sha256}
+    element = {
+        "name": "forward.0",
+        "kind": "bottleneck",
+        "rate": {"kind": "trace", "file": file},
+        "queue": {"kind": "unlimited"},
+    }
+    return _native.check_element(json.dumps(element), {sha256: content})
+
+
+def _we_say(content: bytes) -> str | None:
+    path = Path("x")
+    try:
+        form = formats.detect(content, path)
+        if form not in ("mahimahi", "csv"):
+            return "no format of scenarios"
+        formats._READERS[form](content, path)
+    except NarrowsError as error:
+        return str(error)
+    return None
+
+
+LINE = st.one_of(
+    st.integers(0, 50).map(str),
+    st.tuples(st.integers(0, 30), st.integers(0, 5)).map(lambda row: f"{row[0]},{row[1]}"),
+    st.sampled_from(
+        ["", "#", "# x", "5\r", " 5", "+5", "-5", "5.0", "1e3", "1e3,1e-2", "0,.5", "0, 1 ", "0,1,2"]
+    ),
+    st.sampled_from(["time_ns,rate_bps", "time_s,rate_mbps", "TIME_S, Rate_Mbps", "\ufefftime_ns,rate_bps"]),
+    st.sampled_from(
+        ["9" * 19, "9" * 30, "0" * 30 + "1", "1 2", "\x1c5", "\x855", "٣", "5,", ",5", "nan,inf"]
+    ),
+)
+
+
+@given(st.lists(LINE, max_size=6), st.sampled_from(["\n", "\r\n", ""]))
+@example(["time_ns,rate_bps", "0,1", "5,0"], "\n")
+@example(["time_s,rate_mbps", "0,0.0000004", "5,0"], "\n")
+@example(["\ufefftime_ns,rate_bps", "0,1", "5,0"], "\r\n")
+@example(["\ufeff# x", "time_ns,rate_bps", "0,1", "4611686018427387905,0"], "")
+@example(["4611686018427", "4611686018427"], "\n")
+@example(["4611686018428"], "\n")
+def test_the_core_accepts_the_same_files(lines: list[str], end: str) -> None:
+    content = ("\n".join(lines) + end).encode()
+    ours, core = _we_say(content), _core_says(content)
+    assert (ours is None) == (core is None), f"{content!r}: {ours} but the core: {core}"
+
+
+@given(st.binary(max_size=40))
+def test_the_core_accepts_the_same_bytes(content: bytes) -> None:
+    assert (_we_say(content) is None) == (_core_says(content) is None)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.*[!d]")), ids=lambda path: path.name)
+def test_the_core_reads_shipped_traces(path: Path, tmp_path: Path) -> None:
+    assert _core_says(path.read_bytes()) is None
+    table = tmp_path / "a.parquet"
+    call("trace", "convert", str(path), str(table))
+    assert _core_says(table.read_bytes()) is None
+
+
+def test_the_core_refuses_a_damaged_table(tmp_path: Path) -> None:
+    table = tmp_path / "a.parquet"
+    call("trace", "convert", "square-10-2", str(table))
+    assert "damaged" in (_core_says(table.read_bytes()[:-20]) or "")
+
+
+def test_show_prints_and_draws(tmp_path: Path) -> None:
+    shown = call("trace", "show", "square-10-2", "10-every-200")
+    assert "square-10-2.csv: csv, 10 s, 2 rates" in shown
+    assert "|" + "█" * 30 + "▂" * 30 + "|" in shown
+    assert "deviation / mean: 0.667" in shown
+    document = json.loads(call("trace", "show", "square-10-2", "--json"))
+    assert document["traces"][0]["mean_bps"] == 6e6
+    for form in ("png", "svg", "pdf"):
+        picture = tmp_path / f"a.{form}"
+        call("trace", "show", "cellular-drive", "--picture", str(picture))
+        first = picture.read_bytes()
+        call("trace", "show", "cellular-drive", "--picture", str(picture))
+        assert picture.read_bytes() == first
+    assert refused("trace", "show", "square-10-2", "--picture", "a.gif").endswith(".png, .svg or .pdf")
+
+
+def test_convert_says_what_became_of_the_length(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.csv", tmp_path / "a.trace"
+    source.write_text("time_s,rate_mbps\n0,12\n0.0105,0\n")
+    done = CliRunner().invoke(app, ["trace", "convert", str(source), str(target)])
+    assert "mahimahi, 0.011 s, mean 12 Mbit/s (the length was 0.0105 s" in done.stderr
+    assert target.read_text() == "".join(f"{ms}\n" for ms in range(1, 12))
+    assert "exists already" in refused("trace", "convert", str(source), str(target))
+    call("trace", "convert", str(target), str(source), "--force", "--bin", "1 ms", "--to", "pensieve")
+    assert source.read_text().splitlines()[:2] == ["0 12", "0.001 12"]
+
+
+def test_import_makes_a_trace_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    log = tmp_path / "up.log"
+    log.write_text("# base timestamp: 0\n3 # 1504\n5 # 1504\n")
+    assert "{rate: {trace: my-link.trace}}" in call("trace", "import", str(log), "--name", "my-link")
+    assert traces.find("my-link", tmp_path).read_text() == "3\n5\n"
+    table = tmp_path / "b.txt"
+    table.write_text("0 1\n2 3\n")
+    assert "imported as b.csv" in call("trace", "import", str(table))
+    assert "exists already" in refused("trace", "import", str(table))
+    listed = json.loads(call("trace", "list", "--json"))["traces"]
+    assert [one["name"] for one in listed if one["from"] == "imported"] == ["b.csv", "my-link.trace"]
+    assert {"10-every-200.trace", "cellular-walk.csv"} <= {one["name"] for one in listed}
+    (tmp_path / "narrows" / "traces" / "bad.csv").write_text("x,y\n")
+    assert "the heading must be" in call("trace", "list")
+
+
+def test_bad_options_have_their_sentence(tmp_path: Path) -> None:
+    out = str(tmp_path / "a.trace")
+    make = ("trace", "make")
+    assert "--rate: 12 has no unit" in refused(*make, "constant", out, "--rate", "12")
+    assert "is not a speed such as" in refused(*make, "cellular", out, "--speed", "30 mph")
+    assert "must be more than 0" in refused(*make, "constant", out, "--rate", "0 bit/s")
+    assert 'shipped trace "none.trace"' in refused("trace", "show", "none.trace")
