@@ -14,7 +14,7 @@ import pytest
 import narrows
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
-COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor")
+COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "trace")
 
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -141,6 +141,10 @@ def test_every_command_shown_parses(shown: Shown) -> None:
         return
     command = program.get_command(root, words[0])
     assert command is not None, f"there is no command {words[0]!r}"
+    while hasattr(command, "commands") and len(words) > 1:
+        words = words[1:]
+        command = command.commands.get(words[0])
+        assert command is not None, f"there is no command {words[0]!r} in {shown.line!r}"
     if len(words) == 1 or "--help" in words:
         return  # the name of a command, or its help
     context = command.make_context(words[0], words[1:])

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -116,6 +116,7 @@ LINE = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(LINE, max_size=6), st.sampled_from(["\n", "\r\n", ""]))
 @example(["time_ns,rate_bps", "0,1", "5,0"], "\n")
 @example(["time_s,rate_mbps", "0,0.0000004", "5,0"], "\n")
@@ -129,6 +130,7 @@ def test_the_core_accepts_the_same_files(lines: list[str], end: str) -> None:
     assert (ours is None) == (core is None), f"{content!r}: {ours} but the core: {core}"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_the_core_accepts_the_same_bytes(content: bytes) -> None:
     assert (_we_say(content) is None) == (_core_says(content) is None)

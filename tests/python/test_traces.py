@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrows.errors import DataError, UsageError
@@ -53,7 +53,7 @@ def opportunity_traces(draw: st.DrawFn) -> Opportunities:
 
 @st.composite
 def rate_traces(draw: st.DrawFn) -> Rates:
-    spans = draw(st.lists(st.integers(1, 3 * NS_PER_S), min_size=1, max_size=20))
+    spans = draw(st.lists(st.integers(1, NS_PER_S // 5), min_size=1, max_size=20))
     rates = draw(st.lists(st.integers(0, 10**8), min_size=len(spans), max_size=len(spans)))
     rates[0] += not any(rates)
     edges = [0, *np.cumsum(spans).tolist()]
@@ -67,17 +67,20 @@ def _same(one: Any, other: Any) -> bool:
     return bool(same) and one.end_ns == other.end_ns
 
 
+@settings(deadline=None)
 @given(opportunity_traces())
 def test_mahimahi_files_come_back_as_they_were(trace: Opportunities) -> None:
     assert _same(_parse(text_of(trace, "mahimahi")), trace)
 
 
+@settings(deadline=None)
 @given(rate_traces())
 def test_files_of_rates_come_back_as_they_were(trace: Rates) -> None:
     assert _same(_parse(text_of(trace, "csv")), trace)
     assert _same(_parse(text_of(trace, "pensieve")), trace)
 
 
+@settings(deadline=None)
 @given(rate_traces())
 def test_parquet_files_come_back_as_they_were(trace: Rates) -> None:
     import tempfile
@@ -92,6 +95,7 @@ def test_parquet_files_come_back_as_they_were(trace: Rates) -> None:
         assert path.read_bytes() == first
 
 
+@settings(deadline=None)
 @given(opportunity_traces(), st.integers(1, 400))
 def test_binning_keeps_every_byte(trace: Opportunities, bin_ms: int) -> None:
     bin_ns = bin_ms * NS_PER_MS
@@ -107,6 +111,7 @@ def test_binning_keeps_every_byte(trace: Opportunities, bin_ms: int) -> None:
     assert abs(rates.bit_ns - trace.bits * NS_PER_S) <= bin_ns / 2
 
 
+@settings(deadline=None)
 @given(rate_traces())
 def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates) -> None:
     found = opportunities(trace)
@@ -129,6 +134,7 @@ def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates)
         assert passed(max(0, (time - 1) * NS_PER_MS)) < number * OPPORTUNITY_BITS
 
 
+@settings(deadline=None)
 @given(opportunity_traces())
 def test_a_round_trip_through_milliseconds_loses_nothing(trace: Opportunities) -> None:
     back = opportunities(binned(trace, NS_PER_MS))

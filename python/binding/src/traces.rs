@@ -57,10 +57,7 @@ fn os_error(path: &Path, error: &Error) -> PyErr {
 fn trace_error(path: &Path, error: RecordError) -> PyErr {
     match error {
         RecordError::Io(error) => os_error(path, &error),
-        RecordError::Data { problem, .. } => {
-            PyValueError::new_err(format!("{}: {problem}", path.display()))
-        }
-        RecordError::Encode(problem) => {
+        RecordError::Data { problem, .. } | RecordError::Encode(problem) => {
             PyValueError::new_err(format!("{}: {problem}", path.display()))
         }
     }
