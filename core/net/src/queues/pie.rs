@@ -262,3 +262,68 @@ impl AqmLaw for Pie {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Map;
+
+    fn pie() -> Pie {
+        let params = Params::from_json(ENTRY.params, &Map::new()).unwrap();
+        Pie::new(Settings::new(&params), Stream::new(1, "pie"))
+    }
+
+    fn close(got: f64, expected: f64) {
+        assert!((got - expected).abs() < 1e-12, "{got}, not {expected}");
+    }
+
+    /// One packet has waited 35 ms: 20 ms above the target and 35 ms more than before.
+    #[test]
+    fn the_first_updates_are_those_worked_out_by_hand() {
+        let mut pie = pie();
+        pie.delay = Span::from_ms(35);
+        let step = 0.125 * 0.020 + 1.25 * 0.035;
+        close(step, 0.046_25);
+        // Probability 0: a 2048th of the step.
+        pie.catch_up(Time::from_ns(15_000_000));
+        close(pie.probability, 0.046_25 / 2048.0);
+        // 2.26e-5 is below 1e-4: a 128th; the delay has not changed since.
+        pie.catch_up(Time::from_ns(30_000_000));
+        close(pie.probability, 0.046_25 / 2048.0 + 0.0025 / 128.0);
+        assert_eq!(pie.burst, Span::from_ms(120));
+    }
+
+    #[test]
+    fn large_steps_are_capped_and_quiet_times_decay() {
+        let mut pie = pie();
+        pie.probability = 0.3;
+        pie.delay = Span::from_ms(215);
+        // 0.125 x 0.2 + 1.25 x 0.215 = 0.29: no more than 0.02.
+        pie.update();
+        close(pie.probability, 0.32);
+        pie.delay = Span::ZERO;
+        pie.old_delay = Span::ZERO;
+        pie.update();
+        close(pie.probability, (0.32 - 0.125 * 0.015) * 0.98);
+    }
+
+    #[test]
+    fn ranges_divide_as_in_the_rfc() {
+        for (probability, divisor) in [
+            (0.000_000_5, 2048.0),
+            (0.000_005, 512.0),
+            (0.000_05, 128.0),
+            (0.000_5, 32.0),
+            (0.005, 8.0),
+            (0.05, 2.0),
+            (0.5, 1.0),
+        ] {
+            let mut pie = pie();
+            pie.probability = probability;
+            pie.delay = Span::from_ms(25);
+            pie.old_delay = Span::from_ms(25);
+            pie.update();
+            close(pie.probability, probability + 0.125 * 0.010 / divisor);
+        }
+    }
+}

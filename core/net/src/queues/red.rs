@@ -321,3 +321,91 @@ impl AqmLaw for Red {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Backlog;
+    use serde_json::json;
+
+    fn red(params: &serde_json::Value) -> Red {
+        let params = Params::from_json(ENTRY.params, params.as_object().unwrap()).unwrap();
+        Red::new(Settings::new(&params).unwrap(), Stream::new(1, "red"))
+    }
+
+    fn behind(packets: u32) -> Arrival {
+        Arrival {
+            size: 1500,
+            ect: false,
+            backlog: Backlog {
+                bytes: u64::from(packets) * 1500,
+                packets,
+            },
+            room: true,
+        }
+    }
+
+    fn close(got: f64, expected: f64) {
+        assert!((got - expected).abs() < 1e-12, "{got}, not {expected}");
+    }
+
+    #[test]
+    fn the_average_is_the_one_worked_out_by_hand() {
+        let mut red = red(&json!({"packets": 100, "weight": 0.25}));
+        let now = Time::from_ns(1_000_000_000);
+        red.average(now, &behind(0));
+        close(red.average, 0.0);
+        // 0.25 x 4 = 1; 0.75 x 1 + 0.25 x 8 = 2.75; 0.75 x 2.75 + 0 = 2.0625.
+        for (length, expected) in [(4, 1.0), (8, 2.75), (0, 2.0625)] {
+            red.average(now, &behind(length));
+            close(red.average, expected);
+        }
+        // Idle for 2.4 ms, that is two packets: 0.75^2.
+        red.drained(now);
+        red.drained(now + Span::from_ms(1));
+        red.average(now + Span::from_us(2_400), &behind(0));
+        close(red.average, 2.0625 * 0.5625);
+    }
+
+    /// Thresholds 5 and 15, max_p 0.1: a tenth of the way up per packet, then gently to 1 at 30.
+    #[test]
+    fn the_probability_follows_the_average() {
+        let mut red = red(&json!({"packets": 100, "min_threshold": 5, "max_threshold": 15}));
+        for (average, expected) in [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55)] {
+            red.average = average;
+            close(red.base(), expected);
+        }
+        red.average = 30.0;
+        assert!(red.picks(&behind(30)));
+        red.average = 4.9;
+        assert!(!red.picks(&behind(5)));
+        assert_eq!(red.count, None);
+        // At 0.05 the packet after 19 that passed is certain to be picked: 1 - 20 x 0.05 = 0.
+        red.average = 10.0;
+        red.count = Some(19.0);
+        assert!(red.picks(&behind(10)));
+    }
+
+    #[test]
+    fn max_p_adapts_every_half_second() {
+        let spec = json!({"packets": 100, "min_threshold": 5, "max_threshold": 15, "adaptive": true});
+        let mut red = red(&spec);
+        close(red.set.weight, 1.0 - (-0.0012_f64).exp());
+        red.average = 12.0;
+        red.adapt(Time::from_ns(1_000_000_000));
+        close(red.max_p, 0.12);
+        red.average = 10.0;
+        red.adapt(Time::from_ns(5_000_000_000));
+        close(red.max_p, 0.12);
+        red.average = 8.0;
+        red.adapt(Time::from_ns(5_500_000_000));
+        close(red.max_p, 0.108);
+        // A long time below the middle: down to the last step from above 1 %.
+        red.adapt(Time::from_ns(u64::MAX / 2));
+        assert!(red.max_p < 0.01 && red.max_p >= 0.009);
+        assert!(red.next_step > Time::from_ns(u64::MAX / 2));
+        red.average = 14.0;
+        red.adapt(Time::from_ns(u64::MAX / 2 + u64::MAX / 4));
+        assert!(red.max_p > 0.5 && red.max_p <= 0.51);
+    }
+}
