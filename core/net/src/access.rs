@@ -1,6 +1,6 @@
 //! Round-trip times of single flows: a delay per flow in front of a shared link.
 
-use crate::links::delay::Delay;
+use crate::links::delay::{self, Delay};
 use crate::{Backlog, Change, Element, Outcomes, Packet};
 use narrows_units::{ParamError, Span, Time};
 
@@ -14,13 +14,13 @@ pub(crate) struct Access<P> {
 
 impl<P: Packet> Access<P> {
     pub(crate) fn new(delays: impl Iterator<Item = (u16, Span)>) -> Self {
-        let mut lines = vec![Some(Delay::new(Span::ZERO))];
+        let mut lines = vec![Some(delay::new(Span::ZERO))];
         for (flow, delay) in delays {
             let flow = usize::from(flow);
             if lines.len() <= flow {
                 lines.resize_with(flow + 1, || None);
             }
-            lines[flow] = Some(Delay::new(delay));
+            lines[flow] = Some(delay::new(delay));
         }
         Access {
             lines,

@@ -48,6 +48,19 @@ impl Bucket {
         self.tokens -= i128::from(bytes) * PER_BYTE;
     }
 
+    /// Whether it holds `bytes`.
+    pub(crate) fn holds(&self, bytes: u32) -> bool {
+        self.tokens >= i128::from(bytes) * PER_BYTE
+    }
+
+    /// From `now` on it has another rate and size; what is in it stays, as far as it fits.
+    pub(crate) fn change(&mut self, now: Time, rate: u64, burst: u64) {
+        self.fill(now);
+        self.rate = rate;
+        self.size = i128::from(burst) * PER_BYTE;
+        self.tokens = self.tokens.min(self.size);
+    }
+
     /// How long after the last `fill` it holds `bytes`, or is full if it is smaller than that.
     pub(crate) fn wait(&self, bytes: u32) -> Span {
         let missing = (i128::from(bytes) * PER_BYTE).min(self.size) - self.tokens;

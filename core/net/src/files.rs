@@ -1,6 +1,6 @@
 //! Contents of files that parameters name.
 
-use narrows_units::FileRef;
+use narrows_units::{FileRef, ParamError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,5 +20,18 @@ impl Files {
     /// The content of `file`, if it was provided.
     pub fn get(&self, file: &FileRef) -> Option<&[u8]> {
         self.contents.get(&file.sha256).map(|content| &**content)
+    }
+
+    /// Like [`Files::get`], with words for who asks in vain.
+    ///
+    /// # Errors
+    /// When nobody has provided it.
+    pub fn content(&self, file: &FileRef) -> Result<&[u8], ParamError> {
+        self.get(file).ok_or_else(|| {
+            ParamError::Conflict(format!(
+                "the content of the file '{}' is not at hand",
+                file.name
+            ))
+        })
     }
 }

@@ -5,6 +5,7 @@
 //! which a byte needs 8 000 000 000 and a rate of r bit/s does r in each nanosecond.
 
 use crate::RateServer;
+use crate::stepping::Steps;
 use narrows_units::{Bytes, ParamError, Rate, Span, Time};
 
 /// The work that a byte is.
@@ -86,95 +87,51 @@ impl<S: Schedule> RateServer for Fluid<S> {
 /// A list of rates, gone through once or again and again.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    /// When each rate begins (ns), and the work done before; the first begins at 0.
-    starts: Vec<u64>,
-    rates: Vec<u64>,
+    steps: Steps,
+    /// The work done before each step.
     done: Vec<u128>,
-    /// Length and work of one round, if it repeats.
-    round: Option<(u64, u128)>,
-    /// Where the last question was: start of the round, index.
-    cursor: (u64, usize),
+    /// The work of one round, if it repeats.
+    round: u128,
 }
 
 impl Table {
-    /// `steps` are (ns, bit/s) with rising times; before the first time the first rate holds. With
-    /// `period` everything repeats after that many nanoseconds, else the last rate holds for ever.
+    /// See [`Steps::new`]; the values are rates in bit/s.
     pub(crate) fn new(steps: &[(u64, u64)], period: Option<u64>) -> Result<Self, ParamError> {
-        let mut starts: Vec<u64> = steps.iter().map(|step| step.0).collect();
-        starts[0] = 0;
-        let rates: Vec<u64> = steps.iter().map(|step| step.1).collect();
+        let steps = Steps::new(steps, period)?;
         let mut done = vec![0];
-        for (times, &rate) in starts.windows(2).zip(&rates) {
-            let before = done[done.len() - 1];
-            done.push(before + u128::from(times[1] - times[0]) * u128::from(rate));
+        let mut sum = 0;
+        let ends = steps.starts[1..].iter().copied().chain(period);
+        for ((start, end), &rate) in steps.starts.iter().zip(ends).zip(&steps.values) {
+            sum += u128::from(end - start) * u128::from(rate);
+            done.push(sum);
         }
-        let last = starts.len() - 1;
-        let round = match period {
-            None => None,
-            Some(length) if length <= starts[last] => {
-                return Err(ParamError::Conflict(format!(
-                    "the steps do not fit into the period: the last begins at {} ns and the period is {length} ns",
-                    starts[last]
-                )));
-            }
-            Some(length) => {
-                let work = done[last] + u128::from(length - starts[last]) * u128::from(rates[last]);
-                if work == 0 {
-                    return Err(ParamError::Conflict(
-                        "the rate is zero all the time; give at least one step above it".into(),
-                    ));
-                }
-                Some((length, work))
-            }
-        };
+        if period.is_some() && sum == 0 {
+            return Err(ParamError::Conflict(
+                "the rate is zero all the time; give at least one step above it".into(),
+            ));
+        }
         Ok(Table {
-            starts,
-            rates,
+            steps,
             done,
-            round,
-            cursor: (0, 0),
+            round: sum,
         })
-    }
-
-    /// The start of the round that `at` is in, and the index of the step in it.
-    fn find(&self, at: u64) -> (u64, usize) {
-        let base = self.round.map_or(0, |(length, _)| at - at % length);
-        (
-            base,
-            self.starts.partition_point(|&start| start <= at - base) - 1,
-        )
-    }
-
-    /// When step `index` of the round that starts at `base` ends.
-    fn end(&self, base: u64, index: usize) -> Time {
-        let end = match self.starts.get(index + 1) {
-            Some(&next) => Some(next),
-            None => self.round.map(|(length, _)| length),
-        };
-        end.map_or(Time::FAR, |end| Time::from_ns(base.saturating_add(end)))
     }
 
     /// The work done since the start of the run.
     fn total(&self, at: u64) -> u128 {
-        let (base, index) = self.find(at);
-        let rounds = self
-            .round
-            .map_or(0, |(length, work)| u128::from(base / length) * work);
-        let inside = u128::from(at - base - self.starts[index]) * u128::from(self.rates[index]);
-        rounds + self.done[index] + inside
+        let (base, index) = self.steps.find(at);
+        let rounds = self.steps.period.map_or(0, |length| base / length);
+        let inside = at - base - self.steps.starts[index];
+        u128::from(rounds) * self.round
+            + self.done[index]
+            + u128::from(inside) * u128::from(self.steps.values[index])
     }
 }
 
 impl Schedule for Table {
     #[inline]
     fn piece(&mut self, at: Time) -> (u64, Time) {
-        let (base, index) = self.cursor;
-        let mut until = self.end(base, index);
-        if at >= until || at.ns() < base + self.starts[index] {
-            self.cursor = self.find(at.ns());
-            until = self.end(self.cursor.0, self.cursor.1);
-        }
-        (self.rates[self.cursor.1], until)
+        self.steps.piece(at)
     }
 
     fn work(&self, from: Time, to: Time) -> u128 {
@@ -182,12 +139,12 @@ impl Schedule for Table {
     }
 
     fn rate(&self, at: Time) -> u64 {
-        self.rates[self.find(at.ns()).1]
+        self.steps.value(at)
     }
 
     fn cycle(&self) -> Option<(Span, u128)> {
-        self.round
-            .map(|(length, work)| (Span::from_ns(length), work))
+        let period = self.steps.period?;
+        Some((Span::from_ns(period), self.round))
     }
 }
 

@@ -1,5 +1,19 @@
 //! The registry of link elements. To add one: a file in `links/` and a name in this list.
 
 use crate::Element;
+use narrows_units::{Kind, ParamSpec};
 
-crate::registry::registry!("link element", dyn Element<P>: delay, loss);
+/// The parameter that all elements have whose delay varies.
+const REORDER: ParamSpec = ParamSpec::new(
+    "reorder",
+    Kind::Flag,
+    "Whether packets may overtake each other; if not, one that would waits for the one ahead.",
+)
+.default("false");
+
+crate::registry::registry!(
+    "link element",
+    dyn Element<P>: delay, delaysteps, drift, delaytrace, jitter, jittertrace, loss, gilbert,
+    periodicloss, losslist, reorder, duplicate, corrupt, policer, ackaggregation, ackdecimation, mtu,
+    outage, gate
+);

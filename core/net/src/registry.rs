@@ -29,12 +29,7 @@ impl Setup {
     /// # Errors
     /// When nobody has provided it.
     pub fn content(&self, file: &FileRef) -> Result<&[u8], ParamError> {
-        self.files.get(file).ok_or_else(|| {
-            ParamError::Conflict(format!(
-                "the content of the file '{}' is not at hand",
-                file.name
-            ))
-        })
+        self.files.content(file)
     }
 
     /// The element's own stream of random numbers.

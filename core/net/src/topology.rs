@@ -289,11 +289,14 @@ fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Rout
     })
 }
 
+/// Descriptions of elements, with their names.
+type Named<'a> = Vec<(String, &'a Map<String, Value>)>;
+
 fn elements<'a>(
     list: Option<&'a Value>,
     at: &str,
     prefix: &str,
-) -> Result<Vec<(String, &'a Map<String, Value>)>, NetworkError> {
+) -> Result<Named<'a>, NetworkError> {
     let list = list.and_then(Value::as_array);
     let list = list.ok_or_else(|| NetworkError::shape(at, "a list of elements is wanted"))?;
     let named = list.iter().enumerate().map(|(index, element)| {

@@ -281,7 +281,7 @@ fn descriptions_are_refused_with_the_place() {
     };
     assert!(
         refuse(json!([{"kind": "dealy"}]))
-            .starts_with("forward.0: unknown link element 'dealy'; known: delay, loss")
+            .starts_with("forward.0: unknown link element 'dealy'; known: delay, delaysteps,")
     );
     assert!(refuse(json!([{"kind": "delay"}])).contains("parameter 'delay' is missing"));
     assert!(refuse(json!([{"kind": "bottleneck"}])).contains("'rate' must be an object"));

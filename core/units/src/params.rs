@@ -210,17 +210,14 @@ impl ParamSpec {
                     .iter()
                     .try_for_each(|&(_, number)| range(number as f64));
             }
-            (Kind::File, Value::File(_)) => return Ok(()),
-            (Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File, _) => {
-                return Err(kind());
-            }
-            (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
+            (Kind::File, Value::File(_)) | (Kind::Flag, Value::Flag(_)) => return Ok(()),
+            (Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File, _)
+            | (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
                 return Err(kind());
             }
             // Whole numbers are fine where real ones are wanted, but not the other way round.
             (_, Value::Integer(number)) => *number as f64,
             (Kind::Ratio | Kind::Number, Value::Real(number)) if number.is_finite() => *number,
-            (Kind::Flag, Value::Flag(_)) => return Ok(()),
             (Kind::Choice(words), Value::Word(word)) => {
                 return if words.contains(&word.as_str()) {
                     Ok(())

@@ -1,0 +1,99 @@
+//! Aggregation: packets pass in groups, at fixed times.
+//!
+//! At each multiple of `time` since the start of the run there are `packets` opportunities, each of
+//! which moves `bytes` bytes; small packets share them, and what is not used at that instant is
+//! lost. That is exactly what a mahimahi trace of `packets` equal lines does, so Pantheon's paths
+//! with aggregated acknowledgements are `packets: 1, time: 100 ms` (a trace of one line, 100) and
+//! `packets: 10, time: 200 ms` (ten lines, 200), put on the way back. With `bytes: 0` each packet
+//! takes an opportunity of its own, however small it is. The queue in front is unlimited.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "ackaggregation",
+    summary: "Lets packets (acknowledgements, on a way back) pass in groups at fixed times only",
+    source: "the aggregation paths of Pantheon (Yan et al., USENIX ATC 2018): 1 opportunity per 100 ms, and 10 per 200 ms",
+    params: &[
+        ParamSpec::new("packets", Kind::Packets, "Opportunities at each of the times.")
+            .range(1.0, 1e6)
+            .required(),
+        ParamSpec::new("time", Kind::Span, "Time from one group to the next.")
+            .range(1000.0, 1e15)
+            .required(),
+        ParamSpec::new(
+            "bytes",
+            Kind::Bytes,
+            "IP bytes that an opportunity moves, shared by small packets; 0: one packet each, of any size.",
+        )
+        .default("1500")
+        .range(0.0, 1e6)
+        .source("a full Ethernet packet, as mahimahi's opportunities"),
+    ],
+    shorthand: &[],
+};
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(Groups::new(params))))
+}
+
+struct Groups {
+    time: u64,
+    /// Room of one group, in bytes, or in packets when `whole` is set.
+    room: u64,
+    whole: bool,
+    /// The latest group that has been begun: its number, and what is left of its room.
+    group: u64,
+    left: u64,
+}
+
+impl Groups {
+    fn new(params: &Params) -> Self {
+        let packets = params.integer("packets").unwrap_or(1);
+        let bytes = params.integer("bytes").unwrap_or_default();
+        Groups {
+            time: params.integer("time").unwrap_or(1),
+            room: packets * bytes.max(1),
+            whole: bytes == 0,
+            group: 0,
+            left: 0,
+        }
+    }
+}
+
+impl<P: Packet> Law<P> for Groups {
+    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+        // The first group is at `time`, not at the start of the run.
+        let earliest = now.ns().div_ceil(self.time).max(1);
+        if self.group < earliest {
+            (self.group, self.left) = (earliest, self.room);
+        }
+        let mut wanted = if self.whole {
+            1
+        } else {
+            u64::from(packet.size())
+        };
+        while wanted > self.left {
+            wanted -= self.left;
+            (self.group, self.left) = (self.group + 1, self.room);
+        }
+        self.left -= wanted;
+        Fate::Leaves(Time::from_ns(self.group.saturating_mul(self.time)))
+    }
+
+    fn queues(&self) -> bool {
+        true
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        // Packets inside keep their groups, and later ones stay behind them.
+        *self = Groups::new(params);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! ACK decimation: a device that saves its slow or shared return link from acknowledgements.
+//!
+//! Of the pure acknowledgements of one connection it keeps every n-th; each of the others waits and
+//! is dropped when the next arrives, which tells at least as much. One that has waited for `hold`,
+//! counted from the first of its group, goes on, so that the last one of a flight arrives as well.
+//! Everything else passes at once. Like the devices that do this, it does not look at what an
+//! acknowledgement says.
+
+use crate::passage::Line;
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use std::collections::VecDeque;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "ackdecimation",
+    summary: "Thins out pure acknowledgements: keeps every n-th of each connection and drops the others",
+    source: "ACK filtering and decimation as described in RFC 3449, sections 5.2.1 and 5.2.2",
+    params: &[
+        ParamSpec::new("keep", Kind::Packets, "Of so many acknowledgements one is kept.")
+            .range(1.0, 1e6)
+            .required(),
+        ParamSpec::new(
+            "hold",
+            Kind::Span,
+            "How long an acknowledgement waits for a newer one, counted from the first of its group.",
+        )
+        .default("25000000")
+        .range(0.0, 3.6e12),
+    ],
+    shorthand: &["keep"],
+};
+
+/// Why an acknowledgement that a newer one replaces is dropped.
+pub const ACK_THINNED: Reason = Reason("ack_thinned");
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Decimation {
+        settings: Settings::new(params),
+        line: Line::new(),
+        groups: VecDeque::new(),
+        held: Backlog::default(),
+    }))
+}
+
+struct Settings {
+    keep: u64,
+    hold: Span,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        Settings {
+            keep: params.integer("keep").unwrap_or(1),
+            hold: params.span("hold").unwrap_or_default(),
+        }
+    }
+}
+
+/// The acknowledgements of one connection since one was let through.
+struct Group<P> {
+    connection: u32,
+    /// How many have come.
+    count: u64,
+    /// When the newest goes on by itself.
+    due: Time,
+    newest: P,
+}
+
+struct Decimation<P> {
+    settings: Settings,
+    line: Line<P>,
+    /// Of connections of which one waits, in the order of their times; few at any moment.
+    groups: VecDeque<Group<P>>,
+    held: Backlog,
+}
+
+impl<P: Packet> Element<P> for Decimation<P> {
+    fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        if !packet.is_ack() || self.settings.keep == 1 {
+            self.line.push(now, packet);
+            return;
+        }
+        let connection = packet.connection();
+        let found = self
+            .groups
+            .iter()
+            .position(|group| group.connection == connection);
+        let Some(index) = found else {
+            let due = now + self.settings.hold;
+            // After a change of the settings the later one still comes later.
+            let due = self.groups.back().map_or(due, |last| due.max(last.due));
+            self.held.add(packet.size());
+            self.groups.push_back(Group {
+                connection,
+                count: 1,
+                due,
+                newest: packet,
+            });
+            return;
+        };
+        let group = &mut self.groups[index];
+        let older = std::mem::replace(&mut group.newest, packet);
+        group.count += 1;
+        let full = group.count >= self.settings.keep;
+        outcomes.drop(now, older, ACK_THINNED);
+        self.held.remove(older.size());
+        if full {
+            self.groups.remove(index);
+            self.line.push(now, packet);
+        } else {
+            self.held.add(packet.size());
+        }
+    }
+
+    fn pop(&mut self, now: Time, _: &mut Outcomes<P>) -> Option<P> {
+        if let Some(packet) = self.line.pop(now) {
+            return Some(packet);
+        }
+        if self.groups.front()?.due > now {
+            return None;
+        }
+        let packet = self.groups.pop_front()?.newest;
+        self.held.remove(packet.size());
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Time {
+        let waiting = self.groups.front().map_or(Time::FAR, |group| group.due);
+        self.line.next_wakeup().min(waiting)
+    }
+
+    fn held(&self) -> Backlog {
+        let line = self.line.held();
+        Backlog {
+            bytes: line.bytes + self.held.bytes,
+            packets: line.packets + self.held.packets,
+        }
+    }
+
+    fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
+        self.line.visit(visit);
+        self.groups.iter().for_each(|group| visit(&group.newest));
+    }
+
+    fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.settings = Settings::new(&change.into_params()?);
+        Ok(())
+    }
+}

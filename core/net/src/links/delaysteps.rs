@@ -1,0 +1,72 @@
+//! A propagation delay that changes at given times, as after a change of route.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::stepping::Steps;
+use crate::{Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "delaysteps",
+    summary: "Delays by an amount that changes at given times, once or again and again",
+    source: "",
+    params: &[
+        ParamSpec::new(
+            "steps",
+            Kind::SpanSteps,
+            "Times since the start of the run and the delays from then on, for packets that arrive then; before the first time the first delay holds.",
+        )
+        .range(0.0, 3.6e12)
+        .required(),
+        ParamSpec::new(
+            "period",
+            Kind::Span,
+            "After this long everything repeats; without it the last delay holds for ever.",
+        )
+        .range(1.0, 1e18),
+        super::REORDER,
+    ],
+    shorthand: &["steps"],
+};
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(Stepped::new(params)?)))
+}
+
+struct Stepped {
+    steps: Steps,
+    reorder: bool,
+}
+
+impl Stepped {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let steps = params.steps("steps").unwrap_or_default();
+        Ok(Stepped {
+            steps: Steps::new(steps, params.integer("period"))?,
+            reorder: params.flag("reorder").unwrap_or_default(),
+        })
+    }
+}
+
+impl<P: Packet> Law<P> for Stepped {
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        Fate::Leaves(now + Span::from_ns(self.steps.piece(now).0))
+    }
+
+    fn reorders(&self) -> bool {
+        self.reorder
+    }
+
+    fn propagation(&self) -> Span {
+        Span::from_ns(self.steps.values.iter().copied().min().unwrap_or_default())
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        *self = Stepped::new(params)?;
+        Ok(())
+    }
+}

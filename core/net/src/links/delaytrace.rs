@@ -1,0 +1,103 @@
+//! A propagation delay as it was measured.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::stepping::Steps;
+use crate::trace::parse_delays;
+use crate::{Element, Entry, Files, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "delaytrace",
+    summary: "Delays by what a trace of delays says for the time of arrival",
+    source: "",
+    params: &[FILE, LOOP, super::REORDER],
+    shorthand: &["file"],
+};
+
+pub(super) const FILE: ParamSpec = ParamSpec::new(
+    "file",
+    Kind::File,
+    "The trace: CSV with the header time_ns,delay_ns or time_s,delay_ms; a delay holds until the next row, the last row marks the end.",
+)
+.required();
+
+pub(super) const LOOP: ParamSpec = ParamSpec::new(
+    "loop",
+    Kind::Flag,
+    "Whether the trace begins anew at its end; if not, its last delay holds for ever.",
+)
+.default("true");
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(Recorded {
+        delays: Delays::new(params, setup.files.clone())?,
+    })))
+}
+
+/// The delays of a trace; also those of a trace of jitter.
+pub(super) struct Delays {
+    steps: Steps,
+    reorder: bool,
+    /// For changes to another file.
+    files: Files,
+}
+
+impl Delays {
+    pub(super) fn new(params: &Params, files: Files) -> Result<Self, ParamError> {
+        let Some(file) = params.file("file") else {
+            return Err(ParamError::Missing {
+                name: "file".into(),
+            });
+        };
+        let trace = parse_delays(files.content(file)?).map_err(|error| {
+            ParamError::Conflict(format!("the trace '{}': {error}", file.name))
+        })?;
+        let looped = params.flag("loop").unwrap_or(true);
+        Ok(Delays {
+            steps: Steps::new(&trace.steps, looped.then_some(trace.end))?,
+            reorder: params.flag("reorder").unwrap_or_default(),
+            files,
+        })
+    }
+
+    pub(super) fn at(&mut self, now: Time) -> Span {
+        Span::from_ns(self.steps.piece(now).0)
+    }
+
+    pub(super) fn reorder(&self) -> bool {
+        self.reorder
+    }
+
+    pub(super) fn change(&mut self, params: &Params) -> Result<(), ParamError> {
+        *self = Delays::new(params, self.files.clone())?;
+        Ok(())
+    }
+}
+
+struct Recorded {
+    delays: Delays,
+}
+
+impl<P: Packet> Law<P> for Recorded {
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        Fate::Leaves(now + self.delays.at(now))
+    }
+
+    fn reorders(&self) -> bool {
+        self.delays.reorder()
+    }
+
+    fn propagation(&self) -> Span {
+        let least = self.delays.steps.values.iter().copied().min();
+        Span::from_ns(least.unwrap_or_default())
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.delays.change(params)
+    }
+}

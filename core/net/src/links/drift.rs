@@ -1,0 +1,103 @@
+//! A propagation delay that changes all the time, slowly: towards one side, or to and fro.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use std::f64::consts::TAU;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "drift",
+    summary: "Delays by an amount that grows or shrinks steadily, swings, or both",
+    source: "delay + slope x t + amplitude x sin(2 pi t / period), never below zero; clocks drift by some 10 ppm, paths over low orbits by some 10 ms within minutes",
+    params: &[
+        ParamSpec::new("delay", Kind::Span, "Delay at the start of the run.")
+            .range(0.0, 3.6e12)
+            .required(),
+        ParamSpec::new(
+            "slope",
+            Kind::Number,
+            "Growth in seconds per second (0.00001 is 10 ppm); may be negative.",
+        )
+        .default("0")
+        .range(-0.1, 0.1),
+        ParamSpec::new(
+            "amplitude",
+            Kind::Span,
+            "Greatest distance of the swing from its middle; at most the delay.",
+        )
+        .default("0")
+        .range(0.0, 3.6e12),
+        ParamSpec::new("period", Kind::Span, "Length of one swing; it begins upwards.")
+            .default("60000000000")
+            .range(1e6, 1e18),
+        super::REORDER,
+    ],
+    shorthand: &["delay"],
+};
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(Drift::new(params)?)))
+}
+
+struct Drift {
+    /// All in ns.
+    delay: f64,
+    slope: f64,
+    amplitude: f64,
+    period: f64,
+    reorder: bool,
+}
+
+impl Drift {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let real = |name: &str| params.real(name).unwrap_or_default();
+        let drift = Drift {
+            delay: real("delay"),
+            slope: real("slope"),
+            amplitude: real("amplitude"),
+            period: real("period"),
+            reorder: params.flag("reorder").unwrap_or_default(),
+        };
+        if drift.amplitude > drift.delay {
+            return Err(ParamError::Conflict(format!(
+                "the amplitude ({} ns) must not be above the delay ({} ns)",
+                drift.amplitude, drift.delay
+            )));
+        }
+        Ok(drift)
+    }
+
+    fn at(&self, now: Time) -> Span {
+        let t = now.ns() as f64;
+        let swing = self.amplitude * (t / self.period * TAU).sin();
+        // `as` makes zero of what is below it.
+        Span::from_ns((self.delay + self.slope * t + swing).round() as u64)
+    }
+}
+
+impl<P: Packet> Law<P> for Drift {
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        Fate::Leaves(now + self.at(now))
+    }
+
+    fn reorders(&self) -> bool {
+        self.reorder
+    }
+
+    fn propagation(&self) -> Span {
+        if self.slope < 0.0 {
+            return Span::ZERO;
+        }
+        Span::from_ns((self.delay - self.amplitude) as u64)
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        *self = Drift::new(params)?;
+        Ok(())
+    }
+}

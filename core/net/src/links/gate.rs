@@ -1,0 +1,46 @@
+//! A link that can be cut and restored by a timeline.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "gate",
+    summary: "Lets everything pass or drops everything; timelines open and close it",
+    source: "",
+    params: &[
+        ParamSpec::new("open", Kind::Flag, "Whether packets pass.").default("true"),
+    ],
+    shorthand: &["open"],
+};
+
+/// Why packets are dropped at a closed gate.
+pub const LINK_CUT: Reason = Reason("link_cut");
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    let open = params.flag("open").unwrap_or(true);
+    Ok(Box::new(Passage::new(Gate(open))))
+}
+
+struct Gate(bool);
+
+impl<P: Packet> Law<P> for Gate {
+    #[inline]
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        if self.0 {
+            Fate::Leaves(now)
+        } else {
+            Fate::Dropped(LINK_CUT)
+        }
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.0 = params.flag("open").unwrap_or(true);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Random variation of delay, drawn anew for each packet.
+//!
+//! The laws, each of which adds a delay of zero or more:
+//!
+//! * `uniform`: anything from 0 to `spread`;
+//! * `normal`: normal with the standard deviation `spread` around `mean`; draws below zero are made
+//!   again;
+//! * `truncated`: the absolute value of a normal law around zero with the standard deviation
+//!   `spread`, cut at `most`: the random bounded variation of RFC 8868;
+//! * `pareto`: P(more than x) = (1 + x / spread)^-shape, a heavy tail from zero on (Lomax's law).
+//!
+//! By default packets keep their order: one that drew a short delay waits for the one ahead. RFC 8868
+//! also wants it to wait for the transmission time of its predecessor; that needs the parameter
+//! `rate`, or a bottleneck behind this element.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "jitter",
+    summary: "Delays each packet by a random time, without reordering unless asked to",
+    source: "RFC 8868 (truncated law); a packet that draws a short delay waits for its predecessor",
+    params: &[
+        ParamSpec::new(
+            "law",
+            Kind::Choice(&["truncated", "uniform", "normal", "pareto"]),
+            "Law of the delays.",
+        )
+        .default("truncated"),
+        ParamSpec::new(
+            "spread",
+            Kind::Span,
+            "Scale of the law: standard deviation (truncated, normal), largest delay (uniform), or scale (pareto).",
+        )
+        .default("5000000")
+        .range(1.0, 6e10)
+        .source("RFC 8868: 5 ms"),
+        ParamSpec::new(
+            "mean",
+            Kind::Span,
+            "Centre of the normal law; without it three times the spread, so that hardly a draw is below zero.",
+        )
+        .range(0.0, 3.6e12),
+        ParamSpec::new(
+            "shape",
+            Kind::Number,
+            "Exponent of the tail (pareto): small is heavy; the mean is spread / (shape - 1).",
+        )
+        .default("3")
+        .range(1.01, 100.0),
+        ParamSpec::new(
+            "most",
+            Kind::Span,
+            "Larger draws are made again; not below spread and mean. Without it three times the spread (truncated) or an hour.",
+        )
+        .range(1.0, 3.6e12)
+        .source("RFC 8868: 3 standard deviations"),
+        ParamSpec::new(
+            "rate",
+            Kind::Rate,
+            "Packets that keep their order leave at least their transmission time at this rate after the one ahead; without it at the same instant at the earliest.",
+        )
+        .range(1.0, 1e13),
+        super::REORDER,
+    ],
+    shorthand: &["spread"],
+};
+
+/// An hour: no draw is longer.
+const LONGEST: f64 = 3.6e12;
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(Jitter {
+        settings: Settings::new(params)?,
+        stream: setup.stream(),
+        last: Time::ZERO,
+    })))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shape {
+    Uniform,
+    Normal { mean: f64 },
+    Truncated,
+    Pareto { shape: f64 },
+}
+
+struct Settings {
+    shape: Shape,
+    spread: f64,
+    most: f64,
+    rate: Option<Rate>,
+    reorder: bool,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let spread = params.real("spread").unwrap_or_default();
+        let shape = match params.word("law") {
+            Some("uniform") => Shape::Uniform,
+            Some("normal") => Shape::Normal {
+                mean: params.real("mean").unwrap_or(3.0 * spread),
+            },
+            Some("pareto") => Shape::Pareto {
+                shape: params.real("shape").unwrap_or_default(),
+            },
+            _ => Shape::Truncated,
+        };
+        let default = match shape {
+            Shape::Truncated => 3.0 * spread,
+            _ => LONGEST,
+        };
+        let most = params.real("most").unwrap_or(default);
+        let centre = match shape {
+            Shape::Normal { mean } => mean,
+            _ => 0.0,
+        };
+        // Otherwise nearly every draw would have to be made again.
+        if most < spread.max(centre) {
+            return Err(ParamError::Conflict(format!(
+                "'most' ({most} ns) must not be below the spread ({spread} ns) or the mean ({centre} ns)"
+            )));
+        }
+        Ok(Settings {
+            shape,
+            spread,
+            most,
+            rate: params.rate("rate"),
+            reorder: params.flag("reorder").unwrap_or_default(),
+        })
+    }
+}
+
+struct Jitter {
+    settings: Settings,
+    stream: Stream,
+    /// When the last packet leaves.
+    last: Time,
+}
+
+impl Jitter {
+    fn draw(&mut self) -> f64 {
+        let (settings, stream) = (&self.settings, &mut self.stream);
+        loop {
+            let delay = settings.spread
+                * match settings.shape {
+                    Shape::Uniform => stream.uniform(),
+                    Shape::Normal { mean } => mean / settings.spread + stream.normal(),
+                    Shape::Truncated => stream.normal().abs(),
+                    Shape::Pareto { shape } => (1.0 - stream.uniform()).powf(-1.0 / shape) - 1.0,
+                };
+            if (0.0..=settings.most).contains(&delay) {
+                return delay;
+            }
+        }
+    }
+}
+
+impl<P: Packet> Law<P> for Jitter {
+    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+        let mut due = now + Span::from_ns(self.draw() as u64);
+        if let Some(rate) = self.settings.rate
+            && !self.settings.reorder
+            && self.last > Time::ZERO
+        {
+            due = due.max(self.last + rate.time_for(Bytes::new(u64::from(packet.size()))));
+        }
+        self.last = self.last.max(due);
+        Fate::Leaves(due)
+    }
+
+    fn reorders(&self) -> bool {
+        self.settings.reorder
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.settings = Settings::new(params)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! Loss of exactly the packets named: for tests and for textbook pictures.
+
+use super::periodicloss::PLANNED_LOSS;
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "losslist",
+    summary: "Drops exactly the packets whose numbers are listed",
+    source: "packets are counted from 1 in the order in which they reach the element",
+    params: &[
+        ParamSpec::new("packets", Kind::Counts, "Numbers of the packets to drop.")
+            .range(1.0, 1e15)
+            .required(),
+    ],
+    shorthand: &["packets"],
+};
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Passage::new(List {
+        packets: listed(params),
+        seen: 0,
+    })))
+}
+
+fn listed(params: &Params) -> Vec<u64> {
+    let mut packets = params.counts("packets").unwrap_or_default().to_vec();
+    packets.sort_unstable();
+    packets
+}
+
+struct List {
+    /// In rising order.
+    packets: Vec<u64>,
+    /// Packets that have arrived.
+    seen: u64,
+}
+
+impl<P: Packet> Law<P> for List {
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        self.seen += 1;
+        if self.packets.binary_search(&self.seen).is_ok() {
+            Fate::Dropped(PLANNED_LOSS)
+        } else {
+            Fate::Leaves(now)
+        }
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.packets = listed(params);
+        Ok(())
+    }
+}

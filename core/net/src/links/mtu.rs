@@ -1,0 +1,48 @@
+//! The largest packet that a link carries.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "mtu",
+    summary: "Drops packets that are too large for the link, silently",
+    source: "a path on which packet-too-big messages are lost (RFC 4821, section 1; RFC 8899); for hosts that know the limit use their settings",
+    params: &[
+        ParamSpec::new("bytes", Kind::Bytes, "Size of the largest IP packet that passes.")
+            .range(68.0, 1e6)
+            .source("RFC 791: at least 68 bytes")
+            .required(),
+    ],
+    shorthand: &["bytes"],
+};
+
+/// Why a packet that is too large is dropped.
+pub const TOO_BIG: Reason = Reason("too_big");
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    let bytes = params.integer("bytes").unwrap_or_default();
+    Ok(Box::new(Passage::new(Mtu(bytes))))
+}
+
+struct Mtu(u64);
+
+impl<P: Packet> Law<P> for Mtu {
+    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+        if u64::from(packet.size()) > self.0 {
+            Fate::Dropped(TOO_BIG)
+        } else {
+            Fate::Leaves(now)
+        }
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.0 = params.integer("bytes").unwrap_or_default();
+        Ok(())
+    }
+}

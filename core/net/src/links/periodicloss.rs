@@ -1,0 +1,62 @@
+//! Loss without chance: every n-th packet.
+
+use crate::passage::{Fate, Law, Passage};
+use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "periodicloss",
+    summary: "Drops every n-th packet",
+    source: "the periodic loss model of Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm, CCR 27(3), 1997",
+    params: &[
+        ParamSpec::new("every", Kind::Packets, "Of so many packets the last is dropped.")
+            .range(1.0, 1e15)
+            .required(),
+        ParamSpec::new("offset", Kind::Packets, "Packets that pass before the counting begins.")
+            .default("0")
+            .range(0.0, 1e15),
+    ],
+    shorthand: &["every"],
+};
+
+/// Why elements that were told which packets to drop drop them.
+pub const PLANNED_LOSS: Reason = Reason("planned_loss");
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    let mut law = Periodic {
+        every: 1,
+        offset: 0,
+        seen: 0,
+    };
+    Law::<P>::change(&mut law, Time::ZERO, params)?;
+    Ok(Box::new(Passage::new(law)))
+}
+
+struct Periodic {
+    every: u64,
+    offset: u64,
+    /// Packets that have arrived.
+    seen: u64,
+}
+
+impl<P: Packet> Law<P> for Periodic {
+    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+        self.seen += 1;
+        if self.seen > self.offset && (self.seen - self.offset).is_multiple_of(self.every) {
+            Fate::Dropped(PLANNED_LOSS)
+        } else {
+            Fate::Leaves(now)
+        }
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        self.every = params.integer("every").unwrap_or(1);
+        self.offset = params.integer("offset").unwrap_or_default();
+        Ok(())
+    }
+}

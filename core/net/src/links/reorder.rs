@@ -1,0 +1,141 @@
+//! Reordering: single packets fall behind those that follow them.
+
+use crate::passage::Line;
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use std::collections::VecDeque;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "reorder",
+    summary: "Holds single packets back, so that later ones overtake them",
+    source: "chosen packets keep their order among themselves; the extent in packets is that of RFC 4737, section 4.2",
+    params: &[
+        ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is held back.").required(),
+        ParamSpec::new("delay", Kind::Span, "How long it is held back at most.")
+            .default("10000000")
+            .range(1.0, 3.6e12),
+        ParamSpec::new(
+            "gap",
+            Kind::Packets,
+            "It goes on as soon as so many packets have overtaken it; without it only the delay counts.",
+        )
+        .range(1.0, 1e9),
+    ],
+    shorthand: &["ratio"],
+};
+
+/// Builds the element.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Element<P>>, ParamError> {
+    Ok(Box::new(Reorder {
+        settings: Settings::new(params),
+        stream: setup.stream(),
+        line: Line::new(),
+        back: VecDeque::new(),
+        held: Backlog::default(),
+        passed: 0,
+    }))
+}
+
+struct Settings {
+    ratio: f64,
+    delay: Span,
+    gap: Option<u64>,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        Settings {
+            ratio: params.real("ratio").unwrap_or_default(),
+            delay: params.span("delay").unwrap_or_default(),
+            gap: params.integer("gap"),
+        }
+    }
+}
+
+/// A packet that is held back.
+struct Held<P> {
+    /// When it goes on at the latest.
+    due: Time,
+    /// How many packets will have passed in all when it may go on.
+    after: u64,
+    packet: P,
+}
+
+struct Reorder<P> {
+    settings: Settings,
+    stream: Stream,
+    line: Line<P>,
+    /// In the order in which they go on.
+    back: VecDeque<Held<P>>,
+    held: Backlog,
+    /// Packets that were not held back.
+    passed: u64,
+}
+
+impl<P: Packet> Element<P> for Reorder<P> {
+    fn push(&mut self, now: Time, packet: P, _: &mut Outcomes<P>) {
+        if self.stream.chance(self.settings.ratio) {
+            let after = self.settings.gap.map_or(u64::MAX, |gap| self.passed + gap);
+            let due = now + self.settings.delay;
+            // After a change of the settings the later one still stays behind.
+            let (due, after) = match self.back.back() {
+                Some(last) => (due.max(last.due), after.max(last.after)),
+                None => (due, after),
+            };
+            self.held.add(packet.size());
+            self.back.push_back(Held { due, after, packet });
+            return;
+        }
+        self.line.push(now, packet);
+        self.passed += 1;
+        while self
+            .back
+            .front()
+            .is_some_and(|first| first.after <= self.passed)
+        {
+            if let Some(first) = self.back.pop_front() {
+                self.held.remove(first.packet.size());
+                self.line.push(now, first.packet);
+            }
+        }
+    }
+
+    fn pop(&mut self, now: Time, _: &mut Outcomes<P>) -> Option<P> {
+        if let Some(packet) = self.line.pop(now) {
+            return Some(packet);
+        }
+        if self.back.front()?.due > now {
+            return None;
+        }
+        let packet = self.back.pop_front()?.packet;
+        self.held.remove(packet.size());
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Time {
+        let back = self.back.front().map_or(Time::FAR, |first| first.due);
+        self.line.next_wakeup().min(back)
+    }
+
+    fn held(&self) -> Backlog {
+        let line = self.line.held();
+        Backlog {
+            bytes: line.bytes + self.held.bytes,
+            packets: line.packets + self.held.packets,
+        }
+    }
+
+    fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
+        self.line.visit(visit);
+        self.back.iter().for_each(|held| visit(&held.packet));
+    }
+
+    fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.settings = Settings::new(&change.into_params()?);
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! Parameters with which every entry of the registries can be tried.
+
+use crate::{Entry, Files};
+use narrows_units::{Kind, ParamSpec};
+use serde_json::{Map, Value, json};
+
+/// The files that examples name: two traces of opportunities, two of rates, two of delays.
+pub fn example_files() -> Files {
+    let mut files = Files::default();
+    for (name, content) in CONTENTS {
+        files.insert(name, content.as_bytes().to_vec());
+    }
+    files
+}
+
+const CONTENTS: [(&str, &str); 6] = [
+    ("opportunities", "0\n1\n1\n4\n9\n9\n9\n30\n"),
+    ("opportunities-2", "2\n3\n"),
+    (
+        "rates",
+        "time_ns,rate_bps\n0,10000000\n50000000,0\n70000000,3000000\n200000000,0\n",
+    ),
+    ("rates-2", "time_s,rate_mbps\n0,5\n1,0\n"),
+    (
+        "delays",
+        "time_s,delay_ms\n0,20\n0.1,5\n0.3,35.5\n0.35,8\n0.6,0\n",
+    ),
+    ("delays-2", "time_ns,delay_ns\n0,3000000\n1000,0\n"),
+];
+
+/// Sets of parameters of `entry`, in base units: first one with nothing but what must be there, then
+/// that one with each parameter set to something else in turn (each word of a choice). All of them
+/// can be built, with [`example_files`] as files.
+///
+/// The values are guessed by kind and kept within bounds; where that is not good enough, because
+/// values must fit each other, there is a line in `fitting`.
+pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
+    let mut base = Map::new();
+    for spec in entry.params {
+        let limit = ["bytes", "packets"].contains(&spec.name) && spec.default.is_none();
+        if spec.required || limit {
+            base.insert(spec.name.to_owned(), guess(entry, spec, 0));
+        }
+    }
+    let mut sets = vec![base.clone()];
+    for spec in entry.params {
+        let values = match (spec.kind, spec.default) {
+            (Kind::Choice(words), _) => words.iter().map(|word| json!(word)).collect(),
+            (Kind::Flag, default) => vec![json!(default != Some("true"))],
+            (Kind::File, _) => vec![guess(entry, spec, 1), guess(entry, spec, 2)],
+            _ => vec![guess(entry, spec, 1)],
+        };
+        for value in values {
+            let mut set = base.clone();
+            set.insert(spec.name.to_owned(), value);
+            sets.push(set);
+        }
+    }
+    sets
+}
+
+/// Whether an element with these parameters may keep packets for ever.
+pub fn strands(params: &Map<String, Value>) -> bool {
+    params.get("loop") == Some(&json!(false))
+}
+
+fn guess(entry: &Entry, spec: &ParamSpec, variant: usize) -> Value {
+    if let Some(value) = fitting(entry.name, spec.name, variant) {
+        return value;
+    }
+    let within = |values: [u64; 2]| {
+        let value = values[variant.min(1)];
+        json!((value as f64).clamp(spec.range.0, spec.range.1) as u64)
+    };
+    let real = |values: [f64; 2]| json!(values[variant.min(1)].clamp(spec.range.0, spec.range.1));
+    let steps = |values: [u64; 2]| {
+        let values = values.map(|value| value / [1, 3][variant.min(1)]);
+        json!([[0, values[0]], [1_000_000_000, values[1]]])
+    };
+    match spec.kind {
+        Kind::Rate => within([10_000_000, 3_000_000]),
+        Kind::Span => within([7_000_000, 2_000_000]),
+        Kind::Bytes => within([20_000, 6_000]),
+        Kind::Packets | Kind::Count => within([12, 5]),
+        Kind::Ratio => real([0.2, 0.05]),
+        Kind::Number => real([1.0, 2.0]),
+        Kind::Flag => json!(true),
+        Kind::Choice(words) => json!(words[0]),
+        Kind::Counts => [json!([3, 5, 8]), json!([1, 2, 40])][variant.min(1)].clone(),
+        Kind::RateSteps => steps([10_000_000, 2_000_000]),
+        Kind::SpanSteps => steps([7_000_000, 2_000_000]),
+        Kind::File => {
+            let names: &[&str] = match entry.name {
+                "trace" => &["opportunities", "opportunities-2", "rates"],
+                _ => &["delays", "delays-2", "delays-2"],
+            };
+            json!({"name": format!("{}.txt", names[variant]), "sha256": names[variant]})
+        }
+    }
+}
+
+/// Values that fit the others of their entry; `variant` 0 is the base, 1 the changed value.
+fn fitting(entry: &str, param: &str, variant: usize) -> Option<Value> {
+    let two = |base: u64, changed: u64| Some(json!([base, changed][variant.min(1)]));
+    match (entry, param) {
+        ("steps" | "delaysteps", "period") => two(2_000_000_000, 2_000_000_000),
+        ("square", "low") => two(1_000_000, 0),
+        ("square", "period") => two(300_000_000, 100_000_000),
+        ("sine", "amplitude") => two(2_000_000, 3_000_000),
+        ("sine", "period") => two(200_000_000, 500_000_000),
+        ("onoff", "phase") => two(3_000_000, 10_000_000),
+        ("tokenbucket", "peak") => two(20_000_000, 20_000_000),
+        ("drift", "amplitude") => two(2_000_000, 5_000_000),
+        ("drift", "slope") => Some(json!(0.001)),
+        ("jitter", "most") => two(20_000_000, 9_000_000),
+        ("mtu", "bytes") => two(1_500, 576),
+        ("red", "min_threshold") => two(2, 2),
+        ("red", "max_threshold") => two(6, 6),
+        ("red", "min_bytes") => two(2_000, 2_000),
+        ("red", "max_bytes") => two(9_000, 9_000),
+        ("priority", "map") => Some(json!([46, 0, 8, 2])),
+        ("outage", "period") => two(30_000_000, 50_000_000),
+        _ => None,
+    }
+}
