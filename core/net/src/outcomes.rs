@@ -44,6 +44,8 @@ pub struct Outcomes<P> {
     pub copies: Vec<Copied<P>>,
     /// Element that is at work, set by the path.
     pub(crate) element: u16,
+    /// Whether that element has reported anything in this step, so that mostly one look is enough.
+    pub(crate) reported: bool,
     /// Packets dropped, bytes dropped and packets marked by that element in this step.
     pub(crate) dropped_packets: u64,
     pub(crate) dropped_bytes: u64,
@@ -60,6 +62,7 @@ impl<P: Packet> Outcomes<P> {
             drops: Vec::with_capacity(64),
             copies: Vec::new(),
             element: 0,
+            reported: false,
             dropped_packets: 0,
             dropped_bytes: 0,
             marked_packets: 0,
@@ -71,6 +74,7 @@ impl<P: Packet> Outcomes<P> {
     /// Reports that `packet` was dropped at `now`.
     #[inline]
     pub fn drop(&mut self, now: Time, packet: P, reason: Reason) {
+        self.reported = true;
         self.dropped_packets += 1;
         self.dropped_bytes += u64::from(packet.size());
         self.drops.push(Drop {
@@ -84,6 +88,7 @@ impl<P: Packet> Outcomes<P> {
     /// Reports that a copy of `packet` came into being at `now`.
     #[inline]
     pub fn copy(&mut self, now: Time, packet: P) {
+        self.reported = true;
         self.copied_packets += 1;
         self.copied_bytes += u64::from(packet.size());
         self.copies.push(Copied {
@@ -97,6 +102,7 @@ impl<P: Packet> Outcomes<P> {
     #[inline]
     pub fn mark(&mut self, packet: &mut P) {
         packet.mark();
+        self.reported = true;
         self.marked_packets += 1;
     }
 }

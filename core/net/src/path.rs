@@ -212,14 +212,20 @@ impl<P> Stage<P> {
     /// Moves what the element has just reported into its counters.
     #[inline]
     fn settle(&mut self, outcomes: &mut Outcomes<P>) {
-        if outcomes.dropped_packets | outcomes.marked_packets != 0 {
-            self.counters.dropped_packets += std::mem::take(&mut outcomes.dropped_packets);
-            self.counters.dropped_bytes += std::mem::take(&mut outcomes.dropped_bytes);
-            self.counters.marked_packets += std::mem::take(&mut outcomes.marked_packets);
+        if outcomes.reported {
+            self.count(outcomes);
         }
-        if outcomes.copied_packets != 0 {
-            self.counters.copied_packets += std::mem::take(&mut outcomes.copied_packets);
-            self.counters.copied_bytes += std::mem::take(&mut outcomes.copied_bytes);
-        }
+    }
+
+    #[cold]
+    fn count(&mut self, outcomes: &mut Outcomes<P>) {
+        use std::mem::take;
+        outcomes.reported = false;
+        let counters = &mut self.counters;
+        counters.dropped_packets += take(&mut outcomes.dropped_packets);
+        counters.dropped_bytes += take(&mut outcomes.dropped_bytes);
+        counters.marked_packets += take(&mut outcomes.marked_packets);
+        counters.copied_packets += take(&mut outcomes.copied_packets);
+        counters.copied_bytes += take(&mut outcomes.copied_bytes);
     }
 }

@@ -87,11 +87,13 @@ impl Wakeups {
 
     #[inline]
     fn look_through(&self) -> (Time, usize) {
-        let mut best = (self.times[0], 0);
-        for (part, &time) in self.times.iter().enumerate().skip(1) {
+        let mut best = (Time::FAR, 0);
+        let mut part = 0;
+        for &time in &self.times {
             let earlier = time < best.0;
             best.0 = if earlier { time } else { best.0 };
             best.1 = if earlier { part } else { best.1 };
+            part += 1;
         }
         best
     }

@@ -271,20 +271,22 @@ impl World {
     /// Writes down what elements have dropped, and gives copies an identity.
     #[inline]
     fn settle(&mut self) {
-        if !self.outcomes.drops.is_empty() {
-            for drop in self.outcomes.drops.drain(..) {
-                self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
-                if let Content::Ack(slot) = drop.packet.content {
-                    self.slots.free(slot);
-                }
-            }
-        }
-        if !self.outcomes.copies.is_empty() {
-            self.settle_copies();
+        if !self.outcomes.drops.is_empty() || !self.outcomes.copies.is_empty() {
+            self.settle_outcomes();
         }
     }
 
     #[cold]
+    fn settle_outcomes(&mut self) {
+        for drop in self.outcomes.drops.drain(..) {
+            self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
+            if let Content::Ack(slot) = drop.packet.content {
+                self.slots.free(slot);
+            }
+        }
+        self.settle_copies();
+    }
+
     fn settle_copies(&mut self) {
         while let Some(copied) = self.outcomes.copies.pop() {
             let mut packet = copied.packet;
