@@ -8,7 +8,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "delay",
     summary: "Delivers each packet a fixed time after it arrived",
-    source: "",
+    source: "propagation only: nothing is queued, and order is kept",
     params: &[
         ParamSpec::new("delay", Kind::Span, "One-way propagation delay.")
             .range(0.0, 3.6e12)

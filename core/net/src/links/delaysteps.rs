@@ -9,7 +9,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "delaysteps",
     summary: "Delays by an amount that changes at given times, once or again and again",
-    source: "",
+    source: "a change of route; packets under way keep the delay with which they set out",
     params: &[
         ParamSpec::new(
             "steps",

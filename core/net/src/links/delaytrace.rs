@@ -10,7 +10,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "delaytrace",
     summary: "Delays by what a trace of delays says for the time of arrival",
-    source: "",
+    source: "packets under way keep the delay with which they set out",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
 };

@@ -8,7 +8,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 pub const ENTRY: Entry = Entry {
     name: "gate",
     summary: "Lets everything pass or drops everything; timelines open and close it",
-    source: "",
+    source: "for timelines: scenarios put one in front of a link that is cut and restored",
     params: &[
         ParamSpec::new("open", Kind::Flag, "Whether packets pass.").default("true"),
     ],

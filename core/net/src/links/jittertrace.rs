@@ -9,7 +9,7 @@ use narrows_units::{ParamError, Params, Time};
 pub const ENTRY: Entry = Entry {
     name: "jittertrace",
     summary: "Delays by what a trace says for the time of arrival, as jitter: it is no part of the propagation delay",
-    source: "",
+    source: "packets under way keep the delay with which they set out",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
 };

@@ -8,7 +8,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params};
 pub const ENTRY: Entry = Entry {
     name: "square",
     summary: "Serves at a high and a low rate in turn, the high one first",
-    source: "",
+    source: "a packet in service goes on at the new rate",
     params: &[
         ParamSpec::new("low", Kind::Rate, "The low rate in IP bits per second.")
             .range(0.0, 1e13)
