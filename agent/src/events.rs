@@ -55,6 +55,11 @@ impl Failure {
         }
     }
 
+    /// What went wrong, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {

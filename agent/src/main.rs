@@ -7,6 +7,7 @@
 mod doctor;
 mod events;
 mod run;
+mod shell;
 
 use clap::{Parser, Subcommand};
 use events::Failure;
@@ -41,6 +42,11 @@ enum Command {
     Doctor,
     /// Print the version, as JSON.
     Version,
+    /// Run a program behind an emulated path.
+    Shell(shell::ShellArguments),
+    /// Stand by such a program (started by `shell`).
+    #[command(hide = true)]
+    ShellGuard(shell::GuardArguments),
     /// One end of one flow (started by `emulate`).
     #[command(hide = true)]
     Endpoint {
@@ -73,6 +79,8 @@ fn main() -> ExitCode {
             "narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": PROTOCOL,
         })),
         Command::Doctor => print(&doctor::examine()),
+        Command::Shell(arguments) => return shell::run(&arguments),
+        Command::ShellGuard(arguments) => return shell::guard(&arguments),
         Command::Endpoint { channel } => {
             return match narrows_live::endpoints::endpoint_main(channel) {
                 Ok(()) => ExitCode::SUCCESS,

@@ -116,7 +116,7 @@ pub fn enter_private_network() -> Result<Privilege, LiveError> {
 }
 
 /// Which limit stands in the way of namespaces, and what would remove it.
-fn explain_refusal(error: &io::Error) -> String {
+pub(crate) fn explain_refusal(error: &io::Error) -> String {
     let setting = |name: &str| read_sysctl(name).unwrap_or_default();
     let remedy = if setting("user.max_net_namespaces") == "0" {
         "set the kernel parameter user.max_net_namespaces above 0"
@@ -279,7 +279,7 @@ impl Wiring {
 /// Offloads make several packets one, or leave checksums undone, both of which the wire would
 /// show: segmentation (tx-tcp..., tx-udp-segmentation, tx-gso...), checksums, and their receiving
 /// counterparts.
-fn is_offload(feature: &str) -> bool {
+pub(crate) fn is_offload(feature: &str) -> bool {
     feature == "tx-generic-segmentation"
         || feature == "tx-udp-segmentation"
         || feature == "tx-gso-list"

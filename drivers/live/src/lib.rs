@@ -8,6 +8,7 @@ pub mod facts;
 pub mod hosts;
 mod judge;
 mod run;
+pub mod shell;
 #[allow(unsafe_code)]
 pub mod sys;
 

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
+pub mod inside;
 pub mod mmsg;
 pub mod netlink;
 pub mod netns;

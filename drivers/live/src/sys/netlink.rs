@@ -22,6 +22,12 @@ const IFA_LOCAL: u16 = 2;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
+// linux/rtnetlink.h
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTPROT_BOOT: u8 = 3;
+const RTNH_F_ONLINK: u32 = 4;
 const NLA_F_NESTED: u16 = 1 << 15;
 
 /// An Ethernet address.
@@ -38,6 +44,23 @@ pub struct VethEnd<'a> {
     pub mtu: u32,
     /// Namespace it is born in; `None` is the one of the socket.
     pub netns: Option<BorrowedFd<'a>>,
+}
+
+/// One route to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// First address of the destination.
+    pub to: Ipv4Addr,
+    /// Length of its prefix.
+    pub prefix: u8,
+    /// Interface.
+    pub index: u32,
+    /// Neighbour on that interface; `None`: the destination itself is there.
+    pub via: Option<Ipv4Addr>,
+    /// Every address of the destination belongs to this machine itself.
+    pub local: bool,
+    /// Kept in the table of local addresses, which comes before all others.
+    pub first: bool,
 }
 
 /// What an interface has counted since it was created.
@@ -127,6 +150,43 @@ impl Netlink {
         );
         message.bytes(IFA_LOCAL, &address.octets());
         message.bytes(IFA_ADDRESS, &address.octets());
+        self.request(message).map(drop)
+    }
+
+    /// Adds a route. Its neighbour need not be in any network that the kernel knows.
+    pub fn add_route(&mut self, route: Route) -> io::Result<()> {
+        let table = if route.first {
+            libc::RT_TABLE_LOCAL
+        } else {
+            libc::RT_TABLE_MAIN
+        };
+        let (kind, scope) = match (route.local, route.via) {
+            (true, _) => (libc::RTN_LOCAL, libc::RT_SCOPE_HOST),
+            (false, Some(_)) => (libc::RTN_UNICAST, libc::RT_SCOPE_UNIVERSE),
+            (false, None) => (libc::RTN_UNICAST, libc::RT_SCOPE_LINK),
+        };
+        // struct rtmsg: family, lengths of destination and source, TOS, table, protocol, scope,
+        // type, flags.
+        let mut header = vec![libc::AF_INET as u8, route.prefix, 0, 0];
+        header.extend_from_slice(&[table, RTPROT_BOOT, scope, kind]);
+        let flags = if route.via.is_some() {
+            RTNH_F_ONLINK
+        } else {
+            0
+        };
+        header.extend_from_slice(&flags.to_ne_bytes());
+        let mut message = Message::new(
+            libc::RTM_NEWROUTE,
+            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
+            &header,
+        );
+        if route.prefix > 0 {
+            message.bytes(RTA_DST, &route.to.octets());
+        }
+        if let Some(via) = route.via {
+            message.bytes(RTA_GATEWAY, &via.octets());
+        }
+        message.bytes(RTA_OIF, &route.index.to_ne_bytes());
         self.request(message).map(drop)
     }
 

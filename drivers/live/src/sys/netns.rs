@@ -28,6 +28,13 @@ impl NetNs {
         there
     }
 
+    /// Moves the calling thread, and only that, into a new namespace.
+    pub fn enter_new() -> io::Result<NetNs> {
+        // SAFETY: unshare takes flags only.
+        check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        NetNs::current()
+    }
+
     /// Moves the calling thread into this namespace. Callable between `fork` and `exec`.
     pub fn enter(&self) -> io::Result<()> {
         // SAFETY: the descriptor is open and refers to a network namespace.

@@ -51,6 +51,12 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT as u32, key)
     }
 
+    /// Reports each change of `fd` once: it became readable or writable, or its peer has hung up.
+    pub fn add_edges(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
+        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        self.control(libc::EPOLL_CTL_ADD, fd, events as u32, key)
+    }
+
     /// No longer waits for `fd`.
     pub fn remove(&self, fd: BorrowedFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
@@ -178,12 +184,21 @@ impl Signals {
 
     /// The next signal that has arrived, if any.
     pub fn next(&self) -> Option<libc::c_int> {
+        self.next_with_origin().map(|(signal, _)| signal)
+    }
+
+    /// The same, and whether a process has sent it; the kernel sends those of the terminal's keys
+    /// to the whole group of processes in the foreground.
+    pub fn next_with_origin(&self) -> Option<(libc::c_int, bool)> {
         // SAFETY: a zeroed signalfd_siginfo is valid, and writable for its size.
         unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
             let size = size_of::<libc::signalfd_siginfo>();
             let read = check_len(libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size));
-            (read.ok()? == size).then_some(info.ssi_signo as libc::c_int)
+            (read.ok()? == size).then_some((
+                info.ssi_signo as libc::c_int,
+                info.ssi_code <= libc::SI_USER,
+            ))
         }
     }
 }

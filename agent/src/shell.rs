@@ -1,0 +1,81 @@
+//! `shell`: a program behind an emulated path, and the guard that stands by it.
+
+use crate::events::Failure;
+use narrows_cell::load_files;
+use narrows_live::LiveError;
+use narrows_live::shell::{self, Plan};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct ShellArguments {
+    /// What to do, a JSON document of format narrows/shell/1.
+    #[arg(long)]
+    plan: PathBuf,
+    /// Folder of the files that the plan names (default: `files` beside the plan).
+    #[arg(long)]
+    files: Option<PathBuf>,
+    /// Remove the plan's folder when it has been read.
+    #[arg(long)]
+    consume: bool,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct GuardArguments {
+    /// Number of the inherited pipe that ends with the agent.
+    pipe: i32,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs a program behind a path; its exit code becomes ours.
+pub(crate) fn run(arguments: &ShellArguments) -> ExitCode {
+    finish(read(arguments).and_then(|plan| {
+        let signals = shell::block_signals()?;
+        Ok(shell::run(&plan, &arguments.command, &signals)?)
+    }))
+}
+
+/// Runs the program itself.
+pub(crate) fn guard(arguments: &GuardArguments) -> ExitCode {
+    finish(shell::guard_main(arguments.pipe, &arguments.command).map_err(Failure::from))
+}
+
+fn read(arguments: &ShellArguments) -> Result<Plan, Failure> {
+    let folder = arguments.plan.parent().unwrap_or(Path::new(""));
+    let text = fs::read_to_string(&arguments.plan).map_err(|error| {
+        Failure::input(format!(
+            "the plan {} cannot be read: {error}",
+            arguments.plan.display()
+        ))
+    });
+    let files = arguments.files.clone().unwrap_or(folder.join("files"));
+    let plan = text.and_then(|text| {
+        let load = |json: &_| {
+            load_files(json, &files).map_err(|error| LiveError::Input(error.to_string()))
+        };
+        Plan::parse(&text, load).map_err(Failure::from)
+    });
+    if arguments.consume {
+        // Left behind, it would only take up room.
+        let _ = fs::remove_dir_all(folder);
+    }
+    plan
+}
+
+fn finish(result: Result<i32, Failure>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code as u8),
+        Err(failure) => {
+            // Standard output belongs to the program.
+            eprintln!("narrows shell: {}", failure.message());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

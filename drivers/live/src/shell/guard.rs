@@ -1,0 +1,121 @@
+//! The guard: a small process between the shell's agent and the program, in the program's
+//! namespaces. All descendants of the program stay below it, so it can end them all: when the
+//! program has ended, and when the agent dies, however that happens.
+
+use crate::error::{Context, LiveError};
+use crate::sys::inside::{self, Ended};
+use crate::sys::poll::{Epoll, Events, Signals};
+use crate::sys::process;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Signals that are passed on to the program when a process has sent them to us.
+pub const FORWARDED: [i32; 6] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+/// Time that background processes have to end by themselves.
+const GRACE: Duration = Duration::from_millis(300);
+/// The exit codes that shells use for programs that cannot be started.
+const CANNOT_RUN: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+const SIGNALS: u64 = 0;
+const AGENT: u64 = 1;
+
+/// Blocks the forwarded signals, and those that tell of children, so that they can be read.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn block_signals() -> Result<Signals, LiveError> {
+    let mut all = FORWARDED.to_vec();
+    all.push(libc::SIGCHLD);
+    Signals::block(&all).could_not("block signals")
+}
+
+/// Runs `command` to its end and returns its exit code, as shells tell it. `pipe` is an inherited
+/// descriptor that is closed at the other end when the agent dies.
+///
+/// # Errors
+/// What the system refused before the program ran.
+pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, LiveError> {
+    let pipe = process::inherited(pipe).could_not("take over a pipe")?;
+    let signals = block_signals()?;
+    inside::adopt_orphans();
+    let epoll = Epoll::new().could_not("wait for events")?;
+    epoll
+        .add(signals.as_fd(), SIGNALS)
+        .could_not("wait for signals")?;
+    epoll
+        .add(pipe.as_fd(), AGENT)
+        .could_not("wait for a pipe")?;
+    let Some((name, arguments)) = command.split_first() else {
+        return Err(LiveError::Input("there is no program to run".to_owned()));
+    };
+    let mut program = Command::new(name);
+    program.args(arguments);
+    inside::die_with_us(&mut program);
+    let program = match program.spawn() {
+        Ok(child) => child.id(),
+        Err(error) => {
+            eprintln!("narrows shell: {} cannot be run: {error}", name.display());
+            return Ok(match error.kind() {
+                ErrorKind::NotFound => NOT_FOUND,
+                _ => CANNOT_RUN,
+            });
+        }
+    };
+    let mut events = Events::default();
+    loop {
+        while let Some((signal, sent)) = signals.next_with_origin() {
+            // Keys of the terminal have reached the program already.
+            if FORWARDED.contains(&signal) && sent {
+                inside::send_signal(program, signal);
+            }
+        }
+        while let Ok(Some(Ended { pid, code })) = inside::reap() {
+            if pid == program {
+                end_all(true);
+                return Ok(code);
+            }
+        }
+        epoll.wait(&mut events, None).could_not("wait for events")?;
+        if events.keys().any(|key| key == AGENT) {
+            // Nothing is ever written: the agent is gone.
+            end_all(false);
+            return Ok(128 + libc::SIGKILL);
+        }
+    }
+}
+
+/// Ends all descendants of this process, `gently` at first.
+pub(super) fn end_all(gently: bool) {
+    let started = Instant::now();
+    let mut asked = Vec::new();
+    loop {
+        loop {
+            match inside::reap() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        let patient = gently && started.elapsed() < GRACE;
+        for pid in inside::descendants() {
+            if !patient {
+                inside::send_signal(pid, libc::SIGKILL);
+            } else if !asked.contains(&pid) {
+                asked.push(pid);
+                inside::send_signal(pid, libc::SIGTERM);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

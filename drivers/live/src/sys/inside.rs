@@ -1,0 +1,350 @@
+//! What a shell behind an emulated path needs of processes: a user namespace in which the user
+//! stays the same, a child that starts in prepared namespaces, and the end of whole families of
+//! processes.
+
+use super::netns::NetNs;
+use super::{check, check_len};
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// Capabilities by their numbers (linux/capability.h) that make nested paths and `ping` possible.
+/// Outside of the user namespace they mean nothing.
+const AMBIENT: [u32; 4] = [
+    CAP_NET_BIND_SERVICE,
+    CAP_NET_ADMIN,
+    CAP_NET_RAW,
+    CAP_SYS_ADMIN,
+];
+const CAP_NET_BIND_SERVICE: u32 = 10;
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_NET_RAW: u32 = 13;
+const CAP_SYS_ADMIN: u32 = 21;
+
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+/// Where files are prepared for being mounted over others: any folder that is there.
+const WORKSHOP: &CStr = c"/tmp";
+
+/// Whether this process may create namespaces and interfaces as it is.
+pub fn is_capable() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
+        .unwrap_or(0);
+    [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN]
+        .iter()
+        .all(|&number| effective & (1 << number) != 0)
+}
+
+/// Moves this process into a user namespace in which it has all capabilities and its user and
+/// group keep their numbers. The process must have a single thread.
+///
+/// # Errors
+/// What the kernel said.
+pub fn enter_user_namespace() -> io::Result<()> {
+    // SAFETY: these calls cannot fail and touch no memory.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    // SAFETY: unshare takes flags only.
+    check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Numbers of the effective user and group.
+pub fn user() -> (u32, u32) {
+    // SAFETY: these calls cannot fail and touch no memory.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// A small file that is shown in place of another one.
+#[derive(Debug)]
+struct Cover {
+    content: Vec<u8>,
+    source: CString,
+    target: CString,
+}
+
+/// Where and how a child starts.
+#[derive(Debug)]
+pub struct Entrance {
+    netns: OwnedFd,
+    covers: Vec<Cover>,
+    ambient: bool,
+}
+
+impl Entrance {
+    /// Into `netns`; with `ambient`, the child and everything it starts keep the capabilities of
+    /// this process's user namespace that network set-up needs.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn new(netns: &NetNs, ambient: bool) -> io::Result<Self> {
+        Ok(Entrance {
+            netns: netns.as_fd().try_clone_to_owned()?,
+            covers: Vec::new(),
+            ambient,
+        })
+    }
+
+    /// Shows `content` to the child in place of the file `target`, if there is such a file.
+    pub fn cover(&mut self, target: &str, content: Vec<u8>) {
+        let source = format!("/tmp/{}", self.covers.len());
+        if let (Ok(source), Ok(target)) = (CString::new(source), CString::new(target)) {
+            self.covers.push(Cover {
+                content,
+                source,
+                target,
+            });
+        }
+    }
+
+    /// Starts `command`, which inherits `pipe` under the same number.
+    ///
+    /// # Errors
+    /// What the kernel said, also about the steps after the fork.
+    pub fn spawn(self, mut command: Command, pipe: BorrowedFd) -> io::Result<Child> {
+        let pipe = pipe.as_raw_fd();
+        // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
+        // values captured before and does not allocate.
+        unsafe {
+            command.pre_exec(move || {
+                self.enter()?;
+                check(libc::fcntl(pipe, libc::F_SETFD, 0))?;
+                Ok(())
+            });
+        }
+        command.spawn()
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is open and refers to a network namespace.
+        check(unsafe { libc::setns(self.netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        if !self.covers.is_empty() {
+            self.mount_covers()?;
+        }
+        if self.ambient {
+            keep_capabilities()?;
+        }
+        Ok(())
+    }
+
+    /// Mounts the covers in a mount namespace of the child's own. Their content lives in a file
+    /// system in memory without a name, so that nothing of it can be left over.
+    fn mount_covers(&self) -> io::Result<()> {
+        let none = std::ptr::null();
+        let private = libc::MS_REC | libc::MS_SLAVE;
+        let safe = libc::MS_NOSUID | libc::MS_NODEV;
+        // SAFETY: all strings end in NUL and outlive the calls; unused pointers may be null.
+        unsafe {
+            check(libc::unshare(libc::CLONE_NEWNS))?;
+            check(libc::mount(none, c"/".as_ptr(), none, private, none.cast()))?;
+            check(libc::mount(
+                c"narrows".as_ptr(),
+                WORKSHOP.as_ptr(),
+                c"tmpfs".as_ptr(),
+                safe,
+                c"mode=0755,size=4m".as_ptr().cast(),
+            ))?;
+            for cover in &self.covers {
+                write_new(&cover.source, &cover.content)?;
+                // A file that is not there needs no cover.
+                libc::mount(
+                    cover.source.as_ptr(),
+                    cover.target.as_ptr(),
+                    none,
+                    libc::MS_BIND,
+                    none.cast(),
+                );
+            }
+            check(libc::umount2(WORKSHOP.as_ptr(), libc::MNT_DETACH))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a new file that everybody may read, with plain system calls.
+fn write_new(path: &CStr, content: &[u8]) -> io::Result<()> {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC;
+    // SAFETY: `path` ends in NUL, `content` is valid for its length, and the descriptor is closed
+    // exactly once.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), flags, 0o644))?;
+        let written = check_len(libc::write(fd, content.as_ptr().cast(), content.len()));
+        libc::fchmod(fd, 0o644);
+        libc::close(fd);
+        if written? == content.len() {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ENOSPC))
+        }
+    }
+}
+
+/// Keeps some capabilities over the next `exec` of a user who is not root: they must be
+/// inheritable before they can become ambient (capabilities(7)).
+fn keep_capabilities() -> io::Result<()> {
+    let mut header = [CAPABILITY_VERSION_3, 0];
+    // Effective, permitted and inheritable, for the lower and the upper 32 numbers.
+    let mut data = [0u32; 6];
+    // SAFETY: header and data have the layout of version 3 and outlive the calls.
+    unsafe {
+        check_call(libc::syscall(
+            libc::SYS_capget,
+            header.as_mut_ptr(),
+            data.as_mut_ptr(),
+        ))?;
+        for number in AMBIENT {
+            data[2] |= data[1] & (1 << number);
+        }
+        check_call(libc::syscall(
+            libc::SYS_capset,
+            header.as_mut_ptr(),
+            data.as_ptr(),
+        ))?;
+        for number in AMBIENT {
+            check(libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong,
+                libc::c_ulong::from(number),
+                0,
+                0,
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_call(result: libc::c_long) -> io::Result<()> {
+    check(result as libc::c_int).map(drop)
+}
+
+/// Lets the kernel kill `command` when the calling thread ends.
+pub fn die_with_us(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: the closure only makes system calls.
+    unsafe {
+        command.pre_exec(move || {
+            super::process::die_with_parent();
+            if libc::getppid() as u32 != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Orphans among the descendants of this process become its children, so that none can escape.
+pub fn adopt_orphans() {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes one integer.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong, 0, 0, 0) };
+}
+
+/// How a child has ended, as a shell tells it: the exit code, or 128 and the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Number of the process.
+    pub pid: u32,
+    /// Exit code.
+    pub code: i32,
+}
+
+/// Takes note of one child that has ended: `Ok(None)` when all still run, an error when there are
+/// no children.
+///
+/// # Errors
+/// `ECHILD` when there are no children at all.
+pub fn reap() -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
+    if pid == 0 {
+        return Ok(None);
+    }
+    let code = if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    };
+    Ok(Some(Ended {
+        pid: pid as u32,
+        code,
+    }))
+}
+
+/// Sends a signal to a process.
+pub fn send_signal(pid: u32, signal: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::kill(pid as libc::pid_t, signal) };
+}
+
+/// All descendants of this process, nearest first.
+pub fn descendants() -> Vec<u32> {
+    let mut found = children("self");
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        let more = children(&pid.to_string());
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+fn children(process: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return found;
+    };
+    for task in tasks.flatten() {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(
+            text.split_ascii_whitespace()
+                .filter_map(|word| word.parse::<u32>().ok()),
+        );
+    }
+    found
+}
+
+/// A pipe: what is read and what is written. Both ends are closed on `exec`.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
+///
+/// # Errors
+/// What the kernel said.
+pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
+}
+
+/// Lets this process open as many descriptors as it may at most.
+pub fn raise_file_limit() {
+    // SAFETY: `limit` is valid for reading and writing.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Whether a stream is a terminal, and how wide that is.
+pub fn terminal_width(fd: BorrowedFd) -> Option<u16> {
+    // SAFETY: a zeroed winsize is valid and writable.
+    unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        let answer = libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size);
+        (answer == 0).then_some(if size.ws_col == 0 { 80 } else { size.ws_col })
+    }
+}
