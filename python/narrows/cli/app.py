@@ -65,12 +65,14 @@ def subcommand(
     return register
 
 
-def command(example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def command(
+    example: str, context_settings: dict[str, Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a command, with the example that its help starts with."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
-        app.command(cls=shape)(function)
+        app.command(cls=shape, context_settings=context_settings)(function)
         return function
 
     return register
@@ -124,5 +126,6 @@ from narrows.cli import doctor as _doctor  # noqa: E402, F401
 from narrows.cli import listing as _listing  # noqa: E402, F401
 from narrows.cli import report as _report  # noqa: E402, F401
 from narrows.cli import run as _run  # noqa: E402, F401
+from narrows.cli import shell as _shell  # noqa: E402, F401
 from narrows.cli import show as _show  # noqa: E402, F401
 from narrows.cli import trace as _trace  # noqa: E402, F401

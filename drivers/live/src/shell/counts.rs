@@ -1,5 +1,6 @@
 //! What is counted while a shell runs, and shown live and at its end.
 
+use narrows_net::Direction;
 use narrows_record::Histogram;
 use narrows_units::{Span, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +69,7 @@ pub(super) struct Drops(pub(super) Vec<Dropped>);
 pub(super) struct Dropped {
     /// Index of the element.
     pub(super) element: u16,
+    pub(super) direction: Direction,
     /// The element's word for it.
     pub(super) reason: &'static str,
     pub(super) packets: u64,
@@ -76,7 +78,13 @@ pub(super) struct Dropped {
 
 impl Drops {
     #[inline]
-    pub(super) fn add(&mut self, element: u16, reason: &'static str, size: u32) {
+    pub(super) fn add(
+        &mut self,
+        element: u16,
+        direction: Direction,
+        reason: &'static str,
+        size: u32,
+    ) {
         let known = |drop: &&mut Dropped| drop.element == element && drop.reason == reason;
         if let Some(known) = self.0.iter_mut().find(known) {
             known.packets += 1;
@@ -85,6 +93,7 @@ impl Drops {
         }
         self.0.push(Dropped {
             element,
+            direction,
             reason,
             packets: 1,
             bytes: u64::from(size),

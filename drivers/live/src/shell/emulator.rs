@@ -97,6 +97,8 @@ pub(super) struct Emulator<'a> {
     pub(super) wires: [Wire; 2],
     pub(super) gate: Option<Gate>,
     pub(super) writer: Option<&'a Writer>,
+    /// Names of the elements whose rates the timeline replaces.
+    pub(super) replaced_rates: Vec<String>,
     pub(super) shared: &'a Shared,
 }
 
@@ -126,7 +128,7 @@ impl Emulator<'_> {
             *counts = wire.ring.statistics()?;
         }
         Ok(Finished {
-            elements: self.path.elements(),
+            elements: self.path.elements(length, &self.replaced_rates),
             queues: self.path.queue_rows(),
             counts: self.path.counts,
             drops: self.path.drops,

@@ -281,6 +281,7 @@ fn emulate(
         wires: ground.wires,
         gate: (!forwards).then_some(gate),
         writer,
+        replaced_rates: plan.replaced_rates(),
         shared,
     };
     emulator.run().could_not("emulate the path")

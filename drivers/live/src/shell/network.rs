@@ -109,7 +109,7 @@ impl Ground {
 
 fn build_inside(wire: &mut Netlink, netns: &NetNs, prefix: Prefix) -> io::Result<()> {
     let (near, far) = ends("to-inside", INNER, INSIDE_MAC, 1, netns);
-    wire.add_veth(near, far, MTU, 1000)?;
+    wire.add_veth(near, far, 1000)?;
     plain("to-inside")?;
     let (_, group) = crate::sys::inside::user();
     netns.within(|| -> io::Result<()> {
@@ -135,7 +135,7 @@ fn build_inside(wire: &mut Netlink, netns: &NetNs, prefix: Prefix) -> io::Result
 fn build_gateway(wire: &mut Netlink, prefix: Prefix) -> io::Result<NetNs> {
     let netns = NetNs::create()?;
     let (near, far) = ends("to-outside", INNER, FAR_MAC, 2, &netns);
-    wire.add_veth(near, far, MTU, 1000)?;
+    wire.add_veth(near, far, 1000)?;
     plain("to-outside")?;
     netns.within(|| -> io::Result<()> {
         configure()?;
@@ -174,7 +174,7 @@ fn attach(wire: &mut Netlink, enclosing: &Enclosing) -> io::Result<Prefix> {
         };
         let name = format!("shell{number}");
         let (near, far) = ends("to-outside", &name, FAR_MAC, 2, &enclosing.netns);
-        match wire.add_veth(near, far, MTU, 1000) {
+        match wire.add_veth(near, far, 1000) {
             // Another shell in the same namespace has this number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             result => result?,
@@ -215,11 +215,13 @@ fn ends<'a>(
     let near = VethEnd {
         name: near,
         mac: [0x02, 0, 0, 0x78, 1, number],
+        mtu: MTU,
         netns: None,
     };
     let far = VethEnd {
         name: far,
         mac,
+        mtu: MTU,
         netns: Some(netns.as_fd()),
     };
     (near, far)

@@ -49,10 +49,8 @@ impl Tuple {
 pub(super) struct Head {
     /// IP size in bytes.
     pub(super) size: u32,
-    /// The two ECN bits.
-    pub(super) ecn: u8,
-    /// The six bits above them.
-    pub(super) dscp: u8,
+    /// DSCP and ECN.
+    pub(super) tos: u8,
     /// Addresses.
     pub(super) tuple: Tuple,
     /// What must happen before it may reach the gateway.
@@ -106,8 +104,7 @@ pub(super) fn read(frame: &[u8]) -> Option<Head> {
     }
     Some(Head {
         size,
-        ecn: ip[1] & 3,
-        dscp: ip[1] >> 2,
+        tos: ip[1],
         tuple: Tuple {
             protocol: ip[9],
             from: SocketAddrV4::new(address(12), ports[0]),
@@ -190,7 +187,7 @@ mod tests {
     fn packets_that_must_wait_are_told_apart() {
         let datagram = sample(64, UDP, 1000, 53, 1);
         let head = read(&datagram).unwrap();
-        assert_eq!((head.size, head.ecn, head.dscp), (64, 1, 0));
+        assert_eq!((head.size, head.tos), (64, 1));
         assert_eq!(head.kind, Kind::Datagram);
         assert_eq!(head.tuple.to, "10.77.0.2:53".parse().unwrap());
         assert_eq!(head.tuple.reversed().from, head.tuple.to);

@@ -20,12 +20,11 @@ pub(super) struct Handle {
     slot: u32,
     size: u32,
     flow: u16,
-    ecn: Ecn,
-    dscp: u8,
+    tos: u8,
     direction: Direction,
     kind: Kind,
     acknowledgement: bool,
-    marked: bool,
+    changed: bool,
     corrupt: bool,
 }
 
@@ -40,12 +39,12 @@ impl Packet for Handle {
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.tos & 3)
     }
     #[inline]
     fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-        self.marked = true;
+        self.tos |= 3;
+        self.changed = true;
     }
     #[inline]
     fn corrupt(&mut self) {
@@ -53,7 +52,12 @@ impl Packet for Handle {
     }
     #[inline]
     fn dscp(&self) -> u8 {
-        self.dscp
+        self.tos >> 2
+    }
+    #[inline]
+    fn set_dscp(&mut self, dscp: u8) {
+        self.tos = dscp << 2 | (self.tos & 3);
+        self.changed = true;
     }
     #[inline]
     fn connection(&self) -> u32 {
@@ -171,12 +175,11 @@ impl Path {
             slot,
             size: head.size,
             flow,
-            ecn: Ecn::from_bits(head.ecn),
-            dscp: head.dscp,
+            tos: head.tos,
             direction,
             kind: head.kind,
             acknowledgement: head.acknowledgement,
-            marked: false,
+            changed: false,
             corrupt: false,
         }
     }
@@ -203,13 +206,12 @@ impl Path {
         }
         while let Some((due, mut handle)) = self.network.pop() {
             let room = self.pool.room_mut(handle.slot);
-            if handle.marked {
-                frame::mark(room);
-                handle.marked = false;
+            if handle.changed {
+                frame::set_tos(room, handle.tos);
+                handle.changed = false;
             }
             if handle.corrupt {
-                // The last byte is covered by the checksum of TCP, UDP and ICMP.
-                room[frame::ETHERNET + handle.size as usize - 1] ^= 0x10;
+                frame::damage(room);
             }
             let counts = &mut self.counts[handle.direction as usize];
             let stay = due.since(handle.entered);
@@ -220,7 +222,8 @@ impl Path {
         for drop in self.outcomes.drops.drain(..) {
             let handle = drop.packet;
             self.counts[handle.direction as usize].drop();
-            self.drops.add(drop.element, drop.reason.0, handle.size);
+            self.drops
+                .add(drop.element, handle.direction, drop.reason.0, handle.size);
             if let Some(record) = &mut self.record {
                 record.log.drop(handle.uid, drop.element, drop.reason.0);
             }
@@ -233,8 +236,7 @@ impl Path {
         for copied in std::mem::take(&mut self.outcomes.copies) {
             let mut handle = copied.packet;
             let length = frame::ETHERNET + handle.size as usize;
-            let bytes = self.pool.frame(handle.slot, length).to_vec();
-            let Some(slot) = self.pool.store(&bytes) else {
+            let Some(slot) = self.pool.copy(handle.slot, length) else {
                 self.no_memory += 1;
                 continue;
             };
@@ -365,9 +367,9 @@ impl Path {
         }
     }
 
-    /// What each element counted.
-    pub(super) fn elements(&self) -> Vec<ElementCounters> {
-        element_counters(&self.network)
+    /// What each element counted until `end`; the timeline has replaced the rates of some.
+    pub(super) fn elements(&self, end: Time, replaced: &[String]) -> Vec<ElementCounters> {
+        element_counters(&self.network, end, replaced)
     }
 
     /// The samples of the queues as rows of the record.

@@ -100,6 +100,15 @@ impl Plan {
         Span::from_ns(self.wishes.sample_ns)
     }
 
+    /// Names of the elements whose rates the timeline replaces.
+    pub fn replaced_rates(&self) -> Vec<String> {
+        let changes = self.json["timeline"].as_array().into_iter().flatten();
+        changes
+            .filter(|change| change["set"].get("rate").is_some())
+            .filter_map(|change| change["element"].as_str().map(str::to_owned))
+            .collect()
+    }
+
     /// Builds the path with everything in it idle.
     ///
     /// # Errors

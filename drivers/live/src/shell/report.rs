@@ -5,6 +5,7 @@ use super::counts::{DirectionCounts, Dropped};
 use super::emulator::Finished;
 use crate::error::LiveError;
 use crate::sys::cpu::{self, CpuTicks};
+use narrows_net::Direction as Flow;
 use narrows_record::{Histogram, Lateness, Severity};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -40,7 +41,7 @@ struct Direction {
 
 impl Summary {
     pub(super) fn new(finished: &Finished, elements: &[String], before: &[CpuTicks]) -> Self {
-        let direction = |name: &'static str, prefix: &str, counts: &DirectionCounts| {
+        let direction = |name: &'static str, which: Flow, counts: &DirectionCounts| {
             let element = |drop: &Dropped| elements[usize::from(drop.element)].clone();
             let dropped = finished.drops.0.iter().map(|drop| (element(drop), *drop));
             Direction {
@@ -49,7 +50,7 @@ impl Summary {
                 left: counts.left,
                 mean_bps: counts.mean_bps(),
                 dropped: dropped
-                    .filter(|(element, _)| element.starts_with(prefix))
+                    .filter(|(_, drop)| drop.direction == which)
                     .collect(),
                 queueing: [
                     counts.queueing.quantile(0.5),
@@ -60,8 +61,8 @@ impl Summary {
             }
         };
         let directions = [
-            direction("up", "forward.", &finished.counts[0]),
-            direction("down", "backward.", &finished.counts[1]),
+            direction("up", Flow::Forward, &finished.counts[0]),
+            direction("down", Flow::Backward, &finished.counts[1]),
         ];
         let ticks = cpu::ticks();
         let busy = ticks
@@ -188,7 +189,8 @@ impl Direction {
             self.left.0,
             bytes(self.left.1)
         );
-        if let Some(mean) = self.mean_bps {
+        // The rate of a handful of packets says nothing.
+        if let Some(mean) = self.mean_bps.filter(|_| self.left.0 >= 10) {
             let _ = write!(text, ", mean {}", bits(mean));
         }
         let dropped: u64 = self.dropped.iter().map(|(_, drop)| drop.packets).sum();

@@ -1,0 +1,120 @@
+"""`narrows shell`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.app import command
+
+
+@command(
+    example='narrows shell --rate "12 Mbit/s" --delay "20 ms" --queue "droptail 60 kB" -- iperf3 -c HOST',
+    # What follows the program's name belongs to the program.
+    context_settings={"allow_interspersed_args": False},
+)
+def shell(
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
+    ] = None,
+    rate: Annotated[str | None, typer.Option(metavar="RATE", help='Such as "12 Mbit/s".')] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help='One way, such as "20 ms"; the round-trip time is twice that.'),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE",
+            help='Before the rate, such as "droptail 60 kB", "droptail 1 bdp" or codel. [default: unlimited]',
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Share of packets lost at random, such as 1%.")
+    ] = None,
+    up: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ELEMENTS",
+            help='What differs from inside to outside, such as "rate: 1 Mbit/s, loss: 2 %"; or all of it,'
+            " as a list of elements as in scenarios.",
+        ),
+    ] = None,
+    down: Annotated[
+        str | None, typer.Option(metavar="ELEMENTS", help="The same from outside to inside.")
+    ] = None,
+    trace_up: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The rate upwards follows this trace (mahimahi's format or ours)."),
+    ] = None,
+    trace_down: Annotated[str | None, typer.Option(metavar="FILE", help="The same downwards.")] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO", help="Take the path (and its timeline) from a scenario; up is forward."
+        ),
+    ] = None,
+    congestion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Congestion control of the kernel for what comes from outside. [default: the kernel's]",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all chance.")] = 1,
+    log: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a record of every packet to this new folder.")
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - is standard error."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show rate, queue and drops all the time (on a terminal).")
+    ] = False,
+    live_lines: Annotated[
+        bool, typer.Option("--live-lines", help="The same as lines, wherever standard error goes.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary at the end.")] = False,
+) -> None:
+    """Run any program behind an emulated path, without set-up and without root.
+
+    The program sees one network interface, and everything it sends passes the path. It reaches the machine
+    outside as outside.narrows ($NARROWS_OUTSIDE), services on its loopback included, and other machines
+    under their own addresses. Shells nest: their paths follow one another.
+
+    \b
+    narrows shell --delay "50 ms"                                a shell with 100 ms more round-trip time
+    narrows shell --rate "12 Mbit/s" --queue "droptail 1 bdp" --delay "20 ms" -- curl http://outside.narrows:8000/
+    narrows shell --rate "50 Mbit/s" --up "rate: 5 Mbit/s" --delay "15 ms" -- chromium --headless URL
+    narrows shell --trace-down lte.trace --queue "codel" --delay "20 ms" --live
+    narrows shell --up "[{rate: 2 Mbit/s, queue: {red: 100 kB}}, {jitter: 5 ms}]" --down "[{delay: 10 ms}]"
+
+    Exit codes: those of the program, 128 and its number for a signal; before it runs 2 usage, 3 bad
+    quantities or data, 4 this machine can't.
+    """
+    from narrows.campaign import agent as agents
+    from narrows.shell import Wishes, run
+
+    wishes = Wishes(
+        rate=rate,
+        delay=delay,
+        queue=queue,
+        loss=loss,
+        up=up,
+        down=down,
+        trace_up=trace_up,
+        trace_down=trace_down,
+        scenario=scenario,
+        congestion=congestion,
+        seed=seed,
+        log=log,
+        summary=summary,
+        live=live,
+        live_lines=live_lines,
+        quiet=quiet,
+    )
+    run(agents.find_agent(), wishes, program or [])

@@ -1,0 +1,256 @@
+"""What `narrows shell` does before the agent takes over: the path in base units, and the program.
+
+The elements are those of scenarios, read by the same code, so that everything a scenario can say of a
+path can be said here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import tempfile
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.scenario import load
+from narrows.scenario import registry as registries
+from narrows.scenario.elements import Item, Link, list_items, same_names
+from narrows.scenario.files import Files, stored_name
+from narrows.scenario.params import Context
+from narrows.scenario.problems import Problems
+from narrows.scenario.registry import Registry
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
+
+FORMAT = "narrows/shell/1"
+#: Up is from inside to outside.
+UP, DOWN = "forward", "backward"
+_EXAMPLE = 'narrows shell --rate "12 Mbit/s" --delay "20 ms" --queue "droptail 60 kB"'
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options of the command."""
+
+    rate: str | None = None
+    delay: str | None = None
+    queue: str | None = None
+    loss: str | None = None
+    up: str | None = None
+    down: str | None = None
+    trace_up: str | None = None
+    trace_down: str | None = None
+    scenario: str | None = None
+    congestion: str | None = None
+    seed: int = 1
+    log: Path | None = None
+    summary: Path | None = None
+    live: bool = False
+    live_lines: bool = False
+    quiet: bool = False
+
+    @property
+    def describes_path(self) -> bool:
+        """Whether any option describes the path itself."""
+        options = (self.rate, self.delay, self.queue, self.loss, self.up, self.down)
+        return any(option is not None for option in (*options, self.trace_up, self.trace_down))
+
+
+def plan(wishes: Wishes) -> tuple[dict[str, Any], Files]:
+    """The plan for the agent, and the files that it names."""
+    if wishes.scenario is not None:
+        if wishes.describes_path:
+            raise UsageError(
+                "--scenario brings the whole path; leave out either it or the other options that describe one"
+            )
+        network, timeline, seed, files = _from_scenario(wishes.scenario)
+    elif wishes.describes_path:
+        files = Files()
+        network = _from_options(wishes, registries.load(), files)
+        timeline, seed = [], wishes.seed
+    else:
+        raise UsageError(f"the path is not described; write for example {_EXAMPLE}")
+    congestion = wishes.congestion and wishes.congestion.removeprefix("linux:")
+    return {
+        "format": FORMAT,
+        "network": network,
+        "timeline": timeline,
+        "seed": seed,
+        "congestion": congestion,
+        "live": wishes.live,
+        "live_anywhere": wishes.live_lines,
+        "quiet": wishes.quiet,
+        "log": _absolute(wishes.log),
+        "summary": "-" if str(wishes.summary) == "-" else _absolute(wishes.summary),
+    }, files
+
+
+def _absolute(path: Path | None) -> str | None:
+    return str(path.absolute()) if path else None
+
+
+def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int, Files]:
+    loaded = load(name)
+    scenario = loaded.scenario
+    if scenario.network["kind"] != "dumbbell":
+        raise DataError(
+            f"{loaded.path}: a shell takes scenarios with a single path; this one has several links"
+        )
+    network = {"kind": "dumbbell", UP: scenario.network[UP], DOWN: scenario.network[DOWN]}
+    # What flows do is the program's business here.
+    known = {element["name"] for link in (UP, DOWN) for element in network[link]}
+    timeline = [change for change in scenario.timeline if change["element"] in known]
+    return network, timeline, scenario.seed, scenario.files
+
+
+def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str, Any]:
+    problems = Problems()
+    links = [
+        _link(UP, "up", wishes.up, wishes.trace_up, wishes, problems),
+        _link(DOWN, "down", wishes.down, wishes.trace_down, wishes, problems),
+    ]
+    context = Context(problems, files=files)
+    for link in links:
+        link.probe(registry, context)
+    rtt = sum(link.delay_ns for link in links)
+    for link in links:
+        bdp = Fraction(min(link.rates) * rtt, 8 * 10**9) if link.rates and rtt else None
+        link.resolve(registry, Context(problems, bdp, files=files))
+    same_names(links, problems)
+    problems.raise_if_any()
+    return {"kind": "dumbbell", **{link.name: link.elements for link in links}}
+
+
+def _link(
+    name: str, side: str, own: str | None, trace: str | None, wishes: Wishes, problems: Problems
+) -> Link:
+    """One direction: what it says itself, else what is said of both."""
+    link = Link(name, side, side)
+    entries: dict[str, Written] = {}
+    for key in ("rate", "queue", "delay", "loss"):
+        text = getattr(wishes, key)
+        if text is not None:
+            entries[key] = _value(text, f"--{key}")
+    if trace is not None:
+        option = Mark(f"--trace-{side}")
+        file = Scalar(option, trace)
+        entries["rate"] = Mapping(option, {"trace": file}, {"trace": option})
+    if own is not None:
+        found = _own(own, f"--{side}", problems)
+        if isinstance(found, Sequence):
+            if trace is not None:
+                raise UsageError(
+                    f"--{side} lists all elements; put the trace of --trace-{side} into the list"
+                )
+            link.items = list_items(found, side, name, problems)
+            return link
+        entries |= found.entries if found else {}
+    link.items = [
+        Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries, side))
+    ]
+    return link
+
+
+def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | None:
+    """A list of elements, or keys with values without the braces around them."""
+    stripped = text.strip()
+    whole = stripped if stripped[:1] in ("[", "{") else f"{{{stripped}}}"
+    found = parse_value(whole, option, is_option=True)
+    if isinstance(found, Sequence):
+        return found
+    if not isinstance(found, Mapping) or any(
+        isinstance(value, Scalar) and value.is_null for value in found.entries.values()
+    ):
+        problems.add(Mark(option), "", 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
+        return None
+    entries = {
+        key: _queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
+        for key, value in found.entries.items()
+    }
+    return Mapping(found.mark, entries, found.key_marks)
+
+
+def _value(text: str, option: str) -> Written:
+    mark = Mark(option)
+    if text.strip()[:1] in ("{", "["):
+        return parse_value(text, option, is_option=True) or Scalar(mark, "")
+    if option == "--queue":
+        return _queue(text, mark)
+    return Scalar(mark, text.strip())
+
+
+def _queue(text: str, mark: Mark) -> Written:
+    """`droptail 60 kB` is short for `{droptail: 60 kB}`."""
+    name, _, amount = text.strip().partition(" ")
+    # Where the name is missing, the amount stands first.
+    if not amount or not name[:1].isalpha():
+        return Scalar(mark, text.strip())
+    name = name.removesuffix(":")
+    return Mapping(mark, {name: Scalar(mark, amount.strip())}, {name: mark})
+
+
+def _elements(entries: dict[str, Written], side: str) -> list[Mapping]:
+    """Queue and rate first, then the delay, then the loss, then the rest in the order given."""
+
+    def element(*keys: str) -> Mapping:
+        mark = entries[keys[0]].mark
+        return Mapping(mark, {key: entries[key] for key in keys}, {key: entries[key].mark for key in keys})
+
+    found: list[Mapping] = []
+    if "rate" in entries:
+        found.append(element("rate", *(["queue"] if "queue" in entries else [])))
+    elif "queue" in entries:
+        raise UsageError(
+            f"a queue stands before a rate; write --rate as well, or rate: in --{side}, or --trace-{side}"
+        )
+    rest = [key for key in entries if key not in ("rate", "queue", "delay", "loss")]
+    return found + [element(key) for key in ("delay", "loss", *rest) if key in entries]
+
+
+def run(agent: Path, wishes: Wishes, program: list[str]) -> NoReturn:
+    """Becomes the agent, which runs the program; its exit code is the program's."""
+    document, files = plan(wishes)
+    environment = dict(os.environ)
+    if not program:
+        program = [os.environ.get("SHELL") or "/bin/sh"]
+        environment |= _prompt(wishes, program[0])
+    elif shutil.which(program[0]) is None:
+        raise UsageError(f"there is no program {shlex.quote(program[0])}; check its name, or install it")
+    folder = Path(tempfile.mkdtemp(prefix="narrows-shell-"))
+    try:
+        (folder / "files").mkdir()
+        for sha256, content in files.contents.items():
+            (folder / "files" / stored_name(files.names[sha256], sha256)).write_bytes(content)
+        (folder / "plan.json").write_text(json.dumps(document))
+        # Python ignores these signals for itself; the program shall not inherit that.
+        for name in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        arguments = ["shell", "--plan", str(folder / "plan.json"), "--consume", "--", *program]
+        os.execve(agent, [str(agent), *arguments], environment)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UnavailableError(
+            f"{agent} can't be started: {(error.strerror or str(error)).lower()}"
+        ) from None
+
+
+def _prompt(wishes: Wishes, shell: str) -> dict[str, str]:
+    """A reminder in the prompt, where the shell lets itself be told from outside."""
+    if wishes.scenario is not None:
+        words = [Path(wishes.scenario).stem]
+    else:
+        words = [word for word in (wishes.rate, wishes.delay, wishes.loss) if word]
+    outer = os.environ.get("NARROWS_PROMPT", "")
+    hint = f"{outer}[{' '.join(['narrows', *words])}] "
+    found = {"NARROWS_PROMPT": hint}
+    if Path(shell).name == "bash":
+        # Run before the first prompt, when the files that set the prompt have been read.
+        found["PROMPT_COMMAND"] = 'PS1="$NARROWS_PROMPT$PS1"; unset PROMPT_COMMAND'
+    else:
+        found["PS1"] = f"{hint}$ "
+    return found
