@@ -48,10 +48,10 @@ def main() -> int:
     arguments = dict(zip(sys.argv[2:-1:2], sys.argv[3::2], strict=False))
     cell = json.loads(Path(arguments["--cell"]).read_text())
     out = Path(arguments["--out"])
-    return run(cell, out, SETTINGS.get("fail", {}).get(cell["id"]))
+    return run(cell, out, SETTINGS.get("fail", {}).get(cell["id"]), arguments.get("--files"))
 
 
-def run(cell: dict[str, Any], out: Path, how: object) -> int:
+def run(cell: dict[str, Any], out: Path, how: object, files: str | None) -> int:
     once = SETTINGS.get("once")
     if how is not None and once:
         if Path(once).exists():
@@ -103,6 +103,7 @@ def run(cell: dict[str, Any], out: Path, how: object) -> int:
         "flows": [],
         "checks": [],
         "lateness": None,
+        "files": files,
     }
     (partial / "half-written").unlink()
     (partial / "run.json").write_text(json.dumps(document))

@@ -36,6 +36,7 @@ def measure_cell(path: Path) -> dict[str, Any]:
             "flow": str(flow["flow"]),
             "scheme": flow["scheme"],
             "metrics": {"throughput_bps": throughput, "loss_ratio": None},
+            **({"background": True} if flow.get("background") else {}),
         }
         for flow in cell["flows"]
     ]

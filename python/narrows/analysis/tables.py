@@ -197,7 +197,8 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     for metric in metrics:
         table.add_column(_title(metric), justify="right", no_wrap=True)
     for line in lines:
-        table.add_row(line["scheme"], str(line["flow"]), *(_value(line, metric) for metric in metrics))
+        flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
+        table.add_row(line["scheme"], flow, *(_value(line, metric) for metric in metrics))
     console.print(table)
 
 

@@ -8,15 +8,22 @@ from narrows.scenario import registry as registries
 from narrows.scenario.model import Scenario
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Registry
+from narrows.scenario.timeline import GATE
 
 
 def network_in_words(scenario: Scenario) -> list[str]:
     """One line per direction, one for the flows."""
     registry = registries.load()
+    links = links_of(scenario.network)
+    width = max(8, *(len(name) for name, _ in links)) if links else 8
     lines = []
-    for direction in ("forward", "backward"):
-        elements = [element_in_words(element, registry) for element in scenario.network[direction]]
-        lines.append(f"  {direction:8}  {' -> '.join(elements) or 'nothing on the way'}")
+    for name, elements in links:
+        # Gates are there for the timeline, which is told below.
+        shown = (element for element in elements if element["kind"] != GATE)
+        told = " -> ".join(element_in_words(element, registry) for element in shown)
+        lines.append(f"  {name:{width}}  {told or 'nothing on the way'}")
+    for change in scenario.timeline:
+        lines.append(f"  at {show('span', change['at_ns'])}  {change_in_words(change)}")
     flows = scenario.schemes[0].flows
     starts = ", ".join(show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows[:6])
     more = ", ..." if len(flows) > 6 else ""
@@ -24,11 +31,34 @@ def network_in_words(scenario: Scenario) -> list[str]:
     if any(flow["extra_rtt_ns"] for flow in flows):
         extra = ", extra RTT " + ", ".join(show("span", flow["extra_rtt_ns"]) for flow in flows[:6]) + more
     lines.append(
-        f"  flows     {len(flows)}, starting at {starts}{more}{extra}; duration"
+        f"  {'flows':{width}}  {len(flows)}, starting at {starts}{more}{extra}; duration"
         f" {show('span', scenario.duration_ns)};"
         f" round trip {show('span', scenario.base_rtt_ns)}"
     )
     return lines
+
+
+def links_of(network: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The directed links of a resolved network, each with its elements."""
+    if network.get("kind") == "graph":
+        return [(link["name"], link["elements"]) for link in network["links"]]
+    return [(direction, network[direction]) for direction in ("forward", "backward")]
+
+
+def change_in_words(change: dict[str, Any]) -> str:
+    """A change of the timeline: `forward.0: rate constant 5 Mbit/s`."""
+    values = change["set"]
+    if set(values) == {"open"}:
+        link = change["element"].rpartition(".")[0]
+        return f"{link} {'works again' if values['open'] else 'is cut'}"
+    told = []
+    registry = registries.load()
+    for key, value in values.items():
+        if key == "rate" and isinstance(value, dict):
+            told.append(f"rate {_entry_in_words(value, registry.rates, hide='constant')}")
+        else:
+            told.append(f"{key} {value}")
+    return f"{change['element']}: {', '.join(told)}"
 
 
 def element_in_words(element: dict[str, Any], registry: Registry) -> str:

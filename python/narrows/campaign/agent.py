@@ -106,6 +106,8 @@ class AgentRun:
     out_dir: Path
     log_file: Path
     on_progress: Callable[[float], None]
+    #: Where the files are that the cell names.
+    files: Path
     _process: subprocess.Popen[bytes] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -132,6 +134,8 @@ class AgentRun:
                 str(self.cell_file),
                 "--out",
                 str(self.out_dir),
+                "--files",
+                str(self.files),
                 "--watch-stdin",
             ]
             with self._lock:

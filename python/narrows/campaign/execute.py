@@ -216,7 +216,9 @@ class Executor:
                 last[0] = time.monotonic()
                 self.events.put(_Event("progress", cell, share))
 
-        run = AgentRun(self.agent, self.where, cell_file, self.folder.cell_dir(cell.id), log_file, progress)
+        out = self.folder.cell_dir(cell.id)
+        files = self.folder.files_dir
+        run = AgentRun(self.agent, self.where, cell_file, out, log_file, progress, files)
         with self.lock:
             if self.stopping:
                 return CellOutcome("interrupted")

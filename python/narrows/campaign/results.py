@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.analysis.statistics import summarise
+from narrows.campaign import expectations
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 
@@ -48,9 +49,13 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
     # The core measures without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
-    rows = [row for cell, result in zip(finished, measured, strict=True) for row in _rows(cell, result)]
+    rows = [
+        row for cell, result in zip(finished, measured, strict=True) for row in _rows(cell, result, document)
+    ]
     metrics = metric_list()
     names = [metric["name"] for metric in metrics]
+    resolved = document["scenario"]["resolved"]
+    expected = expectations.judge(resolved.get("expect", []), order, rows, document["skipped"], metrics)
     return {
         "format": FORMAT,
         "scenario": document["name"],
@@ -59,6 +64,7 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         "rows": rows,
         "summary": [line for scheme in order for line in _summary(scheme, cells, rows, names)],
         "skipped": document["skipped"],
+        **({"expect": expected} if expected else {}),
     }
 
 
@@ -68,8 +74,9 @@ def _scheme_order(document: dict[str, Any]) -> list[str]:
     return listed + [cell["scheme"] for cell in document["cells"] if cell["scheme"] not in listed]
 
 
-def _rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any]) -> list[dict[str, Any]]:
     absent = measured.get("absent", {})
+    labels = _flow_labels(cell, document)
     return [
         {
             "scheme": cell["scheme"],
@@ -80,9 +87,18 @@ def _rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str, Any]
             "cell": cell["id"],
             "metrics": flow["metrics"],
             "absent": _absent(absent, str(flow["flow"]), flow["metrics"]),
+            **({"label": labels[str(flow["flow"])]} if str(flow["flow"]) in labels else {}),
+            **({"background": True} if flow.get("background") else {}),
         }
         for flow in measured["flows"]
     ]
+
+
+def _flow_labels(cell: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
+    """What the scenario calls the flows of a cell, by number."""
+    listed = document["scenario"]["resolved"]["schemes"]
+    flows: list[dict[str, Any]] = next((row["flows"] for row in listed if row["label"] == cell["scheme"]), [])
+    return {str(flow["flow"]): flow["label"] for flow in flows if flow.get("label")}
 
 
 def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[str, str]:
@@ -101,7 +117,8 @@ def _summary(
         "finished": sum(cell["state"] == "finished" for cell in mine),
         "valid": sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
     }
-    own = [row for row in rows if row["scheme"] == scheme]
+    # Background is recorded and measured, but it is not what the experiment is about.
+    own = [row for row in rows if row["scheme"] == scheme and not row.get("background")]
     flows = list(dict.fromkeys(row["flow"] for row in own)) or ["all"]
     lines = []
     for flow in flows:
@@ -114,7 +131,9 @@ def _summary(
             ]
             if values:
                 metrics[name] = summarise(values)
-        lines.append({"scheme": scheme, "flow": flow, **counts, "metrics": metrics})
+        label = next((row["label"] for row in own if row["flow"] == flow and "label" in row), None)
+        named = {"label": label} if label else {}
+        lines.append({"scheme": scheme, "flow": flow, **named, **counts, "metrics": metrics})
     return lines
 
 

@@ -16,10 +16,19 @@ from narrows import __version__
 from narrows.campaign import agent as agents
 from narrows.campaign import results as result_files
 from narrows.campaign.execute import Executor, workers_for
+from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, make_plan
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.store import CampaignFolder, check_same
-from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, Interrupted, NarrowsError, UnavailableError
+from narrows.errors import (
+    EXIT_EXPECTATION,
+    EXIT_OK,
+    EXIT_SOME_INVALID,
+    DataError,
+    Interrupted,
+    NarrowsError,
+    UnavailableError,
+)
 from narrows.scenario import Loaded
 
 #: Where campaigns go when no folder is named.
@@ -36,8 +45,15 @@ class Finished:
     results: dict[str, Any]
 
     @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The expectations that do not hold."""
+        return [one for one in self.results.get("expect", []) if one["outcome"] == FAILS]
+
+    @property
     def exit_code(self) -> int:
-        """6 when some cell failed or is invalid, so that scripts notice."""
+        """5 when an expectation fails, 6 when some cell failed or is invalid, so that scripts notice."""
+        if self.failed:
+            return EXIT_EXPECTATION
         bad = [
             cell for cell in self.folder.cells if cell["state"] != "finished" or cell["verdict"] == "invalid"
         ]

@@ -19,6 +19,7 @@ from typing import Any
 from narrows.campaign.plan import Plan
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.scenario import Cell, Loaded, Scenario
+from narrows.scenario.files import Files, stored_name
 
 FORMAT = "narrows/campaign/1"
 STATES = ("pending", "finished", "failed")
@@ -126,6 +127,7 @@ class CampaignFolder:
             (path / "cells").mkdir(exist_ok=True)
         except OSError as error:
             raise NarrowsError(f"{path}: can't be written: {(error.strerror or '').lower()}") from None
+        folder._keep_files(scenario.files)
         folder.begin_session(argv)
         return folder
 
@@ -136,6 +138,9 @@ class CampaignFolder:
         folder = cls(path, document)
         folder._acquire()
         folder._sweep()
+        folder._keep_files(plan.scenario.files)
+        # What is expected may change; it is judged anew.
+        document["scenario"]["resolved"]["expect"] = plan.scenario.expect
         known = {cell["id"] for cell in document["cells"]}
         planned = {cell.id: cell for cell in plan.cells}
         for entry in document["cells"]:
@@ -201,6 +206,11 @@ class CampaignFolder:
             self.path / "campaign.json", json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
         )
 
+    @property
+    def files_dir(self) -> Path:
+        """Where the files are that cells name, such as traces."""
+        return self.path / "files"
+
     # -- sessions --------------------------------------------------------------------------------
 
     def begin_session(self, argv: list[str]) -> None:
@@ -231,6 +241,20 @@ class CampaignFolder:
                 " folder with -o"
             ) from None
 
+    def _keep_files(self, files: Files) -> None:
+        """Stores the files that cells name, so that the results can be repeated without the originals."""
+        for sha256, content in files.contents.items():
+            target = self.files_dir / stored_name(files.names[sha256], sha256)
+            try:
+                self.files_dir.mkdir(exist_ok=True)
+                if not target.exists() or target.read_bytes() != content:
+                    partial = target.with_name(f".{target.name}.tmp")
+                    partial.write_bytes(content)
+                    partial.replace(target)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise NarrowsError(f"{target}: can't be written: {reason}") from None
+
     def _sweep(self) -> None:
         """Removes what an interrupted process left half-written."""
         for leftover in (self.path / "cells").glob(".*"):
@@ -238,7 +262,7 @@ class CampaignFolder:
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
                 leftover.unlink(missing_ok=True)
-        for leftover in self.path.glob(".*.tmp"):
+        for leftover in (*self.path.glob(".*.tmp"), *self.files_dir.glob(".*.tmp")):
             leftover.unlink(missing_ok=True)
 
     def _adopt(self, entry: dict[str, Any], content: dict[str, Any]) -> None:

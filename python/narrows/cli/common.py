@@ -27,6 +27,17 @@ def stderr_console() -> Console:
     return Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH_OF_FILES, highlight=False)
 
 
+def print_expectations(console: Console, results: dict[str, Any]) -> None:
+    """What the scenario expected, and whether it holds."""
+    if results.get("expect"):
+        from narrows.campaign.expectations import lines
+
+        console.print()
+        console.print("expected:")
+        for line in lines(results["expect"], results["metrics"]):
+            console.print(f"  {line}", markup=False, soft_wrap=True)
+
+
 def print_json(document: Any) -> None:
     """One document on standard output."""
     print(json.dumps(document, indent=1, ensure_ascii=False))

@@ -62,7 +62,8 @@ def run(
     """Run a scenario and report on it.
 
     Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor
-    explains), 6 some cells failed or are invalid, 130/143 interrupted with everything finished kept.
+    explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with
+    everything finished kept.
     """
     from narrows.scenario import load
 
@@ -79,19 +80,23 @@ def run(
         print_json(finished.results)
     else:
         from narrows.analysis.tables import print_summary
+        from narrows.cli.common import print_expectations
 
         print_summary(stdout_console(), [(finished.folder.path, finished.results)])
+        print_expectations(stdout_console(), finished.results)
     if report:
         _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
-    if finished.exit_code:
-        bad = sum(
-            cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells
-        )
+    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells)
+    if bad:
         console.print(
             f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
             f" {finished.folder.path} tells why",
             soft_wrap=True,
         )
+    if finished.failed:
+        all_of = len(finished.results["expect"])
+        console.print(f"{len(finished.failed)} of {all_of} expectations fail", soft_wrap=True)
+    if finished.exit_code:
         raise typer.Exit(finished.exit_code)
 
 

@@ -40,6 +40,7 @@ def show(
         print_json(found[0][1] if len(found) == 1 else [result for _, result in found])
         return
     from narrows.analysis.tables import print_cells, print_flows, print_summary
+    from narrows.cli.common import print_expectations
 
     asked: dict[str, list[str]] = {}
     for folder in opened:
@@ -53,6 +54,7 @@ def show(
     if len(found) == 1:
         console.print()
         print_flows(console, found[0][1])
+        print_expectations(console, found[0][1])
         console.print()
         print_cells(console, opened[0].cells)
 

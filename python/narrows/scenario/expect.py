@@ -16,11 +16,18 @@ KNOWN = ("metric", "scheme", "flow", "of", "at_least", "at_most")
 #: What is looked at of the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
 #: Kinds of values by the unit of a metric.
-KINDS = {"bit/s": "rate", "ns": "span", "bytes": "bytes", "packets": "packets", "ratio": "ratio"}
+KINDS = {"bit/s": "rate", "ns": "span", "bytes": "bytes", "packets": "packets"}
 ALL = "all"
 
 _OF = Param("", "choice", STATISTICS, "median", None, None, False, "", "")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
+
+
+def kind_of(metric: dict[str, Any]) -> str:
+    """What kind of value a metric has, for limits with units."""
+    if metric.get("show_unit") == "%":
+        return "ratio"
+    return KINDS.get(metric["unit"], "number")
 
 
 def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) -> list[dict[str, Any]]:
@@ -44,7 +51,7 @@ def _expectation(
     metric = _metric(mapping, path, problems)
     if metric is None:
         return None
-    kind = KINDS.get(metric["unit"], "number")
+    kind = kind_of(metric)
     limits: dict[str, Any] = {}
     for key in ("at_least", "at_most"):
         written = mapping.entries.get(key)

@@ -79,7 +79,7 @@ KEYS: tuple[Key, ...] = (
         "hosts",
         "Settings of hosts by name, or of `all`: what the kernel of the host is told, or in simulation our"
         " transport where it has the same.",
-        "{all: {}}",
+        "{all: {tcp_sack: 0}}",
     ),
     Key(
         "schemes",

@@ -32,8 +32,8 @@ class Network:
     pairs: list[Pair] = field(default_factory=list)
     #: Routes that the scenario gives.
     given: dict[Pair, list[Link]] = field(default_factory=dict)
-    #: What is set of hosts, as the kernel's files take it.
-    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: What is set of hosts.
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Names under which directed links are cut and restored.
     cuts: dict[str, list[Link]] = field(default_factory=dict)
     #: What a flow without hosts of its own is, for the default number of flows.
@@ -89,12 +89,12 @@ class Network:
     def bdp(self, link: Link, pairs: list[Pair]) -> tuple[Fraction | None, str]:
         """What `1 bdp` is on a link, in bytes: the slowest constant rate of the link times the round-trip
         time of the flows that pass it (by their data, else by their acknowledgements); or why it is not
-        known."""
+        known. On a link that nobody uses it hardly matters: there the longest round trip counts."""
         over = [pair for pair in pairs if link in (self.route(*pair) or [])]
         over = over or [pair for pair in pairs if link in (self.route(pair[1], pair[0]) or [])]
         times = sorted({self.rtt_ns(pair) for pair in over})
         if not over:
-            return None, "has no meaning on a link that no flow passes"
+            times = sorted({self.rtt_ns(pair) for pair in pairs})[-1:] or [0]
         if len(times) > 1:
             shown = " and ".join(show("span", time) for time in (times[0], times[-1]))
             return (
@@ -139,7 +139,7 @@ class Network:
             if name != first and (self.route(first, name) is None or self.route(name, first) is None):
                 problems.add(
                     mark,
-                    name,
+                    f"network.hosts.{name}",
                     f"the host can't be reached from {first}; add a link that joins it to the other nodes"
                     " (packets do not pass through hosts)",
                 )

@@ -71,7 +71,7 @@ def add_hosts(network: Network, hosts: dict[str, Mark], problems: Problems) -> N
 def read_settings(
     value: Mapping, path: str, network: Network, registry: Registry, problems: Problems
 ) -> None:
-    """`hosts: {all: {tcp_sack: false}, left: {...}}`."""
+    """`hosts: {all: {tcp_sack: 0}, left: {...}}`."""
     for name, mark, written in value:
         if name != ALL_HOSTS and name not in network.hosts:
             problems.unknown_key(mark, path, name, [*network.hosts, ALL_HOSTS])
@@ -88,7 +88,7 @@ def host_settings(value: Written, path: str, registry: Registry, problems: Probl
     if isinstance(value, Scalar) and value.is_null:
         return {}
     known = {param.name: param for param in registry.host_settings}
-    mapping = problems.expect_mapping(value, path, "{tcp_sack: false}")
+    mapping = problems.expect_mapping(value, path, "{tcp_sack: 0}")
     found: dict[str, Any] = {}
     for key, mark, written in mapping or ():
         if key not in known:

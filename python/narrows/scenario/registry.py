@@ -88,7 +88,7 @@ def parse(text: str) -> Registry:
         transport=params("transport"),
         bottleneck=params("bottleneck"),
         traffic=family("traffic"),
-        host_settings=params("host_settings"),
+        host_settings=tuple(_setting(item) for item in document.get("host_settings", ())),
         refusal=lambda _element, _files: None,
     )
 
@@ -125,6 +125,13 @@ def _entry(item: dict[str, Any]) -> Entry:
         datagram=item.get("class") == "datagrams",
         parallel=bool(item.get("parallel", True)),
     )
+
+
+def _setting(item: dict[str, Any]) -> Param:
+    """A setting of hosts, with what our own transport makes of it."""
+    mirrored = item.get("mirrored")
+    told = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
+    return _param({**item, "doc": f"{item.get('doc', '')}{told}"})
 
 
 def _param(item: dict[str, Any]) -> Param:

@@ -202,7 +202,7 @@ def _star(reader: _Reader, settings: Written, path: str) -> None:
     network.routers = [center.text if isinstance(center, Scalar) and center.text else "center"]
     hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
     written = mapping.entries.get("hosts")
-    if written is not None and not (isinstance(written, Mapping) and set(written.entries) <= set(STAR_HOSTS)):
+    if written is not None and not (isinstance(written, Mapping) and _are_usual(written)):
         hosts = named_hosts(written, join(path, "hosts"), problems)
     add_hosts(network, hosts, problems)
     own = _own_access(mapping, path, network.hosts, problems)
@@ -213,6 +213,11 @@ def _star(reader: _Reader, settings: Written, path: str) -> None:
     elif len(network.hosts) == 2:
         first, second = network.hosts
         network.pairs = [(first, second)]
+
+
+def _are_usual(hosts: Mapping) -> bool:
+    """Whether a mapping speaks of the usual hosts of a star (perhaps with a slip), not of others."""
+    return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
 def _parking_lot(reader: _Reader, settings: Written, path: str) -> None:
