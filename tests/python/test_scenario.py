@@ -151,7 +151,7 @@ BAD = [
     ("[0 ms, 10 ms, 20 ms]", "[0 ms]", "lists 1 values for 3 flows"),
     ("schema: narrows/scenario/1", "schema: narrows/scenario/2", "can't read; it reads narrows/scenario/1"),
     ("question: Does it work?\n", "", "test.yaml:1:1: the key question is missing"),
-    ("seed: 7", "seed: 7\nmatrix: {}", "matrix: is not supported yet by this version of narrows"),
+    ("seed: 7", "seed: 7\nmatrix: {}", "matrix: needs a key with a list of values"),
     ("seed: 7", "seed: 7\nwhere: hosts", "where: hosts is not supported yet"),
     ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as an item of its own"),
     ("{delay: 20 ms}", "{queue: {droptail: 5 kB}}", "a queue belongs to a bottleneck"),

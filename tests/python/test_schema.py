@@ -86,6 +86,7 @@ report: {pdf: false}
         ("toy_aqm", "{toy_aqm: {mode: mild}}"),
         ("pdf: false", "pdf: 3"),
         ("question:", "matrix: {}\nquestion:"),
+        ("question:", "matrix: {runs: 3}\nquestion:"),
     ],
 )
 def test_editors_see_the_same_mistakes(fixed_registry: registry.Registry, before: str, after: str) -> None:

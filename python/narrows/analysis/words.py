@@ -24,6 +24,12 @@ def network_in_words(scenario: Scenario) -> list[str]:
         lines.append(f"  {name:{width}}  {told or 'nothing on the way'}")
     for change in scenario.timeline:
         lines.append(f"  at {show('span', change['at_ns'])}  {change_in_words(change)}")
+    values: dict[str, dict[str, None]] = {}
+    for row in scenario.schemes:
+        for name, value in row.values.items():
+            values.setdefault(name, {})[value] = None
+    for name, listed in values.items():
+        lines.append(f"  for each  {name}: {', '.join(listed)}")
     flows = scenario.schemes[0].flows
     starts = ", ".join(show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows[:6])
     more = ", ..." if len(flows) > 6 else ""

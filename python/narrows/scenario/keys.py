@@ -107,6 +107,12 @@ KEYS: tuple[Key, ...] = (
         "[{at: 10 s, set: {forward.0: {rate: 5 Mbit/s}}}]",
     ),
     Key(
+        "matrix",
+        "Any keys with lists of values, by their addresses as for `--set`: every combination is run, with"
+        " rows of its own in the results.",
+        "{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}",
+    ),
+    Key(
         "expect",
         "What must hold of the results: `{metric, scheme, flow, of, at_least, at_most}`; the exit code is 5"
         " when it does not.",
@@ -157,9 +163,7 @@ KEYS: tuple[Key, ...] = (
     Key("report", "What the report contains: `pdf` (default true).", "{pdf: false}"),
 )
 
-#: Keys of later versions: refused with an honest sentence, not as a typing error.
-NOT_YET = ("matrix",)
-#: Values that `where` will have later.
+#: Values that `where` will have later: refused with an honest sentence, not as a typing error.
 NOT_YET_WHERE = ("hosts",)
 
 BY_NAME = {key.name: key for key in KEYS}

@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.scenario.files import Files
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect")
+
+
+#: What a matrix may change of a scenario, besides the flows.
+OVERLAID = (
+    "topology",
+    "network",
+    "base_rtt_ns",
+    "duration_ns",
+    "record",
+    "bin_ns",
+    "sample_ns",
+    "transport",
+    "timeline",
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,15 @@ class SchemeRow:
     label: str
     slug: str
     flows: list[dict[str, Any]]
+    #: What differs from the scenario in this row, by the names of `OVERLAID`, when a matrix made it.
+    overlay: dict[str, Any] = field(default_factory=dict)
+    #: The values of the matrix in this row, as they were written, by the names of their keys.
+    values: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as it is stored."""
+        content = {"label": self.label, "slug": self.slug, "flows": self.flows}
+        return {**content, "overlay": self.overlay, "values": self.values} if self.values else content
 
     @property
     def scheme_names(self) -> list[str]:
@@ -68,7 +91,7 @@ class Scenario:
             "topology": self.topology,
             "network": self.network,
             "base_rtt_ns": self.base_rtt_ns,
-            "schemes": [{"label": row.label, "slug": row.slug, "flows": row.flows} for row in self.schemes],
+            "schemes": [row.to_json() for row in self.schemes],
             "duration_ns": self.duration_ns,
             "runs": self.runs,
             "seed": self.seed,
@@ -131,6 +154,8 @@ def cells_of(scenario: Scenario) -> list[Cell]:
 
 
 def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
+    if row.overlay:
+        scenario = replace(scenario, **row.overlay)
     cell_id = f"{row.slug}-r{run}"
     seed = run_seed(scenario.seed, run)
     content = {

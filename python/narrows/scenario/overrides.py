@@ -45,6 +45,11 @@ def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     return result
 
 
+def place(tree: Mapping, path: str, value: Written, option: str) -> None:
+    """Writes one value at an address into the tree; `option` is what messages call it."""
+    _place(tree, Override(option, path, ""), value)
+
+
 def split_list(text: str) -> str:
     """The YAML list of a comma-separated option (`--schemes linux:cubic,reno`)."""
     items = [item.strip() for item in text.split(",") if item.strip()]

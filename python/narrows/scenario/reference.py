@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from narrows.scenario.keys import KEYS, NOT_YET
+from narrows.scenario.keys import KEYS
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Entry, Param, Registry
@@ -35,8 +35,6 @@ def _keys() -> str:
     for key in KEYS:
         default = "required" if key.required else _default(key.param) if key.param else ""
         text += f"| `{key.name}` | {default} | {_cell(key.doc)} | `{_cell(key.example)}` |\n"
-    if NOT_YET:
-        text += f"\nKeys of later versions, refused for now: {', '.join(f'`{name}`' for name in NOT_YET)}.\n"
     return text
 
 

@@ -7,11 +7,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
+from narrows.scenario import matrix
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
 from narrows.scenario.flows import FlowReader, Flows
-from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET, NOT_YET_WHERE, SCHEMA
+from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET_WHERE, SCHEMA
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
@@ -20,6 +21,7 @@ from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import Scheme, read_scheme, read_schemes
+from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
 from narrows.scenario.written import Mapping, Mark, Scalar, Written
@@ -35,6 +37,8 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 
     Files that it names are relative to the folder `base`.
     """
+    if matrix.KEY in tree.entries:
+        return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     problems = Problems()
     files = Files(base or Path())
     _check_keys(tree, problems)
@@ -120,11 +124,7 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
     for key, mark, _ in tree:
-        if key in NOT_YET:
-            problems.add(
-                mark, key, f"is not supported yet by this version of narrows ({__version__}); remove it"
-            )
-        elif key not in BY_NAME:
+        if key not in BY_NAME:
             problems.unknown_key(mark, "", key, BY_NAME)
     for key_spec in KEYS:
         if key_spec.required and key_spec.name not in tree.entries:
@@ -202,11 +202,6 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     return value.text
 
 
-def slug_of(text: str) -> str:
-    """The text with everything but a-z, 0-9, `.`, `+` and `-` turned into dashes."""
-    return re.sub(r"[^a-z0-9.+]+", "-", text.lower()).strip("-.+")[:60].rstrip("-.+")
-
-
 def _check_extra_rtt(flows: Flows, topology: str, network: Network, problems: Problems) -> None:
     if network.kind != "dumbbell" and flows.extra_rtt_mark:
         problems.add(
@@ -247,7 +242,7 @@ def _rows(
         tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
         labels = list(dict.fromkeys(one.label for one in tests))
         label = " + ".join(labels)
-        slug = _free_slug("+".join(slug_of(one) for one in labels), rows)
+        slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
         rows.append(
             SchemeRow(
                 label,
@@ -260,17 +255,6 @@ def _rows(
             )
         )
     return rows
-
-
-def _free_slug(slug: str, rows: list[SchemeRow]) -> str:
-    slug = slug[:80]
-    taken = {row.slug for row in rows}
-    number = 2
-    result = slug
-    while result in taken:
-        result = f"{slug}.{number}"
-        number += 1
-    return result
 
 
 def _transport(tree: Mapping, registry: Registry, problems: Problems) -> dict[str, Any]:

@@ -71,6 +71,12 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
         content = {"$ref": f"#/definitions/{name}"}
     elif name == "transport":
         content = params_schema(registry.transport)
+    elif name == "matrix":
+        content = {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"type": "array", "minItems": 1},
+        }
     elif name == "report":
         content = {
             "type": "object",
