@@ -1,7 +1,7 @@
 //! Helpers for tests across crates: a builder of cells, and a run with its measurements.
 
 use narrows_cell::Cell;
-use narrows_record::{RunDocument, metrics};
+use narrows_record::{RunDocument, TransferRow, metrics, read};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -108,14 +108,28 @@ impl Dumbbell {
     /// # Panics
     /// When it cannot run or be measured.
     pub fn measure(&self) -> Measured {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let out = folder.path().join("cell");
-        let run = self.simulate(&out);
-        let record = narrows_cell::open_record(&out).expect("the record can be read");
-        Measured {
-            run,
-            json: metrics::measure(&record).expect("the record can be measured"),
-        }
+        measure(&self.json())
+    }
+}
+
+/// Simulates a cell in a temporary folder and measures the record.
+///
+/// # Panics
+/// When it cannot run or be measured.
+pub fn measure(cell: &Value) -> Measured {
+    let cell = Cell::parse(&cell.to_string()).expect("the cell is valid");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("cell");
+    let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    let transfers = record
+        .transfers
+        .clone()
+        .map(|bytes| read::read_transfers(bytes).expect("the transfers can be read"));
+    Measured {
+        run,
+        json: metrics::measure(&record).expect("the record can be measured"),
+        transfers: transfers.unwrap_or_default(),
     }
 }
 
@@ -126,6 +140,8 @@ pub struct Measured {
     pub run: RunDocument,
     /// Metrics of each flow and of all.
     pub json: Value,
+    /// Transfers of applications.
+    pub transfers: Vec<TransferRow>,
 }
 
 impl Measured {

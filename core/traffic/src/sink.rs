@@ -18,6 +18,10 @@ const WINDOW: u64 = 1 << 16;
 /// What the receiver of datagrams has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DatagramReport {
+    /// Datagrams that arrived, with duplicates, and their IP bytes.
+    pub arrived: u64,
+    /// See `arrived`.
+    pub arrived_bytes: u64,
     /// Datagrams that arrived, without duplicates.
     pub received: u64,
     /// Their IP bytes.
@@ -60,6 +64,8 @@ impl DatagramSink {
     pub fn receive(&mut self, now: Time, stamp: Stamp, size: u32) {
         let number = stamp.sequence.min(u64::MAX - 1);
         let report = &mut self.report;
+        report.arrived += 1;
+        report.arrived_bytes += u64::from(size);
         let bit = |number: u64| ((number % WINDOW / 64) as usize, 1u64 << (number % 64));
         if number >= report.total {
             // Numbers that are skipped have not been seen; of a long gap only the window counts.

@@ -68,6 +68,12 @@ impl Receiver {
         &self.counters
     }
 
+    /// Every byte of the stream below this has arrived.
+    #[inline]
+    pub fn contiguous(&self) -> u64 {
+        self.contiguous
+    }
+
     fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
         let counters = &mut self.counters;
         counters.received_packets += 1;

@@ -230,6 +230,16 @@ impl Sender {
         self.supply = bytes;
     }
 
+    /// How many bytes the application has given in all.
+    pub fn supply(&self) -> u64 {
+        self.supply
+    }
+
+    /// How many of them have been sent at least once.
+    pub fn taken(&self) -> u64 {
+        self.fresh
+    }
+
     /// The flow is stopped: nothing is sent any more, not even repairs.
     pub fn stop(&mut self) {
         self.stopped = true;

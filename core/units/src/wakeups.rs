@@ -5,7 +5,7 @@ use crate::Time;
 /// Up to this many parts are simply looked through.
 const FEW: usize = 6;
 
-/// A tournament tree over a fixed number of parts: the earliest wake-up is at the root, and
+/// A tournament tree over a number of parts: the earliest wake-up is at the root, and
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
 #[derive(Clone, Debug)]
 pub struct Wakeups {
@@ -46,6 +46,18 @@ impl Wakeups {
             winner,
             best: (Time::FAR, 0),
         }
+    }
+
+    /// Makes room for at least `parts` parts; the new ones want nothing.
+    pub fn grow(&mut self, parts: usize) {
+        if parts <= self.times.len() {
+            return;
+        }
+        let mut larger = Wakeups::new(parts.max(2 * self.times.len()));
+        for (part, time) in self.times.iter().enumerate() {
+            larger.set(part, *time);
+        }
+        *self = larger;
     }
 
     /// Part `part` wants to act at `time`.
@@ -113,6 +125,25 @@ impl Wakeups {
 mod tests {
     use super::*;
     use crate::Stream;
+
+    #[test]
+    fn growing_keeps_what_was_set() {
+        let mut tree = Wakeups::new(2);
+        let mut times = vec![Time::FAR; 2];
+        let mut stream = Stream::new(4, "wakeups");
+        for parts in [2, 3, 5, 40] {
+            tree.grow(parts);
+            times.resize(parts, Time::FAR);
+            for _ in 0..100 {
+                let part = stream.below(parts as u64) as usize;
+                let time = Time::from_ns(stream.below(50));
+                tree.set(part, time);
+                times[part] = time;
+                let best = times.iter().enumerate().map(|(part, time)| (*time, part));
+                assert_eq!(Some(tree.earliest()), best.min());
+            }
+        }
+    }
 
     #[test]
     fn agrees_with_a_search() {

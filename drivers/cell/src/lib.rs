@@ -15,7 +15,10 @@ pub use flow::{Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use registry::registry;
-pub use summary::{element_counters, element_names, native_flow, recorded, state_row, trace_rows};
+pub use summary::{
+    described, element_counters, element_names, native_flow, offered, receiver_counters, recorded,
+    sender_counters, sink_counters, state_row, trace_rows,
+};
 
 /// Version of Narrows.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,10 +1,11 @@
 //! From the core's counters and snapshots to the rows and members of records.
 
-use crate::{Flow, GIT, SchemeRef, VERSION};
+use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
 use narrows_net::{Direction, Network, Packet};
 use narrows_record::{
     ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters, StateRow, TraceRow,
 };
+use narrows_traffic::{DatagramReport, Offered};
 use narrows_transport::{Receiver, Sender, Snapshot};
 use narrows_units::{Bytes, Rate, Span, Time};
 use serde_json::Value;
@@ -64,6 +65,64 @@ pub fn native_flow(
     sender: Option<&Sender>,
     receiver: Option<&Receiver>,
 ) -> FlowSummary {
+    FlowSummary {
+        sender: sender.map_or_else(SenderCounters::default, |it| sender_counters(it.counters())),
+        receiver: receiver.map_or_else(ReceiverCounters::default, |it| {
+            receiver_counters(it.counters())
+        }),
+        ..described(flow)
+    }
+}
+
+/// The counters of our sender, or the sum of those of several, as records have them.
+pub fn sender_counters(counters: &narrows_transport::SenderCounters) -> SenderCounters {
+    SenderCounters {
+        sent_packets: Some(counters.sent_packets),
+        sent_bytes: Some(counters.sent_bytes),
+        retransmitted_packets: Some(counters.retransmitted_packets),
+        retransmitted_bytes: Some(counters.retransmitted_bytes),
+        timeouts: Some(counters.timeouts),
+        tail_probes: Some(counters.tail_probes),
+        spurious_losses: Some(counters.spurious_losses),
+    }
+}
+
+/// The counters of our receiver, or the sum of those of several, as records have them.
+pub fn receiver_counters(counters: &narrows_transport::ReceiverCounters) -> ReceiverCounters {
+    ReceiverCounters {
+        received_packets: Some(counters.received_packets),
+        received_bytes: Some(counters.received_bytes),
+        goodput_bytes: Some(counters.goodput_bytes),
+        ..ReceiverCounters::default()
+    }
+}
+
+/// The report of a sink of datagrams as records have it.
+pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
+    ReceiverCounters {
+        received_packets: Some(report.arrived),
+        received_bytes: Some(report.arrived_bytes),
+        goodput_bytes: Some(
+            report
+                .received_bytes
+                .saturating_sub(report.received * u64::from(narrows_traffic::IP_UDP)),
+        ),
+        lost_datagrams: Some(report.lost),
+        out_of_order_datagrams: Some(report.out_of_order),
+        duplicate_datagrams: Some(report.duplicates),
+        jitter_ns: Some(report.jitter_ns.round() as u64),
+    }
+}
+
+/// What the application of `flow` offered while the flow ran, where it chooses its load itself.
+pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_record::Offered> {
+    let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
+    let (bytes, mean_bps) = offered.load(seconds)?;
+    Some(narrows_record::Offered { bytes, mean_bps })
+}
+
+/// The summary of a flow without its counters: what it is.
+pub fn described(flow: &Flow) -> FlowSummary {
     let fingerprint = match &flow.scheme {
         SchemeRef::Native(scheme, params) => Fingerprint {
             kind: "native".into(),
@@ -83,7 +142,7 @@ pub fn native_flow(
             ..Fingerprint::default()
         },
         SchemeRef::Datagrams => Fingerprint {
-            kind: "datagrams".into(),
+            kind: "native".into(),
             name: flow.name.clone(),
             version: Some(VERSION.into()),
             git: GIT.map(str::to_owned),
@@ -94,27 +153,6 @@ pub fn native_flow(
         flow: flow.flow,
         scheme: flow.name.clone(),
         fingerprint,
-        sender: sender.map_or_else(SenderCounters::default, |sender| {
-            let counters = sender.counters();
-            SenderCounters {
-                sent_packets: Some(counters.sent_packets),
-                sent_bytes: Some(counters.sent_bytes),
-                retransmitted_packets: Some(counters.retransmitted_packets),
-                retransmitted_bytes: Some(counters.retransmitted_bytes),
-                timeouts: Some(counters.timeouts),
-                tail_probes: Some(counters.tail_probes),
-                spurious_losses: Some(counters.spurious_losses),
-            }
-        }),
-        receiver: receiver.map_or_else(ReceiverCounters::default, |receiver| {
-            let counters = receiver.counters();
-            ReceiverCounters {
-                received_packets: Some(counters.received_packets),
-                received_bytes: Some(counters.received_bytes),
-                goodput_bytes: Some(counters.goodput_bytes),
-                ..ReceiverCounters::default()
-            }
-        }),
         ..FlowSummary::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The simulator: a virtual clock over the core.
 //!
-//! The world has one pending event per path, per endpoint and for the sampler, never one per
-//! packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
+//! The world has one pending event for the network, per endpoint and for sampler and applications,
+//! never one per packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
 //! act, and asks it when it wants to act next. Nothing is allocated per packet: packets are small
 //! and `Copy`, and the variable parts of acknowledgements live in reused slots.
 //!
@@ -9,6 +9,9 @@
 //! are broken by the fixed order of the parts.
 #![forbid(unsafe_code)]
 
+mod applications;
+mod flow;
+mod packet;
 mod run;
 mod slots;
 mod world;

@@ -65,6 +65,7 @@ pub fn run(
         std::mem::take(&mut world.traces),
     )?;
     folder.queues(std::mem::take(&mut world.queues))?;
+    folder.transfers(world.take_transfers())?;
     let mut document = describe(cell, &world);
     folder.complete(&mut document)?;
     Ok(document)
@@ -113,8 +114,29 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
     document.elements =
         narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
-        let summary = narrows_cell::native_flow(flow, Some(&state.sender), Some(&state.receiver));
-        if summary.receiver.received_packets == Some(0) {
+        let mut summary = narrows_cell::described(flow);
+        if let Some(sink) = &state.datagrams.sink {
+            summary.sender.sent_packets = Some(state.datagrams.sequence);
+            summary.sender.sent_bytes = Some(state.datagrams.bytes);
+            summary.receiver = narrows_cell::sink_counters(&sink.report());
+        } else {
+            let (sender, receiver) = world.counters(state);
+            summary.sender = narrows_cell::sender_counters(&sender);
+            summary.receiver = narrows_cell::receiver_counters(&receiver);
+        }
+        summary.offered = narrows_cell::offered(cell, flow, &state.offered);
+        let facts = state.application.facts();
+        if !facts.is_empty() {
+            let facts = facts
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()));
+            summary.other.insert(
+                "traffic".into(),
+                facts.collect::<serde_json::Map<_, _>>().into(),
+            );
+        }
+        let wanted = summary.offered.is_none_or(|offered| offered.bytes > 0);
+        if wanted && summary.receiver.received_packets == Some(0) {
             document.judge(
                 Severity::Invalid,
                 "silent",

@@ -1,74 +1,14 @@
 //! Endpoints and paths under a virtual clock.
 
+use crate::flow::{FlowState, Pipe, add_receiver, add_sender, together};
+use crate::packet::{Content, SimPacket};
 use crate::slots::Slots;
-use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, recorded, state_row, trace_rows};
-use narrows_net::{Direction, Network, Outcomes, Packet};
-use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow};
-use narrows_transport::{Body, Data, Endpoint, Header, Receiver, Sender};
-use narrows_units::{Ecn, Stream, Time, Wakeups};
-
-/// A packet in the simulator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SimPacket {
-    pub(crate) uid: u64,
-    content: Content,
-    size: u32,
-    flow: u16,
-    route: u16,
-    ecn: Ecn,
-    corrupt: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Content {
-    Data(Data),
-    /// An acknowledgement, in a slot.
-    Ack(u32),
-}
-
-impl Packet for SimPacket {
-    #[inline]
-    fn size(&self) -> u32 {
-        self.size
-    }
-    #[inline]
-    fn flow(&self) -> u16 {
-        self.flow
-    }
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    #[inline]
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    #[inline]
-    fn is_ack(&self) -> bool {
-        matches!(self.content, Content::Ack(_))
-    }
-    #[inline]
-    fn corrupt(&mut self) {
-        self.corrupt = true;
-    }
-    #[inline]
-    fn route(&self) -> u16 {
-        self.route
-    }
-}
-
-/// One flow: its two ends.
-pub(crate) struct FlowState {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
-    direction: Direction,
-    /// Routes of its data and of its acknowledgements.
-    routes: [u16; 2],
-    number: u16,
-    start: Time,
-    stop: Time,
-    stopped: bool,
-}
+use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
+use narrows_net::{Direction, Network, Outcomes};
+use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
+use narrows_traffic::{Action, Class, Event};
+use narrows_transport::{Body, Endpoint, Header, ReceiverCounters, SenderCounters};
+use narrows_units::{Time, Wakeups};
 
 /// What a world has done so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,20 +18,32 @@ pub struct Totals {
 }
 
 // Numbers of the parts in the wake-up tree.
+/// The sampler, and the applications that wait for a time.
 const SAMPLER: usize = 0;
-const ENDPOINTS: usize = 1;
+/// Sender and receiver of each pipe.
+pub(crate) const ENDPOINTS: usize = 1;
 
 /// A network with flows over it, at a moment of virtual time.
 pub struct World {
     pub(crate) network: Network<SimPacket>,
     pub(crate) flows: Vec<FlowState>,
+    /// Senders and receivers; places of ended ones are used again.
+    pub(crate) pipes: Vec<Pipe>,
+    pub(crate) free_pipes: Vec<u32>,
+    pub(crate) connections: Vec<crate::flow::Connection>,
+    pub(crate) free_connections: Vec<u32>,
+    /// Pipes and datagram flows begun so far.
+    pub(crate) serials: u32,
+    /// When each flow's application wants to act.
+    pub(crate) applications: Wakeups,
+    pub(crate) actions: Vec<Action>,
     /// By flow number: index into `flows`.
     index: Vec<u16>,
     pub(crate) log: Log,
     pub(crate) states: Vec<StateRow>,
     pub(crate) traces: Vec<TraceRow>,
     pub(crate) queues: Vec<QueueRow>,
-    wakeups: Wakeups,
+    pub(crate) wakeups: Wakeups,
     slots: Slots,
     outcomes: Outcomes<SimPacket>,
     body: Body,
@@ -117,28 +69,8 @@ impl World {
         let mut flows = Vec::with_capacity(cell.flows.len());
         let mut index = Vec::new();
         for (position, flow) in cell.flows.iter().enumerate() {
-            let SchemeRef::Native(scheme, params) = &flow.scheme else {
-                return Err(CellError::Conflict(format!(
-                    "flow {}: {} cannot be simulated; use where: emulate",
-                    flow.flow, flow.name
-                )));
-            };
-            let random = Stream::new(cell.seed, &format!("flow/{}", flow.flow));
-            let sender = Sender::new(cell.transport.clone(), scheme, params, flow.start, random)
-                .map_err(|error| CellError::Params {
-                    at: format!("flow {} ({})", flow.flow, flow.name),
-                    error,
-                })?;
-            flows.push(FlowState {
-                sender,
-                receiver: Receiver::new(&cell.transport),
-                direction: flow.direction,
-                routes: [route(flow.from, flow.to), route(flow.to, flow.from)],
-                number: flow.flow,
-                start: flow.start,
-                stop: flow.stop,
-                stopped: false,
-            });
+            let routes = [route(flow.from, flow.to), route(flow.to, flow.from)];
+            flows.push(FlowState::new(cell, flow, routes)?);
             let number = usize::from(flow.flow);
             index.resize(index.len().max(number + 1), u16::MAX);
             index[number] = position as u16;
@@ -149,15 +81,18 @@ impl World {
             }
             RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
         };
-        let mut wakeups = Wakeups::new(ENDPOINTS + 2 * flows.len());
-        for (position, flow) in flows.iter().enumerate() {
-            wakeups.set(ENDPOINTS + 2 * position, flow.start);
-        }
+        let wakeups = Wakeups::new(ENDPOINTS + 2 * flows.len());
         let next_sample = Time::ZERO + cell.sample;
-        wakeups.set(SAMPLER, next_sample);
-        Ok(World {
+        let mut world = World {
             network,
+            applications: Wakeups::new(flows.len()),
             flows,
+            pipes: Vec::new(),
+            free_pipes: Vec::new(),
+            connections: Vec::new(),
+            free_connections: Vec::new(),
+            serials: 0,
+            actions: Vec::new(),
             index,
             log,
             states: Vec::new(),
@@ -172,7 +107,19 @@ impl World {
             next_sample,
             duration: cell.duration,
             totals: Totals::default(),
-        })
+        };
+        for index in 0..world.flows.len() {
+            let start = world.flows[index].start;
+            if world.flows[index].class == Class::Datagrams {
+                world.applications.set(index, start);
+            } else {
+                // Connections that are open from the start exist from the start: what they do begins
+                // at the time of the flow.
+                world.tell(start, index, Event::Start);
+            }
+        }
+        world.look_at_sampler();
+        Ok(world)
     }
 
     /// What has been done so far.
@@ -202,13 +149,19 @@ impl World {
                 return;
             }
             match part {
-                SAMPLER => self.take_samples(now),
+                SAMPLER => {
+                    if now >= self.next_sample {
+                        self.take_samples(now);
+                    }
+                    self.run_applications(now);
+                    self.look_at_sampler();
+                }
                 endpoint => {
-                    let flow = (endpoint - ENDPOINTS) / 2;
+                    let pipe = (endpoint - ENDPOINTS) / 2;
                     if (endpoint - ENDPOINTS).is_multiple_of(2) {
-                        self.run_sender(now, flow);
+                        self.run_sender(now, pipe);
                     } else {
-                        self.run_receiver(now, flow);
+                        self.run_receiver(now, pipe);
                     }
                 }
             }
@@ -223,13 +176,40 @@ impl World {
         self.log.finish();
     }
 
+    /// Asks the sampler and the applications anew when they want to act.
+    pub(crate) fn look_at_sampler(&mut self) {
+        let (application, _) = self.applications.earliest();
+        self.wakeups.set(SAMPLER, self.next_sample.min(application));
+    }
+
+    /// All transfers that applications have begun, flow by flow.
+    pub(crate) fn take_transfers(&mut self) -> impl Iterator<Item = TransferRow> {
+        self.flows
+            .iter_mut()
+            .flat_map(|flow| std::mem::take(&mut flow.transfers))
+    }
+
+    /// What all data pipes of a flow have counted, those that are gone included.
+    pub(crate) fn counters(&self, flow: &FlowState) -> (SenderCounters, ReceiverCounters) {
+        let (mut sender, mut receiver) = (flow.past.sender, flow.past.receiver);
+        for &slot in flow.connections.values() {
+            let connection = &self.connections[slot as usize];
+            for index in [connection.up, connection.down] {
+                if let Some(pipe) = self.pipes.get(index as usize).filter(|pipe| pipe.is_data) {
+                    add_sender(&mut sender, pipe.sender.counters());
+                    add_receiver(&mut receiver, pipe.receiver.counters());
+                }
+            }
+        }
+        (sender, receiver)
+    }
+
     /// Advances the network and hands over what has come out.
     #[inline]
     fn run_network(&mut self, now: Time) {
         self.network.advance(now, &mut self.outcomes);
         self.settle();
         while let Some((at, packet)) = self.network.pop() {
-            let flow = usize::from(self.index[usize::from(packet.flow)]);
             if packet.corrupt {
                 self.log.arrive_corrupt(packet.uid, at.ns(), 0);
                 if let Content::Ack(slot) = packet.content {
@@ -238,29 +218,86 @@ impl World {
                 continue;
             }
             self.log.arrive(packet.uid, at.ns(), 0);
+            let index = packet.pipe as usize;
+            if self
+                .pipes
+                .get(index)
+                .is_none_or(|pipe| pipe.serial != packet.serial)
+            {
+                self.arrive_without_pipe(at, packet);
+                continue;
+            }
+            let pipe = &mut self.pipes[index];
             match packet.content {
                 Content::Data(data) => {
                     self.totals.data_delivered += 1;
                     let header = Header::Data(data);
-                    self.flows[flow]
-                        .receiver
-                        .receive(at, packet.ecn, &header, &self.empty);
-                    self.run_receiver(at, flow);
+                    pipe.receiver.receive(at, packet.ecn, &header, &self.empty);
+                    let awaited = pipe.receiver.contiguous() >= pipe.watch;
+                    self.run_receiver(at, index);
+                    if awaited {
+                        self.on_watched(at, index);
+                    }
                 }
                 Content::Ack(slot) => {
+                    if !pipe.is_data {
+                        self.note_foreign(packet, true);
+                    }
+                    let pipe = &mut self.pipes[index];
                     let message = self.slots.get(slot);
-                    let sender = &mut self.flows[flow].sender;
-                    sender.receive(at, packet.ecn, &message.header, &message.body);
+                    let (header, body) = (&message.header, &message.body);
+                    pipe.sender.receive(at, packet.ecn, header, body);
+                    let (closing, connection) = (pipe.closing, pipe.connection);
                     self.slots.free(slot);
-                    self.run_sender(at, flow);
+                    self.run_sender(at, index);
+                    if closing {
+                        self.retire_if_done(connection);
+                    }
+                }
+                Content::Datagram(_) => {}
+            }
+        }
+    }
+
+    /// A datagram, or what arrives after its connection has ended.
+    #[cold]
+    fn arrive_without_pipe(&mut self, at: Time, packet: SimPacket) {
+        match packet.content {
+            Content::Datagram(stamp) => {
+                self.totals.data_delivered += 1;
+                let flow = usize::from(self.index[usize::from(packet.flow)]);
+                if let Some(sink) = &mut self.flows[flow].datagrams.sink {
+                    sink.receive(at, stamp, packet.size);
                 }
             }
+            Content::Data(_) => self.note_foreign(packet, true),
+            Content::Ack(slot) => {
+                self.note_foreign(packet, true);
+                self.slots.free(slot);
+            }
+        }
+    }
+
+    /// Counts a packet that travels in the direction of its flow's data and that no data pipe
+    /// counts: the acknowledgement of a request, or what comes after the end of its connection.
+    fn note_foreign(&mut self, packet: SimPacket, arrived: bool) {
+        let flow = &mut self.flows[usize::from(self.index[usize::from(packet.flow)])];
+        if packet.route != flow.routes[0] {
+            return;
+        }
+        let size = u64::from(packet.size);
+        if arrived {
+            flow.past.receiver.received_packets += 1;
+            flow.past.receiver.received_bytes += size;
+        } else {
+            flow.past.sender.sent_packets += 1;
+            flow.past.sender.sent_bytes += size;
         }
     }
 
     /// Puts a packet into the network.
     #[inline]
-    fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
+    pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
         packet.uid = self
             .log
             .enter(packet.flow, recorded(direction), packet.size, now.ns());
@@ -291,13 +328,10 @@ impl World {
         while let Some(copied) = self.outcomes.copies.pop() {
             let mut packet = copied.packet;
             let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
-            let direction = match packet.content {
-                Content::Data(_) => flow.direction,
-                Content::Ack(slot) => {
-                    self.slots.share(slot);
-                    flow.direction.reverse()
-                }
-            };
+            let direction = flow.direction_of(packet.route);
+            if let Content::Ack(slot) = packet.content {
+                self.slots.share(slot);
+            }
             let (direction, at) = (recorded(direction), copied.at.ns());
             packet.uid = self
                 .log
@@ -312,30 +346,35 @@ impl World {
     /// Lets a sender send all it may.
     #[inline]
     fn run_sender(&mut self, now: Time, index: usize) {
-        let flow = &mut self.flows[index];
-        if now >= flow.stop && !flow.stopped {
-            flow.stopped = true;
-            flow.sender.stop();
+        let pipe = &mut self.pipes[index];
+        if now >= pipe.stop && !pipe.stopped {
+            pipe.stopped = true;
+            pipe.sender.stop();
         }
-        let (direction, number, routes) = (flow.direction, flow.number, flow.routes);
-        while let Some(out) = self.flows[index].sender.transmit(now, &mut self.body) {
+        let direction = pipe.direction;
+        let mut packet = SimPacket {
+            uid: 0,
+            content: Content::Ack(0),
+            size: 0,
+            pipe: index as u32,
+            serial: pipe.serial,
+            flow: pipe.number,
+            route: pipe.routes[0],
+            ecn: narrows_units::Ecn::NotEct,
+            dscp: pipe.dscp,
+            corrupt: false,
+        };
+        while let Some(out) = self.pipes[index].sender.transmit(now, &mut self.body) {
             if let Header::Data(data) = out.header {
-                let packet = SimPacket {
-                    uid: 0,
-                    content: Content::Data(data),
-                    size: out.size,
-                    flow: number,
-                    route: routes[0],
-                    ecn: out.ecn,
-                    corrupt: false,
-                };
+                packet.content = Content::Data(data);
+                (packet.size, packet.ecn) = (out.size, out.ecn);
                 self.enter(now, direction, packet);
             }
         }
-        let flow = &self.flows[index];
-        let mut wakeup = flow.sender.next_wakeup();
-        if !flow.stopped {
-            wakeup = wakeup.min(flow.stop).max(flow.start);
+        let pipe = &self.pipes[index];
+        let mut wakeup = pipe.sender.next_wakeup();
+        if !pipe.stopped {
+            wakeup = wakeup.min(pipe.stop).max(pipe.start);
         }
         self.wakeups.set(ENDPOINTS + 2 * index, wakeup);
     }
@@ -343,34 +382,56 @@ impl World {
     /// Lets a receiver acknowledge what is due.
     #[inline]
     fn run_receiver(&mut self, now: Time, index: usize) {
-        let flow = &self.flows[index];
-        let (direction, number) = (flow.direction.reverse(), flow.number);
-        let route = flow.routes[1];
-        while let Some(out) = self.flows[index].receiver.transmit(now, &mut self.body) {
-            let slot = self.slots.put(out.header, &mut self.body);
-            let packet = SimPacket {
-                uid: 0,
-                content: Content::Ack(slot),
-                size: out.size,
-                flow: number,
-                route,
-                ecn: out.ecn,
-                corrupt: false,
-            };
+        let pipe = &self.pipes[index];
+        let (direction, is_data) = (pipe.direction.reverse(), pipe.is_data);
+        let mut packet = SimPacket {
+            uid: 0,
+            content: Content::Ack(0),
+            size: 0,
+            pipe: index as u32,
+            serial: pipe.serial,
+            flow: pipe.number,
+            route: pipe.routes[1],
+            ecn: narrows_units::Ecn::NotEct,
+            dscp: pipe.dscp,
+            corrupt: false,
+        };
+        while let Some(out) = self.pipes[index].receiver.transmit(now, &mut self.body) {
+            packet.content = Content::Ack(self.slots.put(out.header, &mut self.body));
+            (packet.size, packet.ecn) = (out.size, out.ecn);
+            if !is_data {
+                self.note_foreign(packet, false);
+            }
             self.enter(now, direction, packet);
         }
-        let wakeup = self.flows[index].receiver.next_wakeup();
+        let wakeup = self.pipes[index].receiver.next_wakeup();
         self.wakeups.set(ENDPOINTS + 2 * index + 1, wakeup);
     }
 
     fn take_samples(&mut self, now: Time) {
         for flow in &self.flows {
-            if now >= flow.start && now <= flow.stop {
-                let snapshot = flow.sender.snapshot();
-                self.states
-                    .push(state_row(flow.number, now.ns(), &snapshot));
-                self.traces
-                    .extend(trace_rows(flow.number, now.ns(), &snapshot));
+            if now < flow.start || now > flow.stop || flow.class == Class::Datagrams {
+                continue;
+            }
+            let (pipes, connections) = (&self.pipes, &self.connections);
+            let data_pipes = flow.connections.values().filter_map(|&slot| {
+                let connection = &connections[slot as usize];
+                let index = match flow.class {
+                    Class::Pull => connection.down,
+                    Class::Push | Class::Datagrams => connection.up,
+                };
+                pipes.get(index as usize)
+            });
+            let mut snapshots = data_pipes.map(|pipe| pipe.sender.snapshot());
+            let (number, time) = (flow.number, now.ns());
+            if flow.opened == 1
+                && let Some(snapshot) = snapshots.next()
+            {
+                self.states.push(state_row(number, time, &snapshot));
+                self.traces.extend(trace_rows(number, time, &snapshot));
+            } else {
+                let snapshot = together(&flow.past, snapshots);
+                self.states.push(state_row(number, time, &snapshot));
             }
         }
         for stage in self.network.stages() {
@@ -385,6 +446,5 @@ impl World {
             }
         }
         self.next_sample = now + self.sample;
-        self.wakeups.set(SAMPLER, self.next_sample);
     }
 }

@@ -1,0 +1,280 @@
+//! Flows: an application and the connections that it has opened.
+//!
+//! A connection is one pipe (a sender and a receiver) up, from client to server, and, where the
+//! server answers, one down. Our transport has no handshake: data goes out as soon as a connection
+//! is open. What arrives at the server is answered at the same instant.
+
+use narrows_cc::Scheme;
+use narrows_cell::{Cell, CellError, Flow, SchemeRef};
+use narrows_net::Direction;
+use narrows_record::TransferRow;
+use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
+use narrows_transport::{Config, Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
+use narrows_units::{Bytes, Params, Rate, Span, Stream, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// No pipe.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One flow.
+pub(crate) struct FlowState {
+    pub(crate) application: Box<dyn Application>,
+    pub(crate) number: u16,
+    pub(crate) class: Class,
+    pub(crate) direction: Direction,
+    /// Routes in the direction of its data, and back.
+    pub(crate) routes: [u16; 2],
+    pub(crate) dscp: u8,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+    scheme: Option<(&'static Scheme, Params)>,
+    /// Transport of data from client to server, and from server to client.
+    configs: [Config; 2],
+    seed: u64,
+    /// Open connections: number given by the application, index in the world.
+    pub(crate) connections: BTreeMap<u32, u32>,
+    pub(crate) opened: u32,
+    pub(crate) offered: Offered,
+    /// Transfers that are complete, and those that are not, in the order of their beginning.
+    pub(crate) transfers: Vec<TransferRow>,
+    /// What pipes that are gone have counted, and packets in the direction of the data that no data
+    /// pipe counts.
+    pub(crate) past: Past,
+    pub(crate) datagrams: Datagrams,
+}
+
+/// Sums over what is gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) sender: SenderCounters,
+    pub(crate) receiver: ReceiverCounters,
+    pub(crate) delivered: u64,
+}
+
+/// The datagrams of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Datagrams {
+    pub(crate) serial: u32,
+    pub(crate) sequence: u64,
+    pub(crate) bytes: u64,
+    pub(crate) sink: Option<DatagramSink>,
+}
+
+impl FlowState {
+    pub(crate) fn new(cell: &Cell, flow: &Flow, routes: [u16; 2]) -> Result<Self, CellError> {
+        let scheme = match &flow.scheme {
+            SchemeRef::Native(scheme, params) => Some((*scheme, params.clone())),
+            SchemeRef::Datagrams => None,
+            SchemeRef::Kernel(_) => {
+                return Err(CellError::Conflict(format!(
+                    "flow {}: {} is the kernel's and cannot be simulated; use where: emulate",
+                    flow.flow, flow.name
+                )));
+            }
+        };
+        Ok(FlowState {
+            application: flow.application(cell.seed)?,
+            number: flow.flow,
+            class: flow.traffic.kind.class,
+            direction: flow.direction,
+            routes,
+            dscp: flow.dscp,
+            start: flow.start,
+            stop: flow.stop,
+            scheme,
+            configs: [flow.client(), flow.server()].map(|from| cell.transport(flow, from)),
+            seed: cell.seed,
+            connections: BTreeMap::new(),
+            opened: 0,
+            offered: Offered::default(),
+            transfers: Vec::new(),
+            past: Past::default(),
+            datagrams: Datagrams {
+                sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
+                ..Datagrams::default()
+            },
+        })
+    }
+
+    /// The direction in which packets on `route` travel.
+    #[inline]
+    pub(crate) fn direction_of(&self, route: u16) -> Direction {
+        if route == self.routes[0] {
+            self.direction
+        } else {
+            self.direction.reverse()
+        }
+    }
+
+    /// A pipe for connection `number`, from client to server or, `down`, from server to client.
+    pub(crate) fn pipe(
+        &self,
+        connection: u32,
+        number: u32,
+        serial: u32,
+        down: bool,
+        now: Time,
+    ) -> Result<Pipe, CellError> {
+        let name = match (number, down) {
+            (0, false) => format!("flow/{}", self.number),
+            (_, false) => format!("flow/{}/{number}", self.number),
+            (_, true) => format!("flow/{}/{number}/down", self.number),
+        };
+        let random = Stream::new(self.seed, &name);
+        let config = &self.configs[usize::from(down)];
+        let (scheme, params) = self
+            .scheme
+            .as_ref()
+            .expect("only flows with a scheme open connections");
+        let mut sender =
+            Sender::new(config.clone(), scheme, params, now, random).map_err(|error| {
+                CellError::Params {
+                    at: format!("flow {} ({})", self.number, scheme.name),
+                    error,
+                }
+            })?;
+        sender.set_supply(0);
+        let is_data = down == (self.class == Class::Pull);
+        let [there, back] = self.routes;
+        Ok(Pipe {
+            sender,
+            receiver: Receiver::new(config),
+            serial,
+            connection,
+            number: self.number,
+            dscp: self.dscp,
+            is_data,
+            closing: false,
+            stopped: false,
+            routes: if is_data {
+                [there, back]
+            } else {
+                [back, there]
+            },
+            direction: if is_data {
+                self.direction
+            } else {
+                self.direction.reverse()
+            },
+            watch: u64::MAX,
+            start: now.max(self.start),
+            stop: self.stop,
+        })
+    }
+
+    /// Adds what a pipe has counted that is gone now.
+    pub(crate) fn bury(&mut self, pipe: &Pipe) {
+        if !pipe.is_data {
+            return;
+        }
+        self.past.delivered += pipe.sender.snapshot().delivered.get();
+        add_sender(&mut self.past.sender, pipe.sender.counters());
+        add_receiver(&mut self.past.receiver, pipe.receiver.counters());
+    }
+}
+
+/// One direction of a connection: a sender, and the receiver at the other end.
+pub(crate) struct Pipe {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    /// Unique among all pipes of the run; 0 when the place is free.
+    pub(crate) serial: u32,
+    pub(crate) connection: u32,
+    pub(crate) number: u16,
+    pub(crate) dscp: u8,
+    /// Whether it carries the flow's data, not requests for them.
+    pub(crate) is_data: bool,
+    /// Whether its connection ends when everything is through.
+    pub(crate) closing: bool,
+    pub(crate) stopped: bool,
+    /// Routes of its data and of its acknowledgements.
+    pub(crate) routes: [u16; 2],
+    /// Direction of its data.
+    pub(crate) direction: Direction,
+    /// Position in the stream whose arrival the connection waits for.
+    pub(crate) watch: u64,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) flow: u16,
+    pub(crate) number: u32,
+    /// Indices of its pipes; `down` is [`NONE`] until the server answers.
+    pub(crate) up: u32,
+    pub(crate) down: u32,
+    pub(crate) closing: bool,
+    /// Bytes that were to go up and down so far.
+    pub(crate) up_end: u64,
+    pub(crate) down_end: u64,
+    pub(crate) pending: VecDeque<Pending>,
+}
+
+/// A transfer under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) transfer: Transfer,
+    /// Its place in the flow's transfers.
+    pub(crate) row: usize,
+    /// Where it ends in the streams.
+    pub(crate) up_end: u64,
+    pub(crate) down_end: u64,
+    /// Everything has gone up, and the server answers.
+    pub(crate) answered: bool,
+}
+
+/// Adds up counters of senders.
+pub(crate) fn add_sender(sum: &mut SenderCounters, add: &SenderCounters) {
+    sum.sent_packets += add.sent_packets;
+    sum.sent_bytes += add.sent_bytes;
+    sum.retransmitted_packets += add.retransmitted_packets;
+    sum.retransmitted_bytes += add.retransmitted_bytes;
+    sum.acked_packets += add.acked_packets;
+    sum.lost_packets += add.lost_packets;
+    sum.spurious_losses += add.spurious_losses;
+    sum.timeouts += add.timeouts;
+    sum.tail_probes += add.tail_probes;
+    sum.recoveries += add.recoveries;
+}
+
+/// Adds up counters of receivers.
+pub(crate) fn add_receiver(sum: &mut ReceiverCounters, add: &ReceiverCounters) {
+    sum.received_packets += add.received_packets;
+    sum.received_bytes += add.received_bytes;
+    sum.duplicate_packets += add.duplicate_packets;
+    sum.marked_packets += add.marked_packets;
+    sum.goodput_bytes += add.goodput_bytes;
+}
+
+/// One state for all connections of a flow: sums of windows, rates and counts, the smallest RTT and
+/// the mean of the smoothed ones.
+pub(crate) fn together(past: &Past, snapshots: impl Iterator<Item = Snapshot>) -> Snapshot {
+    let mut all = Snapshot {
+        delivered: Bytes::new(past.delivered),
+        retransmitted: Bytes::new(past.sender.retransmitted_bytes),
+        lost_packets: past.sender.lost_packets,
+        ..Snapshot::default()
+    };
+    let (mut count, mut known, mut smoothed) = (0u64, 0u64, 0u64);
+    let (mut cwnd, mut pacing) = (Some(0), Some(0));
+    for one in snapshots {
+        count += 1;
+        cwnd = cwnd.zip(one.cwnd).map(|(sum, one)| sum + one.get());
+        pacing = pacing.zip(one.pacing).map(|(sum, one)| sum + one.bps());
+        all.in_flight += one.in_flight;
+        all.delivered += one.delivered;
+        all.retransmitted += one.retransmitted;
+        all.lost_packets += one.lost_packets;
+        if let (Some(rtt), Some(min)) = (one.smoothed_rtt, one.min_rtt) {
+            known += 1;
+            smoothed += rtt.ns();
+            all.min_rtt = Some(all.min_rtt.map_or(min, |least| least.min(min)));
+        }
+    }
+    all.cwnd = cwnd.filter(|_| count > 0).map(Bytes::new);
+    all.pacing = pacing.filter(|_| count > 0).map(Rate::from_bps);
+    all.smoothed_rtt = smoothed.checked_div(known).map(Span::from_ns);
+    all
+}

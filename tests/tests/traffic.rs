@@ -1,0 +1,173 @@
+//! Traffic in simulated worlds: applications over connections, and datagrams.
+
+use narrows_record::Verdict;
+use narrows_tests::{Measured, measure};
+use serde_json::{Value, json};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A cell over one bottleneck, with the same delay both ways.
+fn cell(seconds: u64, bottleneck: &Value, delay_ns: u64, flows: &[Value]) -> Value {
+    let end = seconds * SECOND;
+    let flows: Vec<Value> = flows
+        .iter()
+        .zip(1u16..)
+        .map(|(flow, number)| {
+            let mut flow = flow.clone();
+            flow["flow"] = number.into();
+            let mut default = |key: &str, value: Value| {
+                let known = flow.get(key).cloned();
+                flow[key] = known.unwrap_or(value);
+            };
+            default("start_ns", 0.into());
+            default("stop_ns", end.into());
+            flow
+        })
+        .collect();
+    json!({
+        "format": "narrows/cell/1", "id": "traffic-r1", "scheme": "mixed", "run": 1,
+        "where": "simulate", "seed": 7, "duration_ns": end, "record": "packets",
+        "bin_ns": 100_000_000, "sample_ns": 10_000_000,
+        "network": {"kind": "dumbbell",
+            "forward": [bottleneck, {"name": "forward.1", "kind": "delay", "delay": delay_ns}],
+            "backward": [{"name": "backward.0", "kind": "delay", "delay": delay_ns}]},
+        "flows": flows,
+    })
+}
+
+fn bottleneck(bps: u64, queue: &Value) -> Value {
+    json!({"name": "forward.0", "kind": "bottleneck", "rate": {"kind": "constant", "rate": bps},
+           "queue": queue})
+}
+
+fn droptail(bytes: u64) -> Value {
+    json!({"kind": "droptail", "bytes": bytes})
+}
+
+fn run(cell: &Value) -> Measured {
+    let measured = measure(cell);
+    assert_eq!(
+        measured.run.verdict,
+        Verdict::Ok,
+        "{:?} {:?}",
+        measured.run.reasons,
+        measured.run.checks
+    );
+    measured
+}
+
+#[test]
+fn a_sized_transfer_takes_as_long_as_its_bits_need() {
+    // 12 Mbit/s carry a full packet in 1 ms; the way takes 20 ms. What fits into the initial window
+    // of ten packets leaves at once: 6 full packets and one of 1312 + 52 bytes.
+    let flow = json!({"scheme": "reno", "traffic": {"kind": "transfer", "bytes": 10_000}});
+    let measured = run(&cell(
+        2,
+        &bottleneck(12_000_000, &droptail(100_000)),
+        20_000_000,
+        &[flow],
+    ));
+    let last = (1312 + 52) * 8 * SECOND / 12_000_000;
+    assert_eq!(measured.transfers.len(), 1);
+    let transfer = &measured.transfers[0];
+    assert_eq!((transfer.bytes, transfer.started_ns), (10_000, 0));
+    let wanted = 6_000_000 + 20_000_000;
+    let ended = transfer.ended_ns.unwrap();
+    // The server rounds up to whole ns.
+    assert!(ended.abs_diff(wanted + last) <= 1, "{ended}");
+    // 20 packets: the second flight of ten starts when the first acknowledgement is back, after
+    // 1 + 20 + 20 ms, and is paced by acknowledgements from then on: the link never rests between
+    // the 11th packet and the end.
+    let flow = json!({"scheme": "reno", "traffic": {"kind": "transfer", "bytes": 1448 * 20}});
+    let measured = run(&cell(
+        2,
+        &bottleneck(12_000_000, &droptail(100_000)),
+        20_000_000,
+        &[flow],
+    ));
+    let ended = measured.transfers[0].ended_ns.unwrap();
+    assert_eq!(ended, 41_000_000 + 10_000_000 + 20_000_000);
+}
+
+#[test]
+fn parallel_connections_share_a_flow() {
+    let many = json!({"scheme": "cubic", "connections": 30});
+    let measured = run(&cell(
+        30,
+        &bottleneck(50_000_000, &droptail(250_000)),
+        20_000_000,
+        &[many, json!({"scheme": "cubic"})],
+    ));
+    let (many, one) = (
+        measured.get("1", "goodput_bps"),
+        measured.get("2", "goodput_bps"),
+    );
+    assert!(many / one > 10.0, "{many} {one}");
+    assert!((many + one) > 0.94 * 50e6, "{many} {one}");
+}
+
+#[test]
+fn an_on_off_flow_sends_half_of_the_time() {
+    let traffic = json!({"kind": "onoff", "on": SECOND, "off": SECOND, "rate": 4_000_000});
+    let measured = run(&cell(
+        20,
+        &bottleneck(50_000_000, &droptail(250_000)),
+        20_000_000,
+        &[json!({"scheme": "cubic", "traffic": traffic})],
+    ));
+    let flow = &measured.run.flows[0];
+    let goodput = flow.receiver.goodput_bytes.unwrap() as f64;
+    assert!((goodput / 5e6 - 1.0).abs() < 0.01, "{goodput}");
+    assert!((flow.offered.unwrap().mean_bps / 2e6 - 1.0).abs() < 0.01);
+}
+
+/// Ten bulk flows and datagrams of 20 Mbit/s over 100 Mbit/s of Ethernet, where 38 bytes are added to
+/// each packet: 97.5 Mbit/s of full IP packets.
+fn udp_against_tcp(queue: &Value) -> Measured {
+    let bottleneck = bottleneck(97_530_000, queue);
+    let mut flows: Vec<Value> = (0..10).map(|_| json!({"scheme": "cubic"})).collect();
+    flows.push(json!({"scheme": "udp",
+        "traffic": {"kind": "cbr", "rate": 20_000_000, "packet": 1498}}));
+    run(&cell(60, &bottleneck, 500_000, &flows))
+}
+
+#[test]
+fn first_in_first_out_lets_datagrams_take_what_they_want() {
+    let measured = udp_against_tcp(&droptail(300_000));
+    let tcp: f64 = (1..=10)
+        .map(|flow| measured.get(&flow.to_string(), "goodput_bps"))
+        .sum();
+    let udp = &measured.run.flows[10].receiver;
+    let total = udp.received_packets.unwrap() + udp.lost_datagrams.unwrap();
+    let loss = udp.lost_datagrams.unwrap() as f64 / total as f64;
+    // Of 97.53 Mbit/s, 20 are for datagrams; 1448 of 1500 bytes of the rest are payload.
+    assert!((tcp / 74.84e6 - 1.0).abs() < 0.02, "{tcp}");
+    assert!(loss < 0.02, "{loss}");
+    assert!(udp.jitter_ns.unwrap() > 0 && udp.jitter_ns.unwrap() < 2_000_000);
+}
+
+#[test]
+fn fair_queueing_gives_datagrams_their_share() {
+    for queue in [
+        json!({"kind": "sfq"}),
+        json!({"kind": "drr", "bytes": 300_000}),
+    ] {
+        let measured = udp_against_tcp(&queue);
+        let tcp: Vec<f64> = (1..=10)
+            .map(|flow| measured.get(&flow.to_string(), "goodput_bps"))
+            .collect();
+        let mean = tcp.iter().sum::<f64>() / 10.0;
+        for goodput in &tcp {
+            assert!((goodput / mean - 1.0).abs() < 0.05, "{queue} {tcp:?}");
+        }
+        let udp = &measured.run.flows[10].receiver;
+        let received = udp.received_bytes.unwrap() as f64 * 8.0 / 60.0;
+        assert!(
+            (received / (97.53e6 / 11.0) - 1.0).abs() < 0.05,
+            "{queue} {received}"
+        );
+        let total = udp.received_packets.unwrap() + udp.lost_datagrams.unwrap();
+        let loss = udp.lost_datagrams.unwrap() as f64 / total as f64;
+        assert!((0.45..0.62).contains(&loss), "{queue} {loss}");
+    }
+}
