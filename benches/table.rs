@@ -3,12 +3,10 @@
 //!
 //! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes emulator`.
 
-use narrows_bench::{Spread, machine, peak_memory_mb, repeat};
+use narrows_bench::{emulator, machine, peak_memory_mb, repeat};
 use narrows_cc::{AckEvent, Setup, schemes};
 use narrows_tests::Dumbbell;
 use narrows_units::{Bytes, Params, Span, Stream, Time};
-use std::path::PathBuf;
-use std::process::Command;
 
 const RUNS: usize = 5;
 
@@ -27,7 +25,7 @@ fn main() {
         per_ack();
     }
     if section("emulator") {
-        emulator();
+        emulator::table();
     }
 }
 
@@ -164,104 +162,4 @@ fn per_ack() {
         println!("{:20} {}", scheme.name, spread.show(1));
     }
     println!();
-}
-
-/// What the emulator delivers, and how punctually.
-fn emulator() {
-    let Some(agent) = agent() else {
-        println!(
-            "emulator: not measured; build the agent first (cargo build --release -p narrows-agent)"
-        );
-        return;
-    };
-    println!(
-        "emulator, linux:cubic, 10 ms, 1 BDP, 10 s     delivered Mbit/s   late p50 us   late p99 us   emulator CPU %   verdicts"
-    );
-    for mbps in [10.0, 100.0, 400.0, 1000.0, 1500.0, 2000.0] {
-        let (mut rate, mut p50, mut p99, mut cpu) = (vec![], vec![], vec![], vec![]);
-        let mut verdicts = vec![];
-        for _ in 0..3 {
-            match emulate(&agent, mbps) {
-                Ok(run) => {
-                    rate.push(run.mbps);
-                    p50.push(run.p50_us);
-                    p99.push(run.p99_us);
-                    cpu.push(run.cpu_percent);
-                    verdicts.push(run.verdict);
-                }
-                Err(why) => {
-                    println!("emulator: not measured; {why}");
-                    return;
-                }
-            }
-        }
-        println!(
-            "{:>7.0} Mbit/s {:>46} {:>13} {:>13} {:>16}   {}",
-            mbps,
-            Spread::of(rate).show(1),
-            Spread::of(p50).show(1),
-            Spread::of(p99).show(0),
-            Spread::of(cpu).show(0),
-            verdicts.join(" ")
-        );
-    }
-}
-
-/// The agent beside this program's own build folder.
-fn agent() -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let agent = exe.parent()?.parent()?.join("narrows-agent");
-    agent.is_file().then_some(agent)
-}
-
-struct Emulated {
-    mbps: f64,
-    p50_us: f64,
-    p99_us: f64,
-    cpu_percent: f64,
-    verdict: String,
-}
-
-fn emulate(agent: &PathBuf, mbps: f64) -> Result<Emulated, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut cell = Dumbbell {
-        mbps,
-        rtt_ms: 10.0,
-        seconds: 10.0,
-        ..Dumbbell::default()
-    }
-    .json();
-    cell["where"] = "emulate".into();
-    cell["scheme"] = "linux:cubic".into();
-    cell["flows"][0]["scheme"] = "linux:cubic".into();
-    let file = folder.path().join("cell.json");
-    std::fs::write(&file, cell.to_string()).map_err(|error| error.to_string())?;
-    let out = folder.path().join("cell");
-    let output = Command::new(agent)
-        .args(["emulate", "--cell"])
-        .arg(&file)
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    }
-    let record = narrows_cell::open_record(&out).map_err(|error| error.to_string())?;
-    let measured = narrows_record::metrics::measure(&record).map_err(|error| error.to_string())?;
-    let late = record.run.lateness.clone().unwrap_or_default();
-    Ok(Emulated {
-        mbps: measured["flows"][0]["metrics"]["throughput_bps"]
-            .as_f64()
-            .unwrap_or(f64::NAN)
-            / 1e6,
-        p50_us: late.p50_ns as f64 / 1e3,
-        p99_us: late.p99_ns as f64 / 1e3,
-        cpu_percent: record
-            .run
-            .cpu
-            .as_ref()
-            .map_or(f64::NAN, |cpu| cpu.emulator_ratio * 100.0),
-        verdict: format!("{:?}", record.run.verdict).to_lowercase(),
-    })
 }
