@@ -9,6 +9,7 @@
 //! [`std::io::Write`], readers take [`bytes::Bytes`].
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod cell;
 mod checksum;
 mod error;
@@ -23,7 +24,8 @@ mod steps;
 pub mod verify;
 pub mod write;
 
-pub use cell::{Cell, Element, Flow, Limit, Network};
+pub use capacity::Capacities;
+pub use cell::{Cell, Element, Flow, Limit, Link, Network, PlannedChange, RateLaw, Route};
 pub use error::RecordError;
 pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};
@@ -34,9 +36,11 @@ pub use run::{
     Verdict, Versions,
 };
 pub use schema::{
-    BINS_FILE, BinRow, DELAYS_FILE, DelayRow, Direction, Fate, PACKETS_FILE, PacketRow,
-    QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow,
-    TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, Fate,
+    PACKETS_FILE, PacketRow, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE,
+    TRANSFERS_FILE, TraceRow, TransferRow,
 };
 pub use steps::{PARQUET_MAGIC, Steps};
-pub use write::{BinFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile, TransferFile};
+pub use write::{
+    BinFile, CapacityFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile, TransferFile,
+};

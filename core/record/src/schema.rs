@@ -16,6 +16,8 @@ pub const QUEUES_FILE: &str = "queues.parquet";
 pub const TRACES_FILE: &str = "traces.parquet";
 /// Transfers of applications: when each began and was complete.
 pub const TRANSFERS_FILE: &str = "transfers.parquet";
+/// What servers could have carried over time, where the cell alone does not tell.
+pub const CAPACITY_FILE: &str = "capacity.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
 pub const BINS_FILE: &str = "bins.parquet";
 /// Delay histograms, kept in place of packets for `record: bins`.
@@ -201,6 +203,17 @@ pub struct TransferRow {
     pub started_ns: u64,
     /// When its last byte arrived; absent if it was not complete at the end.
     pub ended_ns: Option<u64>,
+}
+
+/// What one server could have carried during one bin of time (`capacity.parquet`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapacityRow {
+    /// The bottleneck.
+    pub element: String,
+    /// Start of the bin; the next one of the element, or the end of the run, ends it.
+    pub time_ns: u64,
+    /// Bytes on the wire that it could have carried.
+    pub bytes: u64,
 }
 
 /// What one flow did in one direction during one bin of time (`bins.parquet`).

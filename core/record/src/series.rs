@@ -1,6 +1,7 @@
 //! Series over time, for figures: throughput, delays, queues and states.
 
 use crate::RecordError;
+use crate::capacity::Capacities;
 use crate::cell::Cell;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{PacketReader, Record, read_bins, read_queues, read_states};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct ThroughputSeries {
     /// Start of each bin.
     pub time_s: Vec<f64>,
-    /// What the slowest bottleneck on the way of the data could carry, if its rate is constant.
+    /// What the slowest bottleneck on the way of the data could carry, if that is known.
     pub capacity_bps: Option<Vec<f64>>,
     /// Per flow, in the direction of its data: what was sent and what arrived in each bin.
     pub flows: BTreeMap<u16, (Vec<f64>, Vec<f64>)>,
@@ -174,7 +175,8 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
         }
         (None, None) => return refuse("the record holds neither packets nor bins"),
     };
-    Ok(finish(cell, width, counters))
+    let capacities = Capacities::gather(record)?;
+    Ok(finish(cell, &capacities, width, counters))
 }
 
 fn count(
@@ -206,7 +208,30 @@ fn count(
     }
 }
 
-fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> ThroughputSeries {
+/// What the narrowest bottlenecks of the flows under test could carry together between two times.
+/// A dumbbell has one per direction; where several of a graph are meant, a sum would mislead.
+fn capacity_of(cell: &Cell, capacities: &Capacities, span: (u64, u64)) -> Option<f64> {
+    let mut found: Vec<(&str, f64)> = Vec::new();
+    for flow in cell.tested() {
+        let way = (flow.flow, flow.direction);
+        let (element, bps) = capacities.narrowest(cell, way, span).ok()?;
+        if !capacities.over_time(element.label()) {
+            return None;
+        }
+        if found.iter().all(|(name, _)| *name != element.label()) {
+            found.push((element.label(), bps));
+        }
+    }
+    let clear = cell.network.dumbbell || found.len() == 1;
+    clear.then(|| found.iter().map(|(_, bps)| bps).sum())
+}
+
+fn finish(
+    cell: &Cell,
+    capacities: &Capacities,
+    width: u64,
+    counters: BTreeMap<u16, Counter>,
+) -> ThroughputSeries {
     let duration = cell.duration_ns;
     let last = counters
         .values()
@@ -232,13 +257,12 @@ fn finish(cell: &Cell, width: u64, counters: BTreeMap<u16, Counter>) -> Throughp
             .map(|(i, bytes)| bytes as f64 * 8e9 / length(i) as f64)
             .collect()
     };
-    let mut used: Vec<Direction> = cell.flows.iter().map(|flow| flow.direction).collect();
-    used.sort_unstable();
-    used.dedup();
-    let capacity: Result<u64, String> = used.iter().map(|&d| cell.capacity_bps(d)).sum();
+    let capacity: Vec<f64> = (0..bins as u64)
+        .map_while(|i| capacity_of(cell, capacities, (i * width, i * width + length(i))))
+        .collect();
     ThroughputSeries {
         time_s: (0..bins as u64).map(|i| seconds(i * width)).collect(),
-        capacity_bps: capacity.ok().map(|bps| vec![bps as f64; bins]),
+        capacity_bps: (capacity.len() == bins).then_some(capacity),
         flows: counters
             .into_iter()
             .map(|(flow, counter)| (flow, (rates(counter.sent), rates(counter.arrived))))

@@ -195,11 +195,16 @@ fn what_cannot_be_decided_is_skipped_with_the_reason() {
     assert_eq!(rate.detail, "the delay of forward.2 (jitter) is not fixed.");
     let kept: Vec<_> = report.checks().into_iter().filter(|c| c.skipped).collect();
     assert!(kept.iter().map(|c| &c.name).eq(undecided));
+    // Jitter keeps the order unless it is asked not to.
+    wobbly.run.cell["network"]["forward"][2]["reorder"] = true.into();
+    let report = verify(&wobbly.record());
     let order = report.findings.iter().find(|f| f.name == "order").unwrap();
     assert!(
         order
             .detail
-            .ends_with("forward.2 (jitter) may change the order of packets.")
+            .ends_with("forward.2 (jitter) may change the order of packets."),
+        "{}",
+        order.detail
     );
 }
 

@@ -22,9 +22,11 @@ pub use distribution::DelayDistribution;
 pub use subject::Subject;
 pub use traffic::{FlowTraffic, Traffic};
 
-use crate::read::{Record, read_states};
-use crate::{Direction, RecordError};
+use crate::RecordError;
+use crate::capacity::Capacities;
+use crate::read::{Record, read_states, read_transfers};
 use serde_json::{Map, Value, json};
+use subject::Material;
 
 /// All metrics, in the order in which tables show them.
 pub const METRICS: &[Metric] = &[
@@ -141,30 +143,15 @@ pub fn registry() -> Value {
 
 /// All metrics of a record, per flow and for all flows together:
 /// `{"span_ns", "flows": [{"flow", "scheme", "metrics"}], "absent": {flow: {metric: reason}}}`.
+/// Rows of background flows have `"background": true` and are no part of `all`.
 ///
 /// # Errors
 /// A damaged or contradictory record.
 pub fn measure(record: &Record) -> Result<Value, RecordError> {
-    let traffic = Traffic::gather(record)?;
-    let states = match &record.states {
-        Some(bytes) => read_states(bytes.clone())?,
-        None => Vec::new(),
-    };
-    let mut rtts: Vec<Vec<u64>> = vec![Vec::new(); record.cell.flows.len()];
-    for row in &states {
-        let index = record
-            .cell
-            .flows
-            .iter()
-            .position(|flow| flow.flow == row.flow);
-        // The kernel tells only its smoothed value.
-        if let (Some(index), Some(rtt)) = (index, row.rtt_ns.or(row.srtt_ns)) {
-            rtts[index].push(rtt);
-        }
-    }
+    let material = gather(record)?;
     let mut rows = Vec::new();
     let mut absent = Map::new();
-    let mut add = |subject: &Subject<'_>, scheme: &str| {
+    let mut add = |subject: &Subject<'_>, scheme: &str, background: bool| {
         let label = subject.label();
         let mut values = Map::new();
         let mut reasons = Map::new();
@@ -177,28 +164,48 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
                 }
             };
         }
-        rows.push(json!({"flow": label, "scheme": scheme, "metrics": values}));
+        let mut row = json!({"flow": label, "scheme": scheme, "metrics": values});
+        if background {
+            row["background"] = json!(true);
+        }
+        rows.push(row);
         if !reasons.is_empty() {
             absent.insert(label, Value::Object(reasons));
         }
     };
     for (index, flow) in record.cell.flows.iter().enumerate() {
-        let rtts = std::slice::from_ref(&rtts[index]);
-        add(
-            &Subject::of_flow(record, &traffic, index, rtts),
-            &flow.scheme,
-        );
+        let subject = Subject::of_flow(&material, index);
+        add(&subject, &flow.scheme, flow.background);
     }
-    let all = Subject::of_all(record, &traffic, &rtts);
-    add(&all, &record.cell.scheme);
+    let all = Subject::of_all(&material);
+    add(&all, &record.cell.scheme, false);
     Ok(json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent }))
 }
 
-/// The directions in which data of the subject's flows travel.
-fn directions(subject: &Subject<'_>) -> Vec<Direction> {
-    let used = |direction| subject.traffic().any(|flow| flow.direction == direction);
-    [Direction::Forward, Direction::Backward]
-        .into_iter()
-        .filter(|&d| used(d))
-        .collect()
+/// Reads everything that metrics look at, once.
+fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
+    let states = match &record.states {
+        Some(bytes) => read_states(bytes.clone())?,
+        None => Vec::new(),
+    };
+    let flows = &record.cell.flows;
+    let mut rtts: Vec<Vec<u64>> = vec![Vec::new(); flows.len()];
+    for row in &states {
+        let index = flows.iter().position(|flow| flow.flow == row.flow);
+        // The kernel tells only its smoothed value.
+        if let (Some(index), Some(rtt)) = (index, row.rtt_ns.or(row.srtt_ns)) {
+            rtts[index].push(rtt);
+        }
+    }
+    let transfers = match &record.transfers {
+        Some(bytes) => read_transfers(bytes.clone())?,
+        None => Vec::new(),
+    };
+    Ok(Material {
+        record,
+        traffic: Traffic::gather(record)?,
+        capacities: Capacities::gather(record)?,
+        transfers,
+        rtts,
+    })
 }

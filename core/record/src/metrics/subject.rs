@@ -2,9 +2,21 @@
 
 use super::distribution::DelayDistribution;
 use super::traffic::{FlowTraffic, Traffic};
-use crate::cell::Cell;
+use crate::capacity::Capacities;
+use crate::cell::{Cell, Element};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
+use crate::schema::TransferRow;
+
+/// What is gathered once for all subjects of a record.
+pub(super) struct Material<'a> {
+    pub(super) record: &'a Record,
+    pub(super) traffic: Traffic,
+    pub(super) capacities: Capacities,
+    pub(super) transfers: Vec<TransferRow>,
+    /// Round-trip samples, per flow of the cell.
+    pub(super) rtts: Vec<Vec<u64>>,
+}
 
 /// One flow or all flows of a record, with what metrics ask about them.
 pub struct Subject<'a> {
@@ -18,42 +30,54 @@ pub struct Subject<'a> {
     pub delays: DelayDistribution,
     /// The same less propagation, or the reason why propagation is not known.
     pub queueing: Result<DelayDistribution, String>,
-    traffic: &'a [FlowTraffic],
+    /// What bottlenecks could have carried.
+    pub capacities: &'a Capacities,
+    /// The flows of the subject.
+    traffic: Vec<&'a FlowTraffic>,
+    /// All flows of the cell, background included.
+    whole: &'a [FlowTraffic],
+    transfers: Vec<&'a TransferRow>,
     rtts: Vec<u64>,
 }
 
 impl<'a> Subject<'a> {
-    /// Flow `index` of the cell, with its round-trip samples.
-    pub(super) fn of_flow(
-        record: &'a Record,
-        traffic: &'a Traffic,
-        index: usize,
-        rtts: &[Vec<u64>],
-    ) -> Self {
-        let flow = Some(traffic.flows[index].flow);
-        Self::new(record, flow, &traffic.flows[index..=index], rtts)
+    /// Flow `index` of the cell.
+    pub(super) fn of_flow(material: &'a Material<'a>, index: usize) -> Self {
+        let flow = Some(material.traffic.flows[index].flow);
+        Self::new(material, flow, &[index])
     }
 
-    /// All flows of the cell, with the round-trip samples of each.
-    pub(super) fn of_all(record: &'a Record, traffic: &'a Traffic, rtts: &[Vec<u64>]) -> Self {
-        Self::new(record, None, &traffic.flows, rtts)
+    /// All flows of the cell that are under test.
+    pub(super) fn of_all(material: &'a Material<'a>) -> Self {
+        let flows = &material.record.cell.flows;
+        let tested: Vec<usize> = (0..flows.len())
+            .filter(|&index| !flows[index].background)
+            .collect();
+        Self::new(material, None, &tested)
     }
 
-    fn new(
-        record: &'a Record,
-        flow: Option<u16>,
-        traffic: &'a [FlowTraffic],
-        rtts: &[Vec<u64>],
-    ) -> Self {
+    fn new(material: &'a Material<'a>, flow: Option<u16>, indices: &[usize]) -> Self {
+        let record = material.record;
         let cell = &record.cell;
-        let mut rtts: Vec<u64> = rtts.concat();
+        let whole = &material.traffic.flows;
+        let traffic: Vec<&FlowTraffic> = indices.iter().map(|&index| &whole[index]).collect();
+        let transfers = material.transfers.iter();
+        let transfers = transfers
+            .filter(|row| traffic.iter().any(|t| t.flow == row.flow))
+            .collect();
+        let mut rtts: Vec<u64> = indices
+            .iter()
+            .flat_map(|&index| material.rtts[index].iter().copied())
+            .collect();
         rtts.sort_unstable();
         let propagation = |t: &FlowTraffic| cell.propagation_ns(t.flow, t.direction);
-        let delays = match traffic {
+        let delays = match traffic[..] {
             [one] => one.delays.clone(),
-            many => DelayDistribution::pooled(many.iter().map(|t| &t.delays)),
+            _ => DelayDistribution::pooled(traffic.iter().map(|t| &t.delays)),
         };
-        let unsteady = traffic.iter().find_map(|t| cell.unsteady(t.direction));
+        let unsteady = traffic
+            .iter()
+            .find_map(|t| cell.unsteady(t.flow, t.direction));
         let queueing = if let Some(element) = unsteady {
             Err(format!(
                 "{} ({}) delays packets by an amount that is not fixed, so the part due to queues \
@@ -63,9 +87,9 @@ impl<'a> Subject<'a> {
             ))
         } else if traffic
             .windows(2)
-            .all(|pair| propagation(&pair[0]) == propagation(&pair[1]))
+            .all(|pair| propagation(pair[0]) == propagation(pair[1]))
         {
-            Ok(delays.less(traffic.first().map_or(0, propagation)))
+            Ok(delays.less(traffic.first().map_or(0, |t| propagation(t))))
         } else {
             let each: Vec<_> = traffic
                 .iter()
@@ -79,7 +103,10 @@ impl<'a> Subject<'a> {
             run: &record.run,
             delays,
             queueing,
+            capacities: &material.capacities,
             traffic,
+            whole,
+            transfers,
             rtts,
         }
     }
@@ -92,12 +119,28 @@ impl<'a> Subject<'a> {
 
     /// The traffic of each flow.
     pub fn traffic(&self) -> impl Iterator<Item = &FlowTraffic> {
-        self.traffic.iter()
+        self.traffic.iter().copied()
+    }
+
+    /// Transfers of the applications of the subject's flows.
+    pub fn transfers(&self) -> impl Iterator<Item = &TransferRow> {
+        self.transfers.iter().copied()
+    }
+
+    /// Bytes and packets of all flows, background included, that passed `element` and arrived.
+    pub fn through(&self, element: &Element) -> (u64, u64) {
+        let passing = self.whole.iter().filter(|t| {
+            let mut way = self.cell.elements(t.flow, t.direction);
+            way.any(|passed| passed.label() == element.label())
+        });
+        passing.fold((0, 0), |(bytes, packets), t| {
+            (bytes + t.arrived_bytes, packets + t.arrived_packets)
+        })
     }
 
     /// The sum of a count over the flows.
     pub fn sum(&self, count: impl Fn(&FlowTraffic) -> u64) -> u64 {
-        self.traffic.iter().map(count).sum()
+        self.traffic().map(count).sum()
     }
 
     /// Time between the first and the last arrival, over all flows of the subject.
@@ -105,14 +148,29 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// The reason why there is no such span.
     pub fn span_ns(&self) -> Result<u64, String> {
+        let (first, last) = self.span_of(&self.traffic)?;
+        Ok(last - first)
+    }
+
+    /// First and last arrival of all flows, background included.
+    ///
+    /// # Errors
+    /// The reason why there is no such span.
+    pub fn whole_span_ns(&self) -> Result<(u64, u64), String> {
+        let all: Vec<&FlowTraffic> = self.whole.iter().collect();
+        self.span_of(&all)
+    }
+
+    fn span_of(&self, traffic: &[&FlowTraffic]) -> Result<(u64, u64), String> {
         let whose = if self.flow.is_some() {
             " of the flow"
         } else {
             ""
         };
-        let arrivals = self.traffic.iter().filter_map(|t| t.arrivals_ns);
+        let arrivals = traffic.iter().filter_map(|t| t.arrivals_ns);
         let span = arrivals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        match (span, self.sum(|t| t.arrived_packets)) {
+        let packets: u64 = traffic.iter().map(|t| t.arrived_packets).sum();
+        match (span, packets) {
             (None, _) => Err(format!("no packet{whose} arrived")),
             (_, 1) => Err(format!(
                 "only one packet{whose} arrived, so there is no span of time"
@@ -120,7 +178,7 @@ impl<'a> Subject<'a> {
             (Some((first, last)), _) if first == last => {
                 Err(format!("all packets{whose} arrived at the same instant"))
             }
-            (Some((first, last)), _) => Ok(last - first),
+            (Some(span), _) => Ok(span),
         }
     }
 

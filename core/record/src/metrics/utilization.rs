@@ -1,7 +1,7 @@
 //! Utilization of the bottleneck.
 
-use super::subject::rate_bps;
-use super::{Better, Measured, Metric, Scope, Subject, directions};
+use super::{Better, Measured, Metric, Scope, Subject};
+use crate::cell::Element;
 
 /// Registry entry.
 pub(super) const METRIC: Metric = Metric {
@@ -12,17 +12,46 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 100.0,
     better: Some(Better::Higher),
     scope: Scope::All,
-    definition: "Total throughput of all flows divided by the rate of the slowest bottleneck on \
-                 the way of the data. It may exceed 100 % by the first packet, whose bits are \
-                 counted although its arrival starts the time.",
+    definition: "Total throughput of all flows, background included, divided by the rate of the \
+                 slowest bottleneck on the way of the data, as a mean over the time between the \
+                 first and the last arrival. Where flows have different bottlenecks: the sum of \
+                 what each carried, divided by the sum of their rates. Link-layer overhead counts \
+                 where a bottleneck has it. It may exceed 100 % by the first packet, whose bits \
+                 are counted although its arrival starts the time.",
     source: "RFC 5166, section 2.1.1; Yan et al., Pantheon, USENIX ATC 2018",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
-    let mut capacity = 0.0;
-    for direction in directions(subject) {
-        capacity += subject.cell.capacity_bps(direction)? as f64;
+    let (first, last) = subject.whole_span_ns()?;
+    let mut capacity: Vec<(&Element, f64)> = Vec::new();
+    for flow in subject.traffic() {
+        let way = (flow.flow, flow.direction);
+        let narrowest = subject
+            .capacities
+            .narrowest(subject.cell, way, (first, last));
+        let (element, bps) = narrowest?;
+        if capacity
+            .iter()
+            .all(|(known, _)| known.label() != element.label())
+        {
+            capacity.push((element, bps));
+        }
     }
-    Ok(rate_bps(subject.sum(|t| t.arrived_bytes), subject.span_ns()?) / capacity)
+    let mut carried = 0.0;
+    for &(element, _) in &capacity {
+        let (bytes, packets) = subject.through(element);
+        carried += wire_bytes(element, bytes, packets);
+    }
+    let capacity: f64 = capacity.iter().map(|(_, bps)| bps).sum();
+    Ok(carried * 8e9 / (last - first) as f64 / capacity)
+}
+
+/// What packets cost on the wire, each taken to be of mean size.
+fn wire_bytes(element: &Element, bytes: u64, packets: u64) -> f64 {
+    let plain = element.wire_bytes(1) == 1 && element.wire_bytes(1500) == 1500;
+    if plain || packets == 0 {
+        return bytes as f64;
+    }
+    element.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
 }

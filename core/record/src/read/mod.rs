@@ -8,13 +8,15 @@ mod rows;
 mod table;
 
 pub use packets::PacketReader;
-pub use rows::{read_bins, read_delays, read_queues, read_states, read_traces, read_transfers};
+pub use rows::{
+    read_bins, read_capacity, read_delays, read_queues, read_states, read_traces, read_transfers,
+};
 pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;
 use crate::schema::{
-    BINS_FILE, DELAYS_FILE, PACKETS_FILE, QUEUES_FILE, RUN_FILE, STATES_FILE, TRACES_FILE,
-    TRANSFERS_FILE,
+    BINS_FILE, CAPACITY_FILE, DELAYS_FILE, PACKETS_FILE, QUEUES_FILE, RUN_FILE, STATES_FILE,
+    TRACES_FILE, TRANSFERS_FILE,
 };
 use crate::{RecordError, RunDocument};
 use bytes::Bytes;
@@ -40,6 +42,8 @@ pub struct Record {
     pub traces: Option<Bytes>,
     /// `transfers.parquet`.
     pub transfers: Option<Bytes>,
+    /// `capacity.parquet`.
+    pub capacity: Option<Bytes>,
 }
 
 impl Record {
@@ -69,6 +73,7 @@ impl Record {
             queues: load(QUEUES_FILE)?,
             traces: load(TRACES_FILE)?,
             transfers: load(TRANSFERS_FILE)?,
+            capacity: load(CAPACITY_FILE)?,
         };
         if record.packets.is_none() && (record.bins.is_none() || record.delays.is_none()) {
             let problem = "the file is missing, and there are no bins in its place";

@@ -3,8 +3,8 @@
 use super::table::{TableReader, damaged, whole};
 use crate::RecordError;
 use crate::schema::{
-    BINS_FILE, BinRow, DELAYS_FILE, DelayRow, Direction, QUEUES_FILE, QueueRow, STATES_FILE,
-    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, QUEUES_FILE,
+    QueueRow, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 use crate::write::{Column, Rows};
 use arrow_array::{
@@ -153,6 +153,21 @@ pub fn read_transfers(bytes: Bytes) -> Result<Vec<TransferRow>, RecordError> {
             bytes: size.value(i),
             started_ns: started.value(i),
             ended_ns: ended(i),
+        }));
+        Ok(())
+    })
+}
+
+/// Reads `capacity.parquet`.
+pub fn read_capacity(bytes: Bytes) -> Result<Vec<CapacityRow>, RecordError> {
+    read(CAPACITY_FILE, bytes, |batch, rows| {
+        let element = batch.get::<StringArray>("element")?;
+        let time = batch.get::<UInt64Array>("time_ns")?;
+        let size = batch.get::<UInt64Array>("bytes")?;
+        rows.extend((0..time.len()).map(|i| CapacityRow {
+            element: element.value(i).to_owned(),
+            time_ns: time.value(i),
+            bytes: size.value(i),
         }));
         Ok(())
     })

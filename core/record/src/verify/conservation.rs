@@ -1,16 +1,15 @@
 //! Packets and bytes are conserved: by each element, between elements, and between the elements'
 //! counters and the packets themselves.
 
-use super::evidence::{DIRECTIONS, Packets};
-use super::layout::Layout;
+use super::evidence::{NO_LANE, Packets};
 use super::{Check, Evidence, Outcome};
 use crate::run::ElementCounters;
-use crate::schema::{Direction, Fate};
+use crate::schema::{BinRow, Fate};
 
 pub(super) const CHECK: Check = Check {
     name: "conservation",
-    claim: "what enters an element leaves it, is dropped by it or is held by it, and the counters \
-            of all elements agree with the packets",
+    claim: "what enters an element or is copied by it leaves it, is dropped by it or is held by \
+            it, and the counters of all elements agree with the packets",
     run,
 };
 
@@ -22,16 +21,17 @@ struct Load {
 }
 
 impl Load {
+    const fn of(packets: u64, bytes: u64) -> Self {
+        Load { packets, bytes }
+    }
+
     fn add(&mut self, size: u32) {
         self.packets += 1;
         self.bytes += u64::from(size);
     }
 
     fn plus(self, other: Load) -> Load {
-        Load {
-            packets: self.packets + other.packets,
-            bytes: self.bytes + other.bytes,
-        }
+        Load::of(self.packets + other.packets, self.bytes + other.bytes)
     }
 }
 
@@ -41,155 +41,260 @@ impl std::fmt::Display for Load {
     }
 }
 
-/// What packets say about one direction.
-#[derive(Default)]
-struct Tally {
-    entered: Load,
-    delivered: Load,
-    /// By place; empty for records of bins.
-    dropped: Vec<Load>,
-    held: Vec<Load>,
+fn came(e: &ElementCounters) -> Load {
+    Load::of(e.in_packets, e.in_bytes)
+}
+
+fn went(e: &ElementCounters) -> Load {
+    Load::of(e.out_packets, e.out_bytes)
+}
+
+fn dropped(e: &ElementCounters) -> Load {
+    Load::of(e.dropped_packets, e.dropped_bytes)
+}
+
+fn held(e: &ElementCounters) -> Load {
+    Load::of(e.held_packets, e.held_bytes)
+}
+
+fn copied(e: &ElementCounters) -> Load {
+    Load::of(e.copied_packets, e.copied_bytes)
 }
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut entered = Load::default();
-    for direction in DIRECTIONS {
-        match check(evidence, direction) {
-            Ok(load) => entered = entered.plus(load),
-            Err(problem) => return Outcome::Fails(problem),
-        }
+    match check(evidence) {
+        Ok(entered) => Outcome::Holds(format!("{entered} accounted for")),
+        Err(problem) => Outcome::Fails(problem),
     }
-    Outcome::Holds(format!("{entered} accounted for"))
 }
 
-fn check(evidence: &Evidence<'_>, direction: Direction) -> Result<Load, String> {
-    let layout = evidence.layout(direction);
-    let elements: Vec<&ElementCounters> = evidence
-        .run
-        .elements
-        .iter()
-        .filter(|element| element.direction == direction)
-        .collect();
-    same_elements(layout, &elements)?;
-    let tally = match (&evidence.packets, &evidence.bins) {
-        (Some(packets), _) => tally_packets(packets, layout),
+fn check(evidence: &Evidence<'_>) -> Result<Load, String> {
+    let elements = &evidence.run.elements;
+    same_elements(evidence)?;
+    match (&evidence.packets, &evidence.bins) {
+        (Some(packets), _) => {
+            let entered = by_packets(evidence, packets)?;
+            elements.iter().try_for_each(by_itself)?;
+            Ok(entered)
+        }
         (None, Some((bins, _))) => {
-            let mut tally = Tally::default();
-            let mut dropped = Load::default();
-            for bin in bins.iter().filter(|bin| bin.direction == direction) {
-                let load = |packets, bytes| Load { packets, bytes };
-                tally.entered = tally.entered.plus(load(bin.sent_packets, bin.sent_bytes));
-                tally.delivered = tally
-                    .delivered
-                    .plus(load(bin.arrived_packets, bin.arrived_bytes));
-                dropped = dropped.plus(load(bin.dropped_packets, bin.dropped_bytes));
-            }
-            let counted = elements
-                .iter()
-                .map(|e| dropped_by(e))
-                .fold(Load::default(), Load::plus);
-            same(
-                direction.word(),
-                "bins report dropped",
-                dropped,
-                "its elements counted",
-                counted,
-            )?;
-            tally
+            elements.iter().try_for_each(by_itself)?;
+            by_bins(evidence, bins)
         }
-        (None, None) => return Ok(Load::default()),
-    };
-    let mut coming = tally.entered;
-    for (place, element) in elements.iter().enumerate() {
-        let name = element.name.as_str();
-        let came = Load {
-            packets: element.in_packets,
-            bytes: element.in_bytes,
-        };
-        let went = Load {
-            packets: element.out_packets,
-            bytes: element.out_bytes,
-        };
-        let held = Load {
-            packets: element.held_packets,
-            bytes: element.held_bytes,
-        };
-        let dropped = dropped_by(element);
-        same(
-            name,
-            "counted coming in",
-            came,
-            "what reached it is",
-            coming,
-        )?;
-        let gone = went.plus(dropped).plus(held);
-        same(
-            name,
-            "counted coming in",
-            came,
-            "what left, was dropped and is held is",
-            gone,
-        )?;
-        if let (Some(&d), Some(&h)) = (tally.dropped.get(place), tally.held.get(place)) {
-            same(name, "counted as dropped", dropped, "the packets say", d)?;
-            same(name, "counted as held", held, "the packets say", h)?;
-        }
-        coming = went;
+        (None, None) => Ok(Load::default()),
     }
+}
+
+fn by_itself(element: &ElementCounters) -> Result<(), String> {
+    let gone = went(element).plus(dropped(element)).plus(held(element));
+    let had = came(element).plus(copied(element));
+    let what = "counted coming in or copied";
     same(
-        &format!("the {direction} path"),
-        "let through",
-        coming,
-        "what was delivered is",
-        tally.delivered,
-    )?;
-    Ok(tally.entered)
+        &element.name,
+        what,
+        had,
+        "what left, was dropped and is held is",
+        gone,
+    )
 }
 
-fn dropped_by(element: &ElementCounters) -> Load {
-    Load {
-        packets: element.dropped_packets,
-        bytes: element.dropped_bytes,
-    }
+/// What the packets say about each element, by its index in the network.
+#[derive(Clone, Default)]
+struct Told {
+    came: Load,
+    went: Load,
+    dropped: Load,
+    held: Load,
+    copied: Load,
 }
 
-fn tally_packets(packets: &Packets, layout: &Layout) -> Tally {
-    let places = layout.stages.len();
-    let mut tally = Tally {
-        dropped: vec![Load::default(); places],
-        held: vec![Load::default(); places],
-        ..Tally::default()
-    };
+/// Every packet passed all elements of its way up to the one that stopped it; a copy, those behind
+/// the one that made it.
+fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String> {
+    let mut told = vec![Told::default(); evidence.stages.len()];
+    let mut entered = Load::default();
+    // Packets whose way, or whose place of copying, is not known: then what elements counted in
+    // all is only known to be at least what the others say.
+    let mut astray = false;
+    // Per lane, place at which packets begin, and place at which they end: how many.
+    let mut spans = std::collections::BTreeMap::<(usize, usize, usize, Fate), Load>::new();
     for row in 0..packets.len() {
-        if packets.direction[row] != layout.direction {
+        let size = packets.size[row];
+        let element = usize::from(packets.element[row]);
+        let copy = packets.copy_of[row] > 0;
+        if !copy {
+            entered.add(size);
+        }
+        if packets.lane[row] == NO_LANE {
+            astray = true;
+            let Some(told) = told.get_mut(element) else {
+                continue;
+            };
+            match packets.fate[row] {
+                Fate::Dropped => told.dropped.add(size),
+                Fate::InFlight => told.held.add(size),
+                Fate::Delivered => {}
+            }
             continue;
         }
-        let size = packets.size[row];
-        tally.entered.add(size);
-        let by_place = match packets.fate[row] {
-            Fate::Delivered => {
-                tally.delivered.add(size);
-                continue;
+        let lane = usize::from(packets.lane[row]);
+        let layout = &evidence.lanes[lane];
+        let begin = match (copy, layout.only_copier()) {
+            (false, _) => 0,
+            (true, Some(place)) => place + 1,
+            (true, None) => {
+                astray = true;
+                layout.stages.len()
             }
-            Fate::Dropped => &mut tally.dropped,
-            Fate::InFlight => &mut tally.held,
         };
-        // Packets that name no element of the path are the business of another check.
-        if let Some(load) = by_place.get_mut(usize::from(packets.element[row])) {
-            load.add(size);
+        let stopped = packets.fate[row] != Fate::Delivered && element < layout.stages.len();
+        let lost = packets.fate[row] != Fate::Delivered && !stopped;
+        let (begin, end, fate) = match packets.fate[row] {
+            // Nobody says where it stayed: then the counters cannot agree.
+            _ if lost => (0, 0, Fate::Delivered),
+            fate if stopped => (begin, element, fate),
+            fate => (begin, layout.stages.len(), fate),
+        };
+        let span = (lane, begin, end, fate);
+        spans.entry(span).or_default().add(size);
+    }
+    for (&(lane, begin, end, fate), &load) in &spans {
+        let stages = &evidence.lanes[lane].stages;
+        let at = |place: usize| stages[place].index;
+        for place in begin..end {
+            let told = &mut told[at(place)];
+            told.came = told.came.plus(load);
+            told.went = told.went.plus(load);
+        }
+        if begin > 0
+            && let Some(maker) = begin.checked_sub(1).filter(|&place| place < stages.len())
+            && stages[maker].copies
+        {
+            let told = &mut told[at(maker)];
+            told.copied = told.copied.plus(load);
+            told.went = told.went.plus(load);
+        }
+        if end < stages.len() {
+            let told = &mut told[at(end)];
+            if begin <= end {
+                told.came = told.came.plus(load);
+            }
+            match fate {
+                Fate::Dropped => told.dropped = told.dropped.plus(load),
+                Fate::InFlight => told.held = told.held.plus(load),
+                Fate::Delivered => {}
+            }
         }
     }
-    tally
+    for (element, told) in evidence.run.elements.iter().zip(&told) {
+        let name = element.name.as_str();
+        let counters = [
+            ("counted coming in", came(element), told.came, astray),
+            ("counted as dropped", dropped(element), told.dropped, false),
+            ("counted as held", held(element), told.held, false),
+            ("counted as copied", copied(element), told.copied, astray),
+            ("let through", went(element), told.went, astray),
+        ];
+        for (what, counted, says, loosely) in counters {
+            let fits = loosely && counted.packets >= says.packets && counted.bytes >= says.bytes;
+            if !fits {
+                same(name, what, counted, "the packets say", says)?;
+            }
+        }
+    }
+    Ok(entered)
+}
+
+/// Bins tell what entered, arrived and was dropped per flow and direction, so links are followed
+/// from element to element, and compared with the bins where only whole ways begin or end on them.
+fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
+    let elements = &evidence.run.elements;
+    let sum = |load: fn(&ElementCounters) -> Load| {
+        elements.iter().map(load).fold(Load::default(), Load::plus)
+    };
+    let mut entered = Load::default();
+    let mut lost = Load::default();
+    let lanes = &evidence.lanes;
+    let mut begun = vec![Load::default(); evidence.cell.network.links.len()];
+    let mut ended = begun.clone();
+    let mut astray = false;
+    for bin in bins {
+        let sent = Load::of(bin.sent_packets, bin.sent_bytes);
+        let arrived = Load::of(bin.arrived_packets, bin.arrived_bytes);
+        entered = entered.plus(sent);
+        lost = lost.plus(Load::of(bin.dropped_packets, bin.dropped_bytes));
+        let lane = evidence.cell.route_of(bin.flow, bin.direction);
+        match lane.and_then(|lane| lanes[lane].links.first().zip(lanes[lane].links.last())) {
+            Some((&first, &last)) => {
+                begun[first] = begun[first].plus(sent);
+                ended[last] = ended[last].plus(arrived);
+            }
+            None => astray = true,
+        }
+    }
+    let counted = sum(dropped);
+    same(
+        "the network",
+        "bins report dropped",
+        lost,
+        "its elements counted",
+        counted,
+    )?;
+    let copies = sum(copied).packets > 0;
+    for link in 0..begun.len() {
+        let own: Vec<&ElementCounters> = (0..elements.len())
+            .filter(|&index| evidence.links[index] == link)
+            .map(|index| &elements[index])
+            .collect();
+        for pair in own.windows(2) {
+            let (before, after) = (went(pair[0]), came(pair[1]));
+            let name = &pair[1].name;
+            same(
+                name,
+                "counted coming in",
+                after,
+                "what reached it is",
+                before,
+            )?;
+        }
+        let (Some(first), Some(last)) = (own.first(), own.last()) else {
+            continue;
+        };
+        let follows = |links: &[usize]| links.contains(&link);
+        let middle = lanes.iter().any(|lane| follows(&lane.links[1..]));
+        // A copy counts as sent in bins, wherever it was made.
+        if !astray && !copies && !middle {
+            let what = "what reached it is";
+            same(
+                &first.name,
+                "counted coming in",
+                came(first),
+                what,
+                begun[link],
+            )?;
+        }
+        let goes_on = lanes.iter().any(|lane| {
+            let until = lane.links.len() - 1;
+            follows(&lane.links[..until])
+        });
+        if !astray && !goes_on {
+            let what = "what was delivered is";
+            same(&last.name, "let through", went(last), what, ended[link])?;
+        }
+    }
+    Ok(entered)
 }
 
 /// The run must have counted at the very elements that the cell describes.
-fn same_elements(layout: &Layout, elements: &[&ElementCounters]) -> Result<(), String> {
-    let wanted: Vec<_> = layout
+fn same_elements(evidence: &Evidence<'_>) -> Result<(), String> {
+    let wanted: Vec<_> = evidence
         .stages
         .iter()
         .map(|s| (s.name.as_str(), s.kind.as_str()))
         .collect();
-    let found: Vec<_> = elements
+    let found: Vec<_> = evidence
+        .run
+        .elements
         .iter()
         .map(|e| (e.name.as_str(), e.kind.as_str()))
         .collect();
@@ -208,8 +313,7 @@ fn same_elements(layout: &Layout, elements: &[&ElementCounters]) -> Result<(), S
         }
     };
     Err(format!(
-        "the {} path has the elements {}, but the run counted at {}",
-        layout.direction,
+        "the network has the elements {}, but the run counted at {}",
         list(&wanted),
         list(&found)
     ))

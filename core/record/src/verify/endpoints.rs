@@ -1,7 +1,6 @@
 //! Senders and receivers counted the packets that the network saw.
 
 use super::{Check, Evidence, Outcome};
-use crate::schema::Fate;
 
 pub(super) const CHECK: Check = Check {
     name: "endpoints",
@@ -11,6 +10,9 @@ pub(super) const CHECK: Check = Check {
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut compared = 0;
+    let blurred = evidence.packets.is_none()
+        && (evidence.run.elements.iter().any(|e| e.copied_packets > 0)
+            || evidence.stages.iter().any(|stage| stage.kind == "corrupt"));
     for flow in &evidence.cell.flows {
         let summary = evidence
             .run
@@ -21,10 +23,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             return Outcome::Fails(format!("run.json tells nothing about flow {}", flow.flow));
         };
         let seen = seen(evidence, flow.flow, flow.direction);
+        let one_way = !["requests", "web"].contains(&flow.traffic.kind.as_str());
         if summary
             .receiver
             .goodput_bytes
-            .is_some_and(|goodput| goodput > seen.delivered_bytes)
+            .is_some_and(|goodput| goodput > seen.sound_bytes)
         {
             return Outcome::Fails(format!(
                 "the receiver of flow {} got more new data than the bytes delivered to it",
@@ -43,13 +46,13 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 "receiver",
                 "packets received",
                 receiver.received_packets,
-                seen.delivered,
+                seen.sound,
             ),
             (
                 "receiver",
                 "bytes received",
                 receiver.received_bytes,
-                seen.delivered_bytes,
+                seen.sound_bytes,
             ),
         ];
         for (who, what, counted, found) in pairs {
@@ -57,8 +60,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             compared += 1;
             // Between a real endpoint and the emulator lie two kernels, which may lose packets
             // (the run's verdict tells of that) but never add any.
+            // Where data travel both ways, acknowledgements of the other way come on top, and bins
+            // tell neither copies nor damage apart.
+            let exact = evidence.simulated() && one_way && !blurred;
             let fits = match who {
-                _ if evidence.simulated() => counted == found,
+                _ if exact => counted == found,
+                _ if evidence.simulated() => counted <= found,
                 "sender" => counted >= found,
                 _ => counted <= found,
             };
@@ -81,10 +88,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 
 #[derive(Default)]
 struct Seen {
+    /// Packets that left the sender; copies did not.
     sent: u64,
     sent_bytes: u64,
-    delivered: u64,
-    delivered_bytes: u64,
+    /// Packets that arrived undamaged.
+    sound: u64,
+    sound_bytes: u64,
 }
 
 /// What the network saw of the data of one flow.
@@ -92,14 +101,17 @@ fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> Seen
     let mut seen = Seen::default();
     if let Some(packets) = &evidence.packets {
         for row in 0..packets.len() {
-            if packets.flow[row] == flow && packets.direction[row] == direction {
-                let size = u64::from(packets.size[row]);
+            if packets.flow[row] != flow || packets.direction[row] != direction {
+                continue;
+            }
+            let size = u64::from(packets.size[row]);
+            if packets.copy_of[row] == 0 {
                 seen.sent += 1;
                 seen.sent_bytes += size;
-                if packets.fate[row] == Fate::Delivered {
-                    seen.delivered += 1;
-                    seen.delivered_bytes += size;
-                }
+            }
+            if packets.sound(row) {
+                seen.sound += 1;
+                seen.sound_bytes += size;
             }
         }
     }
@@ -107,8 +119,8 @@ fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> Seen
         if bin.flow == flow && bin.direction == direction {
             seen.sent += bin.sent_packets;
             seen.sent_bytes += bin.sent_bytes;
-            seen.delivered += bin.arrived_packets;
-            seen.delivered_bytes += bin.arrived_bytes;
+            seen.sound += bin.arrived_packets;
+            seen.sound_bytes += bin.arrived_bytes;
         }
     }
     seen

@@ -1,6 +1,6 @@
 //! Everything the checks look at, read once.
 
-use super::layout::Layout;
+use super::layout::{Layout, Stage, all_stages};
 use super::timeline::Timeline;
 use crate::RecordError;
 use crate::cell::Cell;
@@ -14,9 +14,6 @@ use crate::schema::{
     BinRow, DelayRow, Direction, Fate, PACKETS_FILE, QueueRow, RUN_FILE, StateRow, TransferRow,
 };
 
-/// Both directions, in the order of their numbers.
-pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];
-
 /// A record, laid out for the checks.
 pub(super) struct Evidence<'a> {
     pub(super) cell: &'a Cell,
@@ -27,9 +24,23 @@ pub(super) struct Evidence<'a> {
     pub(super) states: Vec<StateRow>,
     pub(super) queues: Vec<QueueRow>,
     pub(super) transfers: Vec<TransferRow>,
-    pub(super) layouts: [Layout; 2],
-    /// Per direction: the time line of its bottleneck, or why there is none.
-    pub(super) timelines: [Result<Timeline, String>; 2],
+    /// All elements, in the order in which the run counts them.
+    pub(super) stages: Vec<Stage>,
+    /// Link of each element.
+    pub(super) links: Vec<usize>,
+    /// The ways of packets, one per route; packets name theirs by its index.
+    pub(super) lanes: Vec<Layout>,
+    pub(super) servers: Vec<Queueing>,
+}
+
+/// One bottleneck that lies on some way.
+pub(super) struct Queueing {
+    /// Index of the element.
+    pub(super) index: usize,
+    /// The lanes that pass it, and its place on each.
+    pub(super) lanes: Vec<(usize, usize)>,
+    /// What happened at it, or why that is not known.
+    pub(super) timeline: Result<Timeline, String>,
 }
 
 /// All packets as columns.
@@ -37,6 +48,8 @@ pub(super) struct Evidence<'a> {
 pub(super) struct Packets {
     pub(super) flow: Vec<u16>,
     pub(super) direction: Vec<Direction>,
+    /// Index of the way on which it travelled; [`NO_LANE`] if the cell does not tell.
+    pub(super) lane: Vec<u16>,
     pub(super) uid: Vec<u64>,
     pub(super) size: Vec<u32>,
     pub(super) sent: Vec<u64>,
@@ -44,8 +57,11 @@ pub(super) struct Packets {
     pub(super) arrived: Vec<u64>,
     pub(super) late: Vec<i64>,
     pub(super) fate: Vec<Fate>,
-    /// Place of the element on the path of the direction; see [`NO_ELEMENT`] and [`STRANGER`].
+    /// Place of the element on the packet's way (without one, its index in the network); see
+    /// [`NO_ELEMENT`] and [`STRANGER`].
     pub(super) element: Vec<u16>,
+    /// Uid of the original of a copy; 0 for originals.
+    pub(super) copy_of: Vec<u64>,
     /// Index into `reasons`, or [`NO_WORD`].
     pub(super) reason: Vec<u16>,
     pub(super) reasons: Vec<String>,
@@ -53,6 +69,8 @@ pub(super) struct Packets {
 
 /// The reason of packets that were delivered damaged.
 pub(super) const CORRUPTED: &str = "corrupted";
+/// The way of a packet is not known.
+pub(super) const NO_LANE: u16 = u16::MAX;
 /// No element is named.
 pub(super) const NO_ELEMENT: u16 = u16::MAX;
 /// An element is named that the path does not have.
@@ -61,9 +79,14 @@ pub(super) const STRANGER: u16 = u16::MAX - 1;
 impl<'a> Evidence<'a> {
     pub(super) fn gather(record: &'a Record) -> Result<Self, RecordError> {
         let cell = &record.cell;
-        let layouts = DIRECTIONS.map(|direction| Layout::new(cell, direction));
+        let all = all_stages(cell);
+        let lanes = Layout::all(cell, &all);
+        let (links, stages): (Vec<usize>, Vec<Stage>) = all.into_iter().unzip();
         let packets = match &record.packets {
-            Some(bytes) => Some(Packets::read(PacketReader::open(bytes.clone())?, &layouts)?),
+            Some(bytes) => {
+                let reader = PacketReader::open(bytes.clone())?;
+                Some(Packets::read(reader, cell, &stages, &lanes)?)
+            }
             None => None,
         };
         let bins = match (&record.bins, &record.delays) {
@@ -82,13 +105,7 @@ impl<'a> Evidence<'a> {
         if let Some(traces) = &record.traces {
             read_traces(traces.clone())?;
         }
-        let timelines = DIRECTIONS.map(|direction| match &packets {
-            Some(packets) => {
-                let exact = record.run.plane == "simulate";
-                Timeline::new(cell, &layouts[direction as usize], packets, exact)
-            }
-            None => Err("the record keeps bins in place of packets".into()),
-        });
+        let servers = queueing(record, &lanes, &stages, packets.as_ref());
         let states = record
             .states
             .clone()
@@ -116,8 +133,10 @@ impl<'a> Evidence<'a> {
             states,
             queues,
             transfers,
-            layouts,
-            timelines,
+            stages,
+            links,
+            lanes,
+            servers,
         })
     }
 
@@ -125,8 +144,9 @@ impl<'a> Evidence<'a> {
         self.run.plane == "simulate"
     }
 
-    pub(super) fn layout(&self, direction: Direction) -> &Layout {
-        &self.layouts[direction as usize]
+    /// The time lines that could be drawn.
+    pub(super) fn timelines(&self) -> impl Iterator<Item = &Timeline> {
+        self.servers.iter().flat_map(|server| &server.timeline)
     }
 
     /// How far the model time at which a packet entered an element may lie behind what its stamp
@@ -156,6 +176,17 @@ impl<'a> Evidence<'a> {
         noted.max(u64::try_from(seen).unwrap_or(0)).max(100_000)
     }
 
+    /// Whether an element on the way of packet `row` may have damaged it.
+    pub(super) fn may_corrupt(&self, row: usize) -> bool {
+        let lane = self
+            .packets
+            .as_ref()
+            .map_or(NO_LANE, |packets| packets.lane[row]);
+        let lane = self.lanes.get(usize::from(lane));
+        let stages = lane.map_or(&self.stages, |lane| &lane.stages);
+        stages.iter().any(|stage| stage.corrupts)
+    }
+
     /// What there is, for the first finding.
     pub(super) fn summary(&self) -> String {
         let what = match (&self.packets, &self.bins) {
@@ -171,17 +202,84 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// Finds the way of a packet at the cost of a look-up.
+struct Ways<'a> {
+    cell: &'a Cell,
+    known: Vec<[Option<u16>; 2]>,
+}
+
+impl<'a> Ways<'a> {
+    fn new(cell: &'a Cell) -> Self {
+        Ways {
+            cell,
+            known: Vec::new(),
+        }
+    }
+
+    fn of(&mut self, flow: u16, direction: Direction) -> u16 {
+        let index = usize::from(flow);
+        if self.known.len() <= index {
+            self.known.resize(index + 1, [None; 2]);
+        }
+        let cell = self.cell;
+        *self.known[index][direction as usize].get_or_insert_with(|| {
+            let route = cell.route_of(flow, direction);
+            route.map_or(NO_LANE, |route| route as u16)
+        })
+    }
+}
+
+fn queueing(
+    record: &Record,
+    lanes: &[Layout],
+    stages: &[Stage],
+    packets: Option<&Packets>,
+) -> Vec<Queueing> {
+    let exact = record.run.plane == "simulate";
+    let mut servers = Vec::new();
+    for index in 0..stages.len() {
+        let passing: Vec<(usize, usize)> = lanes
+            .iter()
+            .enumerate()
+            .filter_map(|(lane, layout)| {
+                let mut places = layout.bottlenecks();
+                let place = places.find(|&place| layout.stages[place].index == index)?;
+                Some((lane, place))
+            })
+            .collect();
+        if passing.is_empty() {
+            continue;
+        }
+        let timeline = match packets {
+            Some(packets) => Timeline::new(&record.cell, lanes, &passing, packets, exact),
+            None => Err("the record keeps bins in place of packets".into()),
+        };
+        servers.push(Queueing {
+            index,
+            lanes: passing,
+            timeline,
+        });
+    }
+    servers
+}
+
 impl Packets {
-    fn read(mut reader: PacketReader, layouts: &[Layout; 2]) -> Result<Self, RecordError> {
+    fn read(
+        mut reader: PacketReader,
+        cell: &Cell,
+        stages: &[Stage],
+        lanes: &[Layout],
+    ) -> Result<Self, RecordError> {
         let mut all = Packets::default();
         let mut chunk = Chunk::default();
+        let mut ways = Ways::new(cell);
         while reader.next(&mut chunk)? {
-            all.append(&chunk, layouts);
+            all.append(&chunk, &mut ways, stages, lanes);
         }
         Ok(all)
     }
 
-    fn append(&mut self, chunk: &Chunk, layouts: &[Layout; 2]) {
+    fn append(&mut self, chunk: &Chunk, ways: &mut Ways<'_>, stages: &[Stage], lanes: &[Layout]) {
         self.flow.extend_from_slice(&chunk.flow);
         self.direction.extend_from_slice(&chunk.direction);
         self.uid.extend_from_slice(&chunk.uid);
@@ -190,20 +288,33 @@ impl Packets {
         self.arrived.extend_from_slice(&chunk.arrived_ns);
         self.late.extend_from_slice(&chunk.late_ns);
         self.fate.extend_from_slice(&chunk.fate);
-        // Names become places once per chunk, not once per packet.
-        let places: Vec<[u16; 2]> = chunk
+        self.copy_of.extend_from_slice(&chunk.copy_of);
+        let first = self.lane.len();
+        let flows = chunk.flow.iter().zip(&chunk.direction);
+        self.lane.extend(flows.map(|(&flow, &d)| ways.of(flow, d)));
+        // Names become places once per chunk, not once per packet: per lane, and at the end for
+        // packets without one.
+        let places: Vec<Vec<u16>> = chunk
             .elements
             .iter()
-            .map(|name| [0, 1].map(|d: usize| layouts[d].place(name).unwrap_or(STRANGER)))
+            .map(|name| {
+                let index = stages.iter().position(|stage| stage.name == *name);
+                let on = |lane: &Layout| index.and_then(|index| lane.place(index));
+                let places = lanes.iter().map(on).chain([index]);
+                places
+                    .map(|place| place.map_or(STRANGER, |place| place as u16))
+                    .collect()
+            })
             .collect();
-        self.element
-            .extend(chunk.element.iter().zip(&chunk.direction).map(|(&e, &d)| {
-                if e == NO_WORD {
-                    NO_ELEMENT
-                } else {
-                    places[usize::from(e)][d as usize]
-                }
-            }));
+        let lanes_of_chunk = self.lane[first..].iter();
+        let elements = chunk.element.iter().zip(lanes_of_chunk).map(|(&e, &lane)| {
+            if e == NO_WORD {
+                NO_ELEMENT
+            } else {
+                places[usize::from(e)][usize::from(lane).min(lanes.len())]
+            }
+        });
+        self.element.extend(elements);
         let words: Vec<u16> = chunk.reasons.iter().map(|word| self.intern(word)).collect();
         self.reason.extend(chunk.reason.iter().map(|&r| {
             if r == NO_WORD {

@@ -1,7 +1,6 @@
 //! The columns of each packet agree with its fate.
 
-use super::evidence::{NO_ELEMENT, STRANGER};
-use super::layout::Nature;
+use super::evidence::{CORRUPTED, NO_ELEMENT, STRANGER};
 use super::{Check, Evidence, Faults, Outcome, bins_only};
 use crate::log::NOT_ARRIVED;
 use crate::schema::Fate;
@@ -29,6 +28,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             _ if element == STRANGER => "names an element that its path does not have",
             Fate::Delivered if !arrived => "is delivered but never arrives",
             Fate::Delivered if element != NO_ELEMENT => "is delivered but stays in an element",
+            Fate::Delivered if reason == Some(CORRUPTED) => {
+                if evidence.may_corrupt(row) {
+                    continue;
+                }
+                "is damaged, and no element on its way damages packets"
+            }
             Fate::Delivered | Fate::InFlight if reason.is_some() => {
                 "was not dropped but has a reason for it"
             }
@@ -52,19 +57,10 @@ fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
     let Some(packets) = &evidence.packets else {
         return true;
     };
-    let layout = evidence.layout(packets.direction[row]);
-    match (
-        &layout.stages[usize::from(element)].nature,
-        packets.reason(row),
-    ) {
-        (Nature::Access | Nature::Delay(_), _) => false,
-        (Nature::Loss, reason) => reason == Some("random_loss"),
-        (
-            Nature::Bottleneck {
-                fifo: true, limit, ..
-            },
-            reason,
-        ) => reason == Some("queue_full") && (limit.bytes.is_some() || limit.packets.is_some()),
-        (Nature::Bottleneck { .. } | Nature::Unknown, _) => true,
-    }
+    let lane = evidence.lanes.get(usize::from(packets.lane[row]));
+    let stages = lane.map_or(&evidence.stages, |lane| &lane.stages);
+    let drops = stages[usize::from(element)].drops;
+    packets
+        .reason(row)
+        .is_some_and(|reason| drops.allows(reason))
 }

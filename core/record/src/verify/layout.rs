@@ -1,85 +1,200 @@
-//! What is known about the elements of one direction, from the cell alone.
+//! What is known about the elements on the ways of packets, from the cell alone.
 
-use crate::cell::{Cell, Element, Limit};
+use super::natures::{self, ANY_QUEUE, Discipline, Drops, Hold};
+use crate::cell::{Cell, Element, Limit, RateLaw};
 use crate::schema::Direction;
 
-/// What the verifier knows about one element.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How long the verifier knows an element to keep a packet.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Nature {
     /// Access links: a fixed delay per flow. Keeps the order of each flow.
     Access,
-    /// A fixed delay. Keeps order.
+    /// A fixed delay.
     Delay(u64),
-    /// Drops some packets and delays none. Keeps order.
-    Loss,
+    /// Keeps no packet.
+    Instant,
     /// A queue before a server.
-    Bottleneck {
-        /// Rate in bit/s, if constant.
-        rate: Option<u64>,
-        /// First in, first out, and drops only what finds no room.
-        fifo: bool,
-        /// Limits of the queue.
-        limit: Limit,
-    },
-    /// Anything else.
-    Unknown,
+    Bottleneck(Box<Server>),
+    /// As long as it likes.
+    Free,
 }
 
-/// One element of a path.
+/// A bottleneck, as the cell describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Server {
+    /// The rate over time, or why it is not known.
+    pub(super) law: Result<RateLaw, String>,
+    pub(super) queue: Discipline,
+    /// Limits of the queue, each from a time on; the first from 0.
+    pub(super) limits: Vec<(u64, Limit)>,
+    element: Element,
+}
+
+/// One element.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) nature: Nature,
+    pub(super) in_order: bool,
+    pub(super) drops: Drops,
+    pub(super) copies: bool,
+    pub(super) corrupts: bool,
+    /// Index among all elements of the network.
+    pub(super) index: usize,
 }
 
-/// The elements that packets pass in one direction, in order.
+/// The elements that packets pass on one route, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
+    /// Which way it is, for people: `forward path`, `path from a to b`.
+    pub(super) label: String,
     pub(super) direction: Direction,
+    /// Host at which it starts.
+    pub(super) host: String,
+    pub(super) links: Vec<usize>,
     pub(super) stages: Vec<Stage>,
 }
 
-impl Layout {
-    pub(super) fn new(cell: &Cell, direction: Direction) -> Self {
-        let access = Stage {
-            name: format!("{direction}.access"),
-            kind: "access".to_owned(),
-            nature: Nature::Access,
-        };
-        let wanted = cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
-        let path = cell.elements(direction).iter().map(|element| Stage {
-            name: element.label().to_owned(),
-            kind: element.kind.clone(),
-            nature: nature(element),
-        });
-        let stages = wanted.then_some(access).into_iter().chain(path).collect();
-        Layout { direction, stages }
-    }
-
-    /// The place of the element called `name`.
-    pub(super) fn place(&self, name: &str) -> Option<u16> {
-        self.stages
-            .iter()
-            .position(|stage| stage.name == name)
-            .map(|place| place as u16)
-    }
-
-    /// The place of the only bottleneck.
-    ///
-    /// # Errors
-    /// Why there is not exactly one.
-    pub(super) fn only_bottleneck(&self) -> Result<usize, String> {
-        let is = |stage: &Stage| matches!(stage.nature, Nature::Bottleneck { .. });
-        let mut places = (0..self.stages.len()).filter(|&place| is(&self.stages[place]));
-        match (places.next(), places.next()) {
-            (Some(place), None) => Ok(place),
-            (None, _) => Err(format!("the {} path has no bottleneck", self.direction)),
-            (Some(_), Some(_)) => Err(format!(
-                "the {} path has several bottlenecks, and what happens between them is not recorded",
-                self.direction
-            )),
+/// All elements, link by link, in the order in which runs count them.
+pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, Stage)> {
+    let wanted = cell.network.dumbbell && cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
+    let mut all = Vec::new();
+    for (link, plan) in cell.network.links.iter().enumerate() {
+        if wanted {
+            let access = Stage {
+                name: format!("{}.access", plan.name),
+                kind: "access".to_owned(),
+                nature: Nature::Access,
+                in_order: true,
+                drops: Drops::Never,
+                copies: false,
+                corrupts: false,
+                index: all.len(),
+            };
+            all.push((link, access));
         }
+        for element in &plan.elements {
+            let index = all.len();
+            all.push((link, stage(cell, element, index)));
+        }
+    }
+    all
+}
+
+fn stage(cell: &Cell, element: &Element, index: usize) -> Stage {
+    let blank = Stage {
+        name: element.label().to_owned(),
+        kind: element.kind.clone(),
+        nature: Nature::Free,
+        in_order: false,
+        drops: Drops::Any,
+        // Of an unknown kind anything is believed.
+        copies: true,
+        corrupts: true,
+        index,
+    };
+    if element.is_bottleneck() {
+        let server = Server::new(cell, element);
+        let limited = server.limits.iter().any(|(_, l)| *l != Limit::default());
+        let drops = match server.queue {
+            ANY_QUEUE => Drops::Any,
+            queue if !queue.only_full => Drops::Any,
+            _ if limited => Drops::Only(&["queue_full"]),
+            _ => Drops::Never,
+        };
+        return Stage {
+            in_order: server.queue.fifo,
+            drops,
+            copies: false,
+            corrupts: false,
+            nature: Nature::Bottleneck(Box::new(server)),
+            ..blank
+        };
+    }
+    let Some(kind) = natures::kind_of(cell, element) else {
+        return blank;
+    };
+    Stage {
+        nature: match kind.hold {
+            Hold::Never => Nature::Instant,
+            Hold::Delay => Nature::Delay(element.delay_ns()),
+            Hold::Free => Nature::Free,
+        },
+        in_order: kind.in_order,
+        drops: kind.drops,
+        copies: kind.copies,
+        corrupts: kind.corrupts,
+        ..blank
+    }
+}
+
+impl Server {
+    fn new(cell: &Cell, element: &Element) -> Self {
+        let mut limits = vec![(0, element.limit())];
+        for change in cell.changes_of(element.label()) {
+            if let Some(queue) = change.set.get("queue") {
+                // What the change does not name stays as it was.
+                let (set, before) = (Limit::read(queue), limits[limits.len() - 1].1);
+                let limit = Limit {
+                    bytes: set.bytes.or(before.bytes),
+                    packets: set.packets.or(before.packets),
+                };
+                limits.push((change.at_ns, limit));
+            }
+        }
+        Server {
+            law: cell.rate_law(element),
+            queue: natures::discipline(element),
+            limits,
+            element: element.clone(),
+        }
+    }
+
+    /// Bits that a packet of `size` bytes costs on the wire.
+    pub(super) fn wire_bits(&self, size: u32) -> i128 {
+        i128::from(self.element.wire_bytes(u64::from(size))) * 8
+    }
+}
+
+impl Layout {
+    /// One per route of the cell.
+    pub(super) fn all(cell: &Cell, stages: &[(usize, Stage)]) -> Vec<Self> {
+        let routes = cell.network.routes.iter();
+        let layouts = routes.map(|route| Layout {
+            label: if cell.network.dumbbell {
+                format!("{} path", route.direction)
+            } else {
+                format!("path from {} to {}", route.from, route.to)
+            },
+            direction: route.direction,
+            host: route.from.clone(),
+            links: route.links.clone(),
+            stages: route
+                .links
+                .iter()
+                .flat_map(|&link| stages.iter().filter(move |(own, _)| *own == link))
+                .map(|(_, stage)| stage.clone())
+                .collect(),
+        });
+        layouts.collect()
+    }
+
+    /// The place of the element with index `index`.
+    pub(super) fn place(&self, index: usize) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.index == index)
+    }
+
+    /// The place of the only element that copies packets.
+    pub(super) fn only_copier(&self) -> Option<usize> {
+        let mut places = (0..self.stages.len()).filter(|&place| self.stages[place].copies);
+        places.next().filter(|_| places.next().is_none())
+    }
+
+    /// The places of all bottlenecks.
+    pub(super) fn bottlenecks(&self) -> impl Iterator<Item = usize> {
+        let is = |stage: &Stage| matches!(stage.nature, Nature::Bottleneck(_));
+        (0..self.stages.len()).filter(move |&place| is(&self.stages[place]))
     }
 
     /// The sum of the fixed delays of `stages`, which must delay packets by nothing else (the
@@ -92,8 +207,8 @@ impl Layout {
             .iter()
             .try_fold(0_u64, |sum, stage| match stage.nature {
                 Nature::Delay(ns) => Ok(sum.saturating_add(ns)),
-                Nature::Loss | Nature::Access => Ok(sum),
-                Nature::Bottleneck { .. } | Nature::Unknown => Err(format!(
+                Nature::Instant | Nature::Access => Ok(sum),
+                Nature::Bottleneck(_) | Nature::Free => Err(format!(
                     "the delay of {} ({}) is not fixed",
                     stage.name, stage.kind
                 )),
@@ -105,30 +220,12 @@ impl Layout {
     /// # Errors
     /// The element that may not.
     pub(super) fn keeps_order(&self) -> Result<(), String> {
-        let stranger = self.stages.iter().find(|stage| {
-            matches!(
-                stage.nature,
-                Nature::Unknown | Nature::Bottleneck { fifo: false, .. }
-            )
-        });
+        let stranger = self.stages.iter().find(|stage| !stage.in_order);
         stranger.map_or(Ok(()), |stage| {
             Err(format!(
                 "{} ({}) may change the order of packets",
                 stage.name, stage.kind
             ))
         })
-    }
-}
-
-fn nature(element: &Element) -> Nature {
-    match element.kind.as_str() {
-        "delay" => Nature::Delay(element.delay_ns()),
-        "loss" => Nature::Loss,
-        "bottleneck" => Nature::Bottleneck {
-            rate: element.constant_bps().filter(|&rate| rate > 0),
-            fifo: matches!(element.queue_kind(), Some("droptail" | "unlimited")),
-            limit: element.limit(),
-        },
-        _ => Nature::Unknown,
     }
 }

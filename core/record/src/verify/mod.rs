@@ -14,11 +14,14 @@
 //! ```
 
 mod conservation;
+mod copies;
+mod cuts;
 mod endpoints;
 mod evidence;
 mod fates;
 mod lateness;
 mod layout;
+mod natures;
 mod order;
 mod propagation;
 mod queue_drops;
@@ -41,6 +44,7 @@ use serde_json::{Value, json};
 const CHECKS: &[Check] = &[
     uids::CHECK,
     fates::CHECK,
+    copies::CHECK,
     conservation::CHECK,
     endpoints::CHECK,
     lateness::CHECK,
@@ -48,6 +52,7 @@ const CHECKS: &[Check] = &[
     rate::CHECK,
     stay::CHECK,
     order::CHECK,
+    cuts::CHECK,
     queue_limit::CHECK,
     queue_drops::CHECK,
     queue_samples::CHECK,

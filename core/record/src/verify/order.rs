@@ -1,11 +1,10 @@
-//! Packets leave a path of first-in-first-out elements in the order in which they entered it.
+//! Packets leave a path of elements that keep the order in the order in which they entered it.
 //!
 //! Access links of different length change the order among flows, not within a flow. In emulation
 //! the order among flows behind them is certain only beyond the slack of stamps (see
 //! [`Evidence::slack_ns`]).
 
-use super::evidence::DIRECTIONS;
-use super::timeline::access_table;
+use super::timeline::{Stamps, access_table};
 use super::{Check, Evidence, Faults, Outcome, bins_only};
 
 pub(super) const CHECK: Check = Check {
@@ -21,18 +20,21 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let mut skipped = Vec::new();
     let mut checked = 0;
-    for direction in DIRECTIONS {
-        let layout = evidence.layout(direction);
+    for (lane, layout) in evidence.lanes.iter().enumerate() {
         if let Err(reason) = layout.keeps_order() {
             skipped.push(reason);
             continue;
         }
         let access = access_table(evidence.cell, layout);
         // Entry into the shared path, in the order of uids; see the time line for `raised`.
-        let mut raised = 0;
+        let mut stamps = Stamps::new(&evidence.lanes);
         let mut entries: Vec<(u64, i128, usize)> = Vec::new();
-        for row in (0..packets.len()).filter(|&row| packets.direction[row] == direction) {
-            raised = packets.sent[row].max(raised);
+        for row in 0..packets.len() {
+            let raised = stamps.raise(packets, row);
+            // A copy starts in the middle of the way.
+            if usize::from(packets.lane[row]) != lane || packets.copy_of[row] > 0 {
+                continue;
+            }
             let extra = access
                 .get(usize::from(packets.flow[row]))
                 .copied()
@@ -46,6 +48,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         let slack = if mixed { evidence.slack_ns() } else { 0 };
         let overtakes = |row: usize, other: usize| {
             let (first, second) = (packets.uid[other], packets.uid[row]);
+            let direction = packets.direction[row];
             format!("packet {second} ({direction}) overtook packet {first} on the way")
         };
         // Each flow keeps its order, and without access links all packets do.

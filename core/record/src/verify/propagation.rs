@@ -5,6 +5,8 @@
 //! was raised (see [`Evidence::slack_ns`]) only makes the packet slower.
 
 use super::{Check, Evidence, Faults, Outcome};
+use crate::schema::Direction;
+use std::collections::BTreeMap;
 
 pub(super) const CHECK: Check = Check {
     name: "propagation",
@@ -16,15 +18,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let cell = evidence.cell;
     if let Some(packets) = &evidence.packets {
-        let flows = packets
-            .flow
-            .iter()
-            .map(|&flow| usize::from(flow) + 1)
-            .max()
-            .unwrap_or(0);
-        let least: Vec<[u64; 2]> = (0..flows)
-            .map(|flow| super::evidence::DIRECTIONS.map(|d| cell.propagation_ns(flow as u16, d)))
-            .collect();
+        let mut known: BTreeMap<(u16, Direction), u64> = BTreeMap::new();
         let mut checked = 0_u64;
         for row in 0..packets.len() {
             let Some(arrival) = packets.model_arrival(row) else {
@@ -32,7 +26,13 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             };
             checked += 1;
             let direction = packets.direction[row];
-            let least = least[usize::from(packets.flow[row])][direction as usize];
+            let flow = packets.flow[row];
+            let least = if packets.copy_of[row] > 0 {
+                behind_copier(evidence, packets.lane[row])
+            } else {
+                let least = || cell.propagation_ns(flow, direction);
+                *known.entry((flow, direction)).or_insert_with(least)
+            };
             let delay = arrival - i128::from(packets.sent[row]);
             if delay < i128::from(least) {
                 let uid = packets.uid[row];
@@ -49,7 +49,9 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let Some((bins, delays)) = &evidence.bins else {
         return Outcome::Skipped("the record holds neither packets nor bins".into());
     };
-    for row in delays.iter().filter(|row| row.packets > 0) {
+    // The delays of copies count from when they were made.
+    let copies = evidence.run.elements.iter().any(|e| e.copied_packets > 0);
+    for row in delays.iter().filter(|row| row.packets > 0 && !copies) {
         let least = cell.propagation_ns(row.flow, row.direction);
         if row.low_ns < least {
             faults.add(|| {
@@ -68,4 +70,19 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         faults.add(|| format!("{counted} packets arrived, but {measured} delays are recorded"));
     }
     faults.outcome(|| format!("{measured} delays in {} buckets", delays.len()))
+}
+
+/// The delay that a copy meets at the least; nothing where the element that made it is not known.
+fn behind_copier(evidence: &Evidence<'_>, lane: u16) -> u64 {
+    let Some(layout) = evidence.lanes.get(usize::from(lane)) else {
+        return 0;
+    };
+    let Some(place) = layout.only_copier() else {
+        return 0;
+    };
+    let elements = layout.stages[place + 1..].iter();
+    let elements = elements.filter_map(|stage| evidence.cell.network.element(&stage.name));
+    elements
+        .map(|element| evidence.cell.least_delay_ns(element))
+        .sum()
 }

@@ -1,10 +1,10 @@
-//! A drop-tail queue drops only what finds no room.
+//! A queue that drops only what finds no room does so.
 //!
 //! The backlog is reconstructed as for the limit. In emulation a packet counts as dropped for good
 //! cause if it would have found no room within the time by which entries are uncertain, before or
 //! after its stamp: a departure that is not recorded may have been later than worked out.
 
-use super::queue_limit::{fits, over_queues, sweep};
+use super::queue_limit::{fits, limit_at, over_queues, sweep};
 use super::{Check, Evidence, Outcome};
 use std::collections::VecDeque;
 
@@ -16,6 +16,19 @@ pub(super) const CHECK: Check = Check {
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
     over_queues(evidence, |timeline, slack, faults| {
+        let queue = timeline.server.queue;
+        if !(queue.only_full && queue.at_entry) {
+            return Err(format!(
+                "the queue of {} ({}) does not only drop what finds no room",
+                timeline.name, queue.name
+            ));
+        }
+        if timeline.server.limits.len() > 1 {
+            return Err(format!(
+                "the timeline changes the limit of {}, which may drop what waits",
+                timeline.name
+            ));
+        }
         let mut drops = 0_u64;
         // Packets that began service lately may, by uncertainty, still have waited.
         let mut recent: VecDeque<(u64, u32)> = VecDeque::new();
@@ -33,14 +46,15 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 return;
             }
             drops += 1;
-            if !fits(timeline.limit, found.queue.total(), pass.size) {
+            let limit = limit_at(&timeline.server, pass.enter, 0);
+            if !fits(limit, found.queue.total(), pass.size) {
                 return;
             }
             let begun = recent.iter().filter(|&&(start, _)| start <= pass.enter);
             let uncertain = begun.fold(found.queue.total(), |(bytes, packets), &(_, size)| {
                 (bytes + u64::from(size), packets + 1)
             });
-            if fits(timeline.limit, uncertain, pass.size) {
+            if fits(limit, uncertain, pass.size) {
                 let (bytes, packets) = found.queue.total();
                 faults.add(|| {
                     format!(
@@ -53,6 +67,6 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 });
             }
         });
-        format!("{drops} drops of {}", timeline.name)
+        Ok(format!("{drops} drops of {}", timeline.name))
     })
 }

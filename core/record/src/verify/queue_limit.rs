@@ -5,7 +5,7 @@
 //! may be later than the stamp (see [`Evidence::slack_ns`]), when more had left: a packet is
 //! excused if it would have found room within that time, and the excused are counted.
 
-use super::evidence::DIRECTIONS;
+use super::layout::{Nature, Server};
 use super::timeline::{Pass, Timeline};
 use super::{Check, Evidence, Faults, Outcome};
 use crate::cell::Limit;
@@ -31,11 +31,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             } else {
                 found.queue.total()
             };
-            if fits(timeline.limit, waiting, pass.size) {
+            let limit = limit_at(&timeline.server, pass.enter, slack);
+            if fits(limit, waiting, pass.size) {
                 return;
             }
             if fits(
-                timeline.limit,
+                limit,
                 found.queue.at(pass.enter.saturating_add(slack)),
                 pass.size,
             ) {
@@ -58,31 +59,55 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         } else {
             String::new()
         };
-        format!("{} never held more than {most} bytes{note}", timeline.name)
+        Ok(format!(
+            "{} never held more than {most} bytes{note}",
+            timeline.name
+        ))
+    })
+}
+
+/// The limit of a queue at `time`; where entries are uncertain by `slack`, the more generous one.
+pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> Limit {
+    let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
+    let limits = &server.limits;
+    let first = limits.partition_point(|limit| limit.0 <= time.saturating_sub(slack));
+    let last = limits.partition_point(|limit| limit.0 <= time.saturating_add(slack));
+    let near = &limits[first.saturating_sub(1)..last.max(1)];
+    near[1..].iter().fold(near[0].1, |sum, (_, limit)| Limit {
+        bytes: most(sum.bytes, limit.bytes),
+        packets: most(sum.packets, limit.packets),
     })
 }
 
 /// Runs `check` over every queue with a limit; it gets the time by which entries are uncertain and
-/// returns what to say when nothing contradicts.
+/// returns what to say when nothing contradicts, or why it does not apply.
 pub(super) fn over_queues(
     evidence: &Evidence<'_>,
-    mut check: impl FnMut(&Timeline, u64, &mut Faults) -> String,
+    mut check: impl FnMut(&Timeline, u64, &mut Faults) -> Result<String, String>,
 ) -> Outcome {
     let mut faults = Faults::default();
     let mut held = Vec::new();
     let mut skipped = Vec::new();
-    for direction in DIRECTIONS {
-        let limited = evidence.layout(direction).stages.iter().any(|stage| {
-            use super::layout::Nature::Bottleneck;
-            matches!(&stage.nature, Bottleneck { limit, .. } if *limit != Limit::default())
-        });
-        match &evidence.timelines[direction as usize] {
-            Ok(timeline) if limited => {
+    for queueing in &evidence.servers {
+        let Nature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
+            continue;
+        };
+        if server
+            .limits
+            .iter()
+            .all(|(_, limit)| *limit == Limit::default())
+        {
+            continue;
+        }
+        match &queueing.timeline {
+            Ok(timeline) => {
                 let slack = evidence.slack_ns().max(timeline.uncertain_ns);
-                held.push(check(timeline, slack, &mut faults));
+                match check(timeline, slack, &mut faults) {
+                    Ok(detail) => held.push(detail),
+                    Err(reason) => skipped.push(reason),
+                }
             }
-            Err(reason) if limited => skipped.push(reason.clone()),
-            _ => {}
+            Err(reason) => skipped.push(reason.clone()),
         }
     }
     faults.conclude(held, &skipped, "no queue has a limit")

@@ -5,6 +5,7 @@
 //! time by which entries are uncertain (see [`Evidence::slack_ns`]).
 
 use super::layout::Nature;
+use super::queue_limit::limit_at;
 use super::timeline::Timeline;
 use super::{Check, Evidence, Faults, Outcome};
 use crate::schema::QueueRow;
@@ -20,12 +21,11 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Skipped("no queue was sampled".into());
     }
     let mut faults = Faults::default();
-    let curves: Vec<Curve<'_>> = evidence
-        .timelines
-        .iter()
-        .flatten()
-        .map(Curve::new)
-        .collect();
+    // What was dropped after it had waited is missing in the backlog that follows from the rest.
+    let known = evidence
+        .timelines()
+        .filter(|timeline| timeline.server.queue.at_entry && timeline.server.limits.len() == 1);
+    let curves: Vec<Curve<'_>> = known.map(Curve::new).collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;
     let mut last: Vec<(&str, u64)> = Vec::new();
@@ -36,12 +36,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             backlog_bytes: bytes,
             backlog_packets: packets,
         } = sample;
-        let stage = evidence
-            .layouts
-            .iter()
-            .flat_map(|l| &l.stages)
-            .find(|s| s.name == *element);
-        let Some(Nature::Bottleneck { limit, .. }) = stage.map(|stage| &stage.nature) else {
+        let stage = evidence.stages.iter().find(|s| s.name == *element);
+        // Other elements that hold packets may be sampled too; nothing is known about them.
+        if stage.is_some_and(|stage| stage.nature == Nature::Free) {
+            continue;
+        }
+        let Some(Nature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
             faults.add(|| format!("a queue '{element}' was sampled, and the cell has none"));
             continue;
         };
@@ -52,6 +52,8 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             Some((_, before)) => *before = *time,
             None => last.push((element, *time)),
         }
+        // A limit that shrinks may leave what waits already in place.
+        let limit = limit_at(server, *time, u64::MAX);
         if limit.bytes.is_some_and(|most| *bytes > most)
             || limit.packets.is_some_and(|most| u64::from(*packets) > most)
         {
@@ -77,9 +79,9 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if compared == 0 && faults.count == 0 {
-        let skipped = evidence.timelines.iter().filter_map(|t| t.as_ref().err());
+        let skipped = evidence.servers.iter();
         let reason = skipped
-            .map(String::as_str)
+            .filter_map(|server| server.timeline.as_ref().err().map(String::as_str))
             .next()
             .unwrap_or("no sample can be compared");
         return Outcome::Skipped(format!("only limits were checked, because {reason}"));

@@ -3,7 +3,6 @@
 //! The one statistical check: a count further than six standard deviations from its expectation
 //! comes up once in five hundred million honest runs.
 
-use super::layout::Nature;
 use super::{Check, Evidence, Faults, Outcome};
 use serde_json::Value;
 
@@ -16,18 +15,12 @@ pub(super) const CHECK: Check = Check {
 fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let mut found = Vec::new();
-    for stage in evidence.layouts.iter().flat_map(|layout| &layout.stages) {
-        if stage.nature != Nature::Loss {
+    for stage in evidence.stages.iter().filter(|stage| stage.kind == "loss") {
+        if evidence.cell.changes_of(&stage.name).next().is_some() {
+            // How many packets came at which ratio is not counted.
             continue;
         }
-        let elements = [
-            &evidence.cell.network.forward,
-            &evidence.cell.network.backward,
-        ];
-        let element = elements
-            .into_iter()
-            .flatten()
-            .find(|element| element.label() == stage.name);
+        let element = evidence.cell.network.element(&stage.name);
         let ratio = element
             .and_then(|e| e.params.get("ratio"))
             .and_then(Value::as_f64);

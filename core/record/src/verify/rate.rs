@@ -1,6 +1,7 @@
 //! No packet left a bottleneck earlier than its rate allows.
 //!
-//! Two conditions, both on departures in whole nanoseconds, rounded down from exact times:
+//! The rate is a function of time, as steps and the timeline of the cell make it. Two conditions,
+//! both on departures in whole nanoseconds, rounded down from exact times:
 //!
 //! * a packet leaves no earlier than its own serialisation after its service could begin, that is
 //!   after it entered and its predecessor left; tolerance 1 ns for the rounding (not asked where a
@@ -12,12 +13,18 @@
 //!   that part, which gives another nanosecond each time. In emulation entries may be later than
 //!   their stamps (see [`Evidence::slack_ns`]), so idling cannot be told from the stamps, and the
 //!   tolerance is 1 ns per packet (below 0.01 % at 1 Gbit/s and full packets).
+//!
+//! Where the starts of service are not known (several bottlenecks on a way, elements that hold
+//! packets before it), the second condition alone is checked, at every bottleneck behind which
+//! there are only fixed delays. Of a server whose rate does not follow from the cell, such as a
+//! trace, the total is compared with what it says that it could have carried.
 
-use super::evidence::DIRECTIONS;
-use super::layout::{Layout, Nature};
-use super::timeline::{NEVER, Pass, Timeline};
+use super::evidence::Queueing;
+use super::layout::{Layout, Nature, Server};
+use super::timeline::{NEVER, NS, Pass, Timeline};
 use super::{Check, Evidence, Faults, Outcome};
-use crate::schema::{BinRow, Direction};
+use crate::cell::RateLaw;
+use crate::schema::BinRow;
 
 pub(super) const CHECK: Check = Check {
     name: "rate",
@@ -26,22 +33,22 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-const NS: i128 = 1_000_000_000;
-
 fn run(evidence: &Evidence<'_>) -> Outcome {
     let mut faults = Faults::default();
     let mut held = Vec::new();
     let mut skipped = Vec::new();
-    for direction in DIRECTIONS {
-        let layout = evidence.layout(direction);
-        let is_server = |nature: &Nature| matches!(nature, Nature::Bottleneck { .. });
-        if !layout.stages.iter().any(|stage| is_server(&stage.nature)) {
+    for queueing in &evidence.servers {
+        let stage = &evidence.stages[queueing.index];
+        let Nature::Bottleneck(server) = &stage.nature else {
             continue;
-        }
-        let done = match (&evidence.timelines[direction as usize], &evidence.bins) {
-            (Ok(timeline), _) => Ok(departures(timeline, evidence.simulated(), &mut faults)),
-            (Err(_), Some((bins, _))) => binned(evidence, layout, bins, &mut faults),
-            (Err(_), None) => arrivals(evidence, layout, &mut faults),
+        };
+        let done = match (&queueing.timeline, &server.law, &evidence.bins) {
+            (Ok(timeline), ..) => Ok(departures(timeline, evidence.simulated(), &mut faults)),
+            (Err(_), Err(why), _) => total(evidence, queueing, why, &mut faults),
+            (Err(_), Ok(law), Some((bins, _))) => {
+                binned(evidence, queueing, law, bins, &mut faults)
+            }
+            (Err(_), Ok(law), None) => arrivals(evidence, queueing, (server, law), &mut faults),
         };
         match done {
             Ok(detail) => held.push(detail),
@@ -51,72 +58,121 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     faults.conclude(held, &skipped, "no path has a bottleneck")
 }
 
-/// Departures of the only bottleneck, with known starts of service.
+/// Departures with known starts of service.
 fn departures(timeline: &Timeline, simulated: bool, faults: &mut Faults) -> String {
-    let rate = i128::from(timeline.rate);
-    let mut window = Window::new(timeline.rate);
+    let law = &timeline.law;
+    let mut window = Window::new(law);
     let mut before: Option<&Pass> = None;
     // One nanosecond for rounding, and one if the start follows a departure that was worked out.
-    let tolerance = 1 + i128::from(timeline.uncertain_ns.min(1));
+    let tolerance = 1 + timeline.uncertain_ns.min(1);
     let mut count = 0_u64;
     for pass in timeline.accepted() {
         if pass.seen && pass.leave != NEVER {
             count += 1;
-            let bits = i128::from(pass.size) * 8;
-            let took = i128::from(pass.leave) - i128::from(pass.start);
-            if !pass.loose && bits * NS > rate * (took + tolerance) {
+            let bits = timeline.server.wire_bits(pass.size);
+            let left = law.work(pass.leave.saturating_add(tolerance).max(pass.start));
+            if !pass.loose && bits * NS > left - law.work(pass.start) {
                 faults.add(|| {
                     format!(
-                        "a packet of {} bytes (row {}) left {} {took} ns after its service could \
-                         begin, where {} bit/s need {} ns",
+                        "a packet of {} bytes (row {}) left {} {} ns after its service could \
+                         begin, where {} need {} ns",
                         pass.size,
                         pass.row + 1,
                         timeline.name,
-                        timeline.rate,
-                        bits * NS / rate
+                        i128::from(pass.leave) - i128::from(pass.start),
+                        timeline.rate(),
+                        timeline.served(pass.start, bits).saturating_sub(pass.start),
                     )
                 });
             }
             let touching = before.is_some_and(|b| b.leave == pass.enter);
             let allowance = u64::from(touching || !simulated);
-            if let Some(excess) = window.depart(pass.leave, pass.size, allowance) {
+            if let Some(excess) = window.depart(pass.leave, bits, allowance) {
                 faults.add(|| over(&timeline.name, pass.row, excess));
             }
         }
         before = Some(pass);
     }
     format!(
-        "{count} departures of {} at {} bit/s",
-        timeline.name, timeline.rate
+        "{count} departures of {} at {}",
+        timeline.name,
+        timeline.rate()
     )
 }
 
-/// Arrivals behind the last bottleneck, when what happens before it is not known.
+/// Departures alone, when what happens before the bottleneck is not known.
 fn arrivals(
     evidence: &Evidence<'_>,
-    layout: &Layout,
+    queueing: &Queueing,
+    (server, law): (&Server, &RateLaw),
     faults: &mut Faults,
 ) -> Result<String, String> {
-    let (stage, rate, after) = last_server(layout)?;
     let Some(packets) = &evidence.packets else {
         return Err("there are no packets".into());
     };
-    let mut rows: Vec<(i128, usize)> = (0..packets.len())
-        .filter(|&row| packets.direction[row] == layout.direction)
-        .filter_map(|row| Some((packets.model_arrival(row)? - i128::from(after), row)))
-        .collect();
+    let name = &evidence.stages[queueing.index].name;
+    let mut behind: Vec<Option<(usize, u64)>> = evidence.lanes.iter().map(|_| None).collect();
+    for &(lane, place) in &queueing.lanes {
+        let after = Layout::fixed_ns(&evidence.lanes[lane].stages[place + 1..])?;
+        behind[lane] = Some((place, after));
+    }
+    let mut rows: Vec<(i128, usize)> = Vec::new();
+    for row in 0..packets.len() {
+        let lane = usize::from(packets.lane[row]);
+        let Some(&(place, after)) = behind.get(lane).and_then(Option::as_ref) else {
+            continue;
+        };
+        // A copy made behind the bottleneck never passed it.
+        let copied_behind = packets.copy_of[row] > 0
+            && evidence.lanes[lane].stages[place..]
+                .iter()
+                .any(|stage| stage.copies);
+        if let Some(arrival) = packets.model_arrival(row).filter(|_| !copied_behind) {
+            rows.push((arrival - i128::from(after), row));
+        }
+    }
     rows.sort_unstable();
-    let mut window = Window::new(rate);
+    let mut window = Window::new(law);
     for &(leave, row) in &rows {
         let leave = u64::try_from(leave).unwrap_or(0);
+        let bits = server.wire_bits(packets.size[row]);
         // When the server idled is not known, so every packet may bring its own rounding.
-        if let Some(excess) = window.depart(leave, packets.size[row], 1) {
-            faults.add(|| over(stage, row, excess));
+        if let Some(excess) = window.depart(leave, bits, 1) {
+            faults.add(|| over(name, row, excess));
         }
     }
     Ok(format!(
-        "{} departures of {stage} at {rate} bit/s",
+        "{} departures of {name} by windows of time",
         rows.len()
+    ))
+}
+
+/// What left a server of unknown rate in all, against what it could have carried.
+fn total(
+    evidence: &Evidence<'_>,
+    queueing: &Queueing,
+    why: &str,
+    faults: &mut Faults,
+) -> Result<String, String> {
+    let name = &evidence.stages[queueing.index].name;
+    let counters = evidence.run.elements.get(queueing.index);
+    let counters = counters.filter(|counters| counters.name == *name);
+    let Some((capacity, counters)) = counters.and_then(|c| Some((c.capacity_bytes?, c))) else {
+        return Err(why.to_owned());
+    };
+    // The last packet may have left in a nanosecond that the capacity no longer counts whole.
+    let most = capacity.saturating_add(65_535);
+    if counters.out_bytes > most {
+        faults.add(|| {
+            format!(
+                "{name} let {} bytes through, where its server could have carried {capacity}",
+                counters.out_bytes
+            )
+        });
+    }
+    Ok(format!(
+        "{name} let {} of {capacity} possible bytes through",
+        counters.out_bytes
     ))
 }
 
@@ -127,36 +183,21 @@ fn over(name: &str, row: usize, excess_bits: i128) -> String {
     )
 }
 
-/// Name, rate and fixed delay behind the last bottleneck of a path.
-fn last_server(layout: &Layout) -> Result<(&str, u64, u64), String> {
-    let is_server = |nature: &Nature| matches!(nature, Nature::Bottleneck { .. });
-    let place = layout
-        .stages
-        .iter()
-        .rposition(|stage| is_server(&stage.nature));
-    let place = place.ok_or_else(|| format!("the {} path has no bottleneck", layout.direction))?;
-    let stage = &layout.stages[place];
-    let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
-    match stage.nature {
-        Nature::Bottleneck {
-            rate: Some(rate), ..
-        } => Ok((&stage.name, rate, after)),
-        _ => Err(format!("the rate of {} is not constant", stage.name)),
-    }
-}
-
 /// All windows at once: the work done up to each departure less what the rate allowed; the largest
 /// rise of that number over any window is the excess.
-struct Window {
+struct Window<'a> {
+    law: &'a RateLaw,
+    /// Largest rate, by which rounding is forgiven.
     rate: i128,
     level: i128,
     lowest: Option<i128>,
 }
 
-impl Window {
-    fn new(rate: u64) -> Self {
+impl<'a> Window<'a> {
+    fn new(law: &'a RateLaw) -> Self {
         Window {
-            rate: i128::from(rate),
+            law,
+            rate: i128::from(law.most()),
             level: 0,
             lowest: None,
         }
@@ -164,9 +205,9 @@ impl Window {
 
     /// A packet leaves; `allowance` is the rounding in ns that it brings along. Returns the excess
     /// in bits, if there is one, and goes on as if it had not been.
-    fn depart(&mut self, time: u64, size: u32, allowance: u64) -> Option<i128> {
-        self.level += i128::from(size) * 8 * NS - i128::from(allowance) * self.rate;
-        let at = self.level - i128::from(time) * self.rate;
+    fn depart(&mut self, time: u64, bits: i128, allowance: u64) -> Option<i128> {
+        self.level += bits * NS - i128::from(allowance) * self.rate;
+        let at = self.level - self.law.work(time);
         let Some(lowest) = self.lowest else {
             self.lowest = Some(at);
             return None;
@@ -196,46 +237,60 @@ impl CeilDiv for i128 {
 /// their start and, in emulation, what a late driver may have released at once.
 fn binned(
     evidence: &Evidence<'_>,
-    layout: &Layout,
+    queueing: &Queueing,
+    law: &RateLaw,
     bins: &[BinRow],
     faults: &mut Faults,
 ) -> Result<String, String> {
-    let (stage, rate, _) = last_server(layout)?;
+    let name = &evidence.stages[queueing.index].name;
+    let mut behind: Vec<Option<u64>> = evidence.lanes.iter().map(|_| None).collect();
+    for &(lane, place) in &queueing.lanes {
+        let rest = &evidence.lanes[lane].stages[place + 1..];
+        if rest.iter().any(|stage| stage.copies) {
+            return Err(format!("packets that left {name} may have been copied"));
+        }
+        behind[lane] = Some(Layout::fixed_ns(rest)?);
+    }
+    if behind
+        .iter()
+        .flatten()
+        .any(|after| Some(*after) != behind[queueing.lanes[0].0])
+    {
+        return Err(format!("bins do not tell when packets left {name}"));
+    }
+    let after = behind[queueing.lanes[0].0].unwrap_or(0);
     let width = evidence
         .cell
         .bin_ns
         .filter(|&width| width > 0)
         .ok_or("the bins have no width")?;
-    let sums = sum_by_bin(bins, layout.direction);
+    let mut sums = std::collections::BTreeMap::new();
+    for bin in bins {
+        let lane = evidence.cell.route_of(bin.flow, bin.direction);
+        if lane.is_some_and(|lane| behind[lane].is_some()) {
+            *sums.entry(bin.bin_ns).or_insert(0_u64) += bin.arrived_bytes;
+        }
+    }
     let packet = 65_535 * 8 * NS;
-    let late = i128::from(evidence.slack_ns()) * i128::from(rate);
+    let late = i128::from(evidence.slack_ns()) * i128::from(law.most());
+    let work = |time: u64| law.work(time.saturating_sub(after));
     let mut level = 0_i128;
     let mut lowest = 0_i128;
-    for &(start, bytes) in &sums {
+    for (&start, &bytes) in &sums {
         // Level before the bin: what came so far less what the rate allowed until its start.
-        let before = level - i128::from(start) * i128::from(rate);
-        lowest = lowest.min(before);
+        lowest = lowest.min(level - work(start));
         level += i128::from(bytes) * 8 * NS;
-        let after = level - (i128::from(start) + i128::from(width)) * i128::from(rate);
-        let excess = after - lowest - packet - late;
+        let at_end = level - work(start.saturating_add(width));
+        let excess = at_end - lowest - packet - late;
         if excess > 0 {
             faults.add(|| {
                 format!(
-                    "up to the bin at {start} ns, {stage} carried {} bits too many",
+                    "up to the bin at {start} ns, {name} carried {} bits too many",
                     excess / NS
                 )
             });
-            lowest = after;
+            lowest = at_end;
         }
     }
-    Ok(format!("{} bins of {stage} at {rate} bit/s", sums.len()))
-}
-
-/// Bytes of all flows that arrived in each bin, in order of time.
-fn sum_by_bin(bins: &[BinRow], direction: Direction) -> Vec<(u64, u64)> {
-    let mut sums = std::collections::BTreeMap::new();
-    for bin in bins.iter().filter(|bin| bin.direction == direction) {
-        *sums.entry(bin.bin_ns).or_insert(0) += bin.arrived_bytes;
-    }
-    sums.into_iter().collect()
+    Ok(format!("{} bins of {name}", sums.len()))
 }

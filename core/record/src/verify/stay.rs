@@ -12,9 +12,9 @@
 //! In emulation an entry may be later than its stamp (see [`Evidence::slack_ns`]), and while the
 //! hosts are shut down, packets that are due may stay unreleased for a few turns.
 
-use super::evidence::{DIRECTIONS, Packets};
+use super::evidence::{Packets, Queueing};
 use super::layout::{Layout, Nature, Stage};
-use super::timeline::{NEVER, Timeline, access_table};
+use super::timeline::{NEVER, NS, Stamps, Timeline, access_table};
 use super::{Check, Evidence, Faults, Outcome, bins_only};
 use crate::schema::Fate;
 
@@ -41,45 +41,24 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         slack.max(SHUTDOWN_NS)
     };
     let end = last_event(packets).saturating_sub(grace);
-    for direction in DIRECTIONS {
-        let layout = evidence.layout(direction);
-        let done = match (
-            &evidence.timelines[direction as usize],
-            layout.only_bottleneck(),
-        ) {
-            (Ok(timeline), Ok(place)) => Ok(behind_queue(
-                packets,
-                layout,
-                place,
-                timeline,
-                slack,
-                end,
-                &mut faults,
-            )),
-            (Err(reason), _) if Layout::fixed_ns(&layout.stages).is_err() => Err(reason.clone()),
-            _ => Ok(0),
-        };
-        match done {
-            Ok(count) => checked += count,
-            Err(reason) => {
-                skipped.push(reason);
-                continue;
+    for queueing in &evidence.servers {
+        match &queueing.timeline {
+            Ok(timeline) => {
+                let seen = (packets, slack, end);
+                checked += behind_queue(evidence, queueing, timeline, seen, &mut faults);
             }
+            Err(reason) => skipped.push(reason.clone()),
         }
-        checked += on_fixed_delays(evidence, packets, layout, slack, end, &mut faults);
     }
+    for lane in 0..evidence.lanes.len() {
+        checked += on_fixed_delays(evidence, packets, lane, (slack, end), &mut faults);
+    }
+    skipped.sort();
+    skipped.dedup();
     if checked == 0 && faults.count == 0 && !skipped.is_empty() {
         return Outcome::Skipped(skipped.join("; "));
     }
-    faults.outcome(|| {
-        let mut parts = vec![format!("{checked} packets")];
-        parts.extend(
-            skipped
-                .iter()
-                .map(|reason| format!("not checked: {reason}")),
-        );
-        parts.join("; ")
-    })
+    faults.conclude(vec![format!("{checked} packets")], &skipped, "")
 }
 
 /// The last thing that happened by the model's time.
@@ -103,27 +82,21 @@ fn delay_of(stage: &Stage, access: u64) -> u64 {
 
 /// Packets at and behind the bottleneck. Returns how many were checked.
 fn behind_queue(
-    packets: &Packets,
-    layout: &Layout,
-    place: usize,
+    evidence: &Evidence<'_>,
+    queueing: &Queueing,
     timeline: &Timeline,
-    slack: u64,
-    end: u64,
+    (packets, slack, end): (&Packets, u64, u64),
     faults: &mut Faults,
 ) -> u64 {
     let mut checked = 0;
     let mut first_held = true;
     for pass in timeline.accepted() {
         let uid = packets.uid[pass.row];
-        let bits = u128::from(pass.size) * 8;
-        let span = (bits * 1_000_000_000).div_ceil(u128::from(timeline.rate));
-        let span = u64::try_from(span).unwrap_or(NEVER);
+        let bits = timeline.server.wire_bits(pass.size);
         // A start that follows a departure that was worked out may be wrong by its rounding.
         let rounding = timeline.uncertain_ns.min(1);
-        let latest = pass
-            .start
-            .saturating_add(span)
-            .saturating_add(slack.max(rounding));
+        let latest =
+            latest_departure(timeline, pass.start, bits).saturating_add(slack.max(rounding));
         if pass.leave == NEVER {
             // Whatever waits behind the packet in service has every right to be there.
             if std::mem::take(&mut first_held) && !pass.loose && latest < end {
@@ -150,6 +123,10 @@ fn behind_queue(
             }
         } else if packets.fate[pass.row] == Fate::InFlight {
             checked += 1;
+            let lane = usize::from(packets.lane[pass.row]);
+            let place = queueing.lanes.iter().find(|&&(l, _)| l == lane);
+            let place = place.map_or(0, |&(_, place)| place);
+            let layout = &evidence.lanes[lane];
             let held_at = usize::from(packets.element[pass.row]);
             let behind = layout.stages.get(place + 1..=held_at).unwrap_or(&[]);
             let due = behind
@@ -167,23 +144,47 @@ fn behind_queue(
     checked
 }
 
+/// When a packet whose service began at `start` has left at the latest. A timeline that changes the
+/// rate meanwhile may round what is left of it up to a whole byte.
+fn latest_departure(timeline: &Timeline, start: u64, bits: i128) -> u64 {
+    let law = &timeline.law;
+    let left = timeline.served(start, bits);
+    if left == NEVER {
+        return NEVER;
+    }
+    let exact = law.work(left) - law.work(start) >= bits * NS;
+    let left = left.saturating_add(u64::from(!exact));
+    let meanwhile = law.changes().filter(|&at| at > start && at <= left).count() as u64;
+    if meanwhile == 0 {
+        return left;
+    }
+    let byte = (8 * NS).checked_div(i128::from(law.least())).unwrap_or(0);
+    left.saturating_add(meanwhile * (u64::try_from(byte).unwrap_or(0) + 2))
+}
+
 /// Packets that met nothing but fixed delays: all of a path without bottleneck, and those that
 /// never reached it. Returns how many were checked.
 fn on_fixed_delays(
     evidence: &Evidence<'_>,
     packets: &Packets,
-    layout: &Layout,
-    slack: u64,
-    end: u64,
+    lane: usize,
+    (slack, end): (u64, u64),
     faults: &mut Faults,
 ) -> u64 {
+    let layout = &evidence.lanes[lane];
     let access = access_table(evidence.cell, layout);
     let fixed = Layout::fixed_ns(&layout.stages).is_ok();
-    let bottleneck = layout.only_bottleneck().unwrap_or(layout.stages.len());
+    // Up to the first element whose delay is not fixed, packets are where the delays put them.
+    let loose = |stage: &Stage| matches!(stage.nature, Nature::Bottleneck(_) | Nature::Free);
+    let known = layout.stages.iter().position(loose);
+    let known = known.unwrap_or(layout.stages.len());
+    let mut stamps = Stamps::new(&evidence.lanes);
     let mut checked = 0;
-    let mut raised = 0;
-    for row in (0..packets.len()).filter(|&row| packets.direction[row] == layout.direction) {
-        raised = packets.sent[row].max(raised);
+    for row in 0..packets.len() {
+        let raised = stamps.raise(packets, row);
+        if usize::from(packets.lane[row]) != lane || packets.copy_of[row] > 0 {
+            continue;
+        }
         let extra = access
             .get(usize::from(packets.flow[row]))
             .copied()
@@ -205,12 +206,12 @@ fn on_fixed_delays(
                     faults.add(|| {
                         format!(
                             "packet {uid} ({}) arrived later than fixed delays allow",
-                            layout.direction
+                            packets.direction[row]
                         )
                     });
                 }
             }
-            Fate::InFlight if usize::from(packets.element[row]) < bottleneck => {
+            Fate::InFlight if usize::from(packets.element[row]) < known => {
                 checked += 1;
                 let held_at = usize::from(packets.element[row]);
                 if until(&layout.stages[..=held_at]).saturating_add(slack) < end {

@@ -1,16 +1,22 @@
-//! When each packet entered the bottleneck of a path, began to be served, and left it.
+//! When each packet entered a bottleneck, began to be served, and left it.
 //!
 //! Entering follows from the stamp of sending and the fixed delays before the bottleneck; leaving
 //! from the model's arrival and the fixed delays behind it. Service starts when the packet has
 //! entered and its predecessor has left. Only of packets that were lost or still travelled behind
 //! the bottleneck the departure is not recorded; it is worked out from the rate.
+//!
+//! Packets come to a bottleneck on one or more lines: the packets of one flow on one way, copies
+//! apart. Within a line the order is known; where lines have ways of different length or of
+//! different links, the order among them follows from the times alone.
 
-use super::evidence::Packets;
-use super::layout::{Layout, Nature};
-use crate::cell::{Cell, Limit};
+use super::evidence::{NO_LANE, Packets};
+use super::layout::{Layout, Nature, Server};
+use crate::cell::{Cell, RateLaw};
 use crate::schema::Fate;
 use std::collections::BTreeMap;
 
+/// Nanoseconds of a second.
+pub(super) const NS: i128 = 1_000_000_000;
 /// A packet that never left.
 pub(super) const NEVER: u64 = u64::MAX;
 
@@ -37,12 +43,12 @@ pub(super) struct Pass {
     pub(super) loose: bool,
 }
 
-/// The passes of all packets through the only bottleneck of a path, in the order of entering.
+/// The passes of all packets through one bottleneck, in the order of entering.
 pub(super) struct Timeline {
     /// Name of the element.
     pub(super) name: String,
-    pub(super) rate: u64,
-    pub(super) limit: Limit,
+    pub(super) law: RateLaw,
+    pub(super) server: Server,
     pub(super) passes: Vec<Pass>,
     /// By how much a start of service may be wrong. Zero if every departure is recorded; one, for
     /// the part of a nanosecond that the server carries from packet to packet, if some were worked
@@ -51,44 +57,56 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// The time line of the bottleneck on `layout`; `exact` if entries are exactly what follows
-    /// from the stamps.
+    /// The time line of the bottleneck at the given places of lanes; `exact` if entries are exactly
+    /// what follows from the stamps.
     ///
     /// # Errors
     /// Why it cannot be drawn.
     pub(super) fn new(
         cell: &Cell,
-        layout: &Layout,
+        lanes: &[Layout],
+        passing: &[(usize, usize)],
         packets: &Packets,
         exact: bool,
     ) -> Result<Self, String> {
-        let place = layout.only_bottleneck()?;
-        let stage = &layout.stages[place];
-        let before = Layout::fixed_ns(&layout.stages[..place])?;
-        let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
-        let Nature::Bottleneck { rate, fifo, limit } = stage.nature else {
+        let (lane, place) = passing[0];
+        let stage = &lanes[lane].stages[place];
+        let Nature::Bottleneck(server) = &stage.nature else {
             return Err(format!("{} is no bottleneck", stage.name));
         };
-        let rate = rate.ok_or_else(|| format!("the rate of {} is not constant", stage.name))?;
-        if !fifo {
+        let mut ways: Vec<Option<Way>> = lanes.iter().map(|_| None).collect();
+        for &(lane, place) in passing {
+            ways[lane] = Some(Way::new(cell, &lanes[lane], place)?);
+        }
+        let law = server.law.clone()?;
+        if !server.queue.fifo {
             return Err(format!(
                 "the queue of {} may change the order of packets",
                 stage.name
             ));
         }
-        let mut passes = entries(cell, layout, packets, place as u16, before, after);
-        let mixed = cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
+        if packets.lane.contains(&NO_LANE) {
+            return Err("there are packets whose way through the network is not known".into());
+        }
+        let mut passes = entries(packets, lanes, &ways)?;
+        let first = ways[lane].as_ref().map(|way| &way.upstream);
+        let mixed = cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0)
+            || passes.iter().any(|pass| packets.copy_of[pass.row] > 0)
+            || ways
+                .iter()
+                .flatten()
+                .any(|way| Some(&way.upstream) != first);
         if mixed && !exact {
             raise_to_departures(&mut passes);
         }
         if mixed {
             sort_by_entry(&mut passes, packets);
         }
-        let uncertain_ns = serve(&mut passes, rate);
+        let uncertain_ns = serve(&mut passes, server, &law);
         Ok(Timeline {
             name: stage.name.clone(),
-            rate,
-            limit,
+            law,
+            server: (**server).clone(),
             passes,
             uncertain_ns,
         })
@@ -98,43 +116,92 @@ impl Timeline {
     pub(super) fn accepted(&self) -> impl Iterator<Item = &Pass> {
         self.passes.iter().filter(|pass| !pass.dropped)
     }
+
+    /// The rate, for people.
+    pub(super) fn rate(&self) -> String {
+        match self.law.steady() {
+            Some(bps) => format!("{bps} bit/s"),
+            None => format!("{} to {} bit/s", self.law.least(), self.law.most()),
+        }
+    }
+
+    /// The earliest time at which a packet of `bits` on the wire whose service begins at `start`
+    /// can have left, rounded down; [`NEVER`] if it cannot.
+    pub(super) fn served(&self, start: u64, bits: i128) -> u64 {
+        served(&self.law, start, bits)
+    }
 }
 
-/// All packets that reached the element at `place`, in order of uid, with entry and, where it is
-/// recorded, departure.
-fn entries(
-    cell: &Cell,
-    layout: &Layout,
-    packets: &Packets,
-    place: u16,
+fn served(law: &RateLaw, start: u64, bits: i128) -> u64 {
+    law.time_of(law.work(start) + bits * NS).unwrap_or(NEVER)
+}
+
+/// One lane that leads through the bottleneck.
+struct Way {
+    place: usize,
     before: u64,
     after: u64,
-) -> Vec<Pass> {
-    let access = access_table(cell, layout);
+    /// Delay of the access link of each flow.
+    access: Vec<u64>,
+    /// The elements before the bottleneck.
+    upstream: Vec<usize>,
+}
+
+impl Way {
+    fn new(cell: &Cell, layout: &Layout, place: usize) -> Result<Self, String> {
+        let mut bottlenecks = layout.bottlenecks();
+        if bottlenecks.any(|other| other != place) {
+            return Err(format!(
+                "the {} has several bottlenecks, and what happens between them is not recorded",
+                layout.label
+            ));
+        }
+        let upstream = &layout.stages[..place];
+        Ok(Way {
+            place,
+            before: Layout::fixed_ns(upstream)?,
+            after: Layout::fixed_ns(&layout.stages[place + 1..])?,
+            access: access_table(cell, layout),
+            upstream: upstream.iter().map(|stage| stage.index).collect(),
+        })
+    }
+}
+
+/// All packets that reached the bottleneck, in order of uid, with entry and, where it is recorded,
+/// departure.
+fn entries(packets: &Packets, lanes: &[Layout], ways: &[Option<Way>]) -> Result<Vec<Pass>, String> {
     let mut passes = Vec::new();
-    let mut raised = 0;
+    let mut stamps = Stamps::new(lanes);
     for row in 0..packets.len() {
-        if packets.direction[row] != layout.direction {
-            continue;
-        }
-        // Packets are pushed in the order of uids, and the model's time never goes back.
-        raised = packets.sent[row].max(raised);
-        let element = packets.element[row];
+        let lane = usize::from(packets.lane[row]);
+        let sent = stamps.raise(packets, row);
+        let Some(way) = &ways[lane] else { continue };
+        let element = usize::from(packets.element[row]);
         let stopped = packets.fate[row] != Fate::Delivered;
-        if stopped && element < place {
+        if stopped && element < way.place {
             continue;
         }
-        let extra = access
-            .get(usize::from(packets.flow[row]))
-            .copied()
-            .unwrap_or(0);
-        let here = stopped && element == place;
+        let copy = packets.copy_of[row] > 0;
+        let enter = if copy {
+            let copier = lanes[lane].only_copier();
+            let copier = copier.ok_or("which element made each copy is not recorded")?;
+            if copier > way.place {
+                continue;
+            }
+            let between = Layout::fixed_ns(&lanes[lane].stages[copier + 1..way.place])?;
+            packets.sent[row].saturating_add(between)
+        } else {
+            let extra = way.access.get(usize::from(packets.flow[row])).copied();
+            sent.saturating_add(extra.unwrap_or(0))
+                .saturating_add(way.before)
+        };
+        let here = stopped && element == way.place;
         let arrival = packets.model_arrival(row).filter(|_| !stopped);
-        let leave = arrival.map(|time| time - i128::from(after));
+        let leave = arrival.map(|time| time - i128::from(way.after));
         passes.push(Pass {
             row,
             size: packets.size[row],
-            enter: raised.saturating_add(extra).saturating_add(before),
+            enter,
             start: 0,
             leave: leave.map_or(NEVER, |time| u64::try_from(time).unwrap_or(0)),
             seen: leave.is_some() || (here && packets.fate[row] == Fate::InFlight),
@@ -143,7 +210,40 @@ fn entries(
             loose: false,
         });
     }
-    passes
+    Ok(passes)
+}
+
+/// Packets are pushed in the order of uids, and the model's time never goes back, so that a stamp
+/// counts as the latest of those of its host.
+pub(super) struct Stamps {
+    /// Per lane: its host.
+    host: Vec<usize>,
+    latest: Vec<u64>,
+}
+
+impl Stamps {
+    pub(super) fn new(lanes: &[Layout]) -> Self {
+        let host = |lane: &Layout| lanes.iter().position(|other| other.host == lane.host);
+        Stamps {
+            host: lanes.iter().map(|lane| host(lane).unwrap_or(0)).collect(),
+            latest: vec![0; lanes.len()],
+        }
+    }
+
+    /// The model's time at which packet `row`, the next one, entered the network.
+    pub(super) fn raise(&mut self, packets: &Packets, row: usize) -> u64 {
+        let sent = packets.sent[row];
+        let Some(&host) = self.host.get(usize::from(packets.lane[row])) else {
+            return sent;
+        };
+        if packets.copy_of[row] > 0 {
+            // Made by an element, at a time of the model.
+            return sent;
+        }
+        let latest = &mut self.latest[host];
+        *latest = sent.max(*latest);
+        *latest
+    }
 }
 
 /// The access delay of each flow, by number.
@@ -159,19 +259,22 @@ pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
         .collect()
 }
 
-/// Access links change the order. Packets of one flow keep theirs; packets of different flows that
-/// come out at the same instant may follow each other in any order: take the one in which they
+/// Several lines change the order. Packets of one line keep theirs; packets of different lines that
+/// come in at the same instant may follow each other in any order: take the one in which they
 /// left, put the dropped ones last, and note the tie.
 fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
     passes.sort_by_key(|pass| (pass.enter, pass.row));
-    let flow = |pass: &Pass| packets.flow[pass.row];
+    let flow = |pass: &Pass| {
+        let copy = packets.copy_of[pass.row] > 0;
+        (packets.lane[pass.row], packets.flow[pass.row], copy)
+    };
     for group in passes.chunk_by_mut(|a, b| a.enter == b.enter) {
         if group.iter().all(|pass| flow(pass) == flow(&group[0])) {
             continue;
         }
-        // Where a departure is not recorded, the packet left before the next one of its flow.
+        // Where a departure is not recorded, the packet left before the next one of its line.
         let loose = group.iter().any(|pass| !pass.seen && !pass.dropped);
-        let mut next: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut next: BTreeMap<(u16, u16, bool), u64> = BTreeMap::new();
         let mut order: Vec<(bool, u64, Pass)> = Vec::with_capacity(group.len());
         for pass in group.iter().rev() {
             let left = next.entry(flow(pass)).or_insert(NEVER);
@@ -220,15 +323,14 @@ fn raise_to_departures(passes: &mut [Pass]) {
 
 /// Fills in when service began, and departures that are not recorded. Returns by how much starts
 /// may be wrong.
-fn serve(passes: &mut [Pass], rate: u64) -> u64 {
+fn serve(passes: &mut [Pass], server: &Server, law: &RateLaw) -> u64 {
     let mut uncertain = 0;
     let mut left = 0;
     // The current busy period: its start, and the bits served in it.
-    let (mut base, mut bits) = (0, 0_u128);
+    let (mut base, mut bits) = (0, 0_i128);
     // Since the last departure that is beyond doubt: whether starts are reliable, and the time
     // that packets took whose place is not known.
-    let (mut loose, mut astray) = (false, 0);
-    let span = |bits: u128| u64::try_from(bits * 1_000_000_000 / u128::from(rate)).unwrap_or(NEVER);
+    let (mut loose, mut astray) = (false, 0_u64);
     for pass in passes.iter_mut().filter(|pass| !pass.dropped) {
         if pass.enter >= left {
             (base, bits) = (pass.enter, 0);
@@ -237,11 +339,13 @@ fn serve(passes: &mut [Pass], rate: u64) -> u64 {
         loose |= pass.loose;
         pass.loose = loose;
         pass.start = pass.enter.max(left);
-        bits += u128::from(pass.size) * 8;
-        let expected = base.saturating_add(span(bits));
+        let own = server.wire_bits(pass.size);
+        bits += own;
+        let expected = served(law, base, bits);
         if !pass.seen {
             if loose {
-                astray += span(u128::from(pass.size) * 8) + 1;
+                let alone = served(law, pass.start, own).saturating_sub(pass.start);
+                astray = astray.saturating_add(alone).saturating_add(1);
             }
             uncertain = uncertain.max(astray).max(1);
             pass.leave = if pass.start == NEVER { NEVER } else { expected };

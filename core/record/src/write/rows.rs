@@ -3,7 +3,7 @@
 
 use super::table::{Coding, Column, Table, column, optional};
 use crate::RecordError;
-use crate::schema::{BinRow, DelayRow, QueueRow, StateRow, TraceRow, TransferRow};
+use crate::schema::{BinRow, CapacityRow, DelayRow, QueueRow, StateRow, TraceRow, TransferRow};
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
 use std::io::Write;
@@ -148,6 +148,24 @@ impl Rows for TransferRow {
     }
 }
 
+impl Rows for CapacityRow {
+    fn columns() -> Vec<Column> {
+        vec![
+            column("element", DataType::Utf8, Coding::Words),
+            column("time_ns", DataType::UInt64, Coding::Delta),
+            column("bytes", DataType::UInt64, Coding::Delta),
+        ]
+    }
+
+    fn arrays(rows: &[Self]) -> Vec<ArrayRef> {
+        vec![
+            texts(rows, |r| Some(&r.element)),
+            u64s(rows, |r| r.time_ns),
+            u64s(rows, |r| r.bytes),
+        ]
+    }
+}
+
 impl Rows for BinRow {
     fn columns() -> Vec<Column> {
         let mut columns = vec![
@@ -275,6 +293,11 @@ file!(
     /// Writes `transfers.parquet`.
     TransferFile,
     TransferRow
+);
+file!(
+    /// Writes `capacity.parquet`.
+    CapacityFile,
+    CapacityRow
 );
 file!(
     /// Writes `bins.parquet`.

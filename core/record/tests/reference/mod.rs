@@ -612,6 +612,7 @@ impl Draft {
             queues: Some(self.queues().into()),
             traces: None,
             transfers: Some(self.transfers().into()),
+            capacity: None,
         }
     }
 

@@ -1,0 +1,150 @@
+//! What bottlenecks could have carried, from the cell where it tells, else from the record.
+
+use crate::RecordError;
+use crate::cell::{Cell, Element, RateLaw};
+use crate::read::{Record, read_capacity};
+use crate::schema::{CAPACITY_FILE, Direction};
+use std::collections::BTreeMap;
+
+/// The capacity of every bottleneck of a cell over time.
+#[derive(Clone, Debug, Default)]
+pub struct Capacities {
+    known: BTreeMap<String, Source>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Law(RateLaw),
+    /// Ends of bins with the bytes until then; first the start of the run.
+    Bins(Vec<(u64, u64)>),
+    /// Bytes in all, over a time.
+    Total(u64, u64),
+    Unknown(String),
+}
+
+impl Capacities {
+    /// The capacities of a record.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn gather(record: &Record) -> Result<Self, RecordError> {
+        let cell = &record.cell;
+        let mut bins = read_bins(record)?;
+        let mut known = BTreeMap::new();
+        for (_, element) in cell.network.elements().filter(|(_, e)| e.is_bottleneck()) {
+            let name = element.label();
+            let counters = record.run.elements.iter().find(|c| c.name == name);
+            let total = counters.and_then(|c| c.capacity_bytes);
+            let source = match (cell.rate_law(element), bins.remove(name), total) {
+                (Ok(law), ..) => Source::Law(law),
+                (Err(_), Some(bins), _) => Source::Bins(bins),
+                (Err(_), None, Some(bytes)) => Source::Total(bytes, cell.duration_ns.max(1)),
+                (Err(why), None, None) => Source::Unknown(why),
+            };
+            known.insert(name.to_owned(), source);
+        }
+        Ok(Capacities { known })
+    }
+
+    /// Mean rate in bit/s on the wire that `element` offered between two times.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn mean_bps(&self, element: &str, from: u64, to: u64) -> Result<f64, String> {
+        let span = to.saturating_sub(from).max(1) as f64;
+        match self.known.get(element) {
+            Some(Source::Law(law)) => Ok(match law.steady() {
+                Some(bps) => bps as f64,
+                None => law.bits(from, to) * 1e9 / span,
+            }),
+            Some(Source::Bins(bins)) => Ok((until(bins, to) - until(bins, from)) * 8e9 / span),
+            Some(&Source::Total(bytes, time)) => Ok(bytes as f64 * 8e9 / time as f64),
+            Some(Source::Unknown(why)) => Err(why.clone()),
+            None => Err(format!("{element} is no bottleneck")),
+        }
+    }
+
+    /// Whether the rate of `element` over time is known, and not only its mean over the run.
+    pub fn over_time(&self, element: &str) -> bool {
+        matches!(
+            self.known.get(element),
+            Some(Source::Law(_) | Source::Bins(_))
+        )
+    }
+
+    /// Names of all bottlenecks.
+    pub fn elements(&self) -> impl Iterator<Item = &str> {
+        self.known.keys().map(String::as_str)
+    }
+
+    /// The bottleneck with the smallest capacity between two times on the way of flow `number` in
+    /// `direction`, with that capacity in bit/s.
+    ///
+    /// # Errors
+    /// There is none, or a capacity is not known.
+    pub fn narrowest<'a>(
+        &self,
+        cell: &'a Cell,
+        (number, direction): (u16, Direction),
+        (from, to): (u64, u64),
+    ) -> Result<(&'a Element, f64), String> {
+        let mut least: Option<(&Element, f64)> = None;
+        let passed = cell.elements(number, direction);
+        for element in passed.filter(|element| element.is_bottleneck()) {
+            let bps = self.mean_bps(element.label(), from, to)?;
+            if least.is_none_or(|(_, known)| bps < known) {
+                least = Some((element, bps));
+            }
+        }
+        least.ok_or_else(|| {
+            if cell.network.dumbbell {
+                format!("the {direction} path has no bottleneck")
+            } else {
+                format!("the way of flow {number} has no bottleneck")
+            }
+        })
+    }
+}
+
+fn read_bins(record: &Record) -> Result<BTreeMap<String, Vec<(u64, u64)>>, RecordError> {
+    let mut bins: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    let Some(bytes) = &record.capacity else {
+        return Ok(bins);
+    };
+    let width = record.cell.bin_ns.unwrap_or(0).max(1);
+    let end = record.cell.duration_ns;
+    for row in read_capacity(bytes.clone())? {
+        let known = bins.entry(row.element).or_insert_with(|| vec![(0, 0)]);
+        let (start, sum) = known[known.len() - 1];
+        if start != row.time_ns || start >= end {
+            let problem = format!("a bin at {} ns does not follow {start} ns", row.time_ns);
+            return Err(RecordError::data(CAPACITY_FILE, problem));
+        }
+        let next = start.saturating_add(width).min(end);
+        known.push((next, sum.saturating_add(row.bytes)));
+    }
+    Ok(bins)
+}
+
+/// Bytes until `time`, evenly spread within a bin.
+fn until(bins: &[(u64, u64)], time: u64) -> f64 {
+    let after = bins.partition_point(|bin| bin.0 <= time).max(1);
+    let (start, before) = bins[after - 1];
+    let Some(&(end, sum)) = bins.get(after) else {
+        return before as f64;
+    };
+    before as f64 + (sum - before) as f64 * (time - start) as f64 / (end - start) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_shared_out_evenly() {
+        let bins = [(0, 0), (10, 100), (20, 100), (25, 200)];
+        assert!((until(&bins, 5) - 50.0).abs() < 1e-9);
+        assert!((until(&bins, 15) - 100.0).abs() < 1e-9);
+        assert!((until(&bins, 99) - 200.0).abs() < 1e-9);
+    }
+}

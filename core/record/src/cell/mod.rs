@@ -1,0 +1,317 @@
+//! The part of a cell (the input of a run) that metrics and the verifier need.
+
+use crate::RecordError;
+use crate::schema::{Direction, RUN_FILE};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+mod network;
+mod rate;
+
+pub use network::{Element, Limit, Link, Network, Route};
+pub use rate::RateLaw;
+
+/// Kinds of elements that hold packets for no time at all, so that they add nothing to a delay.
+const INSTANT: [&str; 9] = [
+    "loss",
+    "gilbert",
+    "periodicloss",
+    "losslist",
+    "duplicate",
+    "corrupt",
+    "policer",
+    "mtu",
+    "gate",
+];
+
+/// A cell, as far as it bears on its record. All quantities in base units.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Cell {
+    /// Label of the cell.
+    pub scheme: String,
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// Width of the bins of `record: bins`.
+    #[serde(default)]
+    pub bin_ns: Option<u64>,
+    /// What the packets passed.
+    pub network: Network,
+    /// Planned changes of elements, in order of time.
+    #[serde(default)]
+    pub timeline: Vec<PlannedChange>,
+    /// The flows.
+    pub flows: Vec<Flow>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Flow {
+    /// Number, from 1.
+    pub flow: u16,
+    /// Name of the scheme.
+    pub scheme: String,
+    /// When it starts.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// When it stops.
+    pub stop_ns: u64,
+    /// Which way its data travel.
+    #[serde(default)]
+    pub direction: Direction,
+    /// Host that sends the data; in a dumbbell its direction tells.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Host that receives them.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// What its application does.
+    #[serde(default)]
+    pub traffic: Traffic,
+    /// Whether it is traffic that is not under test.
+    #[serde(default)]
+    pub background: bool,
+    /// Round-trip time that it has in addition to the path's.
+    #[serde(default)]
+    pub extra_rtt_ns: u64,
+}
+
+/// What the application of a flow does.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Traffic {
+    /// Its kind, as in the registry.
+    pub kind: String,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Traffic {
+            kind: "bulk".to_owned(),
+        }
+    }
+}
+
+/// One planned change of one element.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PlannedChange {
+    /// When.
+    pub at_ns: u64,
+    /// Name of the element.
+    pub element: String,
+    /// Parameters with their new values.
+    pub set: Map<String, Value>,
+}
+
+impl Cell {
+    /// The cell inside `run.json`.
+    ///
+    /// # Errors
+    /// A cell without network, flows or duration.
+    pub fn parse(json: &Value) -> Result<Self, RecordError> {
+        let mut cell = Cell::deserialize(json)
+            .map_err(|e| RecordError::data(RUN_FILE, format!("the cell cannot be read ({e})")))?;
+        cell.timeline.sort_by_key(|change| change.at_ns);
+        Ok(cell)
+    }
+
+    /// The flow with this number.
+    pub fn flow(&self, number: u16) -> Option<&Flow> {
+        self.flows.iter().find(|flow| flow.flow == number)
+    }
+
+    /// The delay of the access link of flow `number` in `direction`: half of its extra round-trip
+    /// time, the odd nanosecond on the way back.
+    pub fn access_ns(&self, number: u16, direction: Direction) -> u64 {
+        let extra = self.flow(number).map_or(0, |flow| flow.extra_rtt_ns);
+        match direction {
+            Direction::Forward => extra / 2,
+            Direction::Backward => extra - extra / 2,
+        }
+    }
+
+    /// The route, by index, of packets recorded for flow `number` in `direction`; `None` if the cell
+    /// does not tell.
+    pub fn route_of(&self, number: u16, direction: Direction) -> Option<usize> {
+        let routes = &self.network.routes;
+        if self.network.dumbbell {
+            return Some(direction as usize);
+        }
+        let Some(flow) = self.flow(number) else {
+            let mut fitting = (0..routes.len()).filter(|&i| routes[i].direction == direction);
+            return fitting.next().filter(|_| fitting.next().is_none());
+        };
+        let hosts = &self.network.hosts;
+        let host = |name: &Option<String>, index: usize| match name {
+            Some(name) => Some(name.clone()),
+            None if hosts.len() == 2 => Some(hosts[index].clone()),
+            None => None,
+        };
+        let (from, to) = (host(&flow.from, 0)?, host(&flow.to, 1)?);
+        let (from, to) = if direction == flow.direction {
+            (from, to)
+        } else {
+            (to, from)
+        };
+        let place = routes
+            .iter()
+            .position(|route| route.from == from && route.to == to);
+        place
+    }
+
+    /// The elements that packets of flow `number` meet in `direction`, without the access links.
+    pub fn elements(&self, number: u16, direction: Direction) -> impl Iterator<Item = &Element> {
+        let route = self.route_of(number, direction).unwrap_or(usize::MAX);
+        self.network.path(route)
+    }
+
+    /// The changes of the element called `name`, in order of time.
+    pub fn changes_of(&self, name: &str) -> impl Iterator<Item = &PlannedChange> {
+        self.timeline
+            .iter()
+            .filter(move |change| change.element == name)
+    }
+
+    /// The smallest delay that an element adds by itself, at any time of the run.
+    pub fn least_delay_ns(&self, element: &Element) -> u64 {
+        let set = self.changes_of(element.label()).map(|change| &change.set);
+        let changed = set.filter_map(|set| set.get("delay")?.as_u64());
+        match element.kind.as_str() {
+            "delay" => changed.fold(element.delay_ns(), u64::min),
+            "drift" => {
+                let number = |name: &str| element.params.get(name).and_then(Value::as_f64);
+                let slope = number("slope").unwrap_or(0.0);
+                if slope < 0.0 || self.changes_of(element.label()).next().is_some() {
+                    return 0;
+                }
+                let delay = number("delay").unwrap_or(0.0);
+                // Rounding may cut a nanosecond off.
+                (delay - number("amplitude").unwrap_or(0.0) - 1.0).max(0.0) as u64
+            }
+            "delaysteps" => {
+                let lists = self.changes_of(element.label()).map(|change| &change.set);
+                let lists = std::iter::once(&element.params).chain(lists);
+                let steps = lists.filter_map(|set| set.get("steps")?.as_array());
+                let delays = steps.flatten().filter_map(|step| step.get(1)?.as_u64());
+                delays.min().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The sum of the delays that a packet of flow `number` meets in `direction` at the least. No
+    /// packet can be faster.
+    pub fn propagation_ns(&self, number: u16, direction: Direction) -> u64 {
+        let path = self
+            .elements(number, direction)
+            .map(|element| self.least_delay_ns(element))
+            .sum::<u64>();
+        path.saturating_add(self.access_ns(number, direction))
+    }
+
+    /// The first element on the way of flow `number` in `direction` that delays packets by an
+    /// amount that is neither fixed nor queueing; without one, delay less propagation is the time
+    /// spent in queues.
+    pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&Element> {
+        self.elements(number, direction).find(|element| {
+            let moved = || {
+                let mut changes = self.changes_of(element.label());
+                changes.any(|change| change.set.contains_key("delay"))
+            };
+            match element.kind.as_str() {
+                "bottleneck" => false,
+                "delay" => moved(),
+                kind => !INSTANT.contains(&kind),
+            }
+        })
+    }
+
+    /// The rate of a bottleneck over time.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn rate_law(&self, element: &Element) -> Result<RateLaw, String> {
+        let rate = element.params.get("rate").unwrap_or(&Value::Null);
+        let changes: Vec<(u64, &Value)> = self
+            .changes_of(element.label())
+            .filter_map(|change| Some((change.at_ns, change.set.get("rate")?)))
+            .collect();
+        // Emulated packets may still leave a little after the end.
+        RateLaw::read(
+            rate,
+            &changes,
+            self.duration_ns.saturating_add(2_000_000_000),
+        )
+        .map_err(|why| format!("{} {why}", element.label()))
+    }
+
+    /// The flows under test.
+    pub fn tested(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|flow| !flow.background)
+    }
+
+    /// The time during which all flows under test are meant to run.
+    pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
+        let from = self.tested().map(|flow| flow.start_ns).max()?;
+        let to = self
+            .tested()
+            .map(|flow| flow.stop_ns)
+            .min()?
+            .min(self.duration_ns);
+        (from < to).then_some((from, to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell() -> Cell {
+        Cell::parse(&json!({
+            "format": "narrows/cell/1", "id": "x", "scheme": "reno", "duration_ns": 1000,
+            "network": {"kind": "dumbbell", "forward": [
+                {"name": "forward.0", "kind": "bottleneck",
+                 "rate": {"kind": "constant", "rate": 12_000_000},
+                 "queue": {"kind": "droptail", "bytes": 60_000, "packets": null}},
+                {"kind": "delay", "delay": 20}, {"kind": "loss", "ratio": 0.5}],
+              "backward": [{"kind": "delay", "delay": 30}]},
+            "flows": [
+                {"flow": 1, "scheme": "reno", "params": {}, "start_ns": 0, "stop_ns": 900,
+                 "direction": "forward", "extra_rtt_ns": 5},
+                {"flow": 2, "scheme": "reno", "start_ns": 300, "stop_ns": 2000}]
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn derived_quantities() {
+        let cell = cell();
+        assert_eq!(cell.propagation_ns(1, Direction::Forward), 22);
+        assert_eq!(cell.propagation_ns(1, Direction::Backward), 33);
+        assert_eq!(cell.propagation_ns(2, Direction::Backward), 30);
+        let first = cell.elements(1, Direction::Forward).next().unwrap();
+        assert_eq!(cell.rate_law(first), Ok(RateLaw::constant(12_000_000)));
+        assert_eq!(cell.shared_span_ns(), Some((300, 900)));
+        let limit = first.limit();
+        assert_eq!(
+            limit,
+            Limit {
+                bytes: Some(60_000),
+                packets: None
+            }
+        );
+        let second = cell.elements(2, Direction::Forward).nth(1).unwrap();
+        assert_eq!(second.label(), "forward.1");
+        assert!(cell.unsteady(1, Direction::Forward).is_none());
+    }
+
+    #[test]
+    fn a_cell_without_network_is_refused() {
+        let error = Cell::parse(&json!({"scheme": "x"}))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("run.json: the cell cannot be read"),
+            "{error}"
+        );
+    }
+}

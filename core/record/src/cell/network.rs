@@ -1,0 +1,302 @@
+//! Hosts, links and routes, and the elements that packets meet on them.
+
+use crate::schema::Direction;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// What packets pass. A dumbbell is read as two links with a route each.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Whether it is written as two lists of elements, so that a packet's direction tells its way.
+    pub dumbbell: bool,
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// All directed links.
+    pub links: Vec<Link>,
+    /// The ways from host to host.
+    pub routes: Vec<Route>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Node at which packets enter.
+    pub from: String,
+    /// Node at which they leave.
+    pub to: String,
+    /// What they meet, in order.
+    pub elements: Vec<Element>,
+}
+
+/// The way from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Name of the host at which it starts.
+    pub from: String,
+    /// Name of the host at which it ends.
+    pub to: String,
+    /// Which way packets of no flow are said to travel.
+    pub direction: Direction,
+    /// Indices of its links, in order.
+    pub links: Vec<usize>,
+}
+
+/// One element.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Element {
+    /// Its name, if it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its kind, as in the registry.
+    pub kind: String,
+    /// Its parameters.
+    #[serde(flatten)]
+    pub params: Map<String, Value>,
+}
+
+/// Limits of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Most bytes that may wait.
+    pub bytes: Option<u64>,
+    /// Most packets that may wait.
+    pub packets: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    #[serde(default)]
+    kind: Option<String>,
+    #[serde(default)]
+    hosts: Vec<WrittenHost>,
+    #[serde(default)]
+    routers: Vec<String>,
+    #[serde(default)]
+    links: Vec<WrittenLink>,
+    #[serde(default)]
+    routes: Vec<WrittenRoute>,
+    #[serde(default)]
+    forward: Vec<Element>,
+    #[serde(default)]
+    backward: Vec<Element>,
+}
+
+#[derive(Deserialize)]
+struct WrittenHost {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct WrittenLink {
+    name: String,
+    from: String,
+    to: String,
+    #[serde(default)]
+    elements: Vec<Element>,
+}
+
+#[derive(Deserialize)]
+struct WrittenRoute {
+    from: String,
+    to: String,
+    links: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::deserialize(deserializer)?;
+        let network = match written.kind.as_deref().unwrap_or("dumbbell") {
+            "dumbbell" => Ok(Network::dumbbell(written)),
+            "graph" => Network::graph(written),
+            other => Err(format!("the network kind '{other}' is unknown")),
+        };
+        let mut network = network.map_err(serde::de::Error::custom)?;
+        for link in &mut network.links {
+            for (index, element) in link.elements.iter_mut().enumerate() {
+                let name = || format!("{}.{index}", link.name);
+                element.name.get_or_insert_with(name);
+            }
+        }
+        Ok(network)
+    }
+}
+
+impl Network {
+    fn dumbbell(written: Written) -> Self {
+        let (from, to) = ("sender".to_owned(), "receiver".to_owned());
+        let link = |direction: Direction, elements| Link {
+            name: direction.word().to_owned(),
+            from: if direction == Direction::Forward {
+                &from
+            } else {
+                &to
+            }
+            .clone(),
+            to: if direction == Direction::Forward {
+                &to
+            } else {
+                &from
+            }
+            .clone(),
+            elements,
+        };
+        let links = vec![
+            link(Direction::Forward, written.forward),
+            link(Direction::Backward, written.backward),
+        ];
+        let routes = [Direction::Forward, Direction::Backward].map(|direction| Route {
+            from: links[direction as usize].from.clone(),
+            to: links[direction as usize].to.clone(),
+            direction,
+            links: vec![direction as usize],
+        });
+        Network {
+            dumbbell: true,
+            hosts: vec![from, to],
+            links,
+            routes: routes.into(),
+        }
+    }
+
+    fn graph(written: Written) -> Result<Self, String> {
+        let hosts: Vec<String> = written.hosts.into_iter().map(|host| host.name).collect();
+        let mut nodes = hosts.clone();
+        nodes.extend(written.routers);
+        let known = |name: &String| {
+            let place = nodes.iter().position(|node| node == name);
+            place.ok_or_else(|| format!("there is no node '{name}'"))
+        };
+        let mut links: Vec<Link> = Vec::new();
+        for link in written.links {
+            known(&link.from)?;
+            known(&link.to)?;
+            links.push(Link {
+                name: link.name,
+                from: link.from,
+                to: link.to,
+                elements: link.elements,
+            });
+        }
+        let mut routes = Vec::new();
+        for route in written.routes {
+            let place = |name: &String| {
+                let place = links.iter().position(|link| link.name == *name);
+                place.ok_or_else(|| format!("there is no link '{name}'"))
+            };
+            let way: Vec<usize> = route.links.iter().map(place).collect::<Result<_, _>>()?;
+            let joined = way.windows(2).all(|w| links[w[0]].to == links[w[1]].from);
+            let ends = way.first().zip(way.last());
+            let ends = ends.map(|(&a, &b)| (&links[a].from, &links[b].to));
+            if !joined || ends != Some((&route.from, &route.to)) {
+                let (from, to) = (route.from, route.to);
+                return Err(format!("the route from {from} to {to} is not connected"));
+            }
+            let forward = known(&route.from)? < known(&route.to)?;
+            routes.push(Route {
+                from: route.from,
+                to: route.to,
+                direction: if forward {
+                    Direction::Forward
+                } else {
+                    Direction::Backward
+                },
+                links: way,
+            });
+        }
+        Ok(Network {
+            dumbbell: false,
+            hosts,
+            links,
+            routes,
+        })
+    }
+
+    /// All elements with the index of their link.
+    pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
+        let links = self.links.iter().enumerate();
+        links.flat_map(|(index, link)| link.elements.iter().map(move |element| (index, element)))
+    }
+
+    /// The element called `name`.
+    pub fn element(&self, name: &str) -> Option<&Element> {
+        let mut all = self.elements().map(|(_, element)| element);
+        all.find(|element| element.label() == name)
+    }
+
+    /// The elements on route number `route`, in order, without access links.
+    pub fn path(&self, route: usize) -> impl Iterator<Item = &Element> {
+        let links = self.routes.get(route).map_or(&[][..], |route| &route.links);
+        links.iter().flat_map(|&link| &self.links[link].elements)
+    }
+}
+
+impl Element {
+    /// The name.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.kind)
+    }
+
+    /// Whether it is a queue before a server.
+    pub fn is_bottleneck(&self) -> bool {
+        self.kind == "bottleneck"
+    }
+
+    /// The fixed delay; zero for all other kinds.
+    pub fn delay_ns(&self) -> u64 {
+        match self.kind.as_str() {
+            "delay" => self
+                .params
+                .get("delay")
+                .and_then(Value::as_u64)
+                .unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The rate of a bottleneck, if it is constant.
+    pub fn constant_bps(&self) -> Option<u64> {
+        let rate = self.params.get("rate")?;
+        (rate.get("kind")?.as_str()? == "constant").then(|| rate.get("rate")?.as_u64())?
+    }
+
+    /// The kind of the queue of a bottleneck.
+    pub fn queue_kind(&self) -> Option<&str> {
+        self.params.get("queue")?.get("kind")?.as_str()
+    }
+
+    /// The limits of the queue of a bottleneck.
+    pub fn limit(&self) -> Limit {
+        if self.queue_kind() == Some("onepacket") {
+            return Limit {
+                bytes: None,
+                packets: Some(1),
+            };
+        }
+        self.params
+            .get("queue")
+            .map_or_else(Limit::default, Limit::read)
+    }
+
+    /// Bytes that a packet of `size` bytes costs on the wire of a bottleneck.
+    pub fn wire_bytes(&self, size: u64) -> u64 {
+        let overhead = self.params.get("overhead").and_then(Value::as_u64);
+        let bytes = size + overhead.unwrap_or(0);
+        match self.params.get("atm").and_then(Value::as_bool) {
+            Some(true) => bytes.div_ceil(48) * 53,
+            _ => bytes,
+        }
+    }
+}
+
+impl Limit {
+    /// The limits that a queue is written with.
+    pub(crate) fn read(queue: &Value) -> Self {
+        let of = |name: &str| queue.get(name).and_then(Value::as_u64);
+        Limit {
+            bytes: of("bytes"),
+            packets: of("packets"),
+        }
+    }
+}

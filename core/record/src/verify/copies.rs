@@ -1,0 +1,45 @@
+//! Copies of packets have an original, of which they are copies.
+
+use super::{Check, Evidence, Faults, Outcome, bins_only};
+
+pub(super) const CHECK: Check = Check {
+    name: "copies",
+    claim: "every copy names an earlier packet of the same flow, way and size, and lies on a way \
+            on which packets are copied",
+    run,
+};
+
+fn run(evidence: &Evidence<'_>) -> Outcome {
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
+    let mut faults = Faults::default();
+    let mut copies = 0_u64;
+    for row in (0..packets.len()).filter(|&row| packets.copy_of[row] > 0) {
+        copies += 1;
+        let (uid, original) = (packets.uid[row], packets.copy_of[row]);
+        // Packet n is in row n - 1 unless the numbers are wrong, which another check finds.
+        let source = usize::try_from(original - 1).unwrap_or(usize::MAX);
+        if source >= row {
+            faults.add(|| format!("packet {uid} is a copy of packet {original}, which came later"));
+            continue;
+        }
+        let same = packets.flow[row] == packets.flow[source]
+            && packets.direction[row] == packets.direction[source]
+            && packets.size[row] == packets.size[source];
+        if !same {
+            faults.add(|| format!("packet {uid} differs from packet {original}, its original"));
+        }
+        if packets.sent[row] < packets.sent[source] {
+            faults.add(|| format!("packet {uid} was copied before packet {original} was sent"));
+        }
+        let lane = evidence.lanes.get(usize::from(packets.lane[row]));
+        if lane.is_some_and(|lane| lane.stages.iter().all(|stage| !stage.copies)) {
+            faults.add(|| format!("packet {uid} is a copy, and nothing on its way copies packets"));
+        }
+    }
+    if copies == 0 {
+        return Outcome::Holds("no packet was copied".into());
+    }
+    faults.outcome(|| format!("{copies} copies"))
+}

@@ -1,0 +1,207 @@
+//! What kinds of elements do to packets, as far as their documentation promises it.
+//!
+//! A new kind of element needs one line in [`KINDS`], a new queue one in [`QUEUES`]. Of kinds that
+//! are not listed the verifier believes everything that concerns single packets, skips what depends
+//! on them and says so.
+
+use crate::cell::{Cell, Element};
+use serde_json::Value;
+
+/// How long an element keeps a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Not at all.
+    Never,
+    /// For its parameter `delay`, which the timeline may change.
+    Delay,
+    /// As long as it likes.
+    Free,
+}
+
+/// Which reasons for dropping a packet an element may give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drops {
+    /// It drops nothing.
+    Never,
+    /// Only these.
+    Only(&'static [&'static str]),
+    /// Any.
+    Any,
+}
+
+impl Drops {
+    pub(super) fn allows(self, reason: &str) -> bool {
+        match self {
+            Drops::Never => false,
+            Drops::Only(reasons) => reasons.contains(&reason),
+            Drops::Any => true,
+        }
+    }
+}
+
+/// What is known about a kind of element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) hold: Hold,
+    /// Packets leave in the order in which they came.
+    pub(super) in_order: bool,
+    pub(super) drops: Drops,
+    pub(super) copies: bool,
+    pub(super) corrupts: bool,
+}
+
+/// An element that lets every packet through at once.
+const PASS: Kind = Kind {
+    name: "",
+    hold: Hold::Never,
+    in_order: true,
+    drops: Drops::Never,
+    copies: false,
+    corrupts: false,
+};
+
+const fn kind(name: &'static str) -> Kind {
+    Kind { name, ..PASS }
+}
+
+const fn drops(name: &'static str, reasons: &'static [&'static str]) -> Kind {
+    Kind {
+        drops: Drops::Only(reasons),
+        ..kind(name)
+    }
+}
+
+const fn holds(name: &'static str) -> Kind {
+    Kind {
+        hold: Hold::Free,
+        ..kind(name)
+    }
+}
+
+/// All kinds but bottlenecks and access links.
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        hold: Hold::Delay,
+        ..kind("delay")
+    },
+    drops("loss", &["random_loss"]),
+    drops("gilbert", &["random_loss"]),
+    drops("periodicloss", &["planned_loss"]),
+    drops("losslist", &["planned_loss"]),
+    drops("policer", &["policed"]),
+    drops("mtu", &["too_big"]),
+    drops("gate", &["link_cut"]),
+    Kind {
+        hold: Hold::Free,
+        ..drops("outage", &["outage"])
+    },
+    Kind {
+        copies: true,
+        ..kind("duplicate")
+    },
+    Kind {
+        corrupts: true,
+        ..kind("corrupt")
+    },
+    holds("delaysteps"),
+    holds("drift"),
+    holds("delaytrace"),
+    holds("jitter"),
+    holds("jittertrace"),
+    Kind {
+        in_order: false,
+        ..holds("reorder")
+    },
+    holds("ackaggregation"),
+    Kind {
+        in_order: false,
+        hold: Hold::Free,
+        ..drops("ackdecimation", &["ack_thinned"])
+    },
+];
+
+/// A queue discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Discipline {
+    pub(super) name: &'static str,
+    /// First in, first out.
+    pub(super) fifo: bool,
+    /// Drops packets only as they come, so that what was dropped never waited.
+    pub(super) at_entry: bool,
+    /// Drops only what finds no room.
+    pub(super) only_full: bool,
+}
+
+const fn fifo(name: &'static str, at_entry: bool, only_full: bool) -> Discipline {
+    Discipline {
+        name,
+        fifo: true,
+        at_entry,
+        only_full,
+    }
+}
+
+/// A queue of which nothing is known.
+pub(super) const ANY_QUEUE: Discipline = Discipline {
+    name: "",
+    fifo: false,
+    at_entry: false,
+    only_full: false,
+};
+
+pub(super) const QUEUES: &[Discipline] = &[
+    fifo("droptail", true, true),
+    fifo("unlimited", true, true),
+    fifo("drophead", false, false),
+    fifo("onepacket", true, true),
+    fifo("red", true, false),
+    fifo("pie", true, false),
+    fifo("codel", false, false),
+];
+
+/// The discipline of a bottleneck's queue; a bottleneck without one has an unlimited queue.
+pub(super) fn discipline(element: &Element) -> Discipline {
+    let name = element.queue_kind().unwrap_or("unlimited");
+    let known = QUEUES.iter().find(|queue| queue.name == name);
+    known.copied().unwrap_or(ANY_QUEUE)
+}
+
+/// What is known about an element that is no bottleneck.
+pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<Kind> {
+    let mut kind = *KINDS.iter().find(|kind| kind.name == element.kind)?;
+    let set = |name: &str| {
+        let changes = cell.changes_of(element.label());
+        let all = changes.map(|change| &change.set);
+        std::iter::once(&element.params).chain(all).any(|set| {
+            set.get(name)
+                .is_some_and(|value| *value == Value::Bool(true))
+        })
+    };
+    if set("reorder") {
+        kind.in_order = false;
+    }
+    let moved = cell.changes_of(element.label()).next().is_some();
+    if kind.hold == Hold::Delay && moved {
+        // Later packets wait for those that left before the delay shrank.
+        kind.hold = Hold::Free;
+    }
+    if element.kind == "outage"
+        && element.params.get("mode").and_then(Value::as_str) != Some("hold")
+    {
+        kind.hold = Hold::Never;
+    }
+    Some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_listed_once() {
+        let names = || KINDS.iter().map(|kind| kind.name);
+        assert!(names().all(|name| names().filter(|other| *other == name).count() == 1));
+        assert!(!names().any(|name| name == "bottleneck" || name == "access"));
+    }
+}
