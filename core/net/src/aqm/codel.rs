@@ -87,7 +87,8 @@ enum Pending {
     Continued,
 }
 
-/// The state of one queue under the law.
+/// The state of one queue under the law. It need not be told when the queue runs dry: the last packet
+/// has nothing behind it, which ends the dropping state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     first_above: Option<Time>,
@@ -171,15 +172,6 @@ impl State {
         self.pending = Pending::Entered;
         Verdict::Drop(CODEL)
     }
-
-    /// Nothing was left to leave.
-    pub(crate) fn drained(&mut self) {
-        self.first_above = None;
-        if self.pending != Pending::Entered {
-            self.dropping = false;
-        }
-        self.pending = Pending::Nothing;
-    }
 }
 
 /// The law over one queue.
@@ -200,10 +192,6 @@ impl Codel {
 impl AqmLaw for Codel {
     fn leaving(&mut self, now: Time, packet: &Departure) -> Verdict {
         self.state.leaving(&self.settings, now, packet)
-    }
-
-    fn drained(&mut self, _: Time) {
-        self.state.drained();
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {

@@ -183,7 +183,6 @@ impl<P: Packet> FqCodel<P> {
             }
             return Some(packet);
         }
-        self.queues.state(queue).codel.drained();
         None
     }
 }
