@@ -90,7 +90,7 @@ def test_it_can_be_given_and_changed_from_the_command_line(tmp_path: Path) -> No
         ("{path.forward.0.rate: [1 Mbit/s, 1 Mbit/s]}", "1 Mbit/s is in the list already"),
         (
             "{path.forward.0.rate: [1 Mbit/s, 1 ms]}",
-            "test.yaml:7:43: path.forward.0.rate: 1 ms is not a rate",
+            "test.yaml:7:42: path.forward.0.rate: 1 ms is not a rate",
         ),
         ("{path.forward.9.rate: [1 Mbit/s]}", "matrix.path.forward.9.rate: path.forward is a list of 2"),
         ("{path.forward.0.rat: [1 Mbit/s]}", 'path.forward.0.rat: unknown key; did you mean "rate"?'),
