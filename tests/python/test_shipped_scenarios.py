@@ -1,0 +1,74 @@
+"""Every shipped scenario runs: its first seconds, simulated, and the record proves possible."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narrows import _native
+from narrows.scenario import load
+from narrows.scenario.files import stored_name
+from narrows.scenario.model import Cell, Scenario, cells_of
+from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.scenario.shipped import Shipped, shipped
+
+SECONDS = 2
+#: From a gigabit on, half a second has more packets than two seconds of the others.
+FAST_BPS = 1_000_000_000
+
+
+def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
+    """The first part of a cell: what comes later is left out."""
+    flows = [
+        {**flow, "stop_ns": min(flow["stop_ns"], duration_ns)}
+        for flow in content["flows"]
+        if flow["start_ns"] < duration_ns
+    ]
+    timeline = [change for change in content.get("timeline", []) if change["at_ns"] < duration_ns]
+    later = {"timeline": timeline} if timeline else {}
+    kept = {key: value for key, value in content.items() if key != "timeline"}
+    return {**kept, **later, "flows": flows, "duration_ns": min(duration_ns, content["duration_ns"])}
+
+
+def chosen(scenario: Scenario) -> list[Cell]:
+    """The first and the last cell that can be simulated: of a matrix, both ends."""
+    cells = [
+        cell
+        for cell in cells_of(scenario)
+        if cell.run == 1
+        and not any(flow["scheme"].startswith(KERNEL_PREFIX) for flow in cell.content["flows"])
+    ]
+    return [cells[0], cells[-1]] if len(cells) > 1 else cells
+
+
+def test_there_are_scenarios_of_the_field() -> None:
+    families = {one.family for one in shipped()}
+    assert {"basic", "geni", "parking-lot", "rfc8867", "pantheon", "cellular"} <= families
+    names = [one.name for one in shipped()]
+    assert len(names) == len(set(names)), "scenarios are found by their names alone"
+
+
+@pytest.mark.parametrize("one", shipped(), ids=lambda one: f"{one.family}/{one.name}")
+def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
+    scenario = load(one.path).scenario
+    files = tmp_path / "files"
+    files.mkdir()
+    for sha256, content in scenario.files.contents.items():
+        (files / stored_name(scenario.files.names[sha256], sha256)).write_bytes(content)
+    cells = chosen(scenario)
+    if not cells:
+        pytest.skip("it is about the kernel alone")
+    for number, cell in enumerate(cells):
+        fast = str(FAST_BPS) in json.dumps(cell.content["network"])
+        part = shortened(cell.content, SECONDS * 10**9 // (4 if fast else 1))
+        out = tmp_path / str(number)
+        run = json.loads(_native.simulate(json.dumps(part), out, files))
+        assert run["verdict"] == "ok", run["reasons"]
+        failed = [check for check in json.loads(_native.verify(out))["checks"] if not check["ok"]]
+        assert not failed, failed
+        measured = json.loads(_native.measure(out))
+        total = next(flow for flow in measured["flows"] if flow["flow"] == "all")
+        assert total["metrics"]["throughput_bps"] > 0, cell.id
