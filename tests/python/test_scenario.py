@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from narrows.errors import DataError, NarrowsError, ScenarioError, UsageError
 from narrows.scenario import Override, load, loads
 from narrows.scenario.model import Scenario, cells_of, run_seed
-from narrows.scenario.shipped import shipped
 
 pytestmark = pytest.mark.usefixtures("fixed_registry")
 
@@ -246,17 +245,6 @@ def test_overrides(tmp_path: Path) -> None:
         load(file, [Override.from_set("pth.forward.0.rate=5 Mbit/s")])
     with pytest.raises(UsageError, match="takes KEY=VALUE"):
         Override.from_set("runs")
-
-
-def test_shipped_scenarios_are_valid_and_ask_something() -> None:
-    found = shipped()
-    assert {"first-look", "one-flow", "three-flows", "shallow-buffer", "lossy", "gigabit"} <= {
-        one.name for one in found
-    }
-    for one in found:
-        scenario = load(one.path).scenario
-        assert scenario.name == one.name
-        assert scenario.question.endswith("?")
 
 
 def _mutate(text: str, seed: int, steps: int) -> str:

@@ -49,6 +49,15 @@ def test_there_are_scenarios_of_the_field() -> None:
     assert {"basic", "geni", "parking-lot", "rfc8867", "pantheon", "cellular"} <= families
     names = [one.name for one in shipped()]
     assert len(names) == len(set(names)), "scenarios are found by their names alone"
+    basic = {"first-look", "one-flow", "three-flows", "shallow-buffer", "lossy", "gigabit"}
+    assert basic <= set(names)
+
+
+@pytest.mark.parametrize("one", shipped(), ids=lambda one: f"{one.family}/{one.name}")
+def test_it_is_called_as_its_file_and_asks_something(one: Shipped) -> None:
+    scenario = load(one.path).scenario
+    assert scenario.name == one.name
+    assert scenario.question.endswith("?")
 
 
 @pytest.mark.parametrize("one", shipped(), ids=lambda one: f"{one.family}/{one.name}")
