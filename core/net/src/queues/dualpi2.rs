@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
             .source("RFC 9332, appendix A.1"),
         ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
             .default("16000000")
-            .range(1e3, 1e10)
+            .range(1e5, 1e10)
             .source("RFC 9332, appendix A.1: not above the target or a third of 100 ms; 16 ms as in Linux"),
         ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
             .default("0.16")
@@ -204,19 +204,33 @@ impl<P: Packet> DualPi2<P> {
         while self.next_update <= now {
             self.update(self.next_update);
             self.next_update += self.set.tupdate;
-            let at_rest = self.base == 0.0
-                && self.old_delay.is_zero()
-                && self.low.is_empty()
-                && self.classic.is_empty();
-            if at_rest && self.next_update <= now {
-                let missed = now.since(self.next_update).ns() / self.set.tupdate.ns() + 1;
-                self.next_update += self.set.tupdate * missed;
+            if self.next_update <= now && self.is_settled() {
+                let step = self.set.tupdate;
+                let missed = now.since(self.next_update).ns() / step.ns() + 1;
+                self.next_update += step * missed;
+                self.old_delay = self.delay(self.next_update - step);
             }
         }
     }
 
+    /// Whether no update can move p' before another packet comes or goes: all is empty and it is
+    /// zero, or what waits grows older and it is one.
+    fn is_settled(&self) -> bool {
+        let empty = self.low.is_empty() && self.classic.is_empty();
+        if empty {
+            self.base == 0.0 && self.old_delay.is_zero()
+        } else {
+            self.base == 1.0 && self.old_delay >= self.set.target
+        }
+    }
+
+    /// The longer of both waiting times.
+    fn delay(&self, now: Time) -> Span {
+        self.low.store.age(now).max(self.classic.store.age(now))
+    }
+
     fn update(&mut self, now: Time) {
-        let delay = self.low.store.age(now).max(self.classic.store.age(now));
+        let delay = self.delay(now);
         let error = delay.secs() - self.set.target.secs();
         let change = delay.secs() - self.old_delay.secs();
         let base = self.base + self.set.alpha * error + self.set.beta * change;

@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry {
             .source("RFC 8033, section 4.2: QDELAY_REF"),
         ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
             .default("15000000")
-            .range(1e3, 1e10)
+            .range(1e5, 1e10)
             .source("RFC 8033, section 4.2: T_UPDATE"),
         ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
             .default("0.125")

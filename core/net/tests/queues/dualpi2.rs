@@ -1,6 +1,6 @@
 //! DualPI2 against RFC 9332, appendix A.
 
-use crate::harness::{Event, Fate, MS, Machine, chance, compare, order, packet, real};
+use crate::harness::{Event, Fate, MS, Machine, chance, compare, order, packet, play, real};
 use narrows_net::Ecn;
 use narrows_net::testing::TestPacket;
 use narrows_units::Stream;
@@ -262,4 +262,24 @@ fn the_classic_queue_keeps_its_share() {
     let classic = order(&log).into_iter().filter(|uid| *uid >= 200).count();
     assert_eq!(classic, 25);
     assert_eq!(order(&log)[..5], [0, 200, 1, 2, 3]);
+}
+
+/// The updates that nothing can move any more are passed over, with the result of having made them.
+#[test]
+fn a_long_standstill_ends_where_all_its_updates_would() {
+    // On 1 kbit/s a packet takes 12 s; the last arrivals come after an hour without any.
+    let hour = 3_600_000 * MS;
+    let script: Vec<_> = [0, 1, 2, 3, hour, hour + 1, hour + 2, 2 * hour, 2 * hour + 1]
+        .into_iter()
+        .enumerate()
+        .map(|(uid, at)| {
+            let ecn = if uid % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
+            (at, as_ecn(packet(uid as u64, 1500), ecn))
+        })
+        .collect();
+    for rate in [1_000, 10_000] {
+        let got = play(&mut real("dualpi2", &json!({})), &script, rate);
+        let expected = play(&mut Model::new(false, false), &script, rate);
+        assert_eq!(got, expected);
+    }
 }

@@ -104,7 +104,7 @@ fn what_waits_survives_a_change() {
         (
             "pie",
             json!({}),
-            json!({"target": 1000, "tupdate": 1000, "packets": 3}),
+            json!({"target": 1000, "tupdate": 100_000, "packets": 3}),
         ),
         (
             "fqcodel",
@@ -120,7 +120,7 @@ fn what_waits_survives_a_change() {
         (
             "dualpi2",
             json!({}),
-            json!({"tupdate": 1000, "classic_share": 0.5, "signals": "random"}),
+            json!({"tupdate": 100_000, "classic_share": 0.5, "signals": "random"}),
         ),
         ("priority", json!({}), json!({"bands": 8, "map": [0, 7]})),
     ];
