@@ -28,14 +28,14 @@ matrix:
 def test_every_combination_has_rows_of_its_own() -> None:
     scenario = loads(TEXT, "test.yaml")
     assert [row.label for row in scenario.schemes] == [
-        "reno, rate 1 Mbit/s, queue droptail 2 bdp",
-        "cubic, rate 1 Mbit/s, queue droptail 2 bdp",
-        "reno, rate 1 Mbit/s, queue toy_aqm",
-        "cubic, rate 1 Mbit/s, queue toy_aqm",
-        "reno, rate 10 Mbit/s, queue droptail 2 bdp",
-        "cubic, rate 10 Mbit/s, queue droptail 2 bdp",
-        "reno, rate 10 Mbit/s, queue toy_aqm",
-        "cubic, rate 10 Mbit/s, queue toy_aqm",
+        "reno (rate 1 Mbit/s, queue droptail 2 bdp)",
+        "cubic (rate 1 Mbit/s, queue droptail 2 bdp)",
+        "reno (rate 1 Mbit/s, queue toy_aqm)",
+        "cubic (rate 1 Mbit/s, queue toy_aqm)",
+        "reno (rate 10 Mbit/s, queue droptail 2 bdp)",
+        "cubic (rate 10 Mbit/s, queue droptail 2 bdp)",
+        "reno (rate 10 Mbit/s, queue toy_aqm)",
+        "cubic (rate 10 Mbit/s, queue toy_aqm)",
     ]
     cells = cells_of(scenario)
     assert len(cells) == 16
@@ -60,7 +60,7 @@ def test_flows_duration_and_hosts_may_vary() -> None:
         "matrix: {flows.count: [1, 2], duration: [5 s, 6 s], hosts.all.tcp_sack: [0, 1]}\n"
     )
     cells = {cell.scheme: cell.content for cell in cells_of(loads(text))}
-    cell = cells["reno, count 2, duration 6 s, tcp_sack 0"]
+    cell = cells["reno (count 2, duration 6 s, tcp_sack 0)"]
     assert len(cell["flows"]) == 2
     assert cell["duration_ns"] == 6 * 10**9
     assert cell["network"]["hosts"][0]["settings"] == {"tcp_sack": 0}
@@ -70,7 +70,7 @@ def test_expectations_hold_for_all_combinations_of_a_scheme() -> None:
     expect = "expect: [{metric: throughput_bps, scheme: cubic, at_least: 1 Mbit/s}]\n"
     wanted = [one["scheme"] for one in loads(TEXT + expect).expect]
     assert len(wanted) == 4
-    assert all(label.startswith("cubic, rate") for label in wanted)
+    assert all(label.startswith("cubic (rate") for label in wanted)
 
 
 def test_it_can_be_given_and_changed_from_the_command_line(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ PER_FLOW = (
 )
 
 NOT_AVAILABLE = "N/A"
+#: A note that holds for all of more rows than these does not name them.
+FEW_ROWS = 4
 #: Titles of columns are folded to this width.
 WIDTH_OF_TITLES = 14
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
@@ -124,16 +126,19 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         for metric in metrics
     ):
         console.print("Values are medians over the valid runs, of all flows together.")
-    for note in _grouped(notes):
+    for note in _grouped(notes, len(_schemes(campaigns))):
         console.print(note, soft_wrap=True, markup=False)
 
 
-def _grouped(notes: Iterable[tuple[str, str]]) -> list[str]:
+def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
     """One line per note, with all schemes that it holds for."""
-    schemes: dict[str, list[str]] = {}
+    schemes: dict[str, dict[str, None]] = {}
     for scheme, note in notes:
-        schemes.setdefault(note, []).append(scheme)
-    return [", ".join(dict.fromkeys(names)) + note for note, names in schemes.items()]
+        schemes.setdefault(note, {})[scheme] = None
+    return [
+        ("all rows" if len(names) == rows > FEW_ROWS else ", ".join(names)) + note
+        for note, names in schemes.items()
+    ]
 
 
 def _line(results: dict[str, Any], scheme: str) -> dict[str, Any] | None:

@@ -107,7 +107,7 @@ def _merge(found: list[tuple[dict[str, str], Scenario]]) -> Scenario:
             name: getattr(scenario, name) for name in OVERLAID if getattr(scenario, name) != base[name]
         }
         for row in scenario.schemes:
-            label = ", ".join([row.label, *(f"{name} {value}" for name, value in told.items())])
+            label = f"{row.label} ({', '.join(f'{name} {value}' for name, value in told.items())})"
             slug = free_slug(slug_of(label), [one.slug for one in rows])
             rows.append(SchemeRow(label, slug, row.flows, overlay, told))
             labels.setdefault(row.label, []).append(label)
