@@ -94,7 +94,7 @@ def test_a_skipped_scheme_fails_no_expectation(lab: Lab) -> None:
     (lab.path / "test.yaml").write_text(SCENARIO + HOLDS)
     code, stdout, _ = lab.run("--where", "simulate")
     assert code == 0
-    assert "skipped linux:cubic, all flows: median throughput" in stdout
+    assert "skipped 2 about linux:cubic\n" in stdout
 
 
 def test_an_expectation_without_a_valid_run_fails(lab: Lab) -> None:

@@ -40,7 +40,8 @@ def judge(
             own = [row for row in rows if row["scheme"] == label and row["flow"] == expectation["flow"]]
             found = _judge_one(expectation, own, reasons.get(label))
             metric = known.get(expectation["metric"], {"unit": ""})
-            text = in_words({**expectation, "scheme": label}, metric)
+            name = next((row["label"] for row in own if "label" in row), None)
+            text = in_words({**expectation, "scheme": label}, metric, name)
             findings.append({**expectation, "scheme": label, "text": text, **found})
     return findings
 
@@ -66,10 +67,10 @@ def _judge_one(
     return {"outcome": HOLDS if holds else FAILS, "value": value, "reason": None}
 
 
-def in_words(expectation: dict[str, Any], metric: dict[str, Any]) -> str:
-    """`cubic, flow 2: median throughput at least 5 Mbit/s`."""
+def in_words(expectation: dict[str, Any], metric: dict[str, Any], name: str | None = None) -> str:
+    """`cubic, flow 2 (web): median throughput at least 5 Mbit/s`."""
     flow = expectation["flow"]
-    where = "all flows" if flow == ALL else f"flow {flow}"
+    where = "all flows" if flow == ALL else f"flow {flow} ({name})" if name else f"flow {flow}"
     limits = [
         f"{word} {amount(expectation[key], metric)}"
         for key, word in (("at_least", "at least"), ("at_most", "at most"))
@@ -99,8 +100,13 @@ def lines(findings: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> list
     """The findings as sentences for the terminal."""
     known = {metric["name"]: metric for metric in metrics}
     told = []
+    left_out = [one["scheme"] for one in findings if one["outcome"] == SKIPPED]
     for one in findings:
+        if one["outcome"] == SKIPPED:
+            continue
         metric = known.get(one["metric"], {"unit": ""})
         what = f": {one['reason']}" if one["reason"] else f" ({amount(one['value'], metric)})"
         told.append(f"{one['outcome']:7} {one['text']}{what}")
+    if left_out:
+        told.append(f"{SKIPPED} {len(left_out)} about {', '.join(dict.fromkeys(left_out))}")
     return told
