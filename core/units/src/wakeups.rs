@@ -100,12 +100,10 @@ impl Wakeups {
     #[inline]
     fn look_through(&self) -> (Time, usize) {
         let mut best = (Time::FAR, 0);
-        let mut part = 0;
-        for &time in &self.times {
+        for (part, &time) in self.times.iter().enumerate() {
             let earlier = time < best.0;
             best.0 = if earlier { time } else { best.0 };
             best.1 = if earlier { part } else { best.1 };
-            part += 1;
         }
         best
     }
