@@ -97,6 +97,18 @@ impl Wakeups {
         }
     }
 
+    /// Part `part` wants to act at `time`, which counts only if it is earlier than what is known, or
+    /// if that is not after `now`. Timers that are put off again and again (retransmission, delayed
+    /// acknowledgements) then cost nothing: whoever drives the part finds, when it comes to its turn
+    /// too early, that it wants to act later, and [sets](Wakeups::set) that.
+    #[inline]
+    pub fn bring_forward(&mut self, part: usize, time: Time, now: Time) {
+        let known = self.times[part];
+        if time < known || known <= now {
+            self.set(part, time);
+        }
+    }
+
     #[inline]
     fn look_through(&self) -> (Time, usize) {
         let mut best = (Time::FAR, 0);

@@ -89,6 +89,7 @@ impl World {
 
     /// The sender of `pipe` has something new to think about.
     fn poke(&mut self, now: Time, pipe: usize) {
+        self.pipes[pipe].poked = true;
         self.wakeups.set(ENDPOINTS + 2 * pipe, now);
     }
 

@@ -145,6 +145,7 @@ impl FlowState {
             dscp: self.dscp,
             is_data,
             closing: false,
+            poked: false,
             stopped: false,
             routes: if is_data {
                 [there, back]
@@ -184,6 +185,8 @@ pub(crate) struct Pipe {
     pub(crate) dscp: u8,
     /// Whether it carries the flow's data, not requests for them.
     pub(crate) is_data: bool,
+    /// The sender has been given something new to think about.
+    pub(crate) poked: bool,
     /// Whether its connection ends when everything is through.
     pub(crate) closing: bool,
     pub(crate) stopped: bool,

@@ -158,7 +158,20 @@ impl World {
                 }
                 endpoint => {
                     let pipe = (endpoint - ENDPOINTS) / 2;
-                    if (endpoint - ENDPOINTS).is_multiple_of(2) {
+                    let sends = (endpoint - ENDPOINTS).is_multiple_of(2);
+                    let wanted = if sends {
+                        if std::mem::take(&mut self.pipes[pipe].poked) {
+                            now
+                        } else {
+                            self.sender_wakeup(pipe)
+                        }
+                    } else {
+                        self.pipes[pipe].receiver.next_wakeup()
+                    };
+                    if wanted > now {
+                        // It has put its plan off since: see `Wakeups::bring_forward`.
+                        self.wakeups.set(endpoint, wanted);
+                    } else if sends {
                         self.run_sender(now, pipe);
                     } else {
                         self.run_receiver(now, pipe);
@@ -371,12 +384,21 @@ impl World {
                 self.enter(now, direction, packet);
             }
         }
+        let wakeup = self.sender_wakeup(index);
+        self.wakeups
+            .bring_forward(ENDPOINTS + 2 * index, wakeup, now);
+    }
+
+    /// When a sender wants to act, or its flow stops.
+    #[inline]
+    fn sender_wakeup(&self, index: usize) -> Time {
         let pipe = &self.pipes[index];
-        let mut wakeup = pipe.sender.next_wakeup();
-        if !pipe.stopped {
-            wakeup = wakeup.min(pipe.stop).max(pipe.start);
+        let wakeup = pipe.sender.next_wakeup();
+        if pipe.stopped {
+            wakeup
+        } else {
+            wakeup.min(pipe.stop).max(pipe.start)
         }
-        self.wakeups.set(ENDPOINTS + 2 * index, wakeup);
     }
 
     /// Lets a receiver acknowledge what is due.
@@ -405,7 +427,8 @@ impl World {
             self.enter(now, direction, packet);
         }
         let wakeup = self.pipes[index].receiver.next_wakeup();
-        self.wakeups.set(ENDPOINTS + 2 * index + 1, wakeup);
+        self.wakeups
+            .bring_forward(ENDPOINTS + 2 * index + 1, wakeup, now);
     }
 
     fn take_samples(&mut self, now: Time) {
