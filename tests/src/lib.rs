@@ -1,5 +1,7 @@
 //! Helpers for tests across crates: a builder of cells, and a run with its measurements.
 
+pub mod fuzz;
+
 use narrows_cell::Cell;
 use narrows_record::{RunDocument, TransferRow, metrics, read};
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@
 //! outside implementation runs it with one call ([`check_queue`], [`check_element`]). Every trial
 //! takes its decisions from [`Dice`], which are random or the bytes of a fuzzer.
 
+mod cases;
 mod conformance;
 mod dice;
 mod examples;
@@ -13,6 +14,7 @@ pub mod play;
 mod registries;
 
 use crate::{Ecn, Packet};
+pub use cases::{CHANGE_NS, Case, cases};
 pub use conformance::{Order, Trial, check_changing_queue, check_element, check_queue};
 pub use dice::Dice;
 pub use examples::{example_files, examples, strands};

@@ -15,6 +15,8 @@ pub struct Played {
     pub drops: Vec<(Time, u64, u16, &'static str)>,
     /// Copies: when, which, of which packet.
     pub copies: Vec<(Time, u64, u64)>,
+    /// Packets that are still inside at the end: which, and which element holds it.
+    pub held: Vec<(u64, u16)>,
 }
 
 /// `count` packets of random kinds at random times (a millisecond apart on average, in bursts), on
@@ -104,6 +106,8 @@ pub fn play(
             stage.name
         );
     }
+    let held = &mut player.played.held;
+    network.visit_held(&mut |element, packet| held.push((packet.uid, element)));
     player.played
 }
 

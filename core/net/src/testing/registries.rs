@@ -6,7 +6,7 @@ use super::*;
 use crate::{links, queues, rates};
 use narrows_units::Time;
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 #[test]
 fn every_registered_queue_conforms() {
@@ -66,78 +66,20 @@ fn every_bottleneck_conforms() {
     }
 }
 
-/// The element `name` of a registry as JSON.
-fn described(kind: &str, set: &Map<String, Value>) -> Value {
-    let mut json = set.clone();
-    json.insert("kind".to_owned(), json!(kind));
-    Value::Object(json)
-}
-
-/// Plays the same script by a punctual and by late drivers.
-fn check_twins(what: &str, forward: &Value, timeline: &Value) {
+/// A driver that is late by random amounts sees the same as one that is never late.
+#[test]
+fn lateness_of_the_driver_does_not_enter_the_model() {
     let script = script(3, 1_000);
     let end = Time::from_ns(5_000_000_000);
-    let punctual = play(&mut network(forward, timeline).unwrap(), &script, None, end);
-    assert!(punctual.left.len() + punctual.drops.len() > 100, "{what}");
-    for seed in 0..3 {
-        let mut late = network(forward, timeline).unwrap();
-        let played = play(&mut late, &script, Some(&mut Dice::random(seed, 0)), end);
-        assert!(played == punctual, "{what}: a late driver changes outcomes");
-    }
-}
-
-/// The element is changed to the next set of its examples in the middle; what that set does not
-/// mention is absent again.
-fn timeline(sets: &[Map<String, Value>], index: usize, wrap: &dyn Fn(Value) -> Value) -> Value {
-    let mut next: Map<String, Value> = sets[index]
-        .keys()
-        .map(|key| (key.clone(), Value::Null))
-        .collect();
-    next.extend(sets[(index + 1) % sets.len()].clone());
-    json!([{"at_ns": 400_000_123, "element": "forward.0", "set": wrap(Value::Object(next))}])
-}
-
-#[test]
-fn lateness_of_the_driver_does_not_enter_any_element() {
-    for entry in links::ALL {
-        let sets = examples(entry);
-        for (index, set) in sets.iter().enumerate() {
-            let forward = json!([described(entry.name, set),
-                {"kind": "bottleneck", "rate": {"kind": "constant", "rate": 10_000_000},
-                 "queue": {"kind": "droptail", "bytes": 60_000}}]);
-            let timeline = timeline(&sets, index, &|set| set);
-            check_twins(entry.name, &forward, &timeline);
-        }
-    }
-}
-
-#[test]
-fn lateness_of_the_driver_does_not_enter_any_queue_or_rate() {
-    let bottleneck = |rate: Value, queue: Value| json!([{"kind": "bottleneck", "rate": rate, "queue": queue}, {"kind": "delay", "delay": 3_000_000}]);
-    for entry in queues::ALL {
-        let sets = examples(entry);
-        for (index, set) in sets.iter().enumerate() {
-            let rate = json!({"kind": "constant", "rate": 10_000_000});
-            let timeline = timeline(&sets, index, &|set| json!({"queue": set}));
-            check_twins(
-                entry.name,
-                &bottleneck(rate, described(entry.name, set)),
-                &timeline,
-            );
-        }
-    }
-    for entry in rates::ALL {
-        let sets = examples(entry);
-        for (index, set) in sets.iter().enumerate() {
-            let queue = json!({"kind": "droptail", "bytes": 60_000});
-            let wrap =
-                |set: Value| json!({"rate": described(entry.name, set.as_object().unwrap())});
-            let timeline = timeline(&sets, index, &wrap);
-            check_twins(
-                entry.name,
-                &bottleneck(described(entry.name, set), queue),
-                &timeline,
-            );
+    for case in cases() {
+        let network = || network(&case.forward, &case.timeline).unwrap();
+        let punctual = play(&mut network(), &script, None, end);
+        let seen = punctual.left.len() + punctual.drops.len() + punctual.held.len();
+        assert_eq!(seen, 1_000 + punctual.copies.len(), "{}", case.name);
+        for seed in 0..3 {
+            let dice = &mut Dice::random(seed, 0);
+            let late = play(&mut network(), &script, Some(dice), end);
+            assert!(late == punctual, "{}: lateness changes outcomes", case.name);
         }
     }
 }

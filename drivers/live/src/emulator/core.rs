@@ -60,6 +60,11 @@ impl Packet for Handle {
         self.tos >> 2
     }
     #[inline]
+    fn set_dscp(&mut self, dscp: u8) {
+        self.tos = dscp << 2 | self.tos & 3;
+        self.state |= REMARKED;
+    }
+    #[inline]
     fn connection(&self) -> u32 {
         self.connection
     }

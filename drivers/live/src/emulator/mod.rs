@@ -1,5 +1,7 @@
 //! The emulator: the network of a cell on the machine's clock.
 
+#[cfg(test)]
+mod conformance;
 mod core;
 pub mod frame;
 mod pool;

@@ -1,0 +1,6 @@
+//! Operations on link elements and bottlenecks, with changes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| narrows_net::testing::fuzz::elements(data));

@@ -1,0 +1,6 @@
+//! Files of records and traces.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| narrows_tests::fuzz::records(data));
