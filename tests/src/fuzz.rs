@@ -105,7 +105,7 @@ pub fn cells(data: &[u8]) {
     } else {
         let mut cell = rich_cell();
         let mut dice = Dice::bytes(rest);
-        for _ in 0..1 + first / 2 % 4 {
+        for _ in 0..=(first / 2 % 4) {
             damage(&mut cell, &mut dice);
         }
         cell.to_string()
