@@ -20,7 +20,7 @@ from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
-from narrows.scenario.schemes import Scheme, read_scheme, read_schemes
+from narrows.scenario.schemes import UDP, Scheme, read_scheme, read_schemes
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
@@ -240,7 +240,8 @@ def _rows(
     for scheme in tested:
         used = [flow.scheme or scheme for flow in flows.items]
         tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
-        labels = list(dict.fromkeys(one.label for one in tests))
+        # Datagrams have no scheme that could be under test.
+        labels = list(dict.fromkeys(one.label for one in tests if one.name != UDP)) or [UDP]
         label = " + ".join(labels)
         slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
         rows.append(
