@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from test_networks import HEAD, NETWORK, STAR
 from test_scenario import _check, _mutate
 
