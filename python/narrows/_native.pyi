@@ -39,6 +39,18 @@ class QueueSeries(TypedDict):
     backlog_bytes: _Series
     backlog_packets: _Series
 
+class Fates(TypedDict):
+    """What an element did to packets: times in ns, -1 for never; copies in the order of leaving."""
+
+    left_ns: NDArray[np.int64]
+    dropped_ns: NDArray[np.int64]
+    reason: list[str | None]
+    marked: NDArray[np.bool_]
+    corrupt: NDArray[np.bool_]
+    dscp: NDArray[np.uint8]
+    copy_of: NDArray[np.uint64]
+    copy_left_ns: NDArray[np.int64]
+
 class StateSeries(TypedDict):
     """Samples of one sender, NaN where it did not tell."""
 
@@ -99,3 +111,17 @@ def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 def write_trace(path: _Path, time_ns: NDArray[np.int64], rate_bps: NDArray[np.int64]) -> None:
     """Writes times (ns) and rates (bit/s) into a Parquet file."""
+
+def probe_element(
+    element_json: str,
+    time_ns: NDArray[np.uint64],
+    size: NDArray[np.uint32],
+    flow: NDArray[np.uint16],
+    ecn: NDArray[np.uint8],
+    dscp: NDArray[np.uint8],
+    ack: NDArray[np.bool_],
+    seed: int = 1,
+    timeline: str = "null",
+    files: dict[str, bytes] | None = None,
+) -> Fates:
+    """Sends packets through one element (JSON object as in a cell), which is called ``probe``."""

@@ -8,6 +8,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod errors;
+mod probe;
 mod series;
 mod traces;
 
@@ -24,6 +25,8 @@ fn open(folder: &Path) -> PyResult<Record> {
 /// The native core of Narrows.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::probe::probe_element;
     #[pymodule_export]
     use super::series::{delay_points, queue_series, state_series, throughput_series};
     #[pymodule_export]
