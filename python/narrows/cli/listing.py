@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,9 +77,21 @@ def schema(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")
     ] = False,
+    elements: Annotated[
+        Path | None,
+        typer.Option(
+            "--elements", help="Write the reference of elements with its pictures into this folder."
+        ),
+    ] = None,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from narrows.scenario import registry
+
+    if elements is not None:
+        from narrows.reference.elements import write
+
+        write(registry.load(), elements)
+        return
     from narrows.scenario.reference import markdown
     from narrows.scenario.schema import schema_text
 

@@ -17,14 +17,14 @@ def markdown(registry: Registry) -> str:
     """The whole page."""
     parts = {
         "keys": _keys(),
-        "settings": _params(registry.host_settings),
+        "settings": parameters(registry.host_settings),
         "traffic": _family(registry.traffic, "traffic"),
-        "bottleneck": _params(registry.bottleneck),
+        "bottleneck": parameters(registry.bottleneck),
         "links": _family(registry.links, "link element"),
         "rates": _family(registry.rates, "rate"),
         "queues": _family(registry.queues, "queue"),
         "schemes": _family(registry.schemes, "scheme"),
-        "transport": _params(registry.transport),
+        "transport": parameters(registry.transport),
     }
     text = _TEMPLATE.read_text(encoding="utf-8")
     return re.sub(r"^@([a-z]+)@$", lambda match: parts[match[1]].strip(), text, flags=re.MULTILINE)
@@ -43,15 +43,20 @@ def _family(family: dict[str, Entry], what: str) -> str:
     for entry in family.values():
         source = f" Source: {entry.source}." if entry.source else ""
         text += f"### {what} `{entry.name}`\n\n{entry.summary.rstrip('.')}.{source}\n\n"
-        if entry.shorthand:
-            kinds = [EXAMPLES[param.kind] for name in entry.shorthand if (param := entry.param(name))]
-            text += f"Short form: `{entry.name}:` with {' or '.join(kinds)}.\n\n"
+        text += short_form(entry)
         if entry.params:
-            text += _params(entry.params) + "\n"
+            text += parameters(entry.params) + "\n"
     return text
 
 
-def _params(params: tuple[Param, ...]) -> str:
+def short_form(entry: Entry) -> str:
+    """How an entry is written with one quantity, if it can be."""
+    kinds = [EXAMPLES[param.kind] for name in entry.shorthand if (param := entry.param(name))]
+    return f"Short form: `{entry.name}:` with {' or '.join(kinds)}.\n\n" if kinds else ""
+
+
+def parameters(params: tuple[Param, ...]) -> str:
+    """A table of parameters."""
     if not params:
         return "None.\n"
     text = "| parameter | default | allowed | meaning | source |\n| --- | --- | --- | --- | --- |\n"

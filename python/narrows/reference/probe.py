@@ -1,0 +1,128 @@
+"""Tries an element of a path in the core, with packets made up for the purpose."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows import _native
+from narrows.scenario import Scenario, loads, registry
+
+if TYPE_CHECKING:
+    from narrows._native import Fates
+
+NS_PER_S = 1_000_000_000
+#: ECN fields.
+NOT_ECT, ECT1, ECT0 = 0, 1, 2
+
+
+@dataclass
+class Packets:
+    """A train of packets; times in ns."""
+
+    time_ns: NDArray[np.uint64]
+    size: NDArray[np.uint32]
+    flow: NDArray[np.uint16]
+    ecn: NDArray[np.uint8]
+    dscp: NDArray[np.uint8]
+    ack: NDArray[np.bool_]
+
+    @classmethod
+    def at_once(cls, count: int, size: int) -> Packets:
+        """Packets of one flow that all come at time 0."""
+        zeros = np.zeros(count, dtype=np.uint64)
+        bare = zeros.astype(np.uint8)
+        sizes, flows = np.full(count, size, dtype=np.uint32), np.ones(count, dtype=np.uint16)
+        return cls(zeros, sizes, flows, bare, bare, bare.astype(np.bool_))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Packets of one flow at a steady distance during some spans of time (seconds)."""
+
+    every_us: float
+    spans_s: tuple[tuple[float, float], ...]
+    size: int = 1500
+    ecn: int = NOT_ECT
+    dscp: int = 0
+    ack: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is sent into an element: a stream per flow, from 1."""
+
+    streams: tuple[Stream, ...] = field(default_factory=tuple)
+
+    def packets(self) -> Packets:
+        """All packets in order of time."""
+        rows: list[tuple[int, int, Stream]] = []
+        for flow, stream in enumerate(self.streams, 1):
+            for begin, end in stream.spans_s:
+                count = round((end - begin) * 1e6 / stream.every_us)
+                start = round(begin * NS_PER_S)
+                rows += [
+                    (start + round(index * stream.every_us * 1e3), flow, stream) for index in range(count)
+                ]
+        rows.sort(key=lambda row: row[:2])
+        return Packets(
+            time_ns=np.array([time for time, _, _ in rows], dtype=np.uint64),
+            size=np.array([stream.size for _, _, stream in rows], dtype=np.uint32),
+            flow=np.array([flow for _, flow, _ in rows], dtype=np.uint16),
+            ecn=np.array([stream.ecn for _, _, stream in rows], dtype=np.uint8),
+            dscp=np.array([stream.dscp for _, _, stream in rows], dtype=np.uint8),
+            ack=np.array([stream.ack for _, _, stream in rows], dtype=np.bool_),
+        )
+
+
+def scenario(element: str, flows: str = "schemes: [cubic]\n", duration: str = "10 s") -> Scenario:
+    """A scenario around one element of its path, as YAML; refuses what scenarios refuse."""
+    text = "schema: narrows/scenario/1\nquestion: What does this element do?\nwhere: simulate\n"
+    text += f"path:\n  forward:\n    - {element}\n    - {{delay: 10 ms}}\nduration: {duration}\n"
+    return loads(text + flows)
+
+
+def element_of(resolved: Scenario) -> dict[str, Any]:
+    """The element, in base units."""
+    first: dict[str, Any] = resolved.network["forward"][0]
+    return first
+
+
+def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = None) -> Fates:
+    """What the element does to the packets; `changes` as in the timeline of a cell."""
+    resolved = scenario(element)
+    return _native.probe_element(
+        json.dumps(element_of(resolved)),
+        packets.time_ns,
+        packets.size,
+        packets.flow,
+        packets.ecn,
+        packets.dscp,
+        packets.ack,
+        timeline=json.dumps(changes),
+        files=resolved.files.contents,
+    )
+
+
+def offered(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What a flow with this traffic sends over 20 Mbit/s: starts of bins (s) and bit/s."""
+    from narrows.scenario import cells_of
+
+    kind = traffic.strip("{}").split(":")[0]
+    # Datagrams are under no scheme.
+    scheme = "" if registry.load().traffic[kind].datagram else ", scheme: cubic"
+    flows = f"flows:\n  - {{traffic: {traffic}{scheme}}}\n"
+    path = "{rate: 20 Mbit/s, queue: {droptail: 100 kB}}"
+    (cell,) = cells_of(scenario(path, flows, duration=f"{seconds} s"))
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record"
+        _native.simulate(json.dumps(cell.content), str(record))
+        series = _native.throughput_series(str(record), bin_ms * 1_000_000)
+    sent = series["flows"][1]["arrived_bps"]
+    return series["time_s"], sent
