@@ -60,6 +60,8 @@ check: build ## formatting, lints, types, generated files, licences
 	$(BIN)/mypy
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }
+	@rm -rf build/reference && $(BIN)/narrows schema --elements build/reference
+	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 
 bench: build ## print the benchmark table
@@ -70,10 +72,11 @@ golden: ## rewrite the golden tables of the tests; look at the diff before you c
 
 build: $(STAMPS)/venv $(STAMPS)/agent $(STAMPS)/extension ## build the agent and the Python package in .venv
 
-generated: build ## rewrite the JSON Schema and the scenario reference
+generated: build ## rewrite the JSON Schema, the scenario reference and the reference of elements
 	$(BIN)/narrows schema > scenarios/scenario.schema.json
 	@mkdir -p docs/guide
 	$(BIN)/narrows schema --reference > docs/guide/scenario-reference.md
+	$(BIN)/narrows schema --elements docs/reference
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios

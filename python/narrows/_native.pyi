@@ -106,11 +106,13 @@ def queue_series(cell_dir: _Path) -> dict[str, QueueSeries]:
 def state_series(cell_dir: _Path) -> dict[int, StateSeries]:
     """The states of each sender, by flow."""
 
-def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Times (ns) and rates (bit/s) of the trace in a Parquet file."""
+def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64], str]:
+    """Times (ns) and values of the trace in a Parquet file, and the name of the column of values."""
 
-def write_trace(path: _Path, time_ns: NDArray[np.int64], rate_bps: NDArray[np.int64]) -> None:
-    """Writes times (ns) and rates (bit/s) into a Parquet file."""
+def write_trace(
+    path: _Path, time_ns: NDArray[np.int64], values: NDArray[np.int64], name: str
+) -> None:
+    """Writes times (ns) and values (``rate_bps`` or ``delay_ns``) into a Parquet file."""
 
 def probe_element(
     element_json: str,

@@ -17,8 +17,6 @@ use std::sync::Arc;
 /// What such a file is called in messages.
 const FILE: &str = "trace";
 const TIME: &str = "time_ns";
-/// Columns of values that are known.
-const VALUES: [&str; 2] = ["rate_bps", "delay_ns"];
 /// More rows are a mistake: a row per microsecond for a minute.
 const MOST_ROWS: u64 = 60_000_000;
 
@@ -37,6 +35,9 @@ pub struct Steps {
 }
 
 impl Steps {
+    /// Names of columns of values.
+    pub const VALUES: [&'static str; 2] = ["rate_bps", "delay_ns"];
+
     /// Reads the content of a parquet file. Whether times rise and values make sense is for the
     /// reader of the text to say.
     ///
@@ -112,8 +113,8 @@ fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
             format!("it needs the columns {TIME} and then {names}"),
         )
     };
-    let value = VALUES.into_iter().find(|name| kind(name).is_some());
-    let value = value.ok_or_else(|| missing(&VALUES.join(" or ")))?;
+    let value = Steps::VALUES.into_iter().find(|name| kind(name).is_some());
+    let value = value.ok_or_else(|| missing(&Steps::VALUES.join(" or ")))?;
     let mut found = Vec::new();
     for name in [TIME, value] {
         let kind = kind(name).ok_or_else(|| missing(value))?;
@@ -163,4 +164,71 @@ fn numbers(
         let name = columns[index].name;
         RecordError::data(FILE, format!("the column '{name}' holds a negative number"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(columns: &[Column], arrays: Vec<arrow_array::ArrayRef>) -> Bytes {
+        let mut table = Table::create(Vec::new(), columns).unwrap();
+        table.write(arrays).unwrap();
+        table.finish().unwrap().into()
+    }
+
+    fn refused(bytes: Bytes) -> String {
+        Steps::read(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for value in Steps::VALUES {
+            let steps = Steps {
+                value,
+                times_ns: vec![0, 5, 1 << 61],
+                values: vec![7, 0, 0],
+            };
+            let bytes = steps.write(Vec::new()).unwrap();
+            assert_eq!(Steps::read(bytes.into()).unwrap(), steps);
+        }
+    }
+
+    #[test]
+    fn other_widths_are_read() {
+        let columns = [
+            column(TIME, DataType::UInt32, Coding::Plain),
+            column("rate_bps", DataType::UInt64, Coding::Plain),
+        ];
+        let bytes = written(
+            &columns,
+            vec![
+                Arc::new(UInt32Array::from(vec![0, 9])),
+                Arc::new(UInt64Array::from(vec![3, 4])),
+            ],
+        );
+        let steps = Steps::read(bytes).unwrap();
+        assert_eq!(steps.to_csv(), "time_ns,rate_bps\n0,3\n9,4\n");
+    }
+
+    #[test]
+    fn each_mistake_has_its_sentence() {
+        let time = || column(TIME, DataType::Int64, Coding::Plain);
+        let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values));
+        let only = written(&[time()], vec![numbers(vec![1])]);
+        assert_eq!(
+            refused(only),
+            "trace: it needs the columns time_ns and then rate_bps or delay_ns"
+        );
+        let rate = column("rate_bps", DataType::Int64, Coding::Plain);
+        let negative = written(&[time(), rate], vec![numbers(vec![1]), numbers(vec![-1])]);
+        assert_eq!(
+            refused(negative),
+            "trace: the column 'rate_bps' holds a negative number"
+        );
+        let real = column("rate_bps", DataType::Float64, Coding::Plain);
+        let reals = Arc::new(arrow_array::Float64Array::from(vec![1.0]));
+        let reals = written(&[time(), real], vec![numbers(vec![1]), reals]);
+        assert!(refused(reals).ends_with("holds Float64; it must hold whole numbers"));
+        assert!(refused(Bytes::from_static(b"PAR1")).contains("damaged"));
+    }
 }

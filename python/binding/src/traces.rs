@@ -10,39 +10,48 @@ use std::path::{Path, PathBuf};
 
 type Column<'py> = Bound<'py, PyArray1<u64>>;
 
-/// Times (ns) and rates (bit/s) of the trace in the parquet file at `path`.
+/// Times (ns) and values of the trace in the parquet file at `path`, and the name of the column of
+/// values: `rate_bps` or `delay_ns`.
 #[pyfunction]
-pub(crate) fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<(Column<'_>, Column<'_>)> {
+pub(crate) fn read_trace(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(Column<'_>, Column<'_>, &'static str)> {
     let steps = py.detach(|| {
         let content = std::fs::read(&path).map_err(|error| os_error(&path, &error))?;
         Steps::read(content.into()).map_err(|error| trace_error(&path, error))
     })?;
-    if steps.value != "rate_bps" {
-        let problem = format!("it holds {}, not rate_bps", steps.value);
-        return Err(trace_error(&path, RecordError::data("trace", problem)));
-    }
     Ok((
         PyArray1::from_vec(py, steps.times_ns),
         PyArray1::from_vec(py, steps.values),
+        steps.value,
     ))
 }
 
-/// Writes times (ns) and rates (bit/s) into a parquet file at `path`.
+/// Writes times (ns) and values (`rate_bps` or `delay_ns`) into a parquet file at `path`.
 #[pyfunction]
 pub(crate) fn write_trace(
     path: PathBuf,
     time_ns: PyReadonlyArray1<'_, i64>,
-    rate_bps: PyReadonlyArray1<'_, i64>,
+    values: PyReadonlyArray1<'_, i64>,
+    name: &str,
 ) -> PyResult<()> {
+    let value = Steps::VALUES.into_iter().find(|known| *known == name);
+    let value = value.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "unknown column '{name}'; known: {:?}",
+            Steps::VALUES
+        ))
+    })?;
     let column = |values: PyReadonlyArray1<'_, i64>| {
         let values = values.as_array();
         let whole: Result<Vec<u64>, _> = values.iter().map(|&value| u64::try_from(value)).collect();
-        whole.map_err(|_| PyValueError::new_err("times and rates must not be negative"))
+        whole.map_err(|_| PyValueError::new_err("times and values must not be negative"))
     };
     let steps = Steps {
-        value: "rate_bps",
+        value,
         times_ns: column(time_ns)?,
-        values: column(rate_bps)?,
+        values: column(values)?,
     };
     let file = File::create(&path).map_err(|error| os_error(&path, &error))?;
     let written = steps.write(BufWriter::new(file));

@@ -11,7 +11,7 @@ from narrows.cli.app import group, subcommand
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
-    from narrows.traces.trace import Trace
+    from narrows.traces.trace import AnyTrace, Delays, Trace
 
 trace = group(
     "trace", "narrows trace show cellular-drive.csv", "Make, show, convert and import traces of links."
@@ -39,6 +39,7 @@ def show(
     from narrows.traces import picture as drawing
     from narrows.traces.formats import read
     from narrows.traces.statistics import measure
+    from narrows.traces.trace import Delays
 
     if picture is not None and len(files) > 1:
         raise UsageError("--picture draws one trace; name one file")
@@ -46,17 +47,44 @@ def show(
     for index, name in enumerate(files):
         path = find(name, Path())
         found, form = read(path)
+        if index and not as_json:
+            print()
+        if isinstance(found, Delays):
+            if picture is not None:
+                raise UsageError(f"{path}: is a trace of delays; --picture draws traces of rates")
+            facts = _delays(found)
+            if as_json:
+                documents.append({"file": str(path), "format": form, **facts})
+            else:
+                _print_delays(path, form, facts)
+            continue
         statistics = measure(found)
         if as_json:
             documents.append({"file": str(path), "format": form, **statistics.to_json()})
         else:
-            if index:
-                print()
             _print(path, form, found, statistics)
         if picture is not None:
             drawing.write(found, path.name, picture)
     if as_json:
         print_json({"format": "narrows/traces/1", "traces": documents})
+
+
+def _delays(found: Delays) -> dict[str, Any]:
+    return {
+        "length_ns": found.length_ns,
+        "rows": len(found.delay_ns),
+        "lowest_delay_ns": int(found.delay_ns.min()),
+        "mean_delay_ns": found.mean_ns,
+        "highest_delay_ns": int(found.delay_ns.max()),
+    }
+
+
+def _print_delays(path: Path, form: str, facts: dict[str, Any]) -> None:
+    from narrows.report.units import span
+
+    print(f"{path.name}: {form}, {span(facts['length_ns'])}, {facts['rows']} delays")
+    for name in ("lowest", "mean", "highest"):
+        print(f"  {name:8} {span(facts[f'{name}_delay_ns'])}")
 
 
 def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
@@ -117,10 +145,17 @@ def convert(
     form = format_for(target, write_as)
     found, _ = read(find(source, Path()), read_as)
     written = save(found, target, form, force=force, bin_ns=_span(bin_text, "--bin"))
-    text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {written.mean_bps / 1e6:.6g} Mbit/s"
+    text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
     if written.length_ns != found.length_ns:
-        text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {found.mean_bps / 1e6:.6g} Mbit/s)"
+        text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {_mean(found)})"
     stderr_console().print(text, markup=False, soft_wrap=True)
+
+
+def _mean(found: AnyTrace) -> str:
+    from narrows.report.units import span
+    from narrows.traces.trace import Delays
+
+    return span(found.mean_ns) if isinstance(found, Delays) else f"{found.mean_bps / 1e6:.6g} Mbit/s"
 
 
 @subcommand(trace, "import", example="narrows trace import lte.trace --name my-lte")
@@ -136,7 +171,7 @@ def import_(
     from narrows.traces.convert import save
     from narrows.traces.formats import FORMATS, read
     from narrows.traces.store import import_target
-    from narrows.traces.trace import Opportunities
+    from narrows.traces.trace import Delays, Opportunities
 
     found, form = read(file)
     # Scenarios take three formats; the others are translated to the one that loses nothing.
@@ -150,7 +185,8 @@ def import_(
             f"{target.name}: a {form} trace is called {FORMATS[form].suffix} here; leave the ending out"
         )
     save(found, target, form, force=force)
-    print(f"imported as {target.name}; in a scenario: {{rate: {{trace: {target.name}}}}}")
+    use = f"{{delaytrace: {target.name}}}" if isinstance(found, Delays) else f"{{rate: {{trace: {target.name}}}}}"
+    print(f"imported as {target.name}; in a scenario: {use}")
 
 
 @subcommand(trace, "list", example="narrows trace list")
@@ -167,7 +203,7 @@ def list_(as_json: Json = False) -> None:
             row: dict[str, Any] = {"name": path.name, "from": origin, "path": str(path)}
             try:
                 found, form = read(path)
-                row |= {"format": form, "length_ns": found.length_ns, "mean_bps": found.mean_bps}
+                row |= {"format": form, "length_ns": found.length_ns, "mean": _mean(found)}
             except DataError as error:
                 row["problem"] = str(error)
             rows.append(row)
@@ -179,14 +215,13 @@ def list_(as_json: Json = False) -> None:
     from narrows.report.units import span
 
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("trace", "from", "format", "length", "mean rate"):
+    for title in ("trace", "from", "format", "length", "mean"):
         table.add_column(title, no_wrap=title == "trace")
     for row in rows:
         if "problem" in row:
             table.add_row(row["name"], row["from"], row["problem"])
             continue
-        mean = f"{row['mean_bps'] / 1e6:.4g} Mbit/s"
-        table.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), mean)
+        table.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), row["mean"])
     stdout_console().print(table)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.trace import Bin, Force, _rate, _span, trace
+from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
 
 if TYPE_CHECKING:
     from narrows.traces.trace import Trace
@@ -40,10 +40,8 @@ def _finish(made: Trace, out: Path, form: str, *, force: bool, bin_text: str = "
     if isinstance(written, Opportunities):
         rows = f"{len(written.times_ms)} opportunities"
     else:
-        rows = f"{len(written.rate_bps)} rates"
-    text = (
-        f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {written.mean_bps / 1e6:.6g} Mbit/s"
-    )
+        rows = f"{len(written.time_ns)} rates"
+    text = f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
     stderr_console().print(text, markup=False, soft_wrap=True)
 
 

@@ -9,6 +9,9 @@ from narrows.reference.examples import BOTTLENECK, FAMILIES, Example
 from narrows.scenario.reference import parameters, short_form
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from narrows.scenario.registry import Entry, Registry
 
 _HEAD = """\
@@ -70,8 +73,8 @@ def markdown(registry: Registry) -> str:
     text += "\n## Every bottleneck\n\nBeside `rate:` and `queue:`.\n\n" + parameters(registry.bottleneck)
     text += (
         "\n## Settings of hosts\n\nUnder `hosts:`, such as `hosts: {sender: {tcp_sack: 0}}`. On the emulated"
-        " plane they are set in the host's network namespace; in simulation our own transport has them where it"
-        " can.\n\n"
+        " plane they are set in the host's network namespace; in simulation our own transport has them where"
+        " it can.\n\n"
     )
     return text + parameters(registry.host_settings)
 
@@ -120,17 +123,13 @@ def _packets(example: Example, title: str, *, queue: bool) -> str:
     top = round_up(max(float(spent[out].max(initial=0.0)) * 1.02, 1.0))
     if example.view == "rate":
         bits = packets.size * 8e-6
-        copies = bits[fates["copy_of"]]
-        lefts = np.concatenate([fates["left_ns"][out], fates["copy_left_ns"]]) / 1e9
-        edges = np.arange(round(example.seconds * 1000 / example.bin_ms) + 1) * (example.bin_ms / 1000)
-        scale = 1000 / example.bin_ms
-        # What comes or leaves on an edge belongs to the bin that begins there.
-        before = np.histogram(came, edges, weights=bits)[0] * scale
-        behind = np.histogram(lefts, edges, weights=np.concatenate([bits[out], copies]))[0] * scale
+        left_ns = np.concatenate([fates["left_ns"][out], fates["copy_left_ns"]])
+        edges, before = _means(packets.time_ns.astype(np.int64), bits, example)
+        _, behind = _means(left_ns, np.concatenate([bits[out], bits[fates["copy_of"]]]), example)
         top = round_up(max(float(before.max()), float(behind.max())) * 1.1)
         drawn = Picture(example.seconds, top, "time (s)", "Mbit/s", title)
-        drawn.steps(edges.tolist(), before.tolist(), "two")
-        drawn.steps(edges.tolist(), behind.tolist(), "one")
+        drawn.steps(edges, before.tolist(), "two")
+        drawn.steps(edges, behind.tolist(), "one")
     else:
         drawn = Picture(example.seconds, top, "time (s)", "inside (ms)", title)
         for flow, name in ((2, "two"), (1, "one")):
@@ -144,6 +143,20 @@ def _packets(example: Example, title: str, *, queue: bool) -> str:
     return drawn.text
 
 
+def _means(
+    times_ns: NDArray[np.int64], megabits: NDArray[np.floating[Any]], example: Example
+) -> tuple[list[float], NDArray[np.floating[Any]]]:
+    """Edges of bins (s) and mean rates in them (Mbit/s); what is on an edge belongs to the later bin."""
+    import numpy as np
+
+    count = round(example.seconds * 1000 / example.bin_ms)
+    bins = times_ns // (example.bin_ms * 1_000_000)
+    inside = bins < count
+    sums = np.bincount(bins[inside], weights=megabits[inside], minlength=count)
+    edges = [index * example.bin_ms / 1000 for index in range(count + 1)]
+    return edges, sums * (1000 / example.bin_ms)
+
+
 def _rate(example: Example, title: str) -> str:
     import numpy as np
 
@@ -154,13 +167,11 @@ def _rate(example: Example, title: str) -> str:
     size, most_bps = 250, 25e6
     packets = Packets.at_once(round(most_bps * example.seconds / (8 * size)), size)
     left_ns = play(f"{{rate: {example.written}}}", packets)["left_ns"]
-    left = left_ns[left_ns >= 0] / 1e9
-    edges = np.arange(round(example.seconds * 1000 / example.bin_ms) + 1) * (example.bin_ms / 1000)
-    # What leaves on an edge belongs to the bin that ends there.
-    counts = np.diff(np.searchsorted(left, edges, side="right"))
-    rates = counts * (8 * size / (example.bin_ms / 1000) / 1e6)
+    # Work is done before the instant at which it is seen: what leaves on an edge counts to the bin before.
+    left_ns = left_ns[left_ns >= 0] - 1
+    edges, rates = _means(left_ns, np.full(len(left_ns), size * 8e-6), example)
     drawn = Picture(example.seconds, round_up(float(rates.max()) * 1.05), "time (s)", "Mbit/s", title)
-    drawn.steps(edges.tolist(), rates.tolist(), "one")
+    drawn.steps(edges, rates.tolist(), "one")
     return drawn.text
 
 

@@ -209,7 +209,7 @@ LINKS = {
     "mtu": _passing(
         "{mtu: 1000 B}",
         "600 bytes pass; the 1500 bytes that come between 300 and 800 ms do not.",
-        load=Load((Stream(4000.0, ((0.0, 1.0),), size=600), Stream(20000.0, ((0.3, 0.8),)))),
+        load=Load((Stream(5000.0, ((0.0, 1.0),), size=600), Stream(25000.0, ((0.3, 0.8),)))),
     ),
     "outage": _link(
         "{outage: {start: 300 ms, length: 200 ms, mode: hold}}",

@@ -7,7 +7,7 @@ from pathlib import Path
 from narrows.errors import DataError, UsageError
 from narrows.scenario.problems import any_of, shorten
 from narrows.traces.formats import FORMATS, write
-from narrows.traces.trace import NS_PER_MS, Opportunities, Rates, Trace, binned, opportunities
+from narrows.traces.trace import NS_PER_MS, AnyTrace, Delays, Opportunities, Rates, binned, opportunities
 
 #: Bins in which opportunities become rates, unless told otherwise.
 DEFAULT_BIN_NS = 100 * NS_PER_MS
@@ -29,14 +29,20 @@ def format_for(path: Path, wanted: str | None) -> str:
     return wanted
 
 
-def as_kind(trace: Trace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> Trace:
+def as_kind(trace: AnyTrace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
     """The trace as the kind that a format holds."""
+    if isinstance(trace, Delays):
+        if form not in ("csv", "parquet"):
+            raise UsageError(f"a trace of delays can't be written as {form}; formats: csv or parquet")
+        return trace
     if FORMATS[form].writes == "opportunities":
         return trace if isinstance(trace, Opportunities) else opportunities(trace)
     return trace if isinstance(trace, Rates) else binned(trace, bin_ns)
 
 
-def save(trace: Trace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> Trace:
+def save(
+    trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS
+) -> AnyTrace:
     """Writes a trace in a format; what was really written is returned."""
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file")

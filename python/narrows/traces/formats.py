@@ -18,7 +18,16 @@ import numpy as np
 
 from narrows.errors import DataError, UsageError
 from narrows.scenario.problems import any_of, shorten
-from narrows.traces.trace import NS_PER_MS, NS_PER_S, Opportunities, Rates, Trace
+from narrows.traces.trace import (
+    NS_PER_MS,
+    NS_PER_S,
+    AnyTrace,
+    Delays,
+    Integers,
+    Opportunities,
+    Rates,
+    Trace,
+)
 
 #: Larger times and rates do not fit the core's integers with room for a repetition.
 LARGEST = 2**62
@@ -32,7 +41,11 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 _NO_SPACE = str.maketrans("", "", _SPACE)
 _DECIMAL = re.compile(r"[0-9]{1,19}(?:\.[0-9]{0,18})?(?:[eE][-+]?[0-9]{1,2})?")
 _LOG_EVENT = re.compile(r"[0-9]+ [+#d-] ")
-_HEADS = {"time_ns,rate_bps": (1, 1), "time_s,rate_mbps": (NS_PER_S, 10**6)}
+_RATE_HEADS = {"time_ns,rate_bps": (1, 1), "time_s,rate_mbps": (NS_PER_S, 10**6)}
+_DELAY_HEADS = {"time_ns,delay_ns": (1, 1), "time_s,delay_ms": (NS_PER_S, NS_PER_MS)}
+_HEADS = _RATE_HEADS | _DELAY_HEADS
+#: As long as the fixed delay of a link may be.
+LONGEST_DELAY_NS = 3600 * NS_PER_S
 
 
 @dataclass(frozen=True)
@@ -51,8 +64,8 @@ FORMATS = {
         Format(
             "mahimahi", ".trace", "opportunities of 1500 bytes, one millisecond per line", "opportunities"
         ),
-        Format("csv", ".csv", "lines of time and rate under a heading", "rates"),
-        Format("parquet", ".parquet", "columns time_ns and rate_bps", "rates"),
+        Format("csv", ".csv", "lines of time and rate (or delay) under a heading", "rates"),
+        Format("parquet", ".parquet", "columns time_ns and rate_bps (or delay_ns)", "rates"),
         Format("pensieve", ".txt", "lines of seconds and Mbit/s, separated by space", "rates"),
         Format("mahimahi-log", ".log", "log of a mahimahi link: its opportunities are taken", None),
     )
@@ -63,7 +76,15 @@ def _fail(path: Path, line: int, text: str) -> DataError:
     return DataError(f"{path}:{line}: {text}")
 
 
-def read(path: Path, form: str | None = None) -> tuple[Trace, str]:
+def read_rates(path: Path, form: str | None = None) -> tuple[Trace, str]:
+    """The trace of rates or opportunities in a file, and the name of its format."""
+    found, name = read(path, form)
+    if isinstance(found, Delays):
+        raise DataError(f"{path}: is a trace of delays, not of rates")
+    return found, name
+
+
+def read(path: Path, form: str | None = None) -> tuple[AnyTrace, str]:
     """The trace in a file, and the name of its format."""
     try:
         if path.is_dir():
@@ -157,8 +178,8 @@ def _number(text: str, scale: int, path: Path, line: int, what: str) -> int:
     return value
 
 
-def _rates(rows: list[tuple[int, int, int]], path: Path) -> Rates:
-    """From rows (line, time in ns, rate in bit/s) of which the last marks the end."""
+def _columns(rows: list[tuple[int, int, int]], path: Path) -> tuple[Integers, Integers, int]:
+    """Times, values and end from rows (line, time in ns, value) of which the last marks the end."""
     if len(rows) < 2:
         raise DataError(
             f"{path}: has {len(rows) or 'no'} row{'' if len(rows) == 1 else 's'};"
@@ -170,16 +191,29 @@ def _rates(rows: list[tuple[int, int, int]], path: Path) -> Rates:
     for (_, before, _), (line, time, _) in itertools.pairwise(rows):
         if time <= before:
             raise _fail(path, line, f"the time {time} ns does not come after {before} ns of the row above")
-    if not any(rate for _, _, rate in rows[:-1]):
-        raise DataError(f"{path}: every rate is 0, so the trace lets nothing through")
     times = np.array([time for _, time, _ in rows], dtype=np.int64)
-    rates = np.array([rate for _, _, rate in rows[:-1]], dtype=np.int64)
-    return Rates(times[:-1], rates, int(times[-1]))
+    values = np.array([value for _, _, value in rows[:-1]], dtype=np.int64)
+    return times[:-1], values, int(times[-1])
 
 
-def _read_csv(content: bytes, path: Path) -> Rates:
+def _rates(rows: list[tuple[int, int, int]], path: Path) -> Rates:
+    found = Rates(*_columns(rows, path))
+    if not found.rate_bps.any():
+        raise DataError(f"{path}: every rate is 0, so the trace lets nothing through")
+    return found
+
+
+def _delays(rows: list[tuple[int, int, int]], path: Path) -> Delays:
+    for line, _, delay in rows:
+        if delay > LONGEST_DELAY_NS:
+            raise _fail(path, line, f"the delay {delay} ns is too large; an hour is allowed")
+    return Delays(*_columns(rows, path))
+
+
+def _read_csv(content: bytes, path: Path) -> Rates | Delays:
     rows: list[tuple[int, int, int]] = []
     scales: tuple[int, int] | None = None
+    what = "rate"
     for number, line in _lines(content, path):
         if scales is None:
             if line.startswith("#"):
@@ -187,14 +221,16 @@ def _read_csv(content: bytes, path: Path) -> Rates:
             heading = line.translate(_NO_SPACE).lower()
             scales = _HEADS.get(heading)
             if scales is None:
-                raise _fail(path, number, f'the heading must be {any_of(_HEADS)}, not "{shorten(line)}"')
+                known = f"{any_of(_RATE_HEADS)} (delays: {any_of(_DELAY_HEADS)})"
+                raise _fail(path, number, f'the heading must be {known}, not "{shorten(line)}"')
+            what = "delay" if heading in _DELAY_HEADS else "rate"
             continue
         cells = line.split(",")
         if len(cells) != 2:
-            raise _fail(path, number, f'"{shorten(line)}" is not a time and a rate, separated by a comma')
+            raise _fail(path, number, f'"{shorten(line)}" is not a time and a {what}, separated by a comma')
         time = _number(cells[0], scales[0], path, number, "time")
-        rows.append((number, time, _number(cells[1], scales[1], path, number, "rate")))
-    return _rates(rows, path)
+        rows.append((number, time, _number(cells[1], scales[1], path, number, what)))
+    return _delays(rows, path) if what == "delay" else _rates(rows, path)
 
 
 def _read_pensieve(content: bytes, path: Path) -> Rates:
@@ -212,17 +248,21 @@ def _read_pensieve(content: bytes, path: Path) -> Rates:
     return _rates(moved, path)
 
 
-def _read_parquet(content: bytes, path: Path) -> Rates:
+def _read_parquet(content: bytes, path: Path) -> Rates | Delays:
     del content  # read by the core, which has the library
     from narrows import _native
 
     try:
-        times, rates = _native.read_trace(str(path))
+        times, values, name = _native.read_trace(str(path))
     except ValueError as error:
         raise DataError(str(error)) from None
-    rows = zip(times.tolist(), rates.tolist(), strict=True)
+    pairs = zip(times.tolist(), values.tolist(), strict=True)
     # A row of a table has no line; its number from 1 serves.
-    return _rates([(row, time, rate) for row, (time, rate) in enumerate(rows, 1)], path)
+    rows = [(row, time, value) for row, (time, value) in enumerate(pairs, 1)]
+    for row, time, value in rows:
+        if max(time, value) > LARGEST:
+            raise _fail(path, row, f"the number {max(time, value)} is too large")
+    return _delays(rows, path) if name == "delay_ns" else _rates(rows, path)
 
 
 def _read_log(content: bytes, path: Path) -> Opportunities:
@@ -248,7 +288,7 @@ def _read_log(content: bytes, path: Path) -> Opportunities:
     return Opportunities(np.array(times, dtype=np.int64))
 
 
-_READERS: dict[str, Callable[[bytes, Path], Trace]] = {
+_READERS: dict[str, Callable[[bytes, Path], AnyTrace]] = {
     "mahimahi": _read_mahimahi,
     "csv": _read_csv,
     "parquet": _read_parquet,
@@ -262,11 +302,15 @@ def mahimahi_text(trace: Opportunities) -> str:
     return "".join(f"{time}\n" for time in trace.times_ms.tolist())
 
 
-def csv_text(trace: Rates, comment: str = "") -> str:
-    """The file of rates, in ns and bit/s; the last row marks the end."""
-    rows = zip(trace.time_ns.tolist(), trace.rate_bps.tolist(), strict=True)
-    lines = [f"# {line}" for line in comment.splitlines()]
-    lines += ["time_ns,rate_bps", *(f"{time},{rate}" for time, rate in rows), f"{trace.end_ns},0"]
+def _values(trace: Rates | Delays) -> tuple[Integers, str]:
+    return (trace.rate_bps, "rate_bps") if isinstance(trace, Rates) else (trace.delay_ns, "delay_ns")
+
+
+def csv_text(trace: Rates | Delays) -> str:
+    """The file of rates or delays, in base units; the last row marks the end."""
+    values, name = _values(trace)
+    rows = zip(trace.time_ns.tolist(), values.tolist(), strict=True)
+    lines = [f"time_ns,{name}", *(f"{time},{value}" for time, value in rows), f"{trace.end_ns},0"]
     return "\n".join(lines) + "\n"
 
 
@@ -285,16 +329,17 @@ def _exact(value: int, digits: int) -> str:
     return f"{whole}.{part:0{digits}d}".rstrip("0").rstrip(".") if part else str(whole)
 
 
-def write(trace: Trace, path: Path, form: str) -> None:
+def write(trace: AnyTrace, path: Path, form: str) -> None:
     """Writes a trace that is of the kind that the format holds; replaces the file in one step."""
     from narrows import _native
 
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
-        if form == "parquet" and isinstance(trace, Rates):
+        if form == "parquet" and not isinstance(trace, Opportunities):
             times = np.append(trace.time_ns, trace.end_ns)
-            _native.write_trace(str(partial), times, np.append(trace.rate_bps, 0))
+            values, name = _values(trace)
+            _native.write_trace(str(partial), times, np.append(values, 0), name)
         else:
             partial.write_text(text_of(trace, form), encoding="utf-8", newline="\n")
         partial.replace(path)
@@ -303,11 +348,11 @@ def write(trace: Trace, path: Path, form: str) -> None:
         raise DataError(f"{path}: can't be written: {error.strerror or error}") from None
 
 
-def text_of(trace: Trace, form: str) -> str:
+def text_of(trace: AnyTrace, form: str) -> str:
     """The content of a file of text."""
     if form == "mahimahi" and isinstance(trace, Opportunities):
         return mahimahi_text(trace)
-    if form == "csv" and isinstance(trace, Rates):
+    if form == "csv" and not isinstance(trace, Opportunities):
         return csv_text(trace)
     if form == "pensieve" and isinstance(trace, Rates):
         return pensieve_text(trace)

@@ -78,6 +78,30 @@ class Rates:
 Trace = Opportunities | Rates
 
 
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """Delay `delay_ns[i]` from `time_ns[i]` until the next time; the last one until `end_ns`."""
+
+    time_ns: Integers
+    delay_ns: Integers
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """Length of the trace."""
+        return self.end_ns
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean delay over the length."""
+        spans = np.diff(np.append(self.time_ns, self.end_ns)).tolist()
+        delays = self.delay_ns.tolist()
+        return sum(delay * span for delay, span in zip(delays, spans, strict=True)) / self.end_ns
+
+
+AnyTrace = Opportunities | Rates | Delays
+
+
 def binned(trace: Opportunities, bin_ns: int) -> Rates:
     """The mean rate in each bin; up to any bin's end the total is off by half a bit per second at most.
 
