@@ -109,9 +109,7 @@ def state_series(cell_dir: _Path) -> dict[int, StateSeries]:
 def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64], str]:
     """Times (ns) and values of the trace in a Parquet file, and the name of the column of values."""
 
-def write_trace(
-    path: _Path, time_ns: NDArray[np.int64], values: NDArray[np.int64], name: str
-) -> None:
+def write_trace(path: _Path, time_ns: NDArray[np.int64], values: NDArray[np.int64], name: str) -> None:
     """Writes times (ns) and values (``rate_bps`` or ``delay_ns``) into a Parquet file."""
 
 def probe_element(

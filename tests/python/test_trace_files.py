@@ -6,6 +6,7 @@ import hashlib
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,8 +17,9 @@ from narrows import _native, traces
 from narrows.cli.app import app
 from narrows.errors import NarrowsError
 from narrows.traces import formats
-from narrows.traces.formats import read
+from narrows.traces.formats import read, read_rates
 from narrows.traces.statistics import measure
+from narrows.traces.trace import Delays
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "scenarios" / "traces"
@@ -52,7 +54,7 @@ def test_shipped_traces_are_made_anew(
 
 
 def test_every_shipped_trace_has_its_source() -> None:
-    known = {words[3] for words in COMMANDS} | {"10-every-200.trace"}
+    known = {words[3] for words in COMMANDS} | {"10-every-200.trace", "delays-handover.csv"}
     assert {path.name for path in SHIPPED.iterdir()} == known | {"SOURCES.md"}
     assert (SHIPPED / "10-every-200.trace").read_text() == "200\n" * 10
     assert all(path.stat().st_size < 300_000 for path in SHIPPED.iterdir())
@@ -63,7 +65,9 @@ def test_the_guide_states_the_statistics_of_the_shipped_traces() -> None:
     for path in sorted(SHIPPED.glob("*.*")):
         if path.suffix == ".md":
             continue
-        found = measure(read(path)[0])
+        if path.name.startswith("delays-"):
+            continue
+        found = measure(read_rates(path)[0])
         window = found.windows["100 ms"]
         memory = found.autocorrelation_time_s
         cells = [
@@ -79,28 +83,30 @@ def test_the_guide_states_the_statistics_of_the_shipped_traces() -> None:
         assert f"| {' | '.join(cells)} |" in guide
 
 
-def _core_says(content: bytes) -> str | None:
+def _core_says(content: bytes, *, delays: bool = False) -> str | None:
     sha256 = hashlib.sha256(content).hexdigest()
     file = {"name": "x", "sha256": sha256}
-    element = {
+    element: dict[str, Any] = {
         "name": "forward.0",
         "kind": "bottleneck",
         "rate": {"kind": "trace", "file": file},
         "queue": {"kind": "unlimited"},
     }
+    if delays:
+        element = {"name": "forward.0", "kind": "delaytrace", "file": file}
     return _native.check_element(json.dumps(element), {sha256: content})
 
 
-def _we_say(content: bytes) -> str | None:
+def _we_say(content: bytes, *, delays: bool = False) -> str | None:
     path = Path("x")
     try:
         form = formats.detect(content, path)
         if form not in ("mahimahi", "csv"):
             return "no format of scenarios"
-        formats._READERS[form](content, path)
+        found = formats._READERS[form](content, path)
     except NarrowsError as error:
         return str(error)
-    return None
+    return None if isinstance(found, Delays) == delays else "the other kind of trace"
 
 
 LINE = st.one_of(
@@ -110,6 +116,7 @@ LINE = st.one_of(
         ["", "#", "# x", "5\r", " 5", "+5", "-5", "5.0", "1e3", "1e3,1e-2", "0,.5", "0, 1 ", "0,1,2"]
     ),
     st.sampled_from(["time_ns,rate_bps", "time_s,rate_mbps", "TIME_S, Rate_Mbps", "\ufefftime_ns,rate_bps"]),
+    st.sampled_from(["time_ns,delay_ns", "time_s,delay_ms"]),
     st.sampled_from(
         ["9" * 19, "9" * 30, "0" * 30 + "1", "1 2", "\x1c5", "\x855", "٣", "5,", ",5", "nan,inf"]
     ),
@@ -124,10 +131,14 @@ LINE = st.one_of(
 @example(["\ufeff# x", "time_ns,rate_bps", "0,1", "4611686018427387905,0"], "")
 @example(["4611686018427", "4611686018427"], "\n")
 @example(["4611686018428"], "\n")
+@example(["time_s,delay_ms", "0,3600000", "5,0"], "\n")
+@example(["time_s,delay_ms", "0,3600001", "5,0"], "\n")
+@example(["time_s,delay_ms", "0,3", "5,3600001"], "\n")
 def test_the_core_accepts_the_same_files(lines: list[str], end: str) -> None:
     content = ("\n".join(lines) + end).encode()
-    ours, core = _we_say(content), _core_says(content)
-    assert (ours is None) == (core is None), f"{content!r}: {ours} but the core: {core}"
+    for delays in (False, True):
+        ours, core = _we_say(content, delays=delays), _core_says(content, delays=delays)
+        assert (ours is None) == (core is None), f"{content!r}: {ours} but the core: {core}"
 
 
 @settings(deadline=None)
@@ -138,10 +149,11 @@ def test_the_core_accepts_the_same_bytes(content: bytes) -> None:
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.*[!d]")), ids=lambda path: path.name)
 def test_the_core_reads_shipped_traces(path: Path, tmp_path: Path) -> None:
-    assert _core_says(path.read_bytes()) is None
+    delays = path.name.startswith("delays-")
+    assert _core_says(path.read_bytes(), delays=delays) is None
     table = tmp_path / "a.parquet"
     call("trace", "convert", str(path), str(table))
-    assert _core_says(table.read_bytes()) is None
+    assert _core_says(table.read_bytes(), delays=delays) is None
 
 
 def test_the_core_refuses_a_damaged_table(tmp_path: Path) -> None:
@@ -164,6 +176,28 @@ def test_show_prints_and_draws(tmp_path: Path) -> None:
         call("trace", "show", "cellular-drive", "--picture", str(picture))
         assert picture.read_bytes() == first
     assert refused("trace", "show", "square-10-2", "--picture", "a.gif").endswith(".png, .svg or .pdf")
+
+
+def test_traces_of_delays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    shown = call("trace", "show", "delays-handover")
+    assert "delays-handover.csv: csv, 1 s, 9 delays" in shown
+    assert "highest  60 ms" in shown
+    document = json.loads(call("trace", "show", "delays-handover", "--json"))["traces"][0]
+    assert document["lowest_delay_ns"] == 15_000_000
+    table, back = tmp_path / "a.parquet", tmp_path / "a.csv"
+    call("trace", "convert", "delays-handover", str(table))
+    call("trace", "convert", str(table), str(back))
+    one, other = read(SHIPPED / "delays-handover.csv")[0], read(back)[0]
+    assert isinstance(one, Delays)
+    assert isinstance(other, Delays)
+    assert one.delay_ns.tolist() == other.delay_ns.tolist()
+    assert (one.time_ns.tolist(), one.end_ns) == (other.time_ns.tolist(), other.end_ns)
+    assert "can't be written as mahimahi" in refused("trace", "convert", str(back), str(tmp_path / "a.trace"))
+    assert "--picture draws traces of rates" in refused("trace", "show", str(back), "--picture", "a.png")
+    assert "{delaytrace: a.csv}" in call("trace", "import", str(back))
+    with pytest.raises(NarrowsError, match="is a trace of delays, not of rates"):
+        read_rates(back)
 
 
 def test_convert_says_what_became_of_the_length(tmp_path: Path) -> None:

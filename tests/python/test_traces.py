@@ -190,7 +190,10 @@ def test_a_mahimahi_log_gives_its_opportunities() -> None:
         ("0\n0\n", r"^some\.trace: the last time is 0 ms"),
         ("1\n" + "9" * 5000, r"^some\.trace:2: the time 9+… ms is too large"),
         ("one two three\n", r'^some\.trace:1: "one two three" begins no known kind of trace'),
-        ("time,rate\n0,1\n", r"^some\.trace:1: the heading must be time_ns,rate_bps or time_s,rate_mbps"),
+        (
+            "time,rate\n0,1\n",
+            r"^some\.trace:1: the heading must be time_ns,rate_bps or time_s,rate_mbps \(delays",
+        ),
         ("time_ns,rate_bps\n0,1\n", r"^some\.trace: has 1 row; a trace needs two at least"),
         ("time_ns,rate_bps\n5,1\n6,1\n", r"^some\.trace:2: the first time is 5 ns; it must be 0"),
         ("time_ns,rate_bps\n0,1\n7,2\n7,1\n", r"^some\.trace:4: the time 7 ns does not come after 7 ns"),

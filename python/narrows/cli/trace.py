@@ -185,7 +185,11 @@ def import_(
             f"{target.name}: a {form} trace is called {FORMATS[form].suffix} here; leave the ending out"
         )
     save(found, target, form, force=force)
-    use = f"{{delaytrace: {target.name}}}" if isinstance(found, Delays) else f"{{rate: {{trace: {target.name}}}}}"
+    use = (
+        f"{{delaytrace: {target.name}}}"
+        if isinstance(found, Delays)
+        else f"{{rate: {{trace: {target.name}}}}}"
+    )
     print(f"imported as {target.name}; in a scenario: {use}")
 
 

@@ -40,9 +40,7 @@ def as_kind(trace: AnyTrace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrac
     return trace if isinstance(trace, Rates) else binned(trace, bin_ns)
 
 
-def save(
-    trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS
-) -> AnyTrace:
+def save(trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
     """Writes a trace in a format; what was really written is returned."""
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file")

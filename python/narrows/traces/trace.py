@@ -96,7 +96,8 @@ class Delays:
         """Mean delay over the length."""
         spans = np.diff(np.append(self.time_ns, self.end_ns)).tolist()
         delays = self.delay_ns.tolist()
-        return sum(delay * span for delay, span in zip(delays, spans, strict=True)) / self.end_ns
+        total: int = sum(delay * span for delay, span in zip(delays, spans, strict=True))
+        return total / self.end_ns
 
 
 AnyTrace = Opportunities | Rates | Delays
