@@ -76,7 +76,8 @@ impl<S: Schedule> RateServer for Fluid<S> {
         if to <= from {
             return Bytes::ZERO;
         }
-        Bytes::new((self.schedule.work(from, to) / u128::from(WORK_PER_BYTE)) as u64)
+        let bytes = self.schedule.work(from, to) / u128::from(WORK_PER_BYTE);
+        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
     fn rate(&self, now: Time) -> Rate {

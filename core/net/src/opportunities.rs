@@ -86,12 +86,13 @@ impl<O: Opportunities> RateServer for ByOpportunity<O> {
     }
 
     fn served(&self, began: Time, now: Time) -> Bytes {
-        let later = self.source.count(began + Span::from_ns(1), now);
-        Bytes::new(u64::from(self.first) + later * u64::from(self.size))
+        let later = self.capacity(began + Span::from_ns(1), now);
+        Bytes::new(later.get().saturating_add(u64::from(self.first)))
     }
 
     fn capacity(&self, from: Time, to: Time) -> Bytes {
-        Bytes::new(self.source.count(from, to) * u64::from(self.size))
+        let count = self.source.count(from, to);
+        Bytes::new(count.saturating_mul(u64::from(self.size)))
     }
 
     fn rate(&self, now: Time) -> Rate {

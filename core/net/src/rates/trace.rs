@@ -118,7 +118,10 @@ impl Recorded {
     /// How many opportunities there are before `at`.
     fn before(&self, at: u64) -> u64 {
         let (round, index) = self.find(at);
-        round / self.length() * self.times.len() as u64 + index as u64
+        let rounds = round / self.length();
+        rounds
+            .saturating_mul(self.times.len() as u64)
+            .saturating_add(index as u64)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::{Dice, Order, Trial, check_changing_queue, example_files, examples, strands};
 use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, Entry, Setup, links, queues, rates};
-use narrows_units::{Params, Span, Time};
-use serde_json::{Map, Value};
+use narrows_units::{Params, Span, Time, Value};
+use serde_json::Map;
 
 /// An element that is given to [`Trial`] with the files of the examples.
 pub fn setup() -> Setup {
@@ -17,11 +17,11 @@ pub fn setup() -> Setup {
 
 /// A trial of the link element `entry` with the first of `sets`, then changed to the others. The
 /// order is demanded that the element promises with all of them.
-pub fn link_trial(entry: &Entry, sets: &[Map<String, Value>]) -> Trial {
+pub fn link_trial(entry: &Entry, sets: &[Map<String, serde_json::Value>]) -> Trial {
     let change = |set| Change::Params(links::params(entry.name, set).expect("an example is right"));
     let asked = sets
         .iter()
-        .any(|set| set.get("reorder") == Some(&Value::Bool(true)));
+        .any(|set| set.get("reorder") == Some(&serde_json::Value::Bool(true)));
     Trial {
         element: links::build(entry.name, &sets[0], &setup()).expect("an example can be built"),
         changes: sets[1..].iter().map(change).collect(),
@@ -39,9 +39,9 @@ pub fn link_trial(entry: &Entry, sets: &[Map<String, Value>]) -> Trial {
 /// others.
 pub fn bottleneck_trial(
     queue: &Entry,
-    queue_sets: &[Map<String, Value>],
+    queue_sets: &[Map<String, serde_json::Value>],
     rate: &Entry,
-    rate_sets: &[Map<String, Value>],
+    rate_sets: &[Map<String, serde_json::Value>],
 ) -> Trial {
     let own = Params::resolve(BOTTLENECK_PARAMS, []).expect("all have defaults");
     let server = |set| rates::build(rate.name, set, &setup()).expect("an example can be built");
@@ -50,20 +50,28 @@ pub fn bottleneck_trial(
         .iter()
         .map(|set| Change::Queue(queues::params(queue.name, set).expect("an example is right")));
     let rate_changes = rate_sets[1..].iter().map(|set| Change::Rate(server(set)));
+    let own_changes = [("overhead", Value::Integer(38)), ("atm", Value::Flag(true))];
+    let own_changes = own_changes.map(|(name, value)| {
+        let given = [(name.to_owned(), value)];
+        Change::Params(Params::resolve(BOTTLENECK_PARAMS, given).expect("a parameter of it"))
+    });
     Trial {
         element: Box::new(Bottleneck::new(
             built.expect("an example can be built"),
             server(&rate_sets[0]),
             &own,
         )),
-        changes: queue_changes.chain(rate_changes).collect(),
+        changes: queue_changes
+            .chain(rate_changes)
+            .chain(own_changes)
+            .collect(),
         order: Order::Free,
         strands: rate_sets.iter().any(strands),
     }
 }
 
 /// A few of the sets, one at least.
-fn some_sets(entry: &Entry, dice: &mut Dice) -> Vec<Map<String, Value>> {
+fn some_sets(entry: &Entry, dice: &mut Dice) -> Vec<Map<String, serde_json::Value>> {
     let all = examples(entry);
     let count = 1 + dice.below(4);
     (0..count).map(|_| dice.pick(&all).clone()).collect()

@@ -66,6 +66,42 @@ fn every_bottleneck_conforms() {
     }
 }
 
+/// Utilization divides by what servers say that they could have carried.
+#[test]
+fn capacity_is_what_a_busy_server_carries() {
+    for entry in rates::ALL {
+        for set in examples(entry).iter().filter(|set| !strands(set)) {
+            let mut server = rates::build(entry.name, set, &setup()).unwrap();
+            let (mut at, mut carried) = (Time::ZERO, 0);
+            let mut times = Vec::new();
+            for _ in 0..3_000 {
+                if server.by_openings() {
+                    at = server.opens(at);
+                }
+                at = server.serve(at, 1_500);
+                carried += 1_500;
+                times.push(at);
+            }
+            let capacity = |from, to| server.capacity(from, to).get();
+            let whole = capacity(Time::ZERO, at);
+            // One opportunity more or less at the end, of the largest size in the examples; all
+            // that fall on one instant in the largest trace are fewer bytes than that.
+            assert!(
+                whole.abs_diff(carried) <= 20_000,
+                "{} {set:?}: {whole} {carried}",
+                entry.name
+            );
+            // Asked before anything was served, it foresees the same.
+            let fresh = rates::build(entry.name, set, &setup()).unwrap();
+            assert_eq!(fresh.capacity(Time::ZERO, at).get(), whole);
+            // Parts add up, but for the byte that each rounds off.
+            let middle = times[1_234];
+            let parts = capacity(Time::ZERO, middle) + capacity(middle, at);
+            assert!(whole - parts <= 1, "{} {set:?}", entry.name);
+        }
+    }
+}
+
 /// A driver that is late by random amounts sees the same as one that is never late.
 #[test]
 fn lateness_of_the_driver_does_not_enter_the_model() {
