@@ -41,6 +41,10 @@ pub(crate) struct EndpointFacts {
     pub(crate) flow: u16,
     /// Which end.
     pub(crate) role: Role,
+    /// Whether any packet of its flow had to arrive.
+    pub(crate) wanted: bool,
+    /// Whether the settings of a host are meant to limit its windows.
+    pub(crate) capped: bool,
     /// How long its flow lasted.
     pub(crate) active_ns: u64,
     /// Packets of the flow that arrived at the other host.
@@ -184,7 +188,7 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
         let text = format!("The {role} of flow {flow} {failure}.");
         run.judge(Severity::Invalid, "process_died", text);
     }
-    if endpoint.role == Role::Sender && endpoint.delivered == 0 {
+    if endpoint.role == Role::Sender && endpoint.delivered == 0 && endpoint.wanted {
         let text = format!("No packet of flow {flow} arrived.");
         run.judge(Severity::Invalid, "silent", text);
     }
@@ -219,10 +223,10 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
         );
         run.judge(severity, "endpoint_starved", text);
     }
-    judge_limits(run, flow, &outcome.limits);
+    judge_limits(run, flow, &outcome.limits, endpoint.capped);
 }
 
-fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits) {
+fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits, capped: bool) {
     if limits.samples >= 20 {
         let share = limits.starved as f64 / limits.samples as f64;
         if share > 0.05 {
@@ -238,6 +242,9 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &Limits) {
             );
             run.judge(severity, "sender_starved", text);
         }
+    }
+    if capped {
+        return;
     }
     let busy = limits.busy_us.max(1) as f64;
     let buffers = [
@@ -279,6 +286,8 @@ mod tests {
             endpoints: vec![EndpointFacts {
                 flow: 1,
                 role: Role::Sender,
+                wanted: true,
+                capped: false,
                 active_ns: 1000 * MS,
                 delivered: 1000,
                 outcome: Some(Outcome {
@@ -391,6 +400,20 @@ mod tests {
         for (change, expected, code) in cases {
             assert_eq!(verdict(change), (expected, vec![code.to_owned()]));
         }
+    }
+
+    #[test]
+    fn silence_and_limits_that_were_asked_for_are_no_defects() {
+        let quiet = |f: &mut Facts| {
+            f.endpoints[0].delivered = 0;
+            f.endpoints[0].wanted = false;
+        };
+        assert_eq!(verdict(quiet), (Verdict::Ok, vec![]));
+        let capped = |f: &mut Facts| {
+            outcome(f).limits.rwnd_us = 500_000;
+            f.endpoints[0].capped = true;
+        };
+        assert_eq!(verdict(capped), (Verdict::Ok, vec![]));
     }
 
     #[test]

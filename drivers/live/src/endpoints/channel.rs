@@ -43,6 +43,8 @@ pub enum Order {
         flow: u16,
         /// Which end.
         role: Role,
+        /// Unsent data to keep in the send buffer of a connection.
+        unsent: u32,
     },
     /// The run starts at these times of the two clocks (or has just started).
     Start {
@@ -94,6 +96,47 @@ pub struct Outcome {
     pub wait_ns: u64,
     /// What went wrong with the flow itself, one sentence.
     pub problem: Option<String>,
+    /// What the application asked for, from the end at which it runs.
+    pub offer: Option<Offer>,
+    /// Transfers whose last byte arrived at this end, and when, by number.
+    pub ended: Vec<(u32, u64)>,
+    /// Connections that broke before the flow stopped.
+    pub broken: u64,
+}
+
+/// What an application asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offer {
+    /// Bytes: payload of transfers, IP bytes of datagrams.
+    pub bytes: u64,
+    /// Transfers begun.
+    pub transfers: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Whether supply without limit was granted, so that the load has no number.
+    pub unlimited: bool,
+    /// What the application tells about itself.
+    pub facts: Vec<(String, f64)>,
+    /// The transfers that have an end.
+    pub noted: Vec<Noted>,
+}
+
+/// One transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    /// Its connection.
+    pub connection: u32,
+    /// Its number in the flow.
+    pub transfer: u32,
+    /// Bytes of the direction that counts.
+    pub bytes: u64,
+    /// When the application asked for it.
+    pub started_ns: u64,
+    /// When its last byte arrived, as far as this end knows.
+    pub ended_ns: Option<u64>,
 }
 
 /// What limited a kernel TCP flow.

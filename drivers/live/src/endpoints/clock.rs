@@ -42,10 +42,8 @@ impl RunClock {
 
 /// Key of the channel to the agent among the things waited for.
 const AGENT: u64 = u64::MAX;
-/// Key of the endpoint's socket.
-const SOCKET: u64 = 0;
 
-/// Waits for the socket, the agent and the clock together.
+/// Waits for sockets, the agent and the clock together.
 #[derive(Debug)]
 pub(super) struct Sleeper {
     epoll: Epoll,
@@ -65,17 +63,15 @@ impl Sleeper {
         })
     }
 
-    /// Also waits for `socket` to become readable.
-    pub(super) fn until_readable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
-        self.epoll
-            .add(socket, SOCKET)
-            .could_not("wait for a socket")
+    /// Also waits for `socket` to be readable, reported as `key`.
+    pub(super) fn until_readable(&mut self, socket: BorrowedFd, key: u64) -> Result<(), LiveError> {
+        self.epoll.add(socket, key).could_not("wait for a socket")
     }
 
-    /// Also waits for `socket` to become writable.
-    pub(super) fn until_writable(&mut self, socket: BorrowedFd) -> Result<(), LiveError> {
+    /// Also waits for anything new about `socket`, reported as `key`.
+    pub(super) fn until_changed(&mut self, socket: BorrowedFd, key: u64) -> Result<(), LiveError> {
         self.epoll
-            .add_writable(socket, SOCKET)
+            .add_edges(socket, key)
             .could_not("wait for a socket")
     }
 
@@ -91,25 +87,46 @@ impl Sleeper {
             .could_not("wait for events")
     }
 
-    /// Sleeps until the socket is ready (`true`) or it is `time` (`false`); ends the endpoint when
-    /// the agent is gone.
+    /// Sleeps until a socket is ready or it is `time`; ends the endpoint when the agent is gone.
     pub(super) fn wait(
         &mut self,
         clock: &RunClock,
         time: Time,
         channel: &mut Channel,
-    ) -> Result<bool, LiveError> {
+    ) -> Result<(), LiveError> {
         loop {
-            self.sleep(Some(clock.until(time)))?;
-            if self.events.keys().any(|key| key == AGENT) {
-                check_agent(channel)?;
+            let timeout = clock.until(time);
+            self.sleep(Some(timeout))?;
+            let mut sockets = 0;
+            for key in self.events.keys() {
+                if key == AGENT {
+                    check_agent(channel)?;
+                } else {
+                    sockets += 1;
+                }
             }
-            if self.events.keys().any(|key| key == SOCKET) {
-                return Ok(true);
-            }
-            if clock.until(time).is_zero() {
-                return Ok(false);
+            if sockets > 0 || clock.until(time).is_zero() {
+                return Ok(());
             }
         }
+    }
+
+    /// The sockets that were ready at the end of the last wait.
+    pub(super) fn ready(&self) -> impl Iterator<Item = u64> + '_ {
+        self.events.keys().filter(|&key| key != AGENT)
+    }
+
+    /// Sleeps until it is `time`, whatever the sockets say.
+    pub(super) fn wait_until(
+        &mut self,
+        clock: &RunClock,
+        time: Time,
+        channel: &mut Channel,
+    ) -> Result<(), LiveError> {
+        // Asked this way because the run's own time is zero before its start, too.
+        while !clock.until(time).is_zero() {
+            self.wait(clock, time, channel)?;
+        }
+        Ok(())
     }
 }

@@ -6,10 +6,12 @@
 
 mod channel;
 mod clock;
+mod datagrams;
+mod source;
 mod tcp;
 mod udp;
 
-pub use channel::{Channel, Limits, News, Order, Outcome, Received, Role, State};
+pub use channel::{Channel, Limits, News, Noted, Offer, Order, Outcome, Received, Role, State};
 
 use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
@@ -17,6 +19,7 @@ use crate::hosts;
 use crate::sys::{cpu, process};
 use clock::RunClock;
 use narrows_cell::{Cell, Flow, SchemeRef};
+use narrows_units::Time;
 use std::net::SocketAddrV4;
 
 /// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
@@ -31,18 +34,41 @@ pub fn host_at(flow: &Flow, role: Role) -> u16 {
     }
 }
 
-/// Own and peer's address of one end of a flow. Flow k uses one port on both hosts, by which the
-/// emulator knows its packets.
-fn addresses(flow: &Flow, role: Role) -> (SocketAddrV4, SocketAddrV4) {
-    let port = FLOW_PORTS + flow.flow;
-    let (own, peer) = match role {
-        Role::Sender => (flow.from, flow.to),
-        Role::Receiver => (flow.to, flow.from),
-    };
-    (
-        SocketAddrV4::new(hosts::address(own), port),
-        SocketAddrV4::new(hosts::address(peer), port),
-    )
+/// What one endpoint has to do.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    cell: &'a Cell,
+    flow: &'a Flow,
+    role: Role,
+    /// Unsent data to keep in the send buffer of a connection.
+    unsent: u32,
+}
+
+impl Part<'_> {
+    /// Whether the application runs here.
+    fn is_client(&self) -> bool {
+        host_at(self.flow, self.role) == self.flow.client()
+    }
+
+    /// Where the server of the flow listens, by which the emulator knows its packets.
+    fn server(&self) -> SocketAddrV4 {
+        let address = hosts::address(self.flow.server());
+        SocketAddrV4::new(address, FLOW_PORTS + self.flow.flow)
+    }
+
+    /// When the end that sends the data falls silent.
+    fn stop(&self) -> Time {
+        self.flow.stop.min(self.cell.duration)
+    }
+
+    /// Most bytes that either host allows a connection to have under way.
+    fn window(&self) -> Option<u64> {
+        let of = |host: u16| self.cell.hosts.get(usize::from(host))?.window();
+        [of(self.flow.from), of(self.flow.to)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
 }
 
 /// The body of an endpoint process; `fd` is the inherited channel.
@@ -65,7 +91,13 @@ pub fn endpoint_main(fd: i32) -> Result<(), LiveError> {
 }
 
 fn play(channel: &mut Channel) -> Result<(), LiveError> {
-    let Order::Prepare { cell, flow, role } = wait_for_order(channel)? else {
+    let Order::Prepare {
+        cell,
+        flow,
+        role,
+        unsent,
+    } = wait_for_order(channel)?
+    else {
         return Err(LiveError::Internal(
             "the endpoint was started before it was prepared".into(),
         ));
@@ -79,21 +111,32 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         .ok_or_else(|| LiveError::Internal(format!("the cell has no flow {number}")))?;
     cpu::precise_timers();
     cpu::prefer_session(PRIORITY);
+    let part = Part {
+        cell: &cell,
+        flow,
+        role,
+        unsent,
+    };
     let mut outcome = match (&flow.scheme, role) {
-        (SchemeRef::Kernel(name), Role::Sender) => {
-            let socket = tcp::prepare_sender(flow, name)?;
+        (SchemeRef::Kernel(name), _) if part.is_client() => {
+            let client = tcp::Client::prepare(&part, name)?;
             let clock = get_ready(channel)?;
-            tcp::send(&socket, &cell, flow, name, &clock, channel)?
+            client.run(&clock, channel)?
         }
-        (SchemeRef::Kernel(_), Role::Receiver) => {
-            let socket = tcp::prepare_receiver(flow)?;
+        (SchemeRef::Kernel(name), _) => {
+            let server = tcp::Server::prepare(&part, name)?;
             let clock = get_ready(channel)?;
-            tcp::receive(&socket, &cell, &clock, channel)?
+            server.run(&clock, channel)?
         }
-        (SchemeRef::Datagrams, _) => {
-            return Err(LiveError::Unavailable(format!(
-                "flow {number}: datagrams are not sent on this plane"
-            )));
+        (SchemeRef::Datagrams, Role::Sender) => {
+            let socket = datagrams::prepare(&part)?;
+            let clock = get_ready(channel)?;
+            datagrams::send(&socket, &part, &clock, channel)?
+        }
+        (SchemeRef::Datagrams, Role::Receiver) => {
+            let socket = datagrams::prepare(&part)?;
+            let clock = get_ready(channel)?;
+            datagrams::receive(&socket, &part, &clock, channel)?
         }
         (SchemeRef::Native(..), role) => {
             let socket = udp::prepare(flow, role)?;
@@ -107,6 +150,16 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
     channel
         .send(&News::Done(Box::new(outcome)))
         .could_not("report to the agent")
+}
+
+/// Own and peer's address of one end of a flow of our own transport, which uses the flow's port on
+/// both hosts.
+fn addresses(flow: &Flow, role: Role) -> (SocketAddrV4, SocketAddrV4) {
+    let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
+    match role {
+        Role::Sender => (at(flow.from), at(flow.to)),
+        Role::Receiver => (at(flow.to), at(flow.from)),
+    }
 }
 
 /// Says that everything is prepared and waits for the start.

@@ -24,6 +24,7 @@ pub(super) fn prepare(flow: &Flow, role: Role) -> Result<OwnedFd, LiveError> {
     socket::bind(socket.as_fd(), own).could_not("bind the flow's port")?;
     socket::prepare_udp(socket.as_fd(), SOCKET_BUFFER).could_not("prepare the UDP socket")?;
     socket::never_fragment(socket.as_fd()).could_not("prepare the UDP socket")?;
+    socket::set_tos(socket.as_fd(), flow.dscp << 2).could_not("set the code point")?;
     socket::connect(socket.as_fd(), peer).could_not("connect the UDP socket")?;
     Ok(socket)
 }
@@ -38,9 +39,9 @@ pub(super) fn run(
     channel: &mut Channel,
 ) -> Result<Outcome, LiveError> {
     let mut sleeper = Sleeper::new(channel)?;
-    sleeper.wait(clock, flow.start.min(cell.duration), channel)?;
-    sleeper.until_readable(socket.as_fd())?;
-    let mut pump = Pump::new(socket, flow.flow);
+    sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+    sleeper.until_readable(socket.as_fd(), 0)?;
+    let mut pump = Pump::new(socket, flow);
     let mut outcome = Outcome::default();
     match role {
         Role::Sender => {
@@ -49,9 +50,14 @@ pub(super) fn run(
             };
             // The same name as in the simulator: the same seed gives the same random numbers.
             let random = Stream::new(cell.seed, &format!("flow/{}", flow.flow));
-            let mut sender =
-                Sender::new(cell.transport.clone(), scheme, params, flow.start, random)
-                    .map_err(|error| LiveError::Input(format!("flow {}: {error}", flow.flow)))?;
+            let mut sender = Sender::new(
+                cell.transport(flow, flow.from),
+                scheme,
+                params,
+                flow.start,
+                random,
+            )
+            .map_err(|error| LiveError::Input(format!("flow {}: {error}", flow.flow)))?;
             let mut sample = |sender: &mut Sender, now: Time| {
                 let snapshot = sender.snapshot();
                 outcome
@@ -74,13 +80,13 @@ pub(super) fn run(
             )?;
             // The socket stays: late acknowledgements would otherwise be answered with ICMP.
             sleeper.forget(socket.as_fd())?;
-            sleeper.wait(clock, cell.duration, channel)?;
+            sleeper.wait_until(clock, cell.duration, channel)?;
             let summary = native_flow(flow, Some(&sender), None);
             outcome.sender = summary.sender;
             outcome.read_back = summary.fingerprint.read_back;
         }
         Role::Receiver => {
-            let mut receiver = Receiver::new(&cell.transport);
+            let mut receiver = Receiver::new(&cell.transport(flow, flow.from));
             let nothing = &mut |_: &mut Receiver, _: Time| {};
             let end = cell.duration;
             pump.drive(
@@ -115,6 +121,8 @@ struct Pump<'a> {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     body: Body,
+    /// Code point of all packets.
+    dscp: u8,
     /// ECN bits that the socket is set to.
     ecn: Ecn,
     garbage: u64,
@@ -123,10 +131,11 @@ struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    fn new(socket: &'a OwnedFd, flow: u16) -> Self {
+    fn new(socket: &'a OwnedFd, flow: &Flow) -> Self {
         Pump {
             socket: socket.as_fd(),
-            flow,
+            flow: flow.flow,
+            dscp: flow.dscp,
             inbox: ReceiveBatch::new(),
             outbox: SendBatch::new(),
             waiting: VecDeque::with_capacity(SendBatch::CAPACITY),
@@ -225,7 +234,8 @@ impl<'a> Pump<'a> {
             return Ok(0);
         };
         if ecn != self.ecn {
-            socket::set_ecn(self.socket, ecn as u8).could_not("set the ECN field")?;
+            socket::set_tos(self.socket, self.dscp << 2 | ecn as u8)
+                .could_not("set the ECN field")?;
             self.ecn = ecn;
         }
         let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);

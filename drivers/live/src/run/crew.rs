@@ -1,5 +1,6 @@
 //! The endpoint processes of a run: started, watched and stopped by handle.
 
+use super::sizing::Sizing;
 use crate::endpoints::{Channel, News, Order, Outcome, Received, Role, host_at};
 use crate::error::{Context, LiveError};
 use crate::hosts::Hosts;
@@ -41,6 +42,7 @@ impl Crew {
     /// follows are the keys under which `epoll` reports them.
     pub(super) fn start(
         cell: &Cell,
+        sizing: &Sizing,
         hosts: &Hosts,
         cpus: &[usize],
         folder: &RecordFolder,
@@ -73,6 +75,7 @@ impl Crew {
                     cell: text.clone(),
                     flow: flow.flow,
                     role,
+                    unsent: sizing.unsent(cell, flow),
                 };
                 channel.send(&order).could_not("instruct an endpoint")?;
                 epoll

@@ -3,16 +3,18 @@
 use super::Watched;
 use super::sizing::Sizing;
 use crate::emulator::Report;
-use crate::endpoints::Role;
+use crate::endpoints::{Offer, Role};
 use crate::error::{Context, LiveError};
 use crate::facts;
 use crate::hosts::{Host, Hosts, WireCounters};
 use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::CpuTicks;
-use narrows_cell::{Cell, RecordFolder, SchemeRef};
+use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
 use narrows_record::{
-    Cpu, FlowSummary, Histogram, Lateness, Log, Process, Ring, RunDocument, StateRow, TraceRow,
+    Cpu, FlowSummary, Histogram, Lateness, Log, Offered, Process, Ring, RunDocument, StateRow,
+    TraceRow, TransferRow,
 };
+use narrows_traffic::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -94,6 +96,46 @@ fn describe_wires(
     Ok((ring_drops, wire_losses))
 }
 
+/// Whether packets of a flow must have arrived: not where the application never asked for anything.
+fn wanted(flow: &Flow, offer: Option<&Offer>) -> bool {
+    let datagrams = flow.traffic.kind.class == Class::Datagrams;
+    offer.is_none_or(|offer| {
+        if datagrams {
+            offer.datagrams > 0
+        } else {
+            offer.unlimited || offer.bytes > 0
+        }
+    })
+}
+
+/// Whether a host's settings are meant to limit the windows of a flow.
+fn capped(cell: &Cell, flow: &Flow) -> bool {
+    let hosts = [flow.from, flow.to].map(|host| &cell.hosts[usize::from(host)]);
+    hosts.into_iter().any(|host| {
+        let buffers = host.sysctls();
+        let sized = |path: &str| path.ends_with("tcp_rmem") || path.ends_with("tcp_wmem");
+        host.window().is_some() || buffers.iter().any(|(path, _)| sized(path))
+    })
+}
+
+/// What the application of a flow offered, where it chooses its load itself, and what it tells.
+fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &Offer) {
+    let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
+    if !offer.unlimited && seconds > 0.0 {
+        summary.offered = Some(Offered {
+            bytes: offer.bytes,
+            mean_bps: offer.bytes as f64 * 8.0 / seconds,
+        });
+    }
+    if !offer.facts.is_empty() {
+        let facts = offer.facts.iter();
+        let facts: Map<String, Value> = facts
+            .map(|(name, value)| (name.clone(), Value::from(*value)))
+            .collect();
+        summary.other.insert("traffic".to_owned(), facts.into());
+    }
+}
+
 /// Fills in the document and writes the files that are left.
 #[allow(clippy::too_many_arguments)] // the one place where everything comes together
 pub(super) fn describe(
@@ -144,6 +186,7 @@ pub(super) fn describe(
     };
     let mut states: Vec<StateRow> = Vec::new();
     let mut traces: Vec<TraceRow> = Vec::new();
+    let mut transfers: Vec<TransferRow> = Vec::new();
     let kernel = facts::kernel();
     for flow in &cell.flows {
         let mut summary: FlowSummary = narrows_cell::native_flow(flow, None, None);
@@ -151,6 +194,8 @@ pub(super) fn describe(
             summary.fingerprint.kernel = Some(kernel.clone());
         }
         summary.fingerprint.read_back = None;
+        let mut offer: Option<Offer> = None;
+        let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
         for (member, (_, failure)) in watched.crew.members.iter_mut().zip(&processes) {
             if member.flow != flow.flow {
                 continue;
@@ -164,6 +209,8 @@ pub(super) fn describe(
                 );
                 traces.extend(outcome.trace_rows(flow.flow));
                 outcome.traces.clear();
+                ended.extend(std::mem::take(&mut outcome.ended));
+                offer = offer.or(outcome.offer.take());
                 match member.role {
                     Role::Sender => {
                         summary.sender = outcome.sender.clone();
@@ -177,6 +224,8 @@ pub(super) fn describe(
             }
             facts.endpoints.push(EndpointFacts {
                 flow: flow.flow,
+                wanted: wanted(flow, offer.as_ref()),
+                capped: capped(cell, flow),
                 role: member.role,
                 active_ns: member.active_ns,
                 delivered: report.delivered[usize::from(flow.flow)],
@@ -184,6 +233,23 @@ pub(super) fn describe(
                 failure: failure.clone(),
             });
         }
+        if let Some(offer) = &offer {
+            describe_offer(&mut summary, cell, flow, offer);
+        }
+        let noted = offer.iter().flat_map(|offer| &offer.noted);
+        transfers.extend(noted.map(|noted| {
+            // The last byte arrives at the server or at the client, never at both.
+            let there = ended.get(&noted.transfer).copied();
+            TransferRow {
+                flow: flow.flow,
+                connection: noted.connection,
+                transfer: noted.transfer,
+                bytes: noted.bytes,
+                started_ns: noted.started_ns,
+                // The two processes read the same clock, a moment apart.
+                ended_ns: noted.ended_ns.or(there).map(|at| at.max(noted.started_ns)),
+            }
+        }));
         run.flows.push(summary);
     }
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
@@ -191,6 +257,7 @@ pub(super) fn describe(
     traces.sort_by_key(|row| (row.time_ns, row.flow));
     folder.states(states, traces)?;
     folder.queues(report.queues)?;
+    folder.transfers(transfers)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;
     }

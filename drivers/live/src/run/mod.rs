@@ -98,7 +98,7 @@ pub fn emulate(
     let control = Control::new(plans.len()).could_not("prepare the emulator")?;
 
     let ran = std::thread::scope(|scope| {
-        let (writer, control) = (writer.as_ref(), &control);
+        let (writer, control, sizing) = (writer.as_ref(), &control, &sizing);
         let emulate = move || -> Result<Report, LiveError> {
             let pinned = cpu::pin_to(&emulator_cpus);
             pinned.could_not("pin the emulator to a processor")?;
@@ -116,6 +116,7 @@ pub fn emulate(
             .could_not("start a thread")?;
         let mut watch = Watch {
             cell,
+            sizing,
             hosts: &hosts,
             folder: &folder,
             control,
@@ -235,6 +236,7 @@ fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, LiveError> {
 /// Everything the main thread needs while the emulator runs.
 struct Watch<'a, 'b> {
     cell: &'a Cell,
+    sizing: &'a Sizing,
     hosts: &'a Hosts,
     folder: &'a RecordFolder,
     control: &'a Control,
@@ -264,7 +266,15 @@ impl Watch<'_, '_> {
             // A file or /dev/null as standard input never tells that the parent has gone.
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
         }
-        let mut crew = Crew::start(self.cell, self.hosts, cpus, self.folder, &epoll, CREW)?;
+        let mut crew = Crew::start(
+            self.cell,
+            self.sizing,
+            self.hosts,
+            cpus,
+            self.folder,
+            &epoll,
+            CREW,
+        )?;
         let limit = Instant::now() + READY_LIMIT;
         let mut warmed: Option<Instant> = None;
         while !(crew.is_ready() && self.control.is_warm()) {

@@ -1,14 +1,14 @@
 //! How much memory a cell needs: for frames inside the network, rings and TCP buffers.
 
 use crate::emulator::frame;
-use narrows_cell::{Cell, SchemeRef};
+use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_net::{Network, Packet, queues};
 use narrows_transport::wire;
 use narrows_units::{ParamSpec, Rate, Span, Time};
 use serde_json::{Map, Value};
 
 /// Sizes that follow from a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sizing {
     /// Smallest round-trip time of any flow without queues.
     pub(super) base_rtt: Span,
@@ -22,8 +22,13 @@ pub(super) struct Sizing {
     pub(super) tcp_buffer: u64,
     /// Whether anything damages packets.
     pub(super) damage: bool,
+    /// Highest rate of the route of each flow's data, in the order of the cell's flows.
+    rates: Vec<u64>,
 }
 
+/// Bounds of the unsent data in a send buffer.
+const LEAST_UNSENT: u32 = 64 << 10;
+const MOST_UNSENT: u32 = 1 << 20;
 /// What the wires carry unless our transport is told to send larger packets.
 const ETHERNET_MTU: u32 = 1500;
 /// Never below this, so that small networks need no thought.
@@ -73,6 +78,15 @@ impl Sizing {
         frame::ETHERNET + self.mtu as usize
     }
 
+    /// Unsent data to keep in the send buffer of a connection of `flow`: what its route carries in
+    /// 10 ms, in which the sender may have to wait for a processor.
+    pub(super) fn unsent(&self, cell: &Cell, flow: &Flow) -> u32 {
+        let index = cell.flows.iter().position(|other| other.flow == flow.flow);
+        let rate = index.and_then(|index| self.rates.get(index)).copied();
+        let bytes = rate.unwrap_or(HOSTS) / 8 / 100;
+        bytes.clamp(u64::from(LEAST_UNSENT), u64::from(MOST_UNSENT)) as u32
+    }
+
     /// Sizes for `cell`, whose hosts allow packets of up to `mtu` bytes if they say anything.
     pub(super) fn of<P: Packet + 'static>(
         cell: &Cell,
@@ -93,6 +107,7 @@ impl Sizing {
         let mut base_rtt: Option<Span> = None;
         let mut largest = 0;
         let mut extra = Span::ZERO;
+        let mut rates = Vec::new();
         for flow in &cell.flows {
             let round = way(flow.from, flow.to).then(way(flow.to, flow.from));
             let rtt = round.delay + flow.extra_rtt;
@@ -100,6 +115,7 @@ impl Sizing {
             let rate = way(flow.from, flow.to).rate.unwrap_or(fastest);
             largest = round.inside(rate, flow.extra_rtt).max(largest);
             extra = extra.max(flow.extra_rtt);
+            rates.push(rate);
         }
         let inside = links.iter().map(|link| link.inside(fastest, extra));
         let inside = inside.fold(0, u64::saturating_add);
@@ -116,6 +132,7 @@ impl Sizing {
             ring: ring.min(most.max(1024)),
             tcp_buffer: largest.saturating_mul(4).clamp(LEAST_BUFFER, MOST_BUFFER),
             damage: network.stages().any(|stage| stage.kind == "corrupt"),
+            rates,
         }
     }
 }
@@ -202,7 +219,7 @@ fn room(queue: &Value) -> u64 {
 /// Size of a full packet of our transport, if a flow uses it; the kernel's TCP fills whatever the
 /// wire allows.
 fn packet_size(cell: &Cell) -> u32 {
-    let ours = |flow: &narrows_cell::Flow| matches!(flow.scheme, SchemeRef::Native(..));
+    let ours = |flow: &Flow| matches!(flow.scheme, SchemeRef::Native(..));
     if cell.flows.iter().any(ours) {
         u32::from(cell.transport.mss) + wire::IP_UDP + wire::DATA_HEADER
     } else {

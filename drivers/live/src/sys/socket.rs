@@ -10,6 +10,9 @@ const TCP_CONGESTION: libc::c_int = 13;
 const TCP_NOTSENT_LOWAT: libc::c_int = 25;
 const TCP_CC_INFO: libc::c_int = 26;
 const TCP_INFO: libc::c_int = 11;
+const TCP_WINDOW_CLAMP: libc::c_int = 10;
+/// Connections that may wait to be accepted.
+const BACKLOG: libc::c_int = 4096;
 
 /// The memory of `value`, for options that are structures.
 pub(super) fn bytes_of<T>(value: &T) -> &[u8] {
@@ -100,10 +103,20 @@ pub fn connect(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
     }
 }
 
+/// Whether a TCP socket has been connected to its peer.
+pub fn is_connected(fd: BorrowedFd) -> bool {
+    // SAFETY: an all-zero sockaddr_in is valid, and writable for the size given.
+    unsafe {
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        let mut size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        libc::getpeername(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut size) == 0
+    }
+}
+
 /// Lets a bound TCP socket accept connections.
 pub fn listen(fd: BorrowedFd) -> io::Result<()> {
     // SAFETY: no memory is involved.
-    check(unsafe { libc::listen(fd.as_raw_fd(), 4) })?;
+    check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) })?;
     Ok(())
 }
 
@@ -212,7 +225,51 @@ pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
     )
 }
 
-/// Sets the ECN bits of everything sent on the socket.
-pub fn set_ecn(fd: BorrowedFd, bits: u8) -> io::Result<()> {
-    set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, i32::from(bits & 3))
+/// Sets DSCP and ECN bits of everything sent on the socket (TCP chooses the ECN bits itself).
+pub fn set_tos(fd: BorrowedFd, tos: u8) -> io::Result<()> {
+    set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, i32::from(tos))
+}
+
+/// Sends the rest of a message at once, even if it fills no segment.
+pub fn set_no_delay(fd: BorrowedFd) -> io::Result<()> {
+    set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+/// The window offered to the peer never exceeds `bytes`.
+pub fn set_window_clamp(fd: BorrowedFd, bytes: u64) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set_int(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, bytes)
+}
+
+/// A reader is woken only when so many bytes wait (or the stream has ended).
+pub fn set_receive_mark(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as i32)
+}
+
+/// Takes and clears the error that is pending on a socket, such as that of a failed connect.
+pub fn take_error(fd: BorrowedFd) -> io::Result<()> {
+    match get_int(fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Nothing more will be sent; the peer sees the end of the stream after what was sent before.
+pub fn end_stream(fd: BorrowedFd) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) })?;
+    Ok(())
+}
+
+/// Receives without waiting; 0 at the end of the stream.
+pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: `buffer` is writable for its length.
+    check_len(unsafe {
+        libc::recv(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+        )
+    })
 }
