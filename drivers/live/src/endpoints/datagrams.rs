@@ -6,9 +6,9 @@ use super::{Channel, Outcome, Part, Role};
 use crate::error::{Context, LiveError};
 use crate::sys::mmsg::ReceiveBatch;
 use crate::sys::socket;
-use narrows_cell::Flow;
-use narrows_record::{ReceiverCounters, SenderCounters};
-use narrows_traffic::{Action, DatagramReport, DatagramSink, Event, IP_UDP, Stamp};
+use narrows_cell::{Flow, sink_counters};
+use narrows_record::SenderCounters;
+use narrows_traffic::{Action, DatagramSink, Event, IP_UDP, Stamp};
 use narrows_units::Time;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -154,17 +154,4 @@ pub(super) fn receive(
         problem: (garbage > 0).then(|| format!("{garbage} datagrams were none of the flow's")),
         ..Outcome::default()
     })
-}
-
-fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
-    let headers = report.received * u64::from(IP_UDP);
-    ReceiverCounters {
-        received_packets: Some(report.received + report.duplicates),
-        received_bytes: None,
-        goodput_bytes: Some(report.received_bytes.saturating_sub(headers)),
-        lost_datagrams: Some(report.lost),
-        out_of_order_datagrams: Some(report.out_of_order),
-        duplicate_datagrams: Some(report.duplicates),
-        jitter_ns: Some(report.jitter_ns.round() as u64),
-    }
 }

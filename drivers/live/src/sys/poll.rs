@@ -49,11 +49,6 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, key)
     }
 
-    /// Waits for `fd` to become writable.
-    pub fn add_writable(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT as u32, key)
-    }
-
     /// Reports each change of `fd` once: it became readable or writable, or its peer has hung up.
     pub fn add_edges(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
         let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
