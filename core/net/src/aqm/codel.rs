@@ -5,7 +5,7 @@
 //! are made packet by packet, and what a drop leaves to be decided with the next packet is remembered
 //! (`Pending`). Where a packet can be marked, a mark takes the place of the drop: the count rises
 //! and the next time is set as for a drop, but the packet leaves, so that one call marks one packet
-//! (as section 4.2.1 of RFC 8290 wants). `ce_threshold` is section 5.2.7 of RFC 8290.
+//! (as the reference implementation in Linux does). `ce_threshold` is section 5.2.7 of RFC 8290.
 
 use super::{AqmLaw, Departure, Verdict};
 use crate::Reason;
@@ -18,7 +18,7 @@ pub(crate) const PARAMS: [ParamSpec; 5] = [
     ParamSpec::new("target", Kind::Span, "Waiting time that may persist.")
         .default("5000000")
         .range(1.0, 1e10)
-        .source("RFC 8289, section 4.3: 5 ms"),
+        .source("RFC 8289, section 4.4: 5 ms"),
     ParamSpec::new(
         "interval",
         Kind::Span,
@@ -34,14 +34,14 @@ pub(crate) const PARAMS: [ParamSpec; 5] = [
     )
     .default("1500")
     .range(0.0, 1e9)
-    .source("RFC 8289, section 5.2: the MTU of the interface"),
+    .source("RFC 8289, section 5.3: the MTU of the interface"),
     ParamSpec::new(
         "ecn",
         Kind::Flag,
         "Whether packets that can be marked are marked in place of dropped.",
     )
     .default("true")
-    .source("RFC 8289, section 3; RFC 8290, section 5.2.6: on"),
+    .source("RFC 8290, section 5.2.6: on"),
     ParamSpec::new(
         "ce_threshold",
         Kind::Span,

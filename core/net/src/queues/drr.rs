@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("quantum", Kind::Bytes, "Bytes by which each turn extends what a queue may send.")
             .default("1500")
             .range(64.0, 1e9)
-            .source("Shreedhar and Varghese 1995, section 3.3: not below the largest packet, or turns pass unused"),
+            .source("Shreedhar and Varghese 1995: not below the largest packet, or turns pass unused"),
     ],
     shorthand: &["packets", "bytes"],
 };

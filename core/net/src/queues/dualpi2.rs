@@ -68,7 +68,7 @@ pub const ENTRY: Entry = Entry {
             "Share of the bytes that is left to the classic queue while both have packets.",
         )
         .default("0.1")
-        .source("RFC 9332, section 4.2.2, leaves it open; Linux sch_dualpi2: 10 %"),
+        .source("RFC 9332 leaves it open; Linux sch_dualpi2: 10 %"),
         ParamSpec::new(
             "signals",
             Kind::Choice(&["regular", "random"]),

@@ -1,7 +1,7 @@
 //! FQ-CoDel: connections are hashed to queues with a CoDel law each; queues of connections that send
 //! little are served first.
 //!
-//! Source: RFC 8290: hash (section 4.1.1), new and old queues and their credits (4.1 and 4.2), CoDel for
+//! Source: RFC 8290: hash, new and old queues and their credits (sections 4.1 and 4.2), CoDel for
 //! each queue (aqm/codel.rs), and on overload half of the packets, at most `drop_batch`, from the
 //! head of the queue with most bytes (4.1). Defaults: section 5.2.
 //!

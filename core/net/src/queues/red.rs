@@ -3,12 +3,12 @@
 //! Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM
 //! Transactions on Networking 1(4), 1993, figure 2 (average, idle time, probability with the count
 //! since the last drop). `gentle`: Floyd, Recommendation on using the "gentle_" variant of RED, 2000.
-//! `adaptive`: Floyd, Gummadi and Shenker, Adaptive RED, 2001, section 4, with its constants: every
+//! `adaptive`: Floyd, Gummadi and Shenker, Adaptive RED, 2001, with its constants: every
 //! 0.5 s the largest probability moves towards an average in the middle fifth between the
 //! thresholds, up by min(0.01, a quarter of itself) and down by a tenth, within 1 % and 50 %.
 //!
 //! Deviations: the average counts what waits, not the packet in service. Packets that can be marked
-//! are marked whatever the average is (RFC 3168, section 7, would drop above the upper threshold) and
+//! are marked whatever the average is (RFC 3168 would drop above the upper threshold) and
 //! dropped only where there is no room. The timer of `adaptive` needs no wake-ups: the average moves
 //! only with arrivals, so the steps that were due are made up for at the next arrival.
 
@@ -62,7 +62,7 @@ pub const ENTRY: Entry = Entry {
             "Weight of a new length in the average; absent: 0.002, or with adaptive \
              1 - exp(-1 / packets per second) by packet_time.",
         )
-        .source("Floyd and Jacobson 1993, section 11; Adaptive RED, section 5.1"),
+        .source("Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001"),
         ParamSpec::new(
             "gentle",
             Kind::Flag,
@@ -83,7 +83,7 @@ pub const ENTRY: Entry = Entry {
             "Whether packets that can be marked are marked in place of dropped.",
         )
         .default("true")
-        .source("RFC 3168, section 7"),
+        .source("RFC 3168"),
         ParamSpec::new(
             "packet_time",
             Kind::Span,
@@ -100,7 +100,7 @@ pub const ENTRY: Entry = Entry {
         )
         .default("1500")
         .range(1.0, 1e6)
-        .source("Floyd and Jacobson 1993, section 4"),
+        .source("Floyd and Jacobson 1993, where it is the largest packet"),
     ],
     shorthand: &["packets", "bytes"],
 };
@@ -182,7 +182,7 @@ impl Settings {
     }
 }
 
-/// Adaptive RED, section 4.
+/// Constants of Adaptive RED.
 const INTERVAL: Span = Span::from_ms(500);
 const LARGEST: f64 = 0.5;
 const SMALLEST: f64 = 0.01;
