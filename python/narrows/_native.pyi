@@ -67,6 +67,22 @@ class StateSeries(TypedDict):
     retransmitted_bytes: _Series
     lost_packets: _Series
 
+class TransferSeries(TypedDict):
+    """Transfers of applications; ``ended_s`` is NaN where one was not complete at the end."""
+
+    flow: _Series
+    connection: _Series
+    transfer: _Series
+    bytes: _Series
+    started_s: _Series
+    ended_s: _Series
+
+class CapacitySeries(TypedDict):
+    """What bottlenecks could carry, in bit/s per bin."""
+
+    time_s: _Series
+    elements: dict[str, _Series]
+
 def version() -> str:
     """Version of the core."""
 
@@ -102,6 +118,12 @@ def delay_points(cell_dir: _Path, max_points: int) -> dict[int, DelayPoints] | N
 
 def queue_series(cell_dir: _Path) -> dict[str, QueueSeries]:
     """The samples of each queue, by element."""
+
+def transfers(cell_dir: _Path) -> TransferSeries:
+    """The transfers of applications, as columns."""
+
+def capacity_series(cell_dir: _Path, bin_ns: int) -> CapacitySeries:
+    """What each bottleneck could carry over time, where that is known."""
 
 def state_series(cell_dir: _Path) -> dict[int, StateSeries]:
     """The states of each sender, by flow."""

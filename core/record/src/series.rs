@@ -4,7 +4,7 @@ use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::Cell;
 use crate::log::{Chunk, NOT_ARRIVED};
-use crate::read::{PacketReader, Record, read_bins, read_queues, read_states};
+use crate::read::{PacketReader, Record, read_bins, read_queues, read_states, read_transfers};
 use crate::schema::{BINS_FILE, Direction, StateRow};
 use std::collections::BTreeMap;
 
@@ -369,4 +369,68 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
         }
     }
     Ok(all)
+}
+
+/// The transfers of applications, as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransferSeries {
+    /// Flow of each.
+    pub flow: Vec<f64>,
+    /// Connection that carried it.
+    pub connection: Vec<f64>,
+    /// Its number within the flow.
+    pub transfer: Vec<f64>,
+    /// Its bytes.
+    pub bytes: Vec<f64>,
+    /// When it began.
+    pub started_s: Vec<f64>,
+    /// When it was complete, NaN if it was not.
+    pub ended_s: Vec<f64>,
+}
+
+/// The transfers of all applications.
+///
+/// # Errors
+/// A damaged record.
+pub fn transfers(record: &Record) -> Result<TransferSeries, RecordError> {
+    let mut all = TransferSeries::default();
+    let Some(bytes) = &record.transfers else {
+        return Ok(all);
+    };
+    for row in read_transfers(bytes.clone())? {
+        all.flow.push(f64::from(row.flow));
+        all.connection.push(f64::from(row.connection));
+        all.transfer.push(f64::from(row.transfer));
+        all.bytes.push(row.bytes as f64);
+        all.started_s.push(seconds(row.started_ns));
+        all.ended_s.push(row.ended_ns.map_or(f64::NAN, seconds));
+    }
+    Ok(all)
+}
+
+/// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each.
+/// Bottlenecks of which only the mean over the run is known, or nothing, are left out.
+///
+/// # Errors
+/// A width of zero or one that gives more than ten million bins, or a damaged record.
+pub fn capacities(
+    record: &Record,
+    bin_ns: u64,
+) -> Result<(Vec<f64>, BTreeMap<String, Vec<f64>>), RecordError> {
+    let end = record.cell.duration_ns;
+    if bin_ns == 0 || end / bin_ns > 10_000_000 {
+        let problem = "bins must last at least one nanosecond, and be fewer than ten million";
+        return Err(RecordError::data("capacity series", problem));
+    }
+    let capacities = Capacities::gather(record)?;
+    let starts: Vec<u64> = (0..end.div_ceil(bin_ns)).map(|i| i * bin_ns).collect();
+    let mut all = BTreeMap::new();
+    for name in capacities.elements().filter(|name| capacities.over_time(name)) {
+        let rate = |&start: &u64| capacities.mean_bps(name, start, (start + bin_ns).min(end));
+        let rates: Result<Vec<f64>, String> = starts.iter().map(rate).collect();
+        if let Ok(rates) = rates {
+            all.insert(name.to_owned(), rates);
+        }
+    }
+    Ok((starts.into_iter().map(seconds).collect(), all))
 }

@@ -219,6 +219,21 @@ impl Cell {
             .collect()
     }
 
+    /// The bottlenecks whose rate over time does not follow from the cell alone and is the same
+    /// server's all the time, so that it can be asked.
+    pub fn unknown_rates(&self) -> Vec<String> {
+        let replaced = self.replaced_rates();
+        let Ok(cell) = narrows_record::Cell::parse(&self.json) else {
+            return Vec::new();
+        };
+        let elements = cell.network.elements().map(|(_, element)| element);
+        elements
+            .filter(|element| element.is_bottleneck() && cell.rate_law(element).is_err())
+            .map(|element| element.label().to_owned())
+            .filter(|name| !replaced.contains(name))
+            .collect()
+    }
+
     /// Builds the network with everything in it idle.
     ///
     /// # Errors

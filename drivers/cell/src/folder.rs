@@ -1,10 +1,10 @@
 //! The folder of a record: written under a temporary name, renamed when complete.
 
 use narrows_record::{
-    BINS_FILE, BinFile, BinLog, DELAYS_FILE, DelayFile, PACKETS_FILE, PacketFile, QUEUES_FILE,
-    QueueFile, QueueRow, RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, Severity,
-    StateFile, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceFile, TraceRow, TransferFile,
-    TransferRow,
+    BINS_FILE, BinFile, BinLog, CAPACITY_FILE, CapacityFile, CapacityRow, DELAYS_FILE, DelayFile,
+    PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE, Record, RecordError,
+    RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE, TRANSFERS_FILE,
+    TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -188,6 +188,21 @@ impl RecordFolder {
             Ok(())
         };
         write().map_err(self.record(TRANSFERS_FILE))
+    }
+
+    /// Writes what servers could have carried over time; nothing if the cell tells it for all.
+    pub fn capacity(&self, rows: impl IntoIterator<Item = CapacityRow>) -> Result<(), FolderError> {
+        let mut rows = rows.into_iter().peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let mut write = || -> Result<(), RecordError> {
+            let mut file = CapacityFile::create(self.open(CAPACITY_FILE).map_err(lower)?)?;
+            rows.try_for_each(|row| file.push(row))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(CAPACITY_FILE))
     }
 
     /// Writes the sampled queues.

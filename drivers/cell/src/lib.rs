@@ -16,8 +16,8 @@ pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use registry::registry;
 pub use summary::{
-    described, element_counters, element_names, native_flow, offered, receiver_counters, recorded,
-    sender_counters, sink_counters, state_row, trace_rows,
+    capacity_rows, described, element_counters, element_names, native_flow, offered,
+    receiver_counters, recorded, sender_counters, sink_counters, state_row, trace_rows,
 };
 
 /// Version of Narrows.

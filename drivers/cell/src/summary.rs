@@ -3,7 +3,8 @@
 use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
 use narrows_net::{Direction, Network, Packet};
 use narrows_record::{
-    ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters, StateRow, TraceRow,
+    CapacityRow, ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters,
+    StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
 use narrows_transport::{Receiver, Sender, Snapshot};
@@ -57,6 +58,32 @@ pub fn element_counters<P: Packet + 'static>(
         }
     });
     counters.collect()
+}
+
+/// What the servers of `wanted` (see [`crate::Cell::unknown_rates`]) could have carried in each bin
+/// until `end`.
+pub fn capacity_rows<P: Packet + 'static>(
+    network: &Network<P>,
+    end: Time,
+    bin: Span,
+    wanted: &[String],
+) -> Vec<CapacityRow> {
+    let stages = network.stages();
+    let stages = stages.filter(|stage| wanted.iter().any(|name| name == stage.name));
+    let rows = stages.flat_map(|stage| {
+        let server = stage.element.server();
+        let bins = end.ns().div_ceil(bin.ns().max(1));
+        (0..bins).filter_map(move |index| {
+            let from = Time::from_ns(index * bin.ns());
+            let to = (from + bin).min(end);
+            Some(CapacityRow {
+                element: stage.name.to_owned(),
+                time_ns: from.ns(),
+                bytes: server?.capacity(from, to).get(),
+            })
+        })
+    });
+    rows.collect()
 }
 
 /// The summary of a flow between our own endpoints; `None` where an endpoint never started.

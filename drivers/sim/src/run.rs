@@ -66,6 +66,9 @@ pub fn run(
     )?;
     folder.queues(std::mem::take(&mut world.queues))?;
     folder.transfers(world.take_transfers())?;
+    let unknown = cell.unknown_rates();
+    let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);
+    folder.capacity(capacity)?;
     let mut document = describe(cell, &world);
     folder.complete(&mut document)?;
     Ok(document)

@@ -28,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use super::probe::probe_element;
     #[pymodule_export]
-    use super::series::{delay_points, queue_series, state_series, throughput_series};
+    use super::series::{
+        capacity_series, delay_points, queue_series, state_series, throughput_series, transfers,
+    };
     #[pymodule_export]
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]

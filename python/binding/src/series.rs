@@ -97,3 +97,40 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
     }
     Ok(all)
 }
+
+/// The transfers of applications as columns: `flow`, `connection`, `transfer`, `bytes`, `started_s`,
+/// and `ended_s`, NaN where a transfer was not complete at the end.
+#[pyfunction]
+pub(crate) fn transfers(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let transfers = py
+        .detach(|| series::transfers(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
+    let all = PyDict::new(py);
+    all.set_item("flow", array(py, transfers.flow))?;
+    all.set_item("connection", array(py, transfers.connection))?;
+    all.set_item("transfer", array(py, transfers.transfer))?;
+    all.set_item("bytes", array(py, transfers.bytes))?;
+    all.set_item("started_s", array(py, transfers.started_s))?;
+    all.set_item("ended_s", array(py, transfers.ended_s))?;
+    Ok(all)
+}
+
+/// What each bottleneck could carry in bins of `bin_ns`: `time_s`, and `elements` with an array of
+/// bit/s for each whose rate over time is known.
+#[pyfunction]
+pub(crate) fn capacity_series(
+    py: Python<'_>,
+    cell_dir: PathBuf,
+    bin_ns: u64,
+) -> PyResult<Bound<'_, PyDict>> {
+    let (time, rates) = py.detach(|| {
+        series::capacities(&open(&cell_dir)?, bin_ns).map_err(|e| record_error(&cell_dir, e))
+    })?;
+    let elements = PyDict::new(py);
+    for (name, bps) in rates {
+        elements.set_item(name, array(py, bps))?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("time_s", array(py, time))?;
+    all.set_item("elements", elements)?;
+    Ok(all)
+}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.report import ReportError
+from narrows.report import ReportError, networks
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
@@ -82,6 +82,7 @@ class Flow:
     scheme: str
     direction: str
     label: str
+    background: bool = False
 
 
 @dataclass
@@ -119,13 +120,30 @@ class Run:
     def flows(self) -> list[Flow]:
         """The flows in order, labelled with the scheme when the run mixes schemes."""
         listed = self.settings.get("flows") or (self.record or {}).get("flows") or []
-        mixed = len({f.get("scheme") for f in listed}) > 1
+        mixed = len({f.get("scheme") for f in listed if not f.get("background")}) > 1
         found = []
         for flow in listed:
             number, scheme = int(flow["flow"]), str(flow.get("scheme", self.scheme))
-            label = f"flow {number} ({scheme})" if mixed else f"flow {number}"
-            found.append(Flow(number, scheme, str(flow.get("direction", "forward")), label))
+            background = bool(flow.get("background"))
+            label = f"flow {number} ({scheme})" if mixed and not background else f"flow {number}"
+            found.append(Flow(number, scheme, str(flow.get("direction", "forward")), label, background))
         return found
+
+    @property
+    def tested(self) -> list[Flow]:
+        """The flows under test."""
+        return [flow for flow in self.flows if not flow.background]
+
+    @property
+    def background(self) -> list[Flow]:
+        """The flows that take part without being under test."""
+        return [flow for flow in self.flows if flow.background]
+
+    @property
+    def change_times_s(self) -> list[float]:
+        """When the timeline changes something, in order, each instant once."""
+        changes = self.settings.get("timeline") or []
+        return sorted({float(change.get("at_ns", 0)) / 1e9 for change in changes})
 
     @property
     def duration_s(self) -> float:
@@ -145,16 +163,14 @@ class Run:
         if rates:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
             least = max(least, 25 * 1500 * 8e9 / min(rates))
         # Bins as long as a round trip beat against the bursts of windows; some round trips average them.
-        round_trip = sum(float(e.get("delay") or 0) for e in self.elements("delay"))
+        round_trip = networks.longest_rtt_ns(self.settings)
         least = max(least, min(5 * round_trip, length / FEWEST_BINS))
         steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
         return base * next((step for step in steps if base * step >= least), steps[-1])
 
     def elements(self, kind: str) -> list[Json]:
         """All network elements of a kind, forward ones first."""
-        network = self.settings.get("network") or {}
-        both = [*(network.get("forward") or []), *(network.get("backward") or [])]
-        return [e for e in both if e.get("kind") == kind]
+        return [e for _, e in networks.elements(self.settings.get("network") or {}) if e.get("kind") == kind]
 
     def _series(self, name: str, *arguments: Any) -> Any:
         if self.record is None:
@@ -186,6 +202,12 @@ class Run:
         return found
 
     @cached_property
+    def transfers(self) -> Json:
+        """Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s."""
+        found: Json = self._series("transfers")
+        return found
+
+    @cached_property
     def states(self) -> dict[int, Json]:
         """Samples of every sender."""
         found: dict[int, Json] = self._series("state_series")
@@ -198,7 +220,7 @@ class Run:
 
     def forget(self) -> None:
         """Let go of the series, so that a campaign of many runs does not fill the memory."""
-        for name in ("throughput", "queues", "states"):
+        for name in ("throughput", "queues", "states", "transfers"):
             self.__dict__.pop(name, None)
 
 

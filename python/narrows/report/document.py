@@ -35,6 +35,7 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         },
         "verdicts": {"counts": _counts(campaign), "table": tables.verdicts(campaign)},
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
+        "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
         "run_captions": _run_captions(figures),
         "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
@@ -44,6 +45,30 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "definitions": tables.definitions(campaign),
         "made_by": f"Narrows {_version()}",
     }
+
+
+def _more_tables(campaign: Campaign) -> list[Json]:
+    """Tables about traffic and expectations, where the campaign has them."""
+    remarks = (
+        (
+            "Completion times of transfers",
+            tables.completion(campaign),
+            "Medians over the valid runs and, below them, their smallest and largest value; in each run, over "
+            "all transfers of the flows under test that were complete.",
+        ),
+        (
+            "Datagrams",
+            tables.datagrams(campaign),
+            "What the receivers reported, as iperf does: medians over the valid runs and, below them, their "
+            "smallest and largest value.",
+        ),
+        (
+            "Expectations",
+            tables.expectations(campaign),
+            "What the scenario says its numbers should be. Each is held against the valid runs.",
+        ),
+    )
+    return [{"title": title, "table": table, "words": text} for title, table, text in remarks if table]
 
 
 def _version() -> str:

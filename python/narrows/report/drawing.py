@@ -95,6 +95,8 @@ def new_figure(options: Options, height_mm: float) -> Figure:
 
 LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0
 LEGEND_ROW_MM = 3.4
+MOST_MARKS = 40
+"""More marks than this would hide what they mark."""
 
 
 def _place(axes: Axes, top_mm: float) -> None:
@@ -114,6 +116,12 @@ def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str)
     axes.set_ylabel(y_label)
     axes.yaxis.set_label_coords(-9.5 / (options.width_mm - LEFT_MM - RIGHT_MM), 0.5)
     return axes
+
+
+def mark_times(axes: Axes, times_s: Sequence[float]) -> None:
+    """Thin lines at the instants at which the timeline changes something."""
+    for time in list(times_s)[:MOST_MARKS]:
+        axes.axvline(time, color=MUTED, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=1.5)
 
 
 def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 24) -> None:

@@ -106,6 +106,11 @@ def of_flow(index: int, label: str) -> Style:
     return Style(label, light, dark, _MARKERS[(index + index // len(_MARKERS)) % len(_MARKERS)], ())
 
 
+def of_background(label: str) -> Style:
+    """The style of traffic that is not under test: present, but not in the way."""
+    return Style(label, "#8b95a1", "#7d8792", ".", ())
+
+
 def of_flows(schemes: list[str], labels: list[str]) -> list[Style]:
     """Styles for the flows of one run: those of the schemes when all differ, else by position."""
     if len(set(schemes)) == len(schemes):

@@ -7,6 +7,7 @@ available says `N/A` and points at a note with the reason.
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from narrows.report import units
@@ -19,6 +20,27 @@ HEADLINE = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_rat
 """The columns of the results table; the other metrics are in the table of each run and in results.csv."""
 
 SAME = "Runs of a simulated scheme are identical when nothing on the path uses chance."
+
+
+MOST_BACKGROUND = 4
+"""Background flows that get a column of their own."""
+
+OPTIONAL = ("completion_", "transfers", "datagram_", "out_of_order_", "jitter_", "offered_", "jain_", "cov_")
+"""Metrics, by the start of their names, that are left out where no run has a value: they are about traffic,
+or about lengths of time, that the scenario does not have."""
+
+
+def meant(campaign: Campaign) -> list[Json]:
+    """The metrics that mean something in a campaign."""
+
+    def some(name: str) -> bool:
+        rows = (row for run in campaign.runs for row in run.rows.values())
+        return any((row.get("metrics") or {}).get(name) is not None for row in rows)
+
+    def optional(name: str) -> bool:
+        return name.startswith(OPTIONAL) and name != "jain_index"
+
+    return [m for m in campaign.metrics if not optional(str(m["name"])) or some(str(m["name"]))]
 
 
 class Notes:
@@ -105,7 +127,7 @@ def results(campaign: Campaign) -> Table:
     planned = []
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
-        flows = sorted({f.number for r in runs for f in r.flows})
+        flows = sorted({f.number for r in runs for f in r.tested})
         flows = flows or sorted({int(k) for r in runs for k in r.rows if k.isdigit()})
         keys = [*map(str, flows), "all"] if len(flows) != 1 else ["all"]
         planned.append((scheme, runs, keys))
@@ -200,11 +222,15 @@ def _repeats(campaign: Campaign) -> bool:
 def run_statistics(campaign: Campaign, run: Run) -> Table:
     """All metrics of one run: a row per metric, a column per flow and one for all flows."""
     notes = Notes()
-    keys = [*(str(f.number) for f in run.flows), "all"] if run.flows else list(run.rows)
-    labels = {str(f.number): f.label for f in run.flows}
+    shown = [*run.tested, *run.background[:MOST_BACKGROUND]]
+    keys = [*(str(f.number) for f in shown), "all"] if run.flows else list(run.rows)
+    labels = {str(f.number): f"{f.label} (background)" if f.background else f.label for f in shown}
+    hidden = len(run.background) - MOST_BACKGROUND
+    if hidden > 0:
+        notes.mark(f"{units.plural(hidden, 'background flow')} more: see results.csv")
     head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
-    for metric in campaign.metrics:
+    for metric in meant(campaign):
         name, scale = metric["name"], float(metric.get("show_scale") or 1)
         found: list[float | None] = []
         for key in keys:
@@ -227,6 +253,81 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 row.append(_not_available(notes, [str(reason or "")]))
         rows.append(row)
     return {"head": head, "rows": rows, "notes": notes.listed()}
+
+
+def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Table | None:
+    """A row per scheme (and flow, background included) that has a value of the first of these metrics."""
+    notes = Notes()
+    metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
+    if not metrics:
+        return None
+    rows = []
+    for scheme in campaign.schemes:
+        runs = campaign.of_scheme(scheme)
+        numbered = {f.number: f for r in runs for f in r.flows}
+        keys = [str(n) for n in sorted(numbered)] if flows else ["all"]
+        for key in keys:
+            if not _values(runs, key, names[0]):
+                continue
+            row = [cell(scheme, kind="scheme")]
+            if flows:
+                flow = numbered[int(key)]
+                row.append(cell(f"{key} ({flow.scheme}, background)" if flow.background else f"{key} ({flow.scheme})"))
+            for metric in metrics:
+                name, scale = metric["name"], float(metric.get("show_scale") or 1)
+                values = sorted(value * scale for value in _values(runs, key, name))
+                if not values:
+                    row.append(_not_available(notes, _reasons(runs, key, name)))
+                    continue
+                places = units.decimals_for(values)
+                middle = statistics.median(values)
+                spread = None
+                if len(values) > 1:
+                    spread = f"{units.number(values[0], places)} to {units.number(values[-1], places)}"
+                row.append(cell(units.number(middle, places), small=spread, align="right"))
+            rows.append(row)
+    if not rows:
+        return None
+    head = [cell("scheme"), *([cell("flow")] if flows else []), *map(_head, metrics)]
+    return {"head": head, "rows": rows, "notes": notes.listed()}
+
+
+def completion(campaign: Campaign) -> Table | None:
+    """Completion times of transfers by scheme; nothing where applications made none."""
+    names = ("transfers", "transfers_incomplete", "completion_mean_ns", "completion_p50_ns", "completion_p95_ns")
+    return _median_table(campaign, names, flows=False)
+
+
+def datagrams(campaign: Campaign) -> Table | None:
+    """What the sinks of datagrams reported; nothing where there were none."""
+    names = ("datagram_loss_ratio", "out_of_order_ratio", "jitter_ns", "offered_bps", "throughput_bps")
+    return _median_table(campaign, names, flows=True)
+
+
+def expectations(campaign: Campaign) -> Table | None:
+    """What the scenario expects of its numbers, and whether it came true."""
+    found = campaign.results.get("expectations") or []
+    if not found:
+        return None
+    kinds = {"holds": "outcome-ok", "fails": "outcome-invalid", "skipped": "outcome-skipped"}
+    rows = []
+    for one in found:
+        metric = campaign.metric(str(one.get("metric"))) or {}
+        outcome = str(one.get("outcome"))
+        value = one.get("value")
+        text = "–"
+        if value is not None:
+            text = f"{units.number(float(value) * float(metric.get('show_scale') or 1))} {_unit(metric)}".strip()
+        rows.append(
+            [
+                cell(str(one.get("text", ""))),
+                cell(text, align="right"),
+                cell(outcome, kind=kinds.get(outcome, "")),
+                cell(str(one.get("reason") or ""), kind="quiet"),
+            ]
+        )
+    head = [cell("expectation"), cell("found", align="right"), cell("outcome"), cell("why")]
+    return {"head": head, "rows": rows, "notes": []}
 
 
 def verdicts(campaign: Campaign) -> Table:
@@ -311,5 +412,5 @@ def definitions(campaign: Campaign) -> list[dict[str, str]]:
             "better": better.get(str(m.get("better")), ""),
             "source": str(m.get("source") or ""),
         }
-        for m in campaign.metrics
+        for m in meant(campaign)
     ]

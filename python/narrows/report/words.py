@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from narrows.report import units
+from narrows.report import networks, units
 from narrows.report.data import Campaign, Json, registry
 
 
@@ -50,12 +50,6 @@ def queue_text(queue: Any) -> str:
     return f"{kind} {' / '.join(listed)}".strip()
 
 
-def base_rtt_ns(network: Json) -> float:
-    """Sum of the fixed delays of both directions."""
-    both = [*(network.get("forward") or []), *(network.get("backward") or [])]
-    return float(sum(e.get("delay") or 0 for e in both if e.get("kind") == "delay"))
-
-
 def element_lines(element: Json) -> list[str]:
     """An element in a few short lines, as for a box in a picture."""
     kind = str(element.get("kind"))
@@ -92,9 +86,9 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
 def path_sentences(settings: Json) -> list[str]:
     """The network of a cell, one sentence per direction and one on round-trip times."""
     network: Json = settings.get("network") or {}
-    if not isinstance(network.get("forward"), list):
-        return ["The network is in the scenario below."]
-    rtt = base_rtt_ns(network)
+    if not networks.is_dumbbell(network):
+        return _graph_sentences(settings, network)
+    rtt = networks.longest_rtt_ns(settings)
     found = []
     for direction, ends in (("forward", "sender to receiver"), ("backward", "receiver to sender")):
         elements = network.get(direction) or []
@@ -111,6 +105,57 @@ def path_sentences(settings: Json) -> list[str]:
     return found
 
 
+MOST_LINKS = 12
+"""Links that are told in sentences; larger networks are in the scenario."""
+
+
+def _graph_sentences(settings: Json, network: Json) -> list[str]:
+    hosts, routers = network.get("hosts") or [], network.get("routers") or []
+    between = f" and {units.plural(len(routers), 'router')}" if routers else ""
+    found = [f"A network of {units.plural(len(hosts), 'host')}{between}."]
+    grouped: dict[str, list[str]] = {}
+    for link in network.get("links") or []:
+        listed = "; then ".join(element_sentence(e, 0) for e in link.get("elements") or [])
+        if listed:
+            grouped.setdefault(listed, []).append(f"{link.get('from')} → {link.get('to')}")
+    for listed, ends in list(grouped.items())[:MOST_LINKS]:
+        named = ", ".join(ends[:6]) + (f" and {len(ends) - 6} more" if len(ends) > 6 else "")
+        found.append(f"{named}: {listed}.")
+    if len(grouped) > MOST_LINKS:
+        found.append(f"{len(grouped) - MOST_LINKS} more kinds of links are in the scenario below.")
+    flows = [flow for flow in settings.get("flows") or [] if not flow.get("background")]
+    round_trips = sorted({networks.rtt_ns(network, flow) for flow in flows})
+    if round_trips:
+        low, high = units.span(round_trips[0]), units.span(round_trips[-1])
+        text = low if low == high else f"{low} to {high}"
+        found.append(f"The smallest possible round trips of the flows take {text} (without serialization).")
+    return found
+
+
+def timeline_sentences(settings: Json) -> list[str]:
+    """What the timeline changes, one sentence per instant."""
+    grouped: dict[float, list[str]] = {}
+    for change in settings.get("timeline") or []:
+        parts = [_change(str(name), value) for name, value in (change.get("set") or {}).items()]
+        what = f"{change.get('element')}: {', '.join(parts)}"
+        grouped.setdefault(float(change.get("at_ns", 0)), []).append(what)
+    listed = [f"At {units.span(at)}, {'; '.join(changes)}." for at, changes in sorted(grouped.items())]
+    if len(listed) > MOST_LINKS:
+        rest = len(listed) - MOST_LINKS
+        listed = [*listed[:MOST_LINKS], f"{units.plural(rest, 'more instant')} of change: see the scenario."]
+    return listed
+
+
+def _change(name: str, value: Any) -> str:
+    if name == "rate":
+        return f"rate {rate_text(value)}"
+    if name == "open":
+        return "restored" if value else "cut"
+    if name == "queue" and isinstance(value, Mapping):
+        return "queue " + ", ".join(params("queues", "", value, skip=("kind",)))
+    return ", ".join(params("links", "", {name: value})) or name
+
+
 def workload_sentences(campaign: Campaign) -> list[str]:
     """How many schemes, runs and flows, for how long, and where."""
     settings = campaign.settings
@@ -124,7 +169,8 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         amount = times if same else f"{sum(counts.values())} runs in all"
         found.append(f"{units.plural(schemes, 'scheme')}, {amount}.")
     if settings:
-        flows = settings.get("flows") or []
+        every = settings.get("flows") or []
+        flows = [flow for flow in every if not flow.get("background")]
         length = units.span(float(settings.get("duration_ns", 0)))
         text = f"Each run lasts {length} with {units.plural(len(flows), 'flow')}"
         starts = sorted(f.get("start_ns", 0) for f in flows)
@@ -133,7 +179,15 @@ def workload_sentences(campaign: Campaign) -> list[str]:
             text += " that start together"
         elif len(flows) > 1 and len(gaps) == 1:
             text += f" that start {units.span(float(gaps.pop()))} apart"
+        kinds = {_traffic_text(flow) for flow in flows} - {""}
+        if kinds:
+            text += f" ({'; '.join(sorted(kinds))})"
+        if len(every) > len(flows):
+            text += f", beside {units.plural(len(every) - len(flows), 'background flow')}"
+            kinds = {_traffic_text(flow) for flow in every if flow.get("background")} - {""}
+            text += f" ({'; '.join(sorted(kinds))})" if kinds else ""
         found.append(text + ".")
+        found += timeline_sentences(settings)
     places = {
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
@@ -142,6 +196,17 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
     return found
+
+
+def _traffic_text(flow: Json) -> str:
+    """The application of a flow; nothing for bulk transfers over one connection."""
+    traffic = flow.get("traffic") or {}
+    kind = str(traffic.get("kind", "bulk"))
+    listed = [] if kind == "bulk" else [f"{kind} {', '.join(params('traffic', kind, traffic, ('kind',)))}".strip()]
+    connections = int(flow.get("connections") or 1)
+    if connections > 1:
+        listed.append(f"{connections} connections per flow")
+    return ", ".join(listed)
 
 
 def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:

@@ -5,16 +5,21 @@
 //! [`Subject`], which is one flow or all flows together, and never know whether the record holds
 //! packets or bins.
 
+mod completion;
+mod datagrams;
 mod delay;
 mod distribution;
+mod drop_ratio;
 mod goodput;
 mod jain;
 mod loss;
+mod offered;
 mod queueing_delay;
 mod retransmitted;
 mod rtt;
 mod subject;
 mod throughput;
+mod time_scales;
 mod traffic;
 mod utilization;
 
@@ -48,6 +53,30 @@ pub const METRICS: &[Metric] = &[
     retransmitted::METRIC,
     rtt::MEAN,
     rtt::P95,
+    drop_ratio::METRIC,
+    completion::P50,
+    completion::P95,
+    completion::MEAN,
+    completion::COMPLETE,
+    completion::INCOMPLETE,
+    datagrams::LOSS,
+    datagrams::OUT_OF_ORDER,
+    datagrams::JITTER,
+    offered::METRIC,
+    time_scales::JAIN_1,
+    time_scales::JAIN_5,
+    time_scales::JAIN_10,
+    time_scales::JAIN_20,
+    time_scales::JAIN_40,
+    time_scales::JAIN_80,
+    time_scales::JAIN_160,
+    time_scales::COV_1,
+    time_scales::COV_5,
+    time_scales::COV_10,
+    time_scales::COV_20,
+    time_scales::COV_40,
+    time_scales::COV_80,
+    time_scales::COV_160,
 ];
 
 /// A value, or the reason why there is none (a clause without full stop).

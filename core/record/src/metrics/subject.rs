@@ -127,6 +127,33 @@ impl<'a> Subject<'a> {
         self.transfers.iter().copied()
     }
 
+    /// The flow, or all flows of the cell, background included.
+    pub fn with_background(&self) -> impl Iterator<Item = &FlowTraffic> {
+        let one = self.flow.is_some();
+        let own = self.traffic().filter(move |_| one);
+        own.chain(self.whole.iter().filter(move |_| !one))
+    }
+
+    /// The slowest bottleneck on the way of the data of each flow, each once, with its mean
+    /// capacity in bit/s between two times.
+    ///
+    /// # Errors
+    /// A way without bottleneck, or a capacity that is not known.
+    pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a Element, f64)>, String> {
+        let mut found: Vec<(&'a Element, f64)> = Vec::new();
+        for flow in self.traffic() {
+            let way = (flow.flow, flow.direction);
+            let (element, bps) = self.capacities.narrowest(self.cell, way, span)?;
+            if found
+                .iter()
+                .all(|(known, _)| known.label() != element.label())
+            {
+                found.push((element, bps));
+            }
+        }
+        Ok(found)
+    }
+
     /// Bytes and packets of all flows, background included, that passed `element` and arrived.
     pub fn through(&self, element: &Element) -> (u64, u64) {
         let passing = self.whole.iter().filter(|t| {

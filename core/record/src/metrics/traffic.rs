@@ -9,6 +9,9 @@ use crate::schema::{DELAYS_FILE, Direction, Fate, PACKETS_FILE};
 use crate::{RecordError, schema::BINS_FILE};
 use bytes::Bytes;
 
+/// A second, the unit of time scales.
+pub(super) const SECOND: u64 = 1_000_000_000;
+
 /// The packets of one flow that travelled in the direction of its data.
 #[derive(Clone, Debug)]
 pub struct FlowTraffic {
@@ -30,7 +33,10 @@ pub struct FlowTraffic {
     pub arrivals_ns: Option<(u64, u64)>,
     /// Bytes that arrived during the span that all flows share.
     pub shared_bytes: u64,
-    /// One-way delays of the packets that arrived.
+    /// Bytes that arrived in each second of the span that the flows under test share; after a
+    /// last part of a second nothing counts.
+    pub seconds: Vec<u64>,
+    /// One-way delays of the packets that arrived; copies that the network made are left out.
     pub delays: DelayDistribution,
 }
 
@@ -70,7 +76,20 @@ impl FlowTraffic {
             dropped_packets: 0,
             arrivals_ns: None,
             shared_bytes: 0,
+            seconds: Vec::new(),
             delays: DelayDistribution::exact(Vec::new()),
+        }
+    }
+
+    /// Counts bytes that arrived at `time` if that is within the seconds of the span.
+    fn count_second(&mut self, time: u64, (from, to): (u64, u64), bytes: u64) {
+        let whole = from + to.saturating_sub(from) / SECOND * SECOND;
+        if (from..whole).contains(&time) {
+            let index = ((time - from) / SECOND) as usize;
+            if self.seconds.len() <= index {
+                self.seconds.resize(index + 1, 0);
+            }
+            self.seconds[index] += bytes;
         }
     }
 
@@ -128,8 +147,10 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordErr
                 continue;
             }
             let size = u64::from(chunk.size_bytes[i]);
-            flow.sent_packets += 1;
-            flow.sent_bytes += size;
+            // The sender sent the original only, and a copy's stamp is not that of a host.
+            let copy = chunk.copy_of[i] > 0;
+            flow.sent_packets += u64::from(!copy);
+            flow.sent_bytes += if copy { 0 } else { size };
             let arrived = chunk.arrived_ns[i];
             match chunk.fate[i] {
                 Fate::Delivered if arrived != NOT_ARRIVED => {
@@ -139,12 +160,15 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordErr
                     if (from..=to).contains(&arrived) {
                         flow.shared_bytes += size;
                     }
+                    flow.count_second(arrived, (from, to), size);
                     let delay = arrived.checked_sub(chunk.sent_ns[i]).ok_or_else(|| {
                         let uid = chunk.uid[i];
                         let problem = format!("packet {uid} arrives before it is sent");
                         RecordError::data(PACKETS_FILE, problem)
                     })?;
-                    delays[place].push(delay);
+                    if !copy {
+                        delays[place].push(delay);
+                    }
                 }
                 Fate::Delivered => {
                     let problem = format!("packet {} is delivered but never arrives", chunk.uid[i]);
@@ -191,6 +215,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>
         if bin.bin_ns >= from && bin.bin_ns.saturating_add(width) <= to {
             flow.shared_bytes += bin.arrived_bytes;
         }
+        flow.count_second(bin.bin_ns, (from, to), bin.arrived_bytes);
         sums[index.0[usize::from(bin.flow)]] += u128::from(bin.delay_sum_ns);
     }
     let mut buckets: Vec<Vec<Bucket>> = vec![Vec::new(); flows.len()];

@@ -24,20 +24,7 @@ pub(super) const METRIC: Metric = Metric {
 
 fn compute(subject: &Subject<'_>) -> Measured {
     let (first, last) = subject.whole_span_ns()?;
-    let mut capacity: Vec<(&Element, f64)> = Vec::new();
-    for flow in subject.traffic() {
-        let way = (flow.flow, flow.direction);
-        let narrowest = subject
-            .capacities
-            .narrowest(subject.cell, way, (first, last));
-        let (element, bps) = narrowest?;
-        if capacity
-            .iter()
-            .all(|(known, _)| known.label() != element.label())
-        {
-            capacity.push((element, bps));
-        }
-    }
+    let capacity = subject.bottlenecks((first, last))?;
     let mut carried = 0.0;
     for &(element, _) in &capacity {
         let (bytes, packets) = subject.through(element);

@@ -10,7 +10,8 @@ use crate::hosts;
 use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
 use narrows_record::{
-    BinLog, Direction as RecordDirection, ElementCounters, Histogram, Log, PacketLog, QueueRow,
+    BinLog, CapacityRow, Direction as RecordDirection, ElementCounters, Histogram, Log, PacketLog,
+    QueueRow,
 };
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -130,6 +131,8 @@ pub struct Purpose {
     pub end: Time,
     /// Where packets go.
     pub switching: Switching,
+    /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
+    pub unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
     pub replaced_rates: Vec<String>,
 }
@@ -175,6 +178,7 @@ pub struct Core {
     sample: Span,
     next_sample: Time,
     end: Time,
+    unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
     replaced_rates: Vec<String>,
     tenth: u64,
@@ -216,6 +220,7 @@ impl Core {
             sample: cell.sample,
             end: cell.duration,
             switching: Switching::ByAddress,
+            unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
         Ok(Core::with(network, purpose, pool))
@@ -263,6 +268,7 @@ impl Core {
                 Time::ZERO
             },
             end: purpose.end,
+            unknown_rates: purpose.unknown_rates,
             replaced_rates: purpose.replaced_rates,
             tenth: (purpose.end.ns() / 10).max(1),
             network,
@@ -538,6 +544,12 @@ impl Core {
     /// What each element counted.
     pub fn counters(&self) -> Vec<ElementCounters> {
         element_counters(&self.network, self.end, &self.replaced_rates)
+    }
+
+    /// What servers could have carried, where the cell alone does not tell it.
+    pub fn capacity_rows(&self) -> Vec<CapacityRow> {
+        let (bin, names) = &self.unknown_rates;
+        narrows_cell::capacity_rows(&self.network, self.end, *bin, names)
     }
 
     /// The samples of the queues as rows of the record.

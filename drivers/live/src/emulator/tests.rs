@@ -341,6 +341,7 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
         sample: narrows_units::Span::ZERO,
         end: Time::FAR,
         switching: super::Switching::Across,
+        unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };
     let mut core = Core::with(network, purpose, Pool::new(16, 1514, 1 << 24));

@@ -11,7 +11,7 @@ use crate::sys::mmsg::SendBatch;
 use crate::sys::poll::{Epoll, Events, Waker};
 use crate::sys::ring::{Received, RxRing, TxPort};
 use crate::sys::{clock, cpu};
-use narrows_record::{ElementCounters, Histogram, Log, QueueRow};
+use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, QueueRow};
 use narrows_units::{Span, Time};
 use std::io;
 use std::os::fd::AsFd;
@@ -89,6 +89,8 @@ pub struct Report {
     pub lateness: Histogram,
     /// The same per tenth of the run.
     pub late_by_tenth: [Histogram; 10],
+    /// What servers could have carried over time, where the cell alone does not tell it.
+    pub capacity: Vec<CapacityRow>,
     /// Counters of the elements.
     pub elements: Vec<ElementCounters>,
     /// Samples of the queues.
@@ -396,6 +398,7 @@ impl<'a> Emulator<'a> {
     fn report(self, effort: Effort, complete: bool) -> Report {
         Report {
             elements: self.core.counters(),
+            capacity: self.core.capacity_rows(),
             queues: self.core.queue_rows().collect(),
             log: self.core.log,
             lateness: self.core.lateness,

@@ -258,6 +258,7 @@ pub(super) fn describe(
     folder.states(states, traces)?;
     folder.queues(report.queues)?;
     folder.transfers(transfers)?;
+    folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;
     }

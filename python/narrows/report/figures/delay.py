@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import units
-from narrows.report.data import Run, floats
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
-from narrows.report.style import of_flows
+from narrows.report.data import Flow, Run, floats
+from narrows.report.drawing import (
+    MOST_MARKS,
+    Numbers,
+    Options,
+    legend_above,
+    mark_times,
+    new_figure,
+    paper_style,
+    time_axes,
+)
+from narrows.report.style import Style, of_background, of_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +51,14 @@ def numbers(run: Run) -> Numbers:
     return {"flow": flow, "time_s": time, "delay_ms": delay}
 
 
+def _styles(run: Run) -> list[tuple[Flow, Style]]:
+    """The flows with their styles; those of the background first, so that they lie below."""
+    tested = run.tested
+    own = of_flows([f.scheme for f in tested], [f.label for f in tested])
+    behind = [(f, of_background("background")) for f in run.background]
+    return [*behind, *zip(tested, own, strict=True)]
+
+
 def _label(run: Run, number: int, label: str) -> str:
     value = ((run.rows.get(str(number)) or {}).get("metrics") or {}).get("delay_p95_ns")
     return label if value is None else f"{label} (95th percentile {units.number(value / 1e6)} ms)"
@@ -66,14 +83,21 @@ def figure(run: Run, options: Options) -> Figure:
         axes = time_axes(picture, options, run.duration_s, "one-way delay (ms)")
         handles: list[Any] = []
         labels: list[str] = []
-        styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
+        mark_times(axes, run.change_times_s)
+        pairs = _styles(run)
+        styles = [style for _, style in pairs]
         drawn = []
-        for index, (flow, style) in enumerate(zip(run.flows, styles, strict=True)):
+        for index, (flow, style) in enumerate(pairs):
             found = points.get(flow.number)
             if found is None or not len(found["time_s"]):
                 continue
             time, delay = floats(found["time_s"]), floats(found["delay_ms"])
             drawn.append((time, delay, np.full(len(time), index)))
+            if flow.background:
+                if style.label not in labels:
+                    handles.append(Line2D([], [], linestyle="none", marker="o", markersize=2.0, color=style.color))
+                    labels.append(style.label)
+                continue
             every = max(1, len(time) // 14)
             axes.plot(
                 time[index * every // 5 :: every],
@@ -117,14 +141,13 @@ def chart(run: Run) -> dict[str, Any] | None:
         return None
     xs: list[Any] = []
     series: list[dict[str, Any]] = []
-    styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
-    for flow, style in zip(run.flows, styles, strict=True):
+    for flow, style in _styles(run):
         found = points.get(flow.number)
         if found is None or not len(found["time_s"]):
             continue
         series.append(
             {
-                "label": flow.label,
+                "label": f"{flow.label} (background)" if flow.background else flow.label,
                 "kind": "points",
                 "x": len(xs),
                 "y": floats(found["delay_ms"]),
@@ -133,4 +156,5 @@ def chart(run: Run) -> dict[str, Any] | None:
             }
         )
         xs.append(floats(found["time_s"]))
-    return {"y": "one-way delay (ms)", "xs": xs, "series": series}
+    marks = run.change_times_s[:MOST_MARKS]
+    return {"y": "one-way delay (ms)", "xs": xs, "series": series, "marks": marks}

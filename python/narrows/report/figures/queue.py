@@ -8,7 +8,16 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
+from narrows.report.drawing import (
+    MOST_MARKS,
+    Numbers,
+    Options,
+    legend_above,
+    mark_times,
+    new_figure,
+    paper_style,
+    time_axes,
+)
 from narrows.report.style import MUTED, of_flow
 
 if TYPE_CHECKING:
@@ -65,11 +74,12 @@ def caption(run: Run) -> str:
 
 
 def figure(run: Run, options: Options) -> Figure:
-    """A filled line per queue."""
+    """A line per queue, filled if it is the only one."""
     limits = _limits(run)
     with paper_style(options):
         picture = new_figure(options, 38.0)
         axes = time_axes(picture, options, run.duration_s, "waiting (kB)")
+        mark_times(axes, run.change_times_s)
         handles: list[Any] = []
         labels: list[str] = []
         highest = 0.0
@@ -77,7 +87,7 @@ def figure(run: Run, options: Options) -> Figure:
             style = of_flow(4 - index if index < 5 else index, name)
             time, value = thin(times, values, POINTS_ON_PAPER)
             (line,) = axes.plot(time, value, color=style.color, linewidth=0.8)
-            if index == 0:
+            if len(_queues(run)) == 1:
                 axes.fill_between(time, value, color=style.color, alpha=0.15, linewidth=0)
             handles.append(line)
             labels.append(name)
@@ -132,4 +142,4 @@ def chart(run: Run) -> dict[str, Any]:
                     "dark": "#a9b4c0",
                 }
             )
-    return {"y": "waiting (kB)", "xs": xs, "series": series}
+    return {"y": "waiting (kB)", "xs": xs, "series": series, "marks": run.change_times_s[:MOST_MARKS]}

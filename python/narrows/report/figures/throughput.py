@@ -8,8 +8,17 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Flow, Run, floats
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
-from narrows.report.style import SHADE, of_flows
+from narrows.report.drawing import (
+    MOST_MARKS,
+    Numbers,
+    Options,
+    legend_above,
+    mark_times,
+    new_figure,
+    paper_style,
+    time_axes,
+)
+from narrows.report.style import SHADE, of_background, of_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,12 +37,24 @@ def _columns(run: Run) -> dict[str, Any]:
         columns["capacity_mbps"] = floats(series["capacity_bps"]) / 1e6
     for flow in run.flows:
         found = series["flows"].get(flow.number)
-        if found is not None:
+        if found is not None and not flow.background:
             away = _outside(columns["time_s"], planned.get(flow.number, {}), run.bin_ns)
             for ours, theirs in (("sent", "sent_bps"), ("delivered", "arrived_bps")):
                 values = floats(found[theirs]) / 1e6
                 columns[f"flow_{flow.number}_{ours}_mbps"] = np.where(away & (values == 0), np.nan, values)
+    columns |= _background(run)
     return columns
+
+
+def _background(run: Run) -> dict[str, Any]:
+    """What arrived of all flows that are not under test, together."""
+    series = run.throughput["flows"]
+    found = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
+    return {"background_delivered_mbps": np.sum(found, axis=0) / 1e6} if found else {}
+
+
+def _background_label(run: Run) -> str:
+    return f"background ({units.plural(len(run.background), 'flow')}, delivered)"
 
 
 def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
@@ -61,10 +82,15 @@ def caption(run: Run) -> str:
         if run.throughput.get("capacity_bps") is not None
         else ""
     )
-    return (
+    text = (
         f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, "
         f"in bins of {run.bin_ns / 1e6:g} ms."
     )
+    if run.background:
+        text += " Grey: what arrived of the background flows together."
+    if run.change_times_s:
+        text += " Dotted upright lines: the timeline changes something."
+    return text
 
 
 def _label(run: Run, flow: Flow, sent: Any) -> str:
@@ -97,6 +123,14 @@ def figure(run: Run, options: Options) -> Figure:
             handles.append(shade)
             labels.append(f"capacity (mean {units.trimmed(mean)} Mbit/s)")
             highest = float(np.nanmax(capacity, initial=0.0))
+        mark_times(axes, run.change_times_s)
+        if "background_delivered_mbps" in columns:
+            style = of_background(_background_label(run))
+            values = columns["background_delivered_mbps"]
+            axes.step(edges, _to_the_end(values), where="post", color=style.color, linewidth=0.8, zorder=1.8)
+            handles.append(_plain_key(style))
+            labels.append(style.label)
+            highest = max(highest, float(np.nanmax(values, initial=0.0)))
         flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
         for flow, style in zip(
             flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True
@@ -132,6 +166,12 @@ def _to_the_end(values: Any) -> Any:
     return np.append(values, values[-1:])
 
 
+def _plain_key(style: Any) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=style.color, linewidth=0.8)
+
+
 def _key(style: Any) -> Any:
     from matplotlib.lines import Line2D
 
@@ -155,6 +195,11 @@ def chart(run: Run) -> dict[str, Any]:
     series: list[dict[str, Any]] = []
     if "capacity_mbps" in columns:
         series.append({"label": "capacity", "kind": "area", "x": 0, "y": columns["capacity_mbps"]})
+    if "background_delivered_mbps" in columns:
+        style = of_background(_background_label(run))
+        values = columns["background_delivered_mbps"]
+        own = {"color": style.color, "dark": style.dark, "dash": []}
+        series.append({"label": style.label, "kind": "step", "x": 0, "y": values, **own})
     flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
     for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
         for what, dash in (("sent", [5, 3]), ("delivered", [])):
@@ -170,4 +215,5 @@ def chart(run: Run) -> dict[str, Any]:
                     "dark": style.dark,
                 }
             )
-    return {"y": "throughput (Mbit/s)", "xs": [columns["time_s"]], "series": series}
+    marks = run.change_times_s[:MOST_MARKS]
+    return {"y": "throughput (Mbit/s)", "xs": [columns["time_s"]], "series": series, "marks": marks}

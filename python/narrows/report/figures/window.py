@@ -8,7 +8,16 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style, time_axes
+from narrows.report.drawing import (
+    MOST_MARKS,
+    Numbers,
+    Options,
+    legend_above,
+    mark_times,
+    new_figure,
+    paper_style,
+    time_axes,
+)
 from narrows.report.style import Style, of_flows
 
 if TYPE_CHECKING:
@@ -24,9 +33,9 @@ POINTS_ON_PAGE = 2_000
 
 def _windows(run: Run) -> list[tuple[Style, int, Any, Any]]:
     states = run.states
-    styles = of_flows([f.scheme for f in run.flows], [f.label for f in run.flows])
+    styles = of_flows([f.scheme for f in run.tested], [f.label for f in run.tested])
     found = []
-    for flow, style in zip(run.flows, styles, strict=True):
+    for flow, style in zip(run.tested, styles, strict=True):
         series = states.get(flow.number)
         if series is None or "cwnd_bytes" not in series:
             continue
@@ -65,6 +74,7 @@ def figure(run: Run, options: Options) -> Figure:
     with paper_style(options):
         picture = new_figure(options, 38.0)
         axes = time_axes(picture, options, run.duration_s, "window (kB)")
+        mark_times(axes, run.change_times_s)
         handles: list[Any] = []
         labels: list[str] = []
         highest = 0.0
@@ -108,4 +118,4 @@ def chart(run: Run) -> dict[str, Any]:
             }
         )
         xs.append(time)
-    return {"y": "window (kB)", "xs": xs, "series": series}
+    return {"y": "window (kB)", "xs": xs, "series": series, "marks": run.change_times_s[:MOST_MARKS]}

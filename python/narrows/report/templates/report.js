@@ -51,6 +51,24 @@
     return { ...base, dash: s.dash, fill: s.fill ? color + "22" : undefined };
   }
 
+  // Thin lines where the timeline changes something.
+  function drawMarks(plot, times) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.strokeStyle = cssValue("--muted");
+    ctx.lineWidth = 1;
+    ctx.setLineDash([2, 4]);
+    for (const time of times) {
+      const x = Math.round(plot.valToPos(time, "x", true)) + 0.5;
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+
   function options(element, spec, width) {
     const night = dark();
     const ink = cssValue("--ink"), line = cssValue("--line"), muted = cssValue("--muted"), shade = cssValue("--shade");
@@ -62,7 +80,7 @@
       axes: [{ ...axis, label: "time since the start of the run (s)", labelSize: 18, size: 34 }, { ...axis, label: spec.y, labelSize: 20, size: 52 }],
       series: [{ label: "time", value: (_, v) => (v == null ? "–" : v.toFixed(3) + " s") }, ...spec.series.map((s) => seriesOptions(s, s.color ? (night ? s.dark : s.color) : ink, shade))],
       legend: { markers: { width: 2, dash: (_, i) => (spec.series[i - 1]?.dash?.length ? "dashed" : "solid") } },
-      hooks: { setSeries: [(plot, i) => i != null && mark(element, plot, i)], setScale: [(plot, key) => key === "x" && spread(element, plot)] },
+      hooks: { setSeries: [(plot, i) => i != null && mark(element, plot, i)], setScale: [(plot, key) => key === "x" && spread(element, plot)], draw: [(plot) => drawMarks(plot, spec.marks ?? [])] },
     };
   }
 

@@ -1,0 +1,25 @@
+//! The load that applications offered.
+
+use super::{Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const METRIC: Metric = Metric {
+    name: "offered_bps",
+    label: "offered load",
+    unit: "bit/s",
+    show_unit: "Mbit/s",
+    show_scale: 1e-6,
+    better: None,
+    scope: Scope::Both,
+    definition: "Application data that sources with a load of their own offered while they ran, \
+                 in bits over that time; the sum over flows.",
+    source: "count of the sources",
+    compute,
+};
+
+fn compute(subject: &Subject<'_>) -> Measured {
+    let flows = subject.summaries().flatten();
+    let offered = flows.filter_map(|flow| Some(flow.offered?.mean_bps));
+    let sum = offered.fold(None, |sum: Option<f64>, bps| Some(sum.unwrap_or(0.0) + bps));
+    sum.ok_or_else(|| "no application with a load of its own took part".into())
+}

@@ -1,0 +1,125 @@
+//! Fairness and steadiness over windows of time.
+//!
+//! Windows follow each other from the last start of a flow under test on, as many as fit before the
+//! first stop. All flows are looked at in the same windows, so that what is compared happened at the
+//! same time.
+
+use super::traffic::SECOND;
+use super::{Better, Measured, Metric, Scope, Subject};
+
+/// Fairness in windows of this many seconds.
+const fn jain(
+    name: &'static str,
+    label: &'static str,
+    compute: fn(&Subject<'_>) -> Measured,
+) -> Metric {
+    Metric {
+        name,
+        label,
+        unit: "1",
+        show_unit: "",
+        show_scale: 1.0,
+        better: Some(Better::Higher),
+        scope: Scope::All,
+        definition: "Mean of Jain's index over successive windows of the time that all flows \
+                     share, each over the bits that arrived in the window; windows in which \
+                     nothing arrived are left out.",
+        source: "Jain, Chiu and Hawe, DEC-TR-301, 1984; time scales as in Ha et al., PFLDnet 2006",
+        compute,
+    }
+}
+
+/// Steadiness in windows of this many seconds.
+const fn cov(
+    name: &'static str,
+    label: &'static str,
+    compute: fn(&Subject<'_>) -> Measured,
+) -> Metric {
+    Metric {
+        name,
+        label,
+        better: Some(Better::Lower),
+        scope: Scope::Both,
+        definition: "Standard deviation divided by mean of the throughput in successive windows \
+                     of the time that all flows share. For all flows together: of their sum, \
+                     background included.",
+        source: "RFC 5166, section 2.1.4 (oscillation); Ha et al., PFLDnet 2006",
+        ..jain(name, label, compute)
+    }
+}
+
+/// Registry entries.
+pub(super) const JAIN_1: Metric = jain("jain_1s", "fairness in windows of 1 s", jain_over::<1>);
+pub(super) const JAIN_5: Metric = jain("jain_5s", "fairness in windows of 5 s", jain_over::<5>);
+pub(super) const JAIN_10: Metric = jain("jain_10s", "fairness in windows of 10 s", jain_over::<10>);
+pub(super) const JAIN_20: Metric = jain("jain_20s", "fairness in windows of 20 s", jain_over::<20>);
+pub(super) const JAIN_40: Metric = jain("jain_40s", "fairness in windows of 40 s", jain_over::<40>);
+pub(super) const JAIN_80: Metric = jain("jain_80s", "fairness in windows of 80 s", jain_over::<80>);
+pub(super) const JAIN_160: Metric = jain(
+    "jain_160s",
+    "fairness in windows of 160 s",
+    jain_over::<160>,
+);
+pub(super) const COV_1: Metric = cov("cov_1s", "CoV of throughput, 1 s", cov_over::<1>);
+pub(super) const COV_5: Metric = cov("cov_5s", "CoV of throughput, 5 s", cov_over::<5>);
+pub(super) const COV_10: Metric = cov("cov_10s", "CoV of throughput, 10 s", cov_over::<10>);
+pub(super) const COV_20: Metric = cov("cov_20s", "CoV of throughput, 20 s", cov_over::<20>);
+pub(super) const COV_40: Metric = cov("cov_40s", "CoV of throughput, 40 s", cov_over::<40>);
+pub(super) const COV_80: Metric = cov("cov_80s", "CoV of throughput, 80 s", cov_over::<80>);
+pub(super) const COV_160: Metric = cov("cov_160s", "CoV of throughput, 160 s", cov_over::<160>);
+
+/// Sums of `seconds` over whole windows of `width` seconds, of which there must be `least`.
+fn windows(
+    subject: &Subject<'_>,
+    seconds: &[u64],
+    width: usize,
+    least: usize,
+) -> Result<Vec<f64>, String> {
+    let span = subject.cell.shared_span_ns();
+    let (from, to) = span.ok_or("there is no time at which all flows run")?;
+    let count = ((to - from) / SECOND) as usize / width;
+    if count < least {
+        return Err(format!(
+            "the time that all flows share has fewer than {least} windows of {width} s"
+        ));
+    }
+    let second = |index: usize| seconds.get(index).copied().unwrap_or(0);
+    let window = |n: usize| (n * width..(n + 1) * width).map(second).sum::<u64>() as f64;
+    Ok((0..count).map(window).collect())
+}
+
+fn jain_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
+    let flows: Vec<Vec<f64>> = subject
+        .traffic()
+        .map(|flow| windows(subject, &flow.seconds, WIDTH, 1))
+        .collect::<Result<_, _>>()?;
+    if flows.len() < 2 {
+        return Err("there is only one flow".into());
+    }
+    let indices = (0..flows[0].len()).filter_map(|window| {
+        let shares = || flows.iter().map(|flow| flow[window]);
+        let (sum, squares) = (shares().sum::<f64>(), shares().map(|x| x * x).sum::<f64>());
+        (sum > 0.0).then(|| sum * sum / (flows.len() as f64 * squares))
+    });
+    let indices: Vec<f64> = indices.collect();
+    if indices.is_empty() {
+        return Err("no packet arrived while all flows ran".into());
+    }
+    Ok(indices.iter().sum::<f64>() / indices.len() as f64)
+}
+
+fn cov_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
+    let mut seconds: Vec<u64> = Vec::new();
+    for flow in subject.with_background() {
+        seconds.resize(seconds.len().max(flow.seconds.len()), 0);
+        let sums = seconds.iter_mut().zip(&flow.seconds);
+        sums.for_each(|(sum, bytes)| *sum += bytes);
+    }
+    let windows = windows(subject, &seconds, WIDTH, 2)?;
+    let mean = windows.iter().sum::<f64>() / windows.len() as f64;
+    if mean <= 0.0 {
+        return Err("no packet arrived while all flows ran".into());
+    }
+    let squares: f64 = windows.iter().map(|x| (x - mean) * (x - mean)).sum();
+    Ok((squares / windows.len() as f64).sqrt() / mean)
+}
