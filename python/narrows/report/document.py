@@ -53,8 +53,8 @@ def _more_tables(campaign: Campaign) -> list[Json]:
         (
             "Completion times of transfers",
             tables.completion(campaign),
-            "Medians over the valid runs and, below them, their smallest and largest value; in each run, over "
-            "all transfers of the flows under test that were complete.",
+            "Medians over the valid runs and, below them, their smallest and largest value; in each run, "
+            "over all transfers of the flows under test that were complete.",
         ),
         (
             "Datagrams",

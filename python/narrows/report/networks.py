@@ -19,7 +19,9 @@ def elements(network: Mapping[str, Any]) -> list[tuple[str, Json]]:
     """All elements with the name of their link (or direction), in the order of the description."""
     if is_dumbbell(network):
         return [(d, e) for d in (FORWARD, BACKWARD) for e in network.get(d) or []]
-    return [(str(link.get("name")), e) for link in network.get("links") or [] for e in link.get("elements") or []]
+    return [
+        (str(link.get("name")), e) for link in network.get("links") or [] for e in link.get("elements") or []
+    ]
 
 
 def _links(network: Mapping[str, Any], start: str, end: str) -> list[str]:
@@ -44,7 +46,10 @@ def flow_elements(network: Mapping[str, Any], flow: Mapping[str, Any]) -> list[l
 def rtt_ns(network: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     """The sum of the fixed delays that a flow meets there and back."""
     fixed = sum(
-        float(e.get("delay") or 0) for way in flow_elements(network, flow) for e in way if e.get("kind") == "delay"
+        float(e.get("delay") or 0)
+        for way in flow_elements(network, flow)
+        for e in way
+        if e.get("kind") == "delay"
     )
     return fixed + float(flow.get("extra_rtt_ns") or 0)
 

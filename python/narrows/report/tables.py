@@ -272,7 +272,11 @@ def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Ta
             row = [cell(scheme, kind="scheme")]
             if flows:
                 flow = numbered[int(key)]
-                row.append(cell(f"{key} ({flow.scheme}, background)" if flow.background else f"{key} ({flow.scheme})"))
+                row.append(
+                    cell(
+                        f"{key} ({flow.scheme}, background)" if flow.background else f"{key} ({flow.scheme})"
+                    )
+                )
             for metric in metrics:
                 name, scale = metric["name"], float(metric.get("show_scale") or 1)
                 values = sorted(value * scale for value in _values(runs, key, name))
@@ -294,7 +298,13 @@ def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Ta
 
 def completion(campaign: Campaign) -> Table | None:
     """Completion times of transfers by scheme; nothing where applications made none."""
-    names = ("transfers", "transfers_incomplete", "completion_mean_ns", "completion_p50_ns", "completion_p95_ns")
+    names = (
+        "transfers",
+        "transfers_incomplete",
+        "completion_mean_ns",
+        "completion_p50_ns",
+        "completion_p95_ns",
+    )
     return _median_table(campaign, names, flows=False)
 
 
@@ -317,7 +327,9 @@ def expectations(campaign: Campaign) -> Table | None:
         value = one.get("value")
         text = "–"
         if value is not None:
-            text = f"{units.number(float(value) * float(metric.get('show_scale') or 1))} {_unit(metric)}".strip()
+            text = (
+                f"{units.number(float(value) * float(metric.get('show_scale') or 1))} {_unit(metric)}".strip()
+            )
         rows.append(
             [
                 cell(str(one.get("text", ""))),

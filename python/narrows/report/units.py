@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -95,8 +95,25 @@ def parameter(kind: str | None, value: Any) -> str:
         if kind == "packets":
             return plural(int(value), "packet")
         return trimmed(float(value), 6)
+    if kind in ("rate_steps", "span_steps") and isinstance(value, list):
+        return _steps(rate if kind == "rate_steps" else span, value)
+    if isinstance(value, Mapping) and "sha256" in value:
+        return str(value.get("name"))
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {parameter(None, v)}" for k, v in value.items() if v is not None)
     if isinstance(value, list | tuple):
         return ", ".join(parameter(kind, v) for v in value)
     return str(value)
+
+
+MOST_STEPS = 6
+"""Steps of a schedule that are written out."""
+
+
+def _steps(form: Callable[[float], str], steps: list[Any]) -> str:
+    """`1 Mbit/s, from 40 s 2.5 Mbit/s`."""
+    shown = [
+        form(float(value)) if i == 0 else f"from {span(float(at))} {form(float(value))}"
+        for i, (at, value) in enumerate(steps[:MOST_STEPS])
+    ]
+    return ", ".join(shown) + (f" and {len(steps) - MOST_STEPS} more" if len(steps) > MOST_STEPS else "")

@@ -26,7 +26,7 @@ def params(section: str, name: str, values: Mapping[str, Any], skip: tuple[str, 
         if key in skip or value is None:
             continue
         text = units.parameter(kinds.get(key) or known.get(key), value)
-        found.append(text if key in known else f"{key.replace('_', ' ')} {text}")
+        found.append(text if key in known or key == name else f"{key.replace('_', ' ')} {text}")
     return found
 
 
@@ -202,7 +202,9 @@ def _traffic_text(flow: Json) -> str:
     """The application of a flow; nothing for bulk transfers over one connection."""
     traffic = flow.get("traffic") or {}
     kind = str(traffic.get("kind", "bulk"))
-    listed = [] if kind == "bulk" else [f"{kind} {', '.join(params('traffic', kind, traffic, ('kind',)))}".strip()]
+    listed = (
+        [] if kind == "bulk" else [f"{kind} {', '.join(params('traffic', kind, traffic, ('kind',)))}".strip()]
+    )
     connections = int(flow.get("connections") or 1)
     if connections > 1:
         listed.append(f"{connections} connections per flow")

@@ -79,8 +79,9 @@ def numbers(data: Campaign) -> Numbers:
 def caption(data: Campaign) -> str:
     """How to read it."""
     text = (
-        "Share of the transfers that took no longer than the time on the axis, from the application's request "
-        "until the last byte arrived; further left is better. All transfers of a scheme's valid runs together."
+        "Share of the transfers that took no longer than the time on the axis, from the application's "
+        "request until the last byte arrived; further left is better. All transfers of a scheme's valid runs "
+        "together."
     )
     missing = [f"{s} {n}" for s, (_, n, _) in _times(data).items() if n]
     if missing:

@@ -95,7 +95,9 @@ def figure(run: Run, options: Options) -> Figure:
             drawn.append((time, delay, np.full(len(time), index)))
             if flow.background:
                 if style.label not in labels:
-                    handles.append(Line2D([], [], linestyle="none", marker="o", markersize=2.0, color=style.color))
+                    handles.append(
+                        Line2D([], [], linestyle="none", marker="o", markersize=2.0, color=style.color)
+                    )
                     labels.append(style.label)
                 continue
             every = max(1, len(time) // 14)

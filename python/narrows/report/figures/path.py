@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import units, words
+from narrows.report import networks, units, words
 from narrows.report.data import Campaign, Json
 from narrows.report.drawing import Numbers, Options, new_figure, paper_style
+from narrows.report.figures import _network
 from narrows.report.style import GRID, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ _LANE = 24.0
 
 
 def absent(data: Campaign) -> str | None:
-    """Only paths with two ends can be drawn so far."""
+    """Without a record there is no path to draw."""
     network = data.settings.get("network") or {}
     if not network:
         return "No record tells the path, so it is only in the scenario below."
-    if not isinstance(network.get("forward"), list):
+    if not networks.is_dumbbell(network) and not network.get("hosts"):
         return f"No picture is drawn for networks of the kind {network.get('kind')!r}."
     return None
 
@@ -47,22 +48,31 @@ def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]
 def numbers(data: Campaign) -> Numbers:
     """One row per element."""
     network = data.settings.get("network") or {}
-    rows = [(d, e) for d in ("forward", "backward") for e in network.get(d) or []]
+    rows = networks.elements(network)
+    where = "direction" if networks.is_dumbbell(network) else "link"
     return {
-        "direction": [d for d, _ in rows],
+        where: [d for d, _ in rows],
         "element": [str(e.get("name")) for _, e in rows],
         "kind": [str(e.get("kind")) for _, e in rows],
         "settings": ["; ".join(words.element_lines(e)) for _, e in rows],
     }
 
 
-def caption(_data: Campaign) -> str:
+def caption(data: Campaign) -> str:
     """How to read it."""
+    if not networks.is_dumbbell(data.settings.get("network") or {}):
+        return (
+            "Boxes are hosts, circles routers. Numbered links have what the list says, in the order in which "
+            "packets meet it (↔: the same both ways); links without a number have nothing. Rates count IP "
+            "bytes."
+        )
     return "Packets meet the elements in the order of the arrows. Rates count IP bytes."
 
 
 def figure(data: Campaign, options: Options) -> Figure:
     """Boxes and arrows, in millimetres."""
+    if not networks.is_dumbbell(data.settings["network"]):
+        return _network.figure(data.settings, options)
     lanes = _lanes(data.settings["network"], options)
     with paper_style(options):
         height = _LANE * len(lanes) + 4
@@ -82,7 +92,8 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def _flow_lines(flows: list[Json]) -> list[str]:
-    lines = [units.plural(len(flows), "flow")]
+    behind = sum(1 for flow in flows if flow.get("background"))
+    lines = [units.plural(len(flows) - behind, "flow")] + ([f"{behind} in background"] if behind else [])
     listed = [f for f in flows if f.get("start_ns") or f.get("extra_rtt_ns")]
     for flow in listed[:4]:
         notes = []

@@ -1,0 +1,223 @@
+"""A network of several links as a picture: nodes, numbered links, and what is on each in a list below."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+from narrows.report import words
+from narrows.report.data import Json
+from narrows.report.drawing import Options, new_figure, paper_style
+from narrows.report.figures import _layout
+from narrows.report.style import INK, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BOX = (25.0, 9.6)  # widths and heights in mm on the page
+_ROUTER = 4.4
+_LINE = 3.3
+MOST_LINES = 26
+"""Lines of the list; larger networks are told in full in the scenario."""
+
+
+def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
+    """Links with their way back: two ends and the link each way."""
+    found: list[tuple[str, str, Json | None, Json | None]] = []
+    for link in network.get("links") or []:
+        ends = (str(link.get("from")), str(link.get("to")))
+        for i, (one, other, there, back) in enumerate(found):
+            if ends == (other, one) and back is None:
+                found[i] = (one, other, there, link)
+                break
+        else:
+            found.append((*ends, link, None))
+    return found
+
+
+def _text(link: Json | None) -> str:
+    if link is None:
+        return ""
+    parts = [", ".join(words.element_lines(e)) for e in link.get("elements") or []]
+    return "; then ".join(part.replace("delay, ", "delay ") for part in parts)
+
+
+def _list(network: Json) -> tuple[list[str], dict[tuple[str, str], str]]:
+    """The lines of the list, and the number of each pair of ends; the same content shares a number."""
+    numbered: dict[tuple[str, str, bool], tuple[int, list[str]]] = {}
+    marks: dict[tuple[str, str], str] = {}
+    for first, second, there, back in _pairs(network):
+        forth, home = _text(there), _text(back)
+        if not forth and not home:
+            continue
+        one, other = (first, second) if forth else (second, first)
+        if not forth:
+            forth, home = home, forth
+        both = forth == home
+        key = (forth, home, both)
+        number, ends = numbered.setdefault(key, (len(numbered) + 1, []))
+        ends.append(f"{one} {'↔' if both else '→'} {other}")
+        marks[one, other] = marks[other, one] = str(number)
+    lines = []
+    for (forth, home, both), (number, ends) in numbered.items():
+        named = ", ".join(ends[:5]) + (f" and {len(ends) - 5} more" if len(ends) > 5 else "")
+        lines.append(f"{number}  {named}: {forth or 'nothing'}")
+        if not both and home:
+            lines.append(f"    back: {home}")
+    return lines, marks
+
+
+def _flow_lines(settings: Json, host: str) -> list[str]:
+    """What a host sends and receives."""
+    flows = settings.get("flows") or []
+    hosts = [str(h.get("name")) for h in (settings.get("network") or {}).get("hosts") or []]
+    ends = [(str(f.get("from") or hosts[0]), str(f.get("to") or hosts[-1]), f) for f in flows]
+    lines = []
+    for word, place in (("sends", 0), ("gets", 1)):
+        own = [end[2] for end in ends if end[place] == host]
+        tested = [int(f["flow"]) for f in own if not f.get("background")]
+        parts = [_ranges(tested)] if tested else []
+        behind = len(own) - len(tested)
+        if behind:
+            parts.append(f"{behind} in background")
+        if parts:
+            lines.append(f"{word} {', '.join(parts)}")
+    return lines
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`flow 1`, `flows 1–10`, `flows 1, 3, 5 …`."""
+    if len(numbers) == 1:
+        return f"flow {numbers[0]}"
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"flows {numbers[0]}–{numbers[-1]}"
+    return f"flows {', '.join(map(str, numbers[:3]))}{' …' if len(numbers) > 3 else ''}"
+
+
+def figure(settings: Json, options: Options) -> Figure:
+    """The picture above, the list below."""
+    network = settings["network"]
+    hosts = [str(host.get("name")) for host in network.get("hosts") or []]
+    routers = [str(router) for router in network.get("routers") or []]
+    at = _layout.places(hosts, routers, network.get("links") or [])
+    columns = max(1, int(options.width_mm / (options.font_pt * 0.185)))
+    lines, marks = _list(network)
+    wrapped = [part for line in lines for part in textwrap.wrap(line, columns, subsequent_indent="    ")]
+    if len(wrapped) > MOST_LINES:
+        wrapped = [*wrapped[: MOST_LINES - 1], "… the other links are in the scenario below"]
+    levels = _levels(at)
+    tall = 4 + levels * (_BOX[1] + 5.5) + (8 if len(routers) == 1 else 0)
+    listed = _LINE * len(wrapped) + 3
+    with paper_style(options):
+        picture = new_figure(options, tall + listed)
+        height, width = picture.get_figheight() * 25.4, options.width_mm
+        axes = picture.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, width)
+        axes.set_ylim(0, height)
+        axes.axis("off")
+        # Boxes side by side must not touch; the outermost ones stand half a box inside the picture.
+        gap = 0.92 * _gap(at, hosts)
+        box = (min(_BOX[0], width / 4.2, gap * (width - 4) / (1 + gap)), _BOX[1])
+        size = min(1.0, max(0.78, width / 150))
+        inner = (box[0] / 2 + 2, width - box[0] / 2 - 2, listed + box[1] / 2 + 1.5, height - box[1] / 2 - 1.5)
+        spot = {
+            node: (inner[0] + x * (inner[1] - inner[0]), inner[2] + y * (inner[3] - inner[2]))
+            for node, (x, y) in at.items()
+        }
+        drawn: set[frozenset[str]] = set()
+        for one, other, _, back in _pairs(network):
+            if frozenset((one, other)) in drawn:
+                continue
+            drawn.add(frozenset((one, other)))
+            _edge(axes, spot[one], spot[other], marks.get((one, other), ""), size, two_ways=back is not None)
+        for router in routers:
+            _router(axes, spot[router], router, size)
+        for host in hosts:
+            _host(axes, spot[host], box, host, _flow_lines(settings, host))
+        for i, line in enumerate(wrapped):
+            axes.text(2, listed - 1.5 - _LINE * (i + 0.5), line, va="center", fontsize="small", color=INK)
+    return picture
+
+
+def _gap(at: dict[str, _layout.Place], hosts: list[str]) -> float:
+    """The smallest distance between two hosts side by side, as a share of the width."""
+    pairs = [(at[a], at[b]) for i, a in enumerate(hosts) for b in hosts[:i]]
+    beside = [abs(one[0] - two[0]) for one, two in pairs if abs(one[1] - two[1]) < 0.2]
+    return min((gap for gap in beside if gap > 0.02), default=1.0)
+
+
+def _levels(at: dict[str, _layout.Place]) -> int:
+    """How many hosts stand one above the other, at the most."""
+    columns: dict[float, list[float]] = {}
+    for x, y in at.values():
+        columns.setdefault(round(x, 2), []).append(y)
+    return max(2, *(len(own) for own in columns.values()))
+
+
+def _edge(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    mark: str,
+    size: float,
+    *,
+    two_ways: bool,
+) -> None:
+    style = "-" if two_ways else "-|>"
+    arrow = {
+        "arrowstyle": style,
+        "color": MUTED,
+        "linewidth": 0.9,
+        "shrinkA": 0,
+        "shrinkB": 0 if two_ways else 12,
+    }
+    axes.annotate("", xy=end, xytext=start, arrowprops=arrow, zorder=1)
+    if not mark:
+        return
+    from matplotlib.patches import Circle
+
+    # Off the middle of short links, so that numbers of neighbouring links do not meet at a router.
+    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    if math.dist(start, end) < 6:
+        return
+    axes.add_patch(Circle((x, y), 2.1 * size, facecolor=PAPER, edgecolor=MUTED, linewidth=0.7, zorder=2))
+    axes.text(x, y - 0.1, mark, ha="center", va="center", fontsize="small", zorder=3)
+
+
+def _router(axes: Axes, place: tuple[float, float], name: str, size: float) -> None:
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle(place, _ROUTER * size, facecolor=PAPER, edgecolor=INK, linewidth=0.8, zorder=4))
+    shown = name if len(name) <= 9 else name[:8] + "…"
+    across = 2 * _ROUTER * size / 25.4 * 72
+    font = min(5.6, across / (0.66 * max(1, len(shown))))
+    axes.text(place[0], place[1], shown, ha="center", va="center", fontsize=font, zorder=5)
+
+
+def _host(
+    axes: Axes, place: tuple[float, float], box: tuple[float, float], name: str, lines: list[str]
+) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y = place
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - box[0] / 2, y - box[1] / 2),
+            box[0],
+            box[1],
+            boxstyle="round,pad=0,rounding_size=1.4",
+            facecolor=PAPER,
+            edgecolor=INK,
+            linewidth=0.8,
+            zorder=4,
+        )
+    )
+    top = y + 1.35 * len(lines)
+    axes.text(x, top, name, ha="center", va="center", fontweight="bold", zorder=5)
+    most = int(box[0] / 0.98)
+    for i, line in enumerate(lines):
+        shown = line if len(line) <= most else line[: most - 1] + "…"
+        height = top - 2.75 * (i + 1)
+        axes.text(x, height, shown, ha="center", va="center", color=MUTED, fontsize="x-small", zorder=5)
