@@ -425,7 +425,10 @@ pub fn capacities(
     let capacities = Capacities::gather(record)?;
     let starts: Vec<u64> = (0..end.div_ceil(bin_ns)).map(|i| i * bin_ns).collect();
     let mut all = BTreeMap::new();
-    for name in capacities.elements().filter(|name| capacities.over_time(name)) {
+    for name in capacities
+        .elements()
+        .filter(|name| capacities.over_time(name))
+    {
         let rate = |&start: &u64| capacities.mean_bps(name, start, (start + bin_ns).min(end));
         let rates: Result<Vec<f64>, String> = starts.iter().map(rate).collect();
         if let Ok(rates) = rates {

@@ -102,8 +102,8 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
 /// and `ended_s`, NaN where a transfer was not complete at the end.
 #[pyfunction]
 pub(crate) fn transfers(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let transfers = py
-        .detach(|| series::transfers(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
+    let transfers =
+        py.detach(|| series::transfers(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
     all.set_item("flow", array(py, transfers.flow))?;
     all.set_item("connection", array(py, transfers.connection))?;
