@@ -14,6 +14,7 @@ from narrows.scenario.keys import KEYS
 from narrows.scenario.reference import markdown
 from narrows.scenario.schema import schema, schema_text
 from narrows.scenario.shipped import shipped
+from test_mutations import BUSY, GRAPH, LOT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -96,8 +97,47 @@ def test_editors_see_the_same_mistakes(fixed_registry: registry.Registry, before
     assert list(validator.iter_errors(load(GOOD.replace(before, after, 1))))
 
 
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        (BUSY, "star:", "sart:"),
+        (BUSY, "access:", "acces:"),
+        (BUSY, "{down:", "{dwon:"),
+        (BUSY, "tcp_sack: 0", "tcp_sack: 7"),
+        (BUSY, "mtu: 1400 B", "mtu: 1400"),
+        (BUSY, "interval: 1 s", "interval: 1"),
+        (BUSY, "{cbr: 2 Mbit/s}", "{cbr: 2 ms}"),
+        (BUSY, "{web: 1 Mbit/s}", "{wbe: 1 Mbit/s}"),
+        (BUSY, "dscp: EF", "dscp: EFF"),
+        (BUSY, "cut:", "ct:"),
+        (BUSY, "{at: 4 s, stop: pair}", "{at: 4 s}"),
+        (BUSY, "of: max", "of: most"),
+        (BUSY, ", at_least: 1 Mbit/s", ""),
+        (BUSY, "name: slow", "name: [slow]"),
+        (GRAPH, "[a, r1]", "[a]"),
+        (GRAPH, "hosts:", "host:"),
+        (GRAPH, "elements:", "element:"),
+        (GRAPH, "[1, 30]", "30"),
+        (LOT, "hops: 2", "hops: two"),
+        (LOT, "[4 s, 2 Mbit/s]", "[4 s, 2 ms]"),
+        (LOT, "[3, 7]", "[3, x]"),
+        (LOT, "overhead: 38 B", "overhead: 38"),
+        (LOT, "[2 s, 3 ms]", "[2 s]"),
+    ],
+)
+def test_editors_see_mistakes_in_networks_and_schedules(
+    fixed_registry: registry.Registry, text: str, before: str, after: str
+) -> None:
+    validator = jsonschema.Draft7Validator(schema(fixed_registry))
+    assert not [error.message for error in validator.iter_errors(load(text))]
+    assert before in text
+    assert list(validator.iter_errors(load(text.replace(before, after, 1))))
+
+
 def test_the_reference_names_everything(fixed_registry: registry.Registry) -> None:
     page = markdown(fixed_registry)
-    families = (fixed_registry.schemes, fixed_registry.queues, fixed_registry.links, fixed_registry.rates)
-    for name in [key.name for key in KEYS] + [name for family in families for name in family]:
+    known = fixed_registry
+    families = (known.schemes, known.queues, known.links, known.rates, known.traffic)
+    params = [param.name for param in (*known.bottleneck, *known.host_settings)]
+    for name in [key.name for key in KEYS] + params + [name for family in families for name in family]:
         assert f"`{name}`" in page
