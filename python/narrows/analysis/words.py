@@ -31,17 +31,40 @@ def network_in_words(scenario: Scenario) -> list[str]:
     for name, listed in values.items():
         lines.append(f"  for each  {name}: {', '.join(listed)}")
     flows = scenario.schemes[0].flows
-    starts = ", ".join(show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows[:6])
-    more = ", ..." if len(flows) > 6 else ""
-    extra = ""
-    if any(flow["extra_rtt_ns"] for flow in flows):
-        extra = ", extra RTT " + ", ".join(show("span", flow["extra_rtt_ns"]) for flow in flows[:6]) + more
+    for what, some in (
+        ("flows", [flow for flow in flows if not flow.get("background")]),
+        ("background", [flow for flow in flows if flow.get("background")]),
+    ):
+        if some:
+            lines.append(f"  {what:{width}}  {flows_in_words(some)}")
     lines.append(
-        f"  {'flows':{width}}  {len(flows)}, starting at {starts}{more}{extra}; duration"
-        f" {show('span', scenario.duration_ns)};"
+        f"  {'duration':{width}}  {show('span', scenario.duration_ns)};"
         f" round trip {show('span', scenario.base_rtt_ns)}"
     )
     return lines
+
+
+def flows_in_words(flows: list[dict[str, Any]]) -> str:
+    """`2, right -> left, starting at 0 s, 3 s`: where they go, when they start and what sets them apart."""
+    told = [str(len(flows))]
+    ways = list(dict.fromkeys(f"{flow['from']} -> {flow['to']}" for flow in flows if "from" in flow))
+    if ways:
+        told.append(_some(ways))
+    starts = [show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows]
+    told.append(f"starting at {_some(starts if len(set(starts)) > 1 else starts[:1])}")
+    if any(flow["extra_rtt_ns"] for flow in flows):
+        told.append(f"extra RTT {_some([show('span', flow['extra_rtt_ns']) for flow in flows])}")
+    kinds = list(dict.fromkeys(flow["traffic"]["kind"] for flow in flows if "traffic" in flow))
+    if kinds:
+        told.append(f"traffic {', '.join(kinds)}")
+    connections = sum(flow.get("connections", 1) for flow in flows)
+    if connections > len(flows):
+        told.append(f"{connections} connections")
+    return ", ".join(told)
+
+
+def _some(words: list[str], most: int = 6) -> str:
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
 def links_of(network: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
