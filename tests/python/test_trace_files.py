@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from typer.testing import CliRunner
 from narrows import _native, traces
 from narrows.cli.app import app
 from narrows.errors import NarrowsError
+from narrows.reference.probe import Packets, play
 from narrows.traces import formats
 from narrows.traces.formats import read, read_rates
 from narrows.traces.statistics import measure
-from narrows.traces.trace import Delays
+from narrows.traces.trace import Delays, Opportunities
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "scenarios" / "traces"
@@ -154,6 +156,37 @@ def test_the_core_reads_shipped_traces(path: Path, tmp_path: Path) -> None:
     table = tmp_path / "a.parquet"
     call("trace", "convert", str(path), str(table))
     assert _core_says(table.read_bytes(), delays=delays) is None
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.trace")), ids=lambda path: path.name)
+def test_links_use_every_opportunity(path: Path) -> None:
+    """A link that always has full-sized packets sends one at each opportunity, lap after lap."""
+    found = read_rates(path)[0]
+    assert isinstance(found, Opportunities)
+    laps = 3
+    count = laps * len(found.times_ms)
+    fates = play(f"{{rate: {{trace: {path.name}}}}}", Packets.at_once(count, 1500))
+    wanted = np.concatenate([found.times_ms + lap * int(found.times_ms[-1]) for lap in range(laps)])
+    assert fates["left_ns"].tolist() == (wanted * 1_000_000).tolist()
+    rate = count * 12_000 / (fates["left_ns"][-1] / 1e9)
+    assert rate == pytest.approx(found.mean_bps, rel=1e-3)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("[cs]*.csv")), ids=lambda path: path.name)
+def test_links_keep_the_rates_of_a_trace(path: Path) -> None:
+    found = read_rates(path)[0]
+    count = int(found.mean_bps * found.length_ns / 1e9 / 12_000)
+    left = play(f"{{rate: {{trace: {path.name}}}}}", Packets.at_once(count, 1500))["left_ns"]
+    wanted = opportunities_ns(found, count)
+    assert np.abs(left - wanted).max() <= 1
+    assert count * 12_000 / (left[-1] / 1e9) == pytest.approx(found.mean_bps, rel=1e-3)
+
+
+def opportunities_ns(found: Any, count: int) -> Any:
+    """When packet after packet is through, by the definition of a trace of rates (ns)."""
+    sums = np.append(0, np.cumsum(found.rate_bps * found.spans_ns)).astype(float)
+    edges = np.append(found.time_ns, found.end_ns).astype(float)
+    return np.ceil(np.interp(np.arange(1, count + 1) * 12_000e9, sums, edges) - 1e-3)
 
 
 def test_the_core_refuses_a_damaged_table(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,29 @@ def markdown(registry: Registry) -> str:
         " plane they are set in the host's network namespace; in simulation our own transport has them where"
         " it can.\n\n"
     )
-    return text + parameters(registry.host_settings)
+    return text + _settings(registry)
+
+
+def _settings(registry: Registry) -> str:
+    """The settings of hosts, with what each is in the kernel and in simulation."""
+    from narrows import _native
+    from narrows.scenario.reference import allowed, cell
+
+    known = {item["name"]: item for item in json.loads(_native.registry())["host_settings"]}
+    text = "| setting | allowed | meaning | in the kernel | in simulation | source |\n"
+    text += "| --- | --- | --- | --- | --- | --- |\n"
+    for param in registry.host_settings:
+        sysctl, mirrored = known[param.name]["sysctl"], known[param.name]["mirrored"]
+        cells = (
+            f"`{param.name}`",
+            allowed(param),
+            cell(param.doc),
+            f"`{sysctl}`" if sysctl else "of the sockets or the device",
+            cell(mirrored) if mirrored else "no effect",
+            cell(param.source),
+        )
+        text += f"| {' | '.join(cells)} |\n"
+    return text
 
 
 def _family(registry: Registry, family: str) -> dict[str, Entry]:

@@ -34,7 +34,7 @@ def _keys() -> str:
     text = "| key | default | meaning | example |\n| --- | --- | --- | --- |\n"
     for key in KEYS:
         default = "required" if key.required else _default(key.param) if key.param else ""
-        text += f"| `{key.name}` | {default} | {_cell(key.doc)} | `{_cell(key.example)}` |\n"
+        text += f"| `{key.name}` | {default} | {cell(key.doc)} | `{cell(key.example)}` |\n"
     return text
 
 
@@ -62,7 +62,7 @@ def parameters(params: tuple[Param, ...]) -> str:
     text = "| parameter | default | allowed | meaning | source |\n| --- | --- | --- | --- | --- |\n"
     for param in params:
         default = "required" if param.required else _default(param)
-        cells = (f"`{param.name}`", default, _allowed(param), _cell(param.doc), _cell(param.source))
+        cells = (f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source))
         text += f"| {' | '.join(cells)} |\n"
     return text
 
@@ -73,7 +73,8 @@ def _default(param: Param) -> str:
     return f"`{show(param.kind, param.default)}`"
 
 
-def _allowed(param: Param) -> str:
+def allowed(param: Param) -> str:
+    """Which values a parameter takes."""
     if param.choices:
         return ", ".join(f"`{choice}`" for choice in param.choices)
     if param.kind == "flag":
@@ -87,5 +88,6 @@ def _allowed(param: Param) -> str:
     return f"{low or 'any'} or more" if low is not None else "any"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Text as it can stand in a table."""
     return text.replace("|", "\\|")
