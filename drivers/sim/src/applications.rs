@@ -1,7 +1,7 @@
 //! What applications ask for, done in the world.
 
 use crate::flow::{Connection, NONE, Pending, Pipe};
-use crate::packet::{Content, SimPacket};
+use crate::packet::{Kind, SimPacket};
 use crate::world::{ENDPOINTS, World};
 use narrows_record::TransferRow;
 use narrows_traffic::{Action, Class, Event, Stamp, Transfer};
@@ -122,16 +122,18 @@ impl World {
         let connection = &self.connections[slot as usize];
         let (flow, number) = (connection.flow, connection.number);
         self.serials += 1;
+        let free = self.free_pipes.pop();
+        let place = free.unwrap_or(self.pipes.len() as u32);
         let pipe: Pipe = self.flows[usize::from(flow)]
-            .pipe(slot, number, self.serials, down, now)
+            .pipe(slot, place, number, self.serials, down, now)
             .expect("the parameters of the scheme were accepted at the start");
-        if let Some(place) = self.free_pipes.pop() {
+        if free.is_some() {
             self.pipes[place as usize] = pipe;
-            return place;
+        } else {
+            self.pipes.push(pipe);
+            self.wakeups.grow(ENDPOINTS + 2 * self.pipes.len());
         }
-        self.pipes.push(pipe);
-        self.wakeups.grow(ENDPOINTS + 2 * self.pipes.len());
-        (self.pipes.len() - 1) as u32
+        place
     }
 
     fn begin(&mut self, now: Time, index: usize, transfer: Transfer) {
@@ -290,8 +292,9 @@ impl World {
         flow.datagrams.bytes += u64::from(size);
         let packet = SimPacket {
             uid: 0,
-            content: Content::Datagram(stamp),
-            size,
+            slot: self.contents.stamps.put(stamp),
+            kind: Kind::Datagram,
+            size: size as u16,
             pipe: NONE,
             serial: flow.datagrams.serial,
             flow: flow.number,

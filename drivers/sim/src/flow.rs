@@ -4,13 +4,14 @@
 //! server answers, one down. Our transport has no handshake: data goes out as soon as a connection
 //! is open. What arrives at the server is answered at the same instant.
 
+use crate::packet::{Kind, SimPacket};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef};
 use narrows_net::Direction;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
 use narrows_transport::{Config, Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
-use narrows_units::{Bytes, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Ecn, Params, Rate, Span, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// No pipe.
@@ -106,10 +107,11 @@ impl FlowState {
         }
     }
 
-    /// A pipe for connection `number`, from client to server or, `down`, from server to client.
+    /// A pipe with index `place` for connection `number`, from client to server or, `down`, from server to client.
     pub(crate) fn pipe(
         &self,
         connection: u32,
+        place: u32,
         number: u32,
         serial: u32,
         down: bool,
@@ -136,22 +138,33 @@ impl FlowState {
         sender.set_supply(0);
         let is_data = down == (self.class == Class::Pull);
         let [there, back] = self.routes;
+        let packet = |route, kind| SimPacket {
+            uid: 0,
+            slot: 0,
+            kind,
+            size: 0,
+            pipe: place,
+            serial,
+            flow: self.number,
+            route,
+            ecn: Ecn::NotEct,
+            dscp: self.dscp,
+            corrupt: false,
+        };
         Ok(Pipe {
             sender,
             receiver: Receiver::new(config),
             serial,
             connection,
-            number: self.number,
-            dscp: self.dscp,
+            packets: if is_data {
+                [packet(there, Kind::Data), packet(back, Kind::Ack)]
+            } else {
+                [packet(back, Kind::Data), packet(there, Kind::Ack)]
+            },
             is_data,
             closing: false,
             poked: false,
             stopped: false,
-            routes: if is_data {
-                [there, back]
-            } else {
-                [back, there]
-            },
             direction: if is_data {
                 self.direction
             } else {
@@ -181,8 +194,9 @@ pub(crate) struct Pipe {
     /// Unique among all pipes of the run; 0 when the place is free.
     pub(crate) serial: u32,
     pub(crate) connection: u32,
-    pub(crate) number: u16,
-    pub(crate) dscp: u8,
+    /// What its data packets and its acknowledgements have in common. Packets are copied in wide
+    /// words, so starting from memory at rest is faster than writing field by field.
+    pub(crate) packets: [SimPacket; 2],
     /// Whether it carries the flow's data, not requests for them.
     pub(crate) is_data: bool,
     /// The sender has been given something new to think about.
@@ -190,8 +204,6 @@ pub(crate) struct Pipe {
     /// Whether its connection ends when everything is through.
     pub(crate) closing: bool,
     pub(crate) stopped: bool,
-    /// Routes of its data and of its acknowledgements.
-    pub(crate) routes: [u16; 2],
     /// Direction of its data.
     pub(crate) direction: Direction,
     /// Position in the stream whose arrival the connection waits for.

@@ -1,38 +1,42 @@
 //! A packet in the simulator.
 
 use narrows_net::Packet;
-use narrows_traffic::Stamp;
-use narrows_transport::Data;
 use narrows_units::Ecn;
 
-/// A packet in the simulator: small and `Copy`.
+/// A packet in the simulator: `Copy`, and as small as it can be, because it is copied from element
+/// to element. What it carries waits in a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
     pub(crate) uid: u64,
-    pub(crate) content: Content,
-    pub(crate) size: u32,
+    /// Slot of what it carries, among those of its kind.
+    pub(crate) slot: u32,
     /// Index of the pipe it belongs to, and which of the pipes that had this index.
     pub(crate) pipe: u32,
     pub(crate) serial: u32,
+    /// No IP packet is larger.
+    pub(crate) size: u16,
     pub(crate) flow: u16,
     pub(crate) route: u16,
+    pub(crate) kind: Kind,
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
     pub(crate) corrupt: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Content {
-    Data(Data),
-    /// An acknowledgement, in a slot.
-    Ack(u32),
-    Datagram(Stamp),
+const _: () = assert!(std::mem::size_of::<SimPacket>() == 32);
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Data,
+    Ack,
+    Datagram,
 }
 
 impl Packet for SimPacket {
     #[inline]
     fn size(&self) -> u32 {
-        self.size
+        u32::from(self.size)
     }
     #[inline]
     fn flow(&self) -> u16 {
@@ -60,7 +64,7 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        matches!(self.content, Content::Ack(_))
+        self.kind == Kind::Ack
     }
     #[inline]
     fn corrupt(&mut self) {

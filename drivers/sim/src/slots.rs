@@ -1,49 +1,55 @@
-//! Reused storage for the variable parts of acknowledgements in flight.
+//! Reused storage for what packets in flight carry.
 
-use narrows_transport::{Body, Header};
+use crate::packet::{Kind, SimPacket};
+use narrows_traffic::Stamp;
+use narrows_transport::{Body, Data, Header};
 
-/// A message in flight.
+/// An acknowledgement in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) header: Header,
     pub(crate) body: Body,
 }
 
-/// Slots that are filled when an acknowledgement enters the network and freed when it leaves it;
-/// their buffers keep their capacity.
-#[derive(Debug, Default)]
-pub(crate) struct Slots {
-    messages: Vec<Message>,
-    /// Copies of the message beyond the first, by slot; empty until there are any.
+/// Slots that are filled when a packet enters the network and freed when it leaves it. They are
+/// never given back, so buffers inside keep their capacity.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    items: Vec<T>,
+    /// Copies beyond the first, by slot; empty until there are any.
     shares: Vec<u32>,
     free: Vec<u32>,
 }
 
-impl Slots {
-    /// Stores a message, taking the content of `body` in exchange for an old buffer.
-    #[inline]
-    pub(crate) fn put(&mut self, header: Header, body: &mut Body) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            let message = &mut self.messages[slot as usize];
-            message.header = header;
-            std::mem::swap(&mut message.body, body);
-            slot
-        } else {
-            self.messages.push(Message {
-                header,
-                body: std::mem::take(body),
-            });
-            (self.messages.len() - 1) as u32
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots {
+            items: Vec::new(),
+            shares: Vec::new(),
+            free: Vec::new(),
         }
     }
+}
 
+impl<T> Slots<T> {
+    /// Stores an item that needs nothing of the old one.
     #[inline]
-    pub(crate) fn get(&self, slot: u32) -> &Message {
-        &self.messages[slot as usize]
+    pub(crate) fn put(&mut self, item: T) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.items[slot as usize] = item;
+            return slot;
+        }
+        self.items.push(item);
+        (self.items.len() - 1) as u32
     }
 
-    /// One more packet carries the message.
-    pub(crate) fn share(&mut self, slot: u32) {
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &T {
+        &self.items[slot as usize]
+    }
+
+    /// One more packet carries the item.
+    fn share(&mut self, slot: u32) {
         let slot = slot as usize;
         if self.shares.len() <= slot {
             self.shares.resize(slot + 1, 0);
@@ -51,17 +57,59 @@ impl Slots {
         self.shares[slot] += 1;
     }
 
-    /// One packet that carried the message is gone.
+    /// One packet that carried the item is gone.
     #[inline]
     pub(crate) fn free(&mut self, slot: u32) {
-        if let Some(shares) = self
-            .shares
-            .get_mut(slot as usize)
-            .filter(|shares| **shares > 0)
+        if let Some(shares) = self.shares.get_mut(slot as usize)
+            && *shares > 0
         {
             *shares -= 1;
         } else {
             self.free.push(slot);
+        }
+    }
+}
+
+/// What all packets in flight carry: the packets themselves stay small.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) data: Slots<Data>,
+    pub(crate) acks: Slots<Message>,
+    pub(crate) stamps: Slots<Stamp>,
+}
+
+impl Contents {
+    /// Stores an acknowledgement, taking the content of `body` in exchange for an old buffer.
+    #[inline]
+    pub(crate) fn put_ack(&mut self, header: Header, body: &mut Body) -> u32 {
+        let slots = &mut self.acks;
+        if let Some(slot) = slots.free.pop() {
+            let message = &mut slots.items[slot as usize];
+            message.header = header;
+            std::mem::swap(&mut message.body, body);
+            return slot;
+        }
+        slots.put(Message {
+            header,
+            body: std::mem::take(body),
+        })
+    }
+
+    /// A copy of `packet` came into being.
+    pub(crate) fn share(&mut self, packet: &SimPacket) {
+        match packet.kind {
+            Kind::Data => self.data.share(packet.slot),
+            Kind::Ack => self.acks.share(packet.slot),
+            Kind::Datagram => self.stamps.share(packet.slot),
+        }
+    }
+
+    /// `packet` is gone.
+    pub(crate) fn free(&mut self, packet: &SimPacket) {
+        match packet.kind {
+            Kind::Data => self.data.free(packet.slot),
+            Kind::Ack => self.acks.free(packet.slot),
+            Kind::Datagram => self.stamps.free(packet.slot),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Endpoints and paths under a virtual clock.
 
 use crate::flow::{FlowState, Pipe, add_receiver, add_sender, together};
-use crate::packet::{Content, SimPacket};
-use crate::slots::Slots;
+use crate::packet::{Kind, SimPacket};
+use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes};
 use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
@@ -44,7 +44,7 @@ pub struct World {
     pub(crate) traces: Vec<TraceRow>,
     pub(crate) queues: Vec<QueueRow>,
     pub(crate) wakeups: Wakeups,
-    slots: Slots,
+    pub(crate) contents: Contents,
     outcomes: Outcomes<SimPacket>,
     body: Body,
     empty: Body,
@@ -99,7 +99,7 @@ impl World {
             traces: Vec::new(),
             queues: Vec::new(),
             wakeups,
-            slots: Slots::default(),
+            contents: Contents::default(),
             outcomes: Outcomes::new(),
             body: Body::default(),
             empty: Body::default(),
@@ -225,9 +225,7 @@ impl World {
         while let Some((at, packet)) = self.network.pop() {
             if packet.corrupt {
                 self.log.arrive_corrupt(packet.uid, at.ns(), 0);
-                if let Content::Ack(slot) = packet.content {
-                    self.slots.free(slot);
-                }
+                self.contents.free(&packet);
                 continue;
             }
             self.log.arrive(packet.uid, at.ns(), 0);
@@ -241,10 +239,11 @@ impl World {
                 continue;
             }
             let pipe = &mut self.pipes[index];
-            match packet.content {
-                Content::Data(data) => {
+            match packet.kind {
+                Kind::Data => {
                     self.totals.data_delivered += 1;
-                    let header = Header::Data(data);
+                    let header = Header::Data(*self.contents.data.get(packet.slot));
+                    self.contents.data.free(packet.slot);
                     pipe.receiver.receive(at, packet.ecn, &header, &self.empty);
                     let awaited = pipe.receiver.contiguous() >= pipe.watch;
                     self.run_receiver(at, index);
@@ -252,22 +251,22 @@ impl World {
                         self.on_watched(at, index);
                     }
                 }
-                Content::Ack(slot) => {
+                Kind::Ack => {
                     if !pipe.is_data {
                         self.note_foreign(packet, true);
                     }
                     let pipe = &mut self.pipes[index];
-                    let message = self.slots.get(slot);
+                    let message = self.contents.acks.get(packet.slot);
                     let (header, body) = (&message.header, &message.body);
                     pipe.sender.receive(at, packet.ecn, header, body);
                     let (closing, connection) = (pipe.closing, pipe.connection);
-                    self.slots.free(slot);
+                    self.contents.acks.free(packet.slot);
                     self.run_sender(at, index);
                     if closing {
                         self.retire_if_done(connection);
                     }
                 }
-                Content::Datagram(_) => {}
+                Kind::Datagram => self.contents.free(&packet),
             }
         }
     }
@@ -275,20 +274,17 @@ impl World {
     /// A datagram, or what arrives after its connection has ended.
     #[cold]
     fn arrive_without_pipe(&mut self, at: Time, packet: SimPacket) {
-        match packet.content {
-            Content::Datagram(stamp) => {
-                self.totals.data_delivered += 1;
-                let flow = usize::from(self.index[usize::from(packet.flow)]);
-                if let Some(sink) = &mut self.flows[flow].datagrams.sink {
-                    sink.receive(at, stamp, packet.size);
-                }
+        if packet.kind == Kind::Datagram {
+            self.totals.data_delivered += 1;
+            let stamp = *self.contents.stamps.get(packet.slot);
+            let flow = usize::from(self.index[usize::from(packet.flow)]);
+            if let Some(sink) = &mut self.flows[flow].datagrams.sink {
+                sink.receive(at, stamp, u32::from(packet.size));
             }
-            Content::Data(_) => self.note_foreign(packet, true),
-            Content::Ack(slot) => {
-                self.note_foreign(packet, true);
-                self.slots.free(slot);
-            }
+        } else {
+            self.note_foreign(packet, true);
         }
+        self.contents.free(&packet);
     }
 
     /// Counts a packet that travels in the direction of its flow's data and that no data pipe
@@ -311,9 +307,12 @@ impl World {
     /// Puts a packet into the network.
     #[inline]
     pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
-        packet.uid = self
-            .log
-            .enter(packet.flow, recorded(direction), packet.size, now.ns());
+        packet.uid = self.log.enter(
+            packet.flow,
+            recorded(direction),
+            u32::from(packet.size),
+            now.ns(),
+        );
         self.network.push(now, packet, &mut self.outcomes);
         self.settle();
     }
@@ -330,9 +329,7 @@ impl World {
     fn settle_outcomes(&mut self) {
         for drop in self.outcomes.drops.drain(..) {
             self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
-            if let Content::Ack(slot) = drop.packet.content {
-                self.slots.free(slot);
-            }
+            self.contents.free(&drop.packet);
         }
         self.settle_copies();
     }
@@ -342,13 +339,15 @@ impl World {
             let mut packet = copied.packet;
             let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
             let direction = flow.direction_of(packet.route);
-            if let Content::Ack(slot) = packet.content {
-                self.slots.share(slot);
-            }
+            self.contents.share(&packet);
             let (direction, at) = (recorded(direction), copied.at.ns());
-            packet.uid = self
-                .log
-                .copy(packet.uid, packet.flow, direction, packet.size, at);
+            packet.uid = self.log.copy(
+                packet.uid,
+                packet.flow,
+                direction,
+                u32::from(packet.size),
+                at,
+            );
             self.network
                 .inject(copied.element, copied.at, packet, &mut self.outcomes);
             self.network.advance(copied.at, &mut self.outcomes);
@@ -364,23 +363,15 @@ impl World {
             pipe.stopped = true;
             pipe.sender.stop();
         }
-        let direction = pipe.direction;
-        let mut packet = SimPacket {
-            uid: 0,
-            content: Content::Ack(0),
-            size: 0,
-            pipe: index as u32,
-            serial: pipe.serial,
-            flow: pipe.number,
-            route: pipe.routes[0],
-            ecn: narrows_units::Ecn::NotEct,
-            dscp: pipe.dscp,
-            corrupt: false,
-        };
+        let (direction, template) = (pipe.direction, pipe.packets[0]);
         while let Some(out) = self.pipes[index].sender.transmit(now, &mut self.body) {
             if let Header::Data(data) = out.header {
-                packet.content = Content::Data(data);
-                (packet.size, packet.ecn) = (out.size, out.ecn);
+                let packet = SimPacket {
+                    slot: self.contents.data.put(data),
+                    size: out.size as u16,
+                    ecn: out.ecn,
+                    ..template
+                };
                 self.enter(now, direction, packet);
             }
         }
@@ -406,21 +397,14 @@ impl World {
     fn run_receiver(&mut self, now: Time, index: usize) {
         let pipe = &self.pipes[index];
         let (direction, is_data) = (pipe.direction.reverse(), pipe.is_data);
-        let mut packet = SimPacket {
-            uid: 0,
-            content: Content::Ack(0),
-            size: 0,
-            pipe: index as u32,
-            serial: pipe.serial,
-            flow: pipe.number,
-            route: pipe.routes[1],
-            ecn: narrows_units::Ecn::NotEct,
-            dscp: pipe.dscp,
-            corrupt: false,
-        };
+        let template = pipe.packets[1];
         while let Some(out) = self.pipes[index].receiver.transmit(now, &mut self.body) {
-            packet.content = Content::Ack(self.slots.put(out.header, &mut self.body));
-            (packet.size, packet.ecn) = (out.size, out.ecn);
+            let packet = SimPacket {
+                slot: self.contents.put_ack(out.header, &mut self.body),
+                size: out.size as u16,
+                ecn: out.ecn,
+                ..template
+            };
             if !is_data {
                 self.note_foreign(packet, false);
             }
