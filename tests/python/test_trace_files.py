@@ -261,6 +261,13 @@ def test_import_makes_a_trace_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "the heading must be" in call("trace", "list")
 
 
+def test_a_trace_of_centuries_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("4611686018427\n")
+    assert "too long for statistics" in refused("trace", "show", str(tmp_path / "a"))
+    out = str(tmp_path / "a.csv")
+    assert "choose longer ones" in refused("trace", "convert", str(tmp_path / "a"), out)
+
+
 def test_bad_options_have_their_sentence(tmp_path: Path) -> None:
     out = str(tmp_path / "a.trace")
     make = ("trace", "make")

@@ -93,7 +93,7 @@ def _settings(registry: Registry) -> str:
         cells = (
             f"`{param.name}`",
             allowed(param),
-            cell(param.doc),
+            cell(known[param.name]["doc"]),
             f"`{sysctl}`" if sysctl else "of the sockets or the device",
             cell(mirrored) if mirrored else "no effect",
             cell(param.source),

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.errors import DataError
 from narrows.traces.trace import NS_PER_MS, NS_PER_S, OPPORTUNITY_BITS, Opportunities, Trace
 
 #: Windows over which rates are taken, by name.
 WINDOWS_NS = {"100 ms": 100 * NS_PER_MS, "1 s": NS_PER_S}
 #: A trace shorter than this many windows is taken several times in a row.
 LEAST_WINDOWS = 100
+#: Eleven days of 100 ms.
+MOST_WINDOWS = 10_000_000
 PERCENTILES = (5, 25, 50, 75, 95)
 
 
@@ -47,6 +50,8 @@ def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
     length = trace.length_ns
     total = float(_passed(trace, np.array([float(length)]))[0])
     count = max(LEAST_WINDOWS, length // window_ns)
+    if count > MOST_WINDOWS:
+        raise DataError(f"the trace lasts {length / NS_PER_S:.3g} s, too long for statistics; cut it")
     edges = np.arange(count + 1, dtype=np.float64) * window_ns
     laps = np.floor(edges / length)
     passed = laps * total + _passed(trace, edges - laps * length)
