@@ -112,6 +112,10 @@ impl<P: Packet> Path<P> {
         packet: P,
         outcomes: &mut Outcomes<P>,
     ) -> Option<P> {
+        // It leaves the element that made it like any other.
+        let maker = &mut self.stages[index].counters;
+        maker.out_packets += 1;
+        maker.out_bytes += u64::from(packet.size());
         let left = self.enter(index + 1, now, packet, outcomes);
         self.next = self.earliest();
         left

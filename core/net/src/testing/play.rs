@@ -96,11 +96,8 @@ pub fn play(
                 seen.in_bytes + seen.copied_bytes
             ),
             (
-                seen.out_packets
-                    + seen.dropped_packets
-                    + seen.copied_packets
-                    + u64::from(held.packets),
-                seen.out_bytes + seen.dropped_bytes + seen.copied_bytes + held.bytes
+                seen.out_packets + seen.dropped_packets + u64::from(held.packets),
+                seen.out_bytes + seen.dropped_bytes + held.bytes
             ),
             "{} accounts for every packet",
             stage.name
