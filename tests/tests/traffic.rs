@@ -171,3 +171,113 @@ fn fair_queueing_gives_datagrams_their_share() {
         assert!((0.45..0.62).contains(&loss), "{queue} {loss}");
     }
 }
+
+#[test]
+fn a_request_and_its_answer_take_a_round_trip_and_their_bits() {
+    // The request of 200 bytes goes back over 20 ms and no bottleneck; the answer of two full packets
+    // comes at 12 Mbit/s over 20 ms: 42 ms; then 8 ms of thinking.
+    let traffic = json!({"kind": "requests", "response": 2896, "request": 200,
+                         "think": 8_000_000, "think_law": "fixed"});
+    for persistent in [true, false] {
+        let mut traffic = traffic.clone();
+        traffic["persistent"] = persistent.into();
+        let measured = run(&cell(
+            2,
+            &bottleneck(12_000_000, &droptail(100_000)),
+            20_000_000,
+            &[json!({"scheme": "reno", "traffic": traffic})],
+        ));
+        assert_eq!(measured.transfers.len(), 40);
+        for (transfer, number) in measured.transfers.iter().zip(0u64..) {
+            assert_eq!(transfer.bytes, 2896);
+            assert_eq!(transfer.started_ns, number * 50_000_000);
+            let ended = transfer.ended_ns.unwrap();
+            assert_eq!(ended - transfer.started_ns, 42_000_000);
+            let connection = if persistent { 0 } else { number };
+            assert_eq!(u64::from(transfer.connection), connection);
+        }
+    }
+}
+
+#[test]
+fn short_flows_arrive_and_complete() {
+    let traffic = json!({"kind": "arrivals", "size": 20_000, "law": "pareto", "most": 1_000_000,
+                         "load": 20_000_000});
+    let measured = run(&cell(
+        30,
+        &bottleneck(50_000_000, &droptail(250_000)),
+        10_000_000,
+        &[
+            json!({"scheme": "cubic", "traffic": traffic}),
+            json!({"scheme": "reno", "start_ns": 0}),
+        ],
+    ));
+    let short: Vec<_> = measured.transfers.iter().collect();
+    assert!(short.len() > 2500, "{}", short.len());
+    let complete = short.iter().filter(|transfer| transfer.ended_ns.is_some());
+    assert!(complete.count() as f64 > 0.98 * short.len() as f64);
+    let offered = measured.run.flows[0].offered.unwrap();
+    // The size law has a heavy tail: 3750 flows leave the load uncertain.
+    assert!((offered.mean_bps / 20e6 - 1.0).abs() < 0.15, "{offered:?}");
+    // Nothing is faster than light and the link.
+    for transfer in &short {
+        let least = 10_000_000 + transfer.bytes * 8 * SECOND / 50_000_000;
+        assert!(
+            transfer
+                .ended_ns
+                .is_none_or(|end| end - transfer.started_ns >= least)
+        );
+    }
+}
+
+#[test]
+fn web_users_load_a_path() {
+    for persistent in [false, true] {
+        let traffic = json!({"kind": "web", "load": 38_000_000, "object_time": 60_000_000,
+                             "persistent": persistent});
+        let mut cell = cell(
+            40,
+            &bottleneck(400_000_000, &droptail(2_000_000)),
+            20_000_000,
+            &[
+                json!({"scheme": "cubic", "traffic": traffic, "background": true}),
+                json!({"scheme": "cubic"}),
+            ],
+        );
+        cell["record"] = "bins".into();
+        let measured = run(&cell);
+        let web = &measured.run.flows[0];
+        let offered = web.offered.unwrap();
+        assert!((offered.mean_bps / 38e6 - 1.0).abs() < 0.25, "{offered:?}");
+        assert!(web.other["traffic"]["users"].as_f64().unwrap() > 1000.0);
+        let all = &measured.transfers;
+        assert!(all.len() > 10_000, "{}", all.len());
+        let complete = all.iter().filter(|transfer| transfer.ended_ns.is_some());
+        let (count, bytes) = complete.fold((0usize, 0u64), |(count, bytes), transfer| {
+            (count + 1, bytes + transfer.bytes)
+        });
+        assert!(count as f64 > 0.98 * all.len() as f64);
+        assert!(bytes <= web.receiver.goodput_bytes.unwrap());
+    }
+}
+
+#[test]
+fn both_directions_at_once() {
+    let pull = json!({"kind": "requests", "response": 100_000});
+    let measured = run(&cell(
+        20,
+        &bottleneck(20_000_000, &droptail(100_000)),
+        10_000_000,
+        &[
+            json!({"scheme": "cubic"}),
+            json!({"scheme": "reno", "traffic": pull, "direction": "backward", "connections": 3}),
+        ],
+    ));
+    assert!(measured.get("1", "goodput_bps") > 17e6, "{}", measured.json);
+    // 100 kB over an unlimited way back: four round trips of 20 ms at the start, one in the end.
+    assert!(
+        measured.transfers.len() > 300,
+        "{}",
+        measured.transfers.len()
+    );
+}

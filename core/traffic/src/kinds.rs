@@ -12,7 +12,7 @@ macro_rules! traffic {
     };
 }
 
-traffic!(bulk, transfer, onoff, cbr, poisson);
+traffic!(bulk, transfer, onoff, cbr, poisson, requests, arrivals, web);
 
 /// The kind called `name`.
 pub fn find(name: &str) -> Option<&'static Traffic> {

@@ -16,6 +16,7 @@ mod header;
 pub mod kinds;
 mod offered;
 mod sink;
+mod sizes;
 
 pub use datagram::{DATAGRAM_HEADER, IP_UDP, Stamp};
 pub use header::TransferHeader;

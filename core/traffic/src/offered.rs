@@ -5,7 +5,7 @@ use crate::{Action, Transfer};
 /// Counts what an application asks for, for the record: the load that was really offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
-    /// Bytes: payload of transfers (up and down), IP bytes of datagrams.
+    /// Bytes: payload of transfers (of the answers, where the server answers), IP bytes of datagrams.
     pub bytes: u64,
     /// Transfers begun.
     pub transfers: u64,
@@ -26,7 +26,7 @@ impl Offered {
             Action::Transfer(Transfer { up, down, .. }) => {
                 self.transfers += 1;
                 if up != Transfer::OPEN {
-                    self.bytes += up + down;
+                    self.bytes += if down > 0 { down } else { up };
                 }
             }
             Action::Grant { bytes, .. } if bytes == u64::MAX => self.unlimited = true,

@@ -6,6 +6,7 @@
 
 mod ecn;
 mod entry;
+mod laws;
 mod params;
 mod quantity;
 mod random;
@@ -13,6 +14,7 @@ mod wakeups;
 
 pub use ecn::Ecn;
 pub use entry::Entry;
+pub use laws::{Law, Zipf};
 pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;

@@ -1,0 +1,229 @@
+//! Requests and answers: each connection asks, waits for the answer, thinks, and asks again.
+
+use crate::sizes::{self, ALPHA, LAW, LEAST, MOST, SIGMA};
+use crate::{
+    Action, Application, Built, Class, Event, Setup, Traffic, Transfer, TransferHeader,
+};
+use narrows_units::{Entry, Kind, Law, ParamSpec, Params, Span, Stream, Time};
+
+/// Registry entry.
+pub const TRAFFIC: Traffic = Traffic {
+    entry: Entry {
+        name: "requests",
+        summary: "Asks for data, waits for the answer, thinks, and asks again",
+        source: "RFC 8868, section 4.3 (short TCP flows); netperf TCP_RR, TCP_CRR",
+        params: &[
+            ParamSpec::new("response", Kind::Bytes, "Mean size of an answer.")
+                .required()
+                .range(1.0, 1e12),
+            ParamSpec::new("request", Kind::Bytes, "Size of a request.")
+                .default("200")
+                .range(TransferHeader::LENGTH as f64, 1e9),
+            LAW,
+            SIGMA,
+            ALPHA,
+            LEAST,
+            MOST,
+            ParamSpec::new(
+                "think",
+                Kind::Span,
+                "Mean time between the end of an answer and the next request.",
+            )
+            .default("0"),
+            ParamSpec::new(
+                "think_law",
+                Kind::Choice(&["fixed", "exponential"]),
+                "Law of that time.",
+            )
+            .default("exponential"),
+            ParamSpec::new(
+                "persistent",
+                Kind::Flag,
+                "Whether the connection stays open between requests, or each has its own.",
+            )
+            .default("true"),
+        ],
+        shorthand: &["response"],
+    },
+    class: Class::Pull,
+    parallel: true,
+    build,
+};
+
+fn build(params: &Params, setup: &Setup) -> Built {
+    let mean = params.integer("response").unwrap_or(1) as f64;
+    let think = params.span("think").unwrap_or_default().secs();
+    let source = Source {
+        request: params.integer("request").unwrap_or(200),
+        response: sizes::law(params, mean)?,
+        think: if params.word("think_law") == Some("fixed") {
+            Law::Fixed(think)
+        } else {
+            Law::Exponential { mean: think }
+        },
+        persistent: params.flag("persistent").unwrap_or(true),
+    };
+    let askers = (0..setup.connections).map(|number| Asker {
+        // Each asker has its own chance, so that one more reshuffles nothing.
+        stream: Stream::new(setup.seed, &format!("traffic/{}/{number}", setup.flow)),
+        connection: None,
+        next: Time::FAR,
+    });
+    Ok(Box::new(Requests {
+        source,
+        askers: askers.collect(),
+        connections: 0,
+        transfers: 0,
+    }))
+}
+
+struct Source {
+    request: u64,
+    response: Law,
+    think: Law,
+    persistent: bool,
+}
+
+struct Asker {
+    stream: Stream,
+    connection: Option<u32>,
+    /// When it asks next.
+    next: Time,
+}
+
+struct Requests {
+    source: Source,
+    askers: Vec<Asker>,
+    /// Connections opened and transfers begun so far.
+    connections: u32,
+    transfers: u32,
+}
+
+impl Requests {
+    fn ask(&mut self, index: usize, actions: &mut Vec<Action>) {
+        let asker = &mut self.askers[index];
+        asker.next = Time::FAR;
+        let connection = asker.connection.unwrap_or_else(|| {
+            self.connections += 1;
+            actions.push(Action::Open {
+                connection: self.connections - 1,
+            });
+            self.connections - 1
+        });
+        asker.connection = Some(connection);
+        actions.push(Action::Transfer(Transfer {
+            connection,
+            transfer: self.transfers,
+            up: self.source.request,
+            down: sizes::draw(&self.source.response, &mut asker.stream),
+        }));
+        self.transfers += 1;
+        if !self.source.persistent {
+            actions.push(Action::Close { connection });
+        }
+    }
+
+    fn run(&mut self, now: Time, actions: &mut Vec<Action>) {
+        for index in 0..self.askers.len() {
+            if self.askers[index].next <= now {
+                self.ask(index, actions);
+            }
+        }
+    }
+}
+
+impl Application for Requests {
+    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                for index in 0..self.askers.len() {
+                    self.ask(index, actions);
+                }
+            }
+            Event::Completed { connection, .. } | Event::Failed { connection } => {
+                let failed = matches!(event, Event::Failed { .. });
+                let found = self
+                    .askers
+                    .iter_mut()
+                    .find(|asker| asker.connection == Some(connection));
+                if let Some(asker) = found {
+                    let think = self.source.think.sample(&mut asker.stream);
+                    asker.next = now + Span::from_secs(think);
+                    if failed || !self.source.persistent {
+                        asker.connection = None;
+                    }
+                }
+            }
+            Event::Wakeup => {}
+        }
+        self.run(now, actions);
+    }
+
+    fn next_wakeup(&self) -> Time {
+        let next = self.askers.iter().map(|asker| asker.next).min();
+        next.unwrap_or(Time::FAR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(json: &serde_json::Value, connections: u32) -> Box<dyn Application> {
+        let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();
+        let setup = Setup {
+            seed: 3,
+            flow: 1,
+            connections,
+        };
+        TRAFFIC.build(&params, &setup).unwrap()
+    }
+
+    fn transfer(actions: &[Action]) -> Transfer {
+        let found = actions.iter().find_map(|action| match action {
+            Action::Transfer(transfer) => Some(*transfer),
+            _ => None,
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn the_next_request_comes_after_the_answer_and_the_time_to_think() {
+        let json = serde_json::json!({"response": 5000, "request": 100, "think": 7_000_000,
+                                      "think_law": "fixed"});
+        let mut source = build(&json, 1);
+        let mut actions = Vec::new();
+        source.on(Time::ZERO, Event::Start, &mut actions);
+        assert_eq!(actions[0], Action::Open { connection: 0 });
+        let first = transfer(&actions);
+        assert_eq!((first.up, first.down, first.transfer), (100, 5000, 0));
+        assert_eq!(source.next_wakeup(), Time::FAR);
+        actions.clear();
+        let completed = Event::Completed {
+            connection: 0,
+            transfer: 0,
+        };
+        source.on(Time::from_ns(50), completed, &mut actions);
+        assert!(actions.is_empty());
+        let next = source.next_wakeup();
+        assert_eq!(next, Time::from_ns(7_000_050));
+        source.on(next, Event::Wakeup, &mut actions);
+        assert_eq!(actions.len(), 1, "the same connection");
+        assert_eq!(transfer(&actions).transfer, 1);
+    }
+
+    #[test]
+    fn without_persistence_each_request_has_a_connection() {
+        let mut source = build(&serde_json::json!({"response": 5000, "persistent": false}), 2);
+        let mut actions = Vec::new();
+        source.on(Time::ZERO, Event::Start, &mut actions);
+        let completed = Event::Completed {
+            connection: 1,
+            transfer: 1,
+        };
+        actions.clear();
+        source.on(Time::from_ns(9), completed, &mut actions);
+        assert_eq!(actions[0], Action::Open { connection: 2 });
+        assert_eq!(actions[2], Action::Close { connection: 2 });
+    }
+}
