@@ -53,6 +53,27 @@ pub const PARAMS: &[ParamSpec] = &[
     ParamSpec::new("ecn", Kind::Flag, "Send ECN-capable packets if the scheme reacts to marks.")
         .default("false")
         .source("Linux tcp_ecn: only on request"),
+    ParamSpec::new(
+        "sack",
+        Kind::Flag,
+        "Acknowledgements tell what has arrived beyond a gap; without it, only where the gap begins, and losses are repaired one per round trip.",
+    )
+    .default("true")
+    .source("RFC 2018; without it RFC 6582 (NewReno)"),
+    ParamSpec::new(
+        "rack",
+        Kind::Flag,
+        "Losses are detected by time as well as by the number of packets that overtook.",
+    )
+    .default("true")
+    .source("RFC 8985; without it RFC 6675"),
+    ParamSpec::new(
+        "window",
+        Kind::Bytes,
+        "Most payload bytes from the oldest unacknowledged to the newest one sent, as socket buffers and the peer's window set them; 0 means no limit.",
+    )
+    .default("0")
+    .range(0.0, 1e12),
 ];
 
 /// The transport's parameters, typed.
@@ -82,6 +103,12 @@ pub struct Config {
     pub pacing_burst: Span,
     /// Whether ECN is asked for.
     pub ecn: bool,
+    /// Whether acknowledgements tell what has arrived beyond a gap.
+    pub sack: bool,
+    /// Whether losses are detected by time.
+    pub rack: bool,
+    /// Most payload bytes between the oldest unacknowledged and the newest one sent.
+    pub window: u64,
 }
 
 impl Config {
@@ -111,6 +138,13 @@ impl Config {
             pace_by_window: params.word("pacing") == Some("window"),
             pacing_burst: span("pacing_burst"),
             ecn: params.flag("ecn").unwrap_or(false),
+            sack: params.flag("sack").unwrap_or(true),
+            rack: params.flag("rack").unwrap_or(true),
+            // At least one packet, or nothing could ever be sent.
+            window: match integer("window") {
+                0 => u64::MAX,
+                window => window.max(integer("packet_size")),
+            },
         }
     }
 }

@@ -34,6 +34,10 @@ pub struct Ack {
     pub received: u64,
     /// Data packets received so far with congestion experienced.
     pub marked: u64,
+    /// Without selective acknowledgements, all that is told: every stream byte below this has
+    /// arrived. `largest` is then the packet that last filled the stream up to here, as the echoed time
+    /// stamp of TCP tells (RFC 7323, section 4.3), and the body is empty.
+    pub cumulative: Option<u64>,
 }
 
 /// The fixed part of a message.

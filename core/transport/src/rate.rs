@@ -88,6 +88,7 @@ mod tests {
             first_sent_at: ms(first_sent_at),
             length: 1000,
             state: State::Acked,
+            retransmission: false,
             app_limited: false,
             lost_in: 0,
         }

@@ -28,6 +28,9 @@ pub struct Receiver {
     ack_every: u32,
     max_ack_delay: Span,
     quick_acks: u64,
+    sack: bool,
+    /// The packet that last filled the stream up to `contiguous`.
+    filler: Option<Arrival>,
     /// Packet numbers received, above the sender's floor.
     numbers: RangeSet,
     /// Stream bytes received, above `contiguous`.
@@ -50,6 +53,8 @@ impl Receiver {
             ack_every: config.ack_every,
             max_ack_delay: config.max_ack_delay,
             quick_acks: config.quick_acks,
+            sack: config.sack,
+            filler: None,
             numbers: RangeSet::default(),
             stream: RangeSet::default(),
             contiguous: 0,
@@ -72,6 +77,28 @@ impl Receiver {
     #[inline]
     pub fn contiguous(&self) -> u64 {
         self.contiguous
+    }
+
+    /// An acknowledgement of what has arrived without a gap, and of nothing else.
+    fn acknowledge_edge(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
+        self.arrivals.clear();
+        self.ack_now = false;
+        self.unacknowledged = 0;
+        self.deadline = Time::FAR;
+        let echoed = self.filler.unwrap_or(largest);
+        let header = Header::Ack(Ack {
+            largest: echoed.number,
+            delay: now.since(echoed.at),
+            largest_arrived: echoed.at,
+            received: self.counters.received_packets,
+            marked: self.counters.marked_packets,
+            cumulative: Some(self.contiguous),
+        });
+        Outgoing {
+            size: wire::size(&header, body),
+            header,
+            ecn: Ecn::NotEct,
+        }
     }
 
     fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
@@ -118,6 +145,7 @@ impl Receiver {
             });
         }
 
+        let before = self.contiguous;
         if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
             let goodput = &mut self.counters.goodput_bytes;
             let first = data.offset.max(self.contiguous);
@@ -131,6 +159,13 @@ impl Receiver {
                 self.contiguous = self.stream.first_missing(self.contiguous);
                 self.stream.remove_below(self.contiguous);
             }
+        }
+
+        if self.contiguous > before {
+            self.filler = Some(Arrival {
+                number: data.number,
+                at: now,
+            });
         }
 
         self.unacknowledged += 1;
@@ -161,6 +196,9 @@ impl Endpoint for Receiver {
         }
         let largest = self.largest?;
         body.clear();
+        if !self.sack {
+            return Some(self.acknowledge_edge(now, largest, body));
+        }
         body.ranges
             .extend(self.numbers.ranges().iter().rev().take(Body::MAX_RANGES));
         if body.ranges.is_empty() {
@@ -180,6 +218,7 @@ impl Endpoint for Receiver {
             largest_arrived: largest.at,
             received: self.counters.received_packets,
             marked: self.counters.marked_packets,
+            cumulative: None,
         });
         Some(Outgoing {
             size: wire::size(&header, body),

@@ -1,6 +1,7 @@
 //! The sending end of a bulk flow.
 
 mod ack;
+mod cumulative;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -147,6 +148,11 @@ pub struct Sender {
     send_probe: bool,
     last_activity: Time,
 
+    /// Without selective acknowledgements: duplicates since the last advance, and the bytes that are
+    /// taken out of flight for them although nobody said which they were.
+    duplicates: u64,
+    assumed: u64,
+
     marked_seen: u64,
     last_rate: Option<Rate>,
     /// The packets of the acknowledgement at hand; kept for its capacity.
@@ -217,6 +223,8 @@ impl Sender {
             probed: false,
             send_probe: false,
             last_activity: now,
+            duplicates: 0,
+            assumed: 0,
             marked_seen: 0,
             last_rate: None,
             newly: Vec::with_capacity(64),
@@ -296,6 +304,12 @@ impl Sender {
         window.max(u64::from(self.config.mss))
     }
 
+    /// Where the peer's window and the send buffer end in the stream.
+    #[inline]
+    fn end_of_window(&self) -> u64 {
+        self.settled.saturating_add(self.config.window)
+    }
+
     /// Asks the scheme what it allows, after each event that may have changed its mind, and works
     /// out the pacing rate from it.
     #[inline]
@@ -371,6 +385,7 @@ impl Sender {
             first_sent_at: self.rate.first_sent_at,
             length,
             state: State::Outstanding,
+            retransmission,
             app_limited: self.rate.is_app_limited(),
             lost_in: 0,
         });
@@ -423,6 +438,9 @@ impl Sender {
             self.limited = true;
             return None;
         }
+        if !repair && self.fresh + length > self.end_of_window() {
+            return None;
+        }
         if self.pacer.due() > now && self.pacing.is_some() {
             return None;
         }
@@ -442,7 +460,7 @@ impl Sender {
         self.probed = true;
         self.counters.tail_probes += 1;
         let length = self.next_fresh();
-        if length > 0 {
+        if length > 0 && self.fresh + length <= self.end_of_window() {
             let offset = self.fresh;
             self.fresh += length;
             return Some(self.send(now, offset, length as u16, false));
@@ -491,7 +509,8 @@ impl Endpoint for Sender {
                 .repairs
                 .front()
                 .map_or(self.next_fresh(), |r| u64::from(r.length));
-            if length > 0 && self.in_flight + length <= self.window() {
+            let room = !self.repairs.is_empty() || self.fresh + length <= self.end_of_window();
+            if length > 0 && room && self.in_flight + length <= self.window() {
                 wakeup = wakeup.min(self.pacer.due());
             }
         }

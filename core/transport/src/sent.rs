@@ -30,6 +30,8 @@ pub(crate) struct Sent {
     /// Payload bytes.
     pub(crate) length: u16,
     pub(crate) state: State,
+    /// Whether its data had been sent before.
+    pub(crate) retransmission: bool,
     /// Whether the application limited the sender then.
     pub(crate) app_limited: bool,
     /// Epoch in which it was declared lost.

@@ -3,7 +3,7 @@
 //! ```text
 //! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 payload...
 //! ack   kind=2:8 ranges:8 arrivals:8 flags:8 delay_ns:32 largest:64 largest_arrived:64
-//!       received:64 marked:64 then per range gap:32 length:32, then per arrival below:32 before_ns:32
+//!       received:64 marked:64 [cumulative:64 if bit 0 of flags] then per range gap:32 length:32, then per arrival below:32 before_ns:32
 //! ```
 //!
 //! A range is given by its distance from the end of the range above it (the first one from
@@ -43,8 +43,9 @@ pub enum WireError {
 pub fn size(header: &Header, body: &Body) -> u32 {
     match header {
         Header::Data(data) => IP_UDP + DATA_HEADER + u32::from(data.length),
-        Header::Ack(_) => {
-            IP_UDP + ACK_HEADER + 8 * (body.ranges.len() + body.arrivals.len()) as u32
+        Header::Ack(ack) => {
+            let lists = body.ranges.len() + body.arrivals.len();
+            IP_UDP + ACK_HEADER + 8 * (lists + usize::from(ack.cumulative.is_some())) as u32
         }
     }
 }
@@ -73,7 +74,7 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
                 KIND_ACK,
                 body.ranges.len() as u8,
                 body.arrivals.len() as u8,
-                0,
+                u8::from(ack.cumulative.is_some()),
             ]);
             out.extend(
                 u32::try_from(ack.delay.ns())
@@ -87,6 +88,9 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
                 ack.marked,
             ] {
                 out.extend(field.to_be_bytes());
+            }
+            if let Some(cumulative) = ack.cumulative {
+                out.extend(cumulative.to_be_bytes());
             }
             let mut above = ack.largest;
             for range in &body.ranges {
@@ -157,7 +161,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
 
 fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireError> {
     let (ranges, arrivals) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
-    reader.u8()?;
+    let has_cumulative = reader.u8()? & 1 != 0;
     let delay = Span::from_ns(u64::from(reader.u32()?));
     let largest = reader.u64()?;
     let largest_arrived = Time::from_ns(reader.u64()?);
@@ -168,6 +172,11 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
     if ranges > Body::MAX_RANGES || arrivals > Body::MAX_ARRIVALS {
         return Err(WireError::Inconsistent);
     }
+    let cumulative = if has_cumulative {
+        Some(reader.u64()?)
+    } else {
+        None
+    };
     let mut above = largest;
     for index in 0..ranges {
         let (gap, length) = (u64::from(reader.u32()?), u64::from(reader.u32()?));
@@ -194,6 +203,7 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
         largest_arrived,
         received,
         marked,
+        cumulative,
     }))
 }
 
@@ -205,8 +215,15 @@ mod tests {
     fn ack_strategy() -> impl Strategy<Value = (Header, Body)> {
         let lengths = prop::collection::vec((2u64..1000, 0u64..1000), 0..Body::MAX_RANGES);
         let arrivals = prop::collection::vec((0u64..1000, -1_000_000i64..1_000_000), 0..16);
-        (lengths, arrivals, any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
-            |(lengths, arrivals, delay, received, marked)| {
+        (
+            lengths,
+            arrivals,
+            any::<u32>(),
+            any::<u64>(),
+            any::<u64>(),
+            any::<Option<u64>>(),
+        )
+            .prop_map(|(lengths, arrivals, delay, received, marked, cumulative)| {
                 let largest = 10_000_000;
                 let mut body = Body::default();
                 let mut above = largest;
@@ -230,10 +247,10 @@ mod tests {
                     largest_arrived: Time::from_ns(arrived),
                     received,
                     marked,
+                    cumulative,
                 };
                 (Header::Ack(ack), body)
-            },
-        )
+            })
     }
 
     proptest! {

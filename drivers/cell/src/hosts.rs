@@ -228,6 +228,12 @@ impl Host {
         self.settings.integer("mtu").map(|mtu| mtu as u32)
     }
 
+    /// Half of the most of `tcp_rmem` or `tcp_wmem`.
+    fn buffer(&self, name: &str) -> Option<u64> {
+        let most = *self.settings.counts(name)?.last()?;
+        Some(most / 2)
+    }
+
     /// Most payload bytes that a connection may have under way, if that is set. Emulated hosts set
     /// it on the sockets that receive data (TCP_WINDOW_CLAMP).
     pub fn window(&self) -> Option<u64> {
@@ -263,6 +269,19 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
     if let Some(threshold) = sender("tcp_reordering") {
         config.packet_threshold = threshold;
     }
+    if let Some(mode) = sender("tcp_recovery") {
+        config.rack = mode & 1 != 0;
+    }
+    let no_sack = |host: &Host| host.settings.integer("tcp_sack") == Some(0);
+    config.sack &= !no_sack(from) && !no_sack(to);
+    let limits = [
+        from.window(),
+        to.window(),
+        from.buffer("tcp_wmem"),
+        to.buffer("tcp_rmem"),
+    ];
+    let least = limits.into_iter().flatten().min();
+    config.window = config.window.min(least.unwrap_or(u64::MAX));
     if let Some(mode) = sender("tcp_early_retrans") {
         config.tail_loss_probe = mode != 0;
     }
@@ -367,5 +386,18 @@ mod tests {
         assert!(!config.ecn && config.tail_loss_probe);
         // The receiving host opened the connection and asks for ECN.
         assert!(transport(&base, &plain, &set, false).ecn);
+        let set = host(json!({"tcp_sack": 0, "tcp_recovery": 0, "window": 100_000,
+                              "tcp_wmem": "4096 16384 160000"}))
+        .unwrap();
+        let config = transport(&base, &set, &plain, true);
+        assert_eq!(
+            (config.sack, config.rack, config.window),
+            (false, false, 80_000)
+        );
+        let config = transport(&base, &plain, &set, true);
+        assert_eq!(
+            (config.sack, config.rack, config.window),
+            (false, true, 100_000)
+        );
     }
 }

@@ -32,7 +32,9 @@
 //!   approximate: files that are asked for once in a long while cannot be close to the top.
 //! - Embedded references are whole numbers, the drawn value without its fraction, besides the page's
 //!   own object; embedded objects come from the same sequence as pages.
-//! - Users begin at a random moment of a mean cycle, all of them with a new page.
+//! - Users begin as if they had always been there: at a random moment of their cycle, with the pages and
+//!   times off that one meets at a random moment. The load is that of the calibration from the start,
+//!   not higher at first, as with users who all begin a page.
 //! - The paper's users run HTTP/1.0 with a connection per object, as here by default; `persistent`
 //!   keeps one connection per page.
 //!
@@ -50,7 +52,7 @@ use crate::{
 };
 use files::Files;
 use locality::Sequence;
-use narrows_units::{Entry, Kind, Law, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Entry, Kind, Law, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -134,6 +136,37 @@ fn mean_cycle(object: f64) -> f64 {
     INACTIVE_OFF.mean() + embedded * ACTIVE_OFF.mean() + (1.0 + embedded) * object
 }
 
+/// What is left, at a random moment, of the inactive OFF time that is running then: its distribution is
+/// the integral of the tail over the mean, x / 3 up to 1 s and 1 - 2/3 x^-1/2 beyond.
+fn remaining_inactive(stream: &mut Stream) -> f64 {
+    let u = stream.uniform();
+    if u < 1.0 / 3.0 {
+        3.0 * u
+    } else {
+        (1.5 * (1.0 - u)).powi(-2)
+    }
+}
+
+/// What is left of the active OFF time that is running: a random share of a time that is met in
+/// proportion to its length. With shape k, the k-th power of such a time is gamma distributed with
+/// 1 + 1/k, which the method of Marsaglia and Tsang (2000) draws.
+fn remaining_active(stream: &mut Stream) -> f64 {
+    let Law::Weibull { scale, shape } = ACTIVE_OFF else {
+        return 0.0;
+    };
+    let d = 1.0 + 1.0 / shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    let gamma = loop {
+        let x = stream.normal();
+        let v = (1.0 + c * x).powi(3);
+        let u = 1.0 - stream.uniform();
+        if v > 0.0 && u.ln() < x * x / 2.0 + d * (1.0 - v + v.ln()) {
+            break d * v;
+        }
+    };
+    stream.uniform() * scale * gamma.powf(1.0 / shape)
+}
+
 fn build(params: &Params, setup: &Setup) -> Built {
     let count = params.integer("files").unwrap_or(2000) as usize;
     let files = Files::new(count, params.real("tail").unwrap_or(0.07));
@@ -167,6 +200,8 @@ fn build(params: &Params, setup: &Setup) -> Built {
         request: params.integer("request").unwrap_or(300),
         persistent: params.flag("persistent").unwrap_or(false),
         cycle,
+        mean_embedded: mean_embedded(),
+        embedded: Zipf::new(10_000, 2.43),
         stream: named("users"),
         users: vec![User::default(); users as usize],
         awake: BinaryHeap::new(),
@@ -191,6 +226,9 @@ struct Web {
     request: u64,
     persistent: bool,
     cycle: f64,
+    mean_embedded: f64,
+    /// Law of the place of an embedded object in its page.
+    embedded: Zipf,
     stream: Stream,
     users: Vec<User>,
     /// When users act next.
@@ -204,6 +242,31 @@ struct Web {
 impl Web {
     fn wake(&mut self, user: u32, at: Time) {
         self.awake.push(Reverse((at, user)));
+    }
+
+    /// Puts a user into the state in which one meets it at a random moment, and returns the seconds
+    /// until it acts.
+    fn meet(&mut self, number: u32) -> f64 {
+        let stream = &mut self.stream;
+        let moment = stream.uniform() * self.cycle;
+        let reading = INACTIVE_OFF.mean();
+        let pausing = self.mean_embedded * ACTIVE_OFF.mean();
+        if moment < reading {
+            return remaining_inactive(stream);
+        }
+        let fetching = moment >= reading + pausing;
+        if fetching && stream.chance(1.0 / (1.0 + self.mean_embedded)) {
+            return 0.0;
+        }
+        // Before the k-th embedded object of a page: met as often as pages have so many.
+        let before = self.embedded.sample(stream);
+        let embedded = before as f64 * EMBEDDED.sample(stream);
+        self.users[number as usize].left = 1 + embedded.min(1e6) as u32 - before as u32;
+        if fetching {
+            0.0
+        } else {
+            remaining_active(stream)
+        }
     }
 
     /// A user asks for the next object, of a new page if the last one is complete.
@@ -264,7 +327,7 @@ impl Application for Web {
         match event {
             Event::Start => {
                 for user in 0..self.users.len() as u32 {
-                    let wait = self.stream.uniform() * self.cycle;
+                    let wait = self.meet(user);
                     self.wake(user, now + Span::from_secs(wait));
                 }
             }

@@ -14,10 +14,10 @@ const LATE_GRACE: Span = Span::from_ms(50);
 
 /// What one acknowledgement has brought.
 #[derive(Default)]
-struct News {
-    bytes: u64,
+pub(super) struct News {
+    pub(super) bytes: u64,
     /// Newest packet delivered: its number.
-    newest: Option<u64>,
+    pub(super) newest: Option<u64>,
     /// A packet arrived after one that had been sent later.
     reordered: bool,
     /// A packet arrived that had been declared lost, in the current epoch or an earlier one.
@@ -36,9 +36,15 @@ impl Sender {
         let known_newest = self.loss.newest();
         let mut packets = std::mem::take(&mut self.newly);
         packets.clear();
-        let news = self.take_ranges(now, ack, body, known_newest, &mut packets);
+        let news = match ack.cumulative {
+            None => self.take_ranges(now, ack, body, known_newest, &mut packets),
+            Some(edge) => self.take_edge(now, ack, edge, &mut packets),
+        };
         let Some(newest_number) = news.newest else {
             self.newly = packets;
+            if let Some(edge) = ack.cumulative {
+                self.on_duplicate(now, edge, in_flight_before);
+            }
             self.note_marks(now, ack, in_flight_before);
             return;
         };
@@ -248,6 +254,9 @@ impl Sender {
     /// Declares packets lost that were overtaken for too long; returns their bytes.
     pub(super) fn detect_losses(&mut self, now: Time, in_flight_before: u64) -> u64 {
         self.reordering_timer = Time::FAR;
+        if !self.config.sack {
+            return self.detect_next_hole(now, in_flight_before);
+        }
         let Some(newest) = self.loss.newest() else {
             return 0;
         };
@@ -261,6 +270,9 @@ impl Sender {
             .iter()
             .map(|range| (range.last + 1).saturating_sub(range.first.max(lowest)))
             .sum();
+        if !self.config.rack {
+            return self.detect_by_count(now, lowest, newest, overtaken, in_flight_before);
+        }
         let recovering = !matches!(self.phase, Phase::Open);
         let window = self
             .loss
@@ -300,7 +312,9 @@ impl Sender {
         lost.packets += 1;
         lost.bytes += u64::from(length);
         lost.newest_sent = packet.at;
-        self.in_flight -= u64::from(length);
+        let taken = u64::from(length).min(self.in_flight);
+        self.in_flight -= taken;
+        self.assumed -= (u64::from(length) - taken).min(self.assumed);
         self.counters.lost_packets += 1;
         self.repairs.push_back(Repair {
             offset,

@@ -11,6 +11,8 @@ use narrows_units::ParamSpec;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
+mod less;
+
 const OWD: Span = Span::from_ms(20);
 const MSS: u64 = 1448;
 
@@ -245,7 +247,7 @@ impl Rig {
         let lost = counters.lost_packets;
         let settled = counters.acked_packets + lost;
         let (flying, bytes) = self.sender.sent.outstanding();
-        assert_eq!(bytes, self.sender.in_flight().get());
+        assert_eq!(bytes, self.sender.in_flight().get() + self.sender.assumed);
         // A late packet counts as lost and then as acknowledged; a revived one as lost and flying.
         assert!(
             counters.sent_packets <= settled + flying,
@@ -678,6 +680,7 @@ proptest! {
                     largest_arrived: Time::from_ns(c),
                     received: a,
                     marked: if kind & 8 == 0 { c } else { u64::from(marks) },
+                    cumulative: None,
                 })
             };
             let first = number.saturating_sub(length);

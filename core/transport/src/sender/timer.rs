@@ -15,13 +15,14 @@ impl Sender {
     /// flight, no recovery, nothing overtaken, no probe without answer (RFC 8985, section 7.2).
     #[inline]
     pub(super) fn arm_timer(&mut self, now: Time) {
-        if self.in_flight == 0 {
+        if self.in_flight + self.assumed == 0 {
             self.timer = Time::FAR;
             self.timer_is_probe = false;
             return;
         }
         let rto = self.rtt.backed_off(self.backoffs);
         let probe = self.config.tail_loss_probe
+            && self.config.sack
             && !self.probed
             && self.backoffs == 0
             && matches!(self.phase, Phase::Open)
@@ -70,6 +71,7 @@ impl Sender {
     /// that has been out for longer than a round trip.
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
+        self.forget_duplicates();
         let in_flight = self.in_flight;
         let window = self
             .loss
@@ -77,7 +79,9 @@ impl Sender {
         let known = self.rtt.is_known();
         let lowest = self.sent.lowest_outstanding();
         let mut lost = Lost::default();
-        let expire_all = !known || self.loss.newest().is_none();
+        // Without a clock for each packet, everything counts as lost.
+        let clocked = self.config.sack && self.config.rack;
+        let expire_all = !known || !clocked || self.loss.newest().is_none();
         for number in lowest..self.sent.next_number() {
             let Some(packet) = self.sent.get(number) else {
                 continue;

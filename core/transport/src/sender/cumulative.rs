@@ -1,0 +1,174 @@
+//! What a sender does with less: acknowledgements that tell only where the first gap begins, and loss
+//! detection by count alone.
+//!
+//! Without selective acknowledgements: NewReno, RFC 6582. Three duplicates open a recovery and repair
+//! the first hole; each partial acknowledgement repairs the next one, so one loss is repaired per
+//! round trip; the timer restarts with each of them (the "slow-but-steady" variant). Each duplicate
+//! lets one packet out of flight (limited transmit, RFC 3042). Deviations: the window is
+//! reduced by Proportional Rate Reduction in place of inflation and deflation, as in Linux; after a
+//! timeout everything counts as lost.
+//!
+//! With them but without the time threshold: a packet is lost when as many as the threshold that were
+//! sent later have arrived (RFC 6675). A repair that is lost itself is noticed by the timeout only. The
+//! threshold does not adapt to reordering, as Linux lets it.
+
+use super::ack::{Lost, News};
+use super::{Phase, Sender};
+use crate::Ack;
+use crate::sent::State;
+use narrows_cc::{AckedPacket, LossCause};
+use narrows_units::Time;
+
+impl Sender {
+    /// Settles everything below `edge`.
+    pub(super) fn take_edge(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        edge: u64,
+        packets: &mut Vec<AckedPacket>,
+    ) -> News {
+        let mut news = News::default();
+        if edge <= self.settled || edge > self.fresh {
+            return news;
+        }
+        let whole = matches!(self.phase, Phase::Open) && self.assumed == 0;
+        let mut out = 0;
+        for number in self.sent.base()..self.sent.next_number() {
+            let Some(packet) = self.sent.get_mut(number) else {
+                continue;
+            };
+            let (offset, bytes) = (packet.offset, u64::from(packet.length));
+            if offset + bytes > edge {
+                // Later packets have later data, unless data is being repeated.
+                if whole {
+                    break;
+                }
+                continue;
+            }
+            let state = std::mem::replace(&mut packet.state, State::Acked);
+            let sent = packet.at;
+            let arrived = match state {
+                State::Acked => false,
+                State::Outstanding => {
+                    out += bytes;
+                    true
+                }
+                // Of data that has been repeated, the repetition counts.
+                State::Lost => self.repairs.iter().any(|repair| repair.number == number),
+            };
+            if arrived {
+                news.bytes += bytes;
+                news.newest = Some(number);
+                packets.push(AckedPacket {
+                    number,
+                    bytes: bytes as u32,
+                    sent,
+                    arrived: (number == ack.largest).then_some(ack.largest_arrived),
+                });
+            }
+        }
+        if packets.iter().any(|packet| packet.number == ack.largest) {
+            news.newest = Some(ack.largest);
+        }
+        self.counters.acked_packets += packets.len() as u64;
+        // One of them was missing; the others had left the flight with their duplicates.
+        let mss = u64::from(self.config.mss);
+        let known = self.assumed.min(out.saturating_sub(mss));
+        self.assumed -= known;
+        self.in_flight += known;
+        let excess = out.saturating_sub(self.in_flight);
+        self.assumed -= excess.min(self.assumed);
+        self.in_flight -= out - excess;
+        self.rate
+            .on_delivered(now, news.bytes - known.min(news.bytes));
+        self.settled = edge;
+        self.duplicates = 0;
+        if edge >= self.phase_end {
+            self.forget_duplicates();
+        }
+        // Everything may be settled by packets that had been taken to be lost.
+        news.newest = news.newest.or(Some(ack.largest));
+        news
+    }
+
+    /// An acknowledgement that settles nothing: something arrived beyond the gap.
+    pub(super) fn on_duplicate(&mut self, now: Time, edge: u64, in_flight_before: u64) {
+        if edge != self.settled || self.in_flight == 0 {
+            return;
+        }
+        self.duplicates += 1;
+        let mss = u64::from(self.config.mss);
+        let left = mss.min(self.in_flight.saturating_sub(mss));
+        self.in_flight -= left;
+        self.assumed += left;
+        self.rate.on_delivered(now, left);
+        let quiet = match self.phase {
+            Phase::Open => true,
+            // Marks have opened the epoch, and nothing is missing so far.
+            Phase::Recovery(_) => self.epoch_losses == 0,
+            Phase::Timeout => false,
+        };
+        if quiet && self.duplicates >= self.config.packet_threshold {
+            self.lose_head(now, in_flight_before);
+        } else if let Phase::Recovery(Some(reduction)) = &mut self.phase {
+            reduction.on_ack(left, self.in_flight, false);
+        }
+    }
+
+    /// A partial acknowledgement: the next hole is lost too.
+    pub(super) fn detect_next_hole(&mut self, now: Time, in_flight_before: u64) -> u64 {
+        let partial = self.settled < self.phase_end && self.epoch_losses > 0;
+        if matches!(self.phase, Phase::Recovery(_)) && partial {
+            return self.lose_head(now, in_flight_before);
+        }
+        0
+    }
+
+    /// Declares the packet at the gap lost, unless it has been repeated.
+    fn lose_head(&mut self, now: Time, in_flight_before: u64) -> u64 {
+        let mut lost = Lost::default();
+        let head = self.sent.lowest_outstanding();
+        let at_gap = self
+            .sent
+            .get(head)
+            .is_some_and(|packet| packet.offset <= self.settled && !packet.retransmission);
+        if at_gap {
+            self.declare_lost(head, &mut lost);
+        }
+        self.report_losses(now, LossCause::Reordering, &lost, in_flight_before);
+        lost.bytes
+    }
+
+    /// Takes back what was taken out of flight for duplicates.
+    pub(super) fn forget_duplicates(&mut self) {
+        self.duplicates = 0;
+        self.in_flight += std::mem::take(&mut self.assumed);
+    }
+
+    /// Loss detection by count: `above` packets from `lowest` to `newest` have arrived.
+    pub(super) fn detect_by_count(
+        &mut self,
+        now: Time,
+        lowest: u64,
+        newest: u64,
+        mut above: u64,
+        in_flight_before: u64,
+    ) -> u64 {
+        let mut lost = Lost::default();
+        for number in lowest..newest {
+            if above < self.config.packet_threshold {
+                break;
+            }
+            match self.sent.get(number) {
+                Some(packet) if packet.state == State::Acked => above -= 1,
+                Some(packet) if packet.state == State::Outstanding && !packet.retransmission => {
+                    self.declare_lost(number, &mut lost);
+                }
+                _ => {}
+            }
+        }
+        self.report_losses(now, LossCause::Reordering, &lost, in_flight_before);
+        lost.bytes
+    }
+}
