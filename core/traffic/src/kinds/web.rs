@@ -157,10 +157,10 @@ fn remaining_active(stream: &mut Stream) -> f64 {
     let d = 1.0 + 1.0 / shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     let gamma = loop {
-        let x = stream.normal();
-        let v = (1.0 + c * x).powi(3);
-        let u = 1.0 - stream.uniform();
-        if v > 0.0 && u.ln() < x * x / 2.0 + d * (1.0 - v + v.ln()) {
+        let normal = stream.normal();
+        let v = (1.0 + c * normal).powi(3);
+        let accept = (1.0 - stream.uniform()).ln();
+        if v > 0.0 && accept < normal * normal / 2.0 + d * (1.0 - v + v.ln()) {
             break d * v;
         }
     };
