@@ -408,15 +408,15 @@ pub fn transfers(record: &Record) -> Result<TransferSeries, RecordError> {
     Ok(all)
 }
 
+/// What bottlenecks could carry over time: start of each bin, and per bottleneck a rate for each.
+pub type CapacitySeries = (Vec<f64>, BTreeMap<String, Vec<f64>>);
+
 /// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each.
 /// Bottlenecks of which only the mean over the run is known, or nothing, are left out.
 ///
 /// # Errors
 /// A width of zero or one that gives more than ten million bins, or a damaged record.
-pub fn capacities(
-    record: &Record,
-    bin_ns: u64,
-) -> Result<(Vec<f64>, BTreeMap<String, Vec<f64>>), RecordError> {
+pub fn capacities(record: &Record, bin_ns: u64) -> Result<CapacitySeries, RecordError> {
     let end = record.cell.duration_ns;
     if bin_ns == 0 || end / bin_ns > 10_000_000 {
         let problem = "bins must last at least one nanosecond, and be fewer than ten million";

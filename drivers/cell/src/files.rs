@@ -5,6 +5,7 @@ use narrows_net::Files;
 use narrows_record::{PARQUET_MAGIC, RecordError, Steps};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use std::path::Path;
 
 /// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where
@@ -23,7 +24,11 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
             ))
         })?;
         let found = Sha256::digest(&content);
-        let found: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut hex = String::with_capacity(64);
+        for byte in found {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        let found = hex;
         if found != sha256 {
             return Err(CellError::Conflict(format!(
                 "{}: the file has changed since the cell was made (its SHA-256 is {found})",

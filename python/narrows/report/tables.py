@@ -30,6 +30,14 @@ OPTIONAL = ("completion_", "transfers", "datagram_", "out_of_order_", "jitter_",
 or about lengths of time, that the scenario does not have."""
 
 
+NOT_MEANT = (
+    "no application made transfers",
+    "no sink of datagrams reported",
+    "no application with a load of its own took part",
+)
+"""Reasons, in the core's words, for which a metric is not about a flow at all."""
+
+
 def meant(campaign: Campaign) -> list[Json]:
     """The metrics that mean something in a campaign."""
 
@@ -247,6 +255,9 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
             )
             scope = metric.get("scope")
+            if reason in NOT_MEANT:
+                row.append(cell("–", align="right", kind="absent"))
+                continue
             if entry is not None and ((scope == "all") == (key != "all")) and scope in ("all", "flow"):
                 row.append(cell("–", align="right", kind="absent"))  # not meant for this column at all
             else:
@@ -283,7 +294,8 @@ def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Ta
                 if not values:
                     row.append(_not_available(notes, _reasons(runs, key, name)))
                     continue
-                places = units.decimals_for(values)
+                counts = all(float(value).is_integer() for value in values) and not _unit(metric)
+                places = 0 if counts else units.decimals_for(values)
                 middle = statistics.median(values)
                 spread = None
                 if len(values) > 1:
@@ -316,7 +328,7 @@ def datagrams(campaign: Campaign) -> Table | None:
 
 def expectations(campaign: Campaign) -> Table | None:
     """What the scenario expects of its numbers, and whether it came true."""
-    found = campaign.results.get("expectations") or []
+    found = campaign.results.get("expect") or []
     if not found:
         return None
     kinds = {"holds": "outcome-ok", "fails": "outcome-invalid", "skipped": "outcome-skipped"}

@@ -151,10 +151,9 @@ impl Cell {
         } else {
             (to, from)
         };
-        let place = routes
+        routes
             .iter()
-            .position(|route| route.from == from && route.to == to);
-        place
+            .position(|route| route.from == from && route.to == to)
     }
 
     /// The elements that packets of flow `number` meet in `direction`, without the access links.

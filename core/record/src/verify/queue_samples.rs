@@ -79,10 +79,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if compared == 0 && faults.count == 0 {
-        let skipped = evidence.servers.iter();
-        let reason = skipped
-            .filter_map(|server| server.timeline.as_ref().err().map(String::as_str))
-            .next()
+        let reason = evidence
+            .servers
+            .iter()
+            .find_map(|server| server.timeline.as_ref().err().map(String::as_str))
             .unwrap_or("no sample can be compared");
         return Outcome::Skipped(format!("only limits were checked, because {reason}"));
     }

@@ -78,12 +78,12 @@ def _flow_lines(settings: Json, host: str) -> list[str]:
     for word, place in (("sends", 0), ("gets", 1)):
         own = [end[2] for end in ends if end[place] == host]
         tested = [int(f["flow"]) for f in own if not f.get("background")]
-        parts = [_ranges(tested)] if tested else []
         behind = len(own) - len(tested)
+        parts = [_ranges(tested)] if tested else []
         if behind:
-            parts.append(f"{behind} in background")
+            parts.append(f"{'+' if tested else ''}{behind} background")
         if parts:
-            lines.append(f"{word} {', '.join(parts)}")
+            lines.append(f"{word} {' '.join(parts)}")
     return lines
 
 
@@ -93,7 +93,7 @@ def _ranges(numbers: list[int]) -> str:
         return f"flow {numbers[0]}"
     if numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"flows {numbers[0]}–{numbers[-1]}"
-    return f"flows {', '.join(map(str, numbers[:3]))}{' …' if len(numbers) > 3 else ''}"
+    return f"{', '.join(map(str, numbers[:3]))}{' …' if len(numbers) > 3 else ''}"
 
 
 def figure(settings: Json, options: Options) -> Figure:
@@ -216,7 +216,7 @@ def _host(
     )
     top = y + 1.35 * len(lines)
     axes.text(x, top, name, ha="center", va="center", fontweight="bold", zorder=5)
-    most = int(box[0] / 0.98)
+    most = int(box[0] / 0.9)
     for i, line in enumerate(lines):
         shown = line if len(line) <= most else line[: most - 1] + "…"
         height = top - 2.75 * (i + 1)

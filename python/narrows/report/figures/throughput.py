@@ -96,6 +96,11 @@ def caption(run: Run) -> str:
 def _label(run: Run, flow: Flow, sent: Any) -> str:
     """A flow with its means: what it sent, over the bins in which it was to run, and its throughput."""
     own = sent[np.isfinite(sent)]
+    listed: list[dict[str, Any]] = run.settings.get("flows") or []
+    planned: dict[str, Any] = next((f for f in listed if int(f["flow"]) == flow.number), {})
+    active = np.flatnonzero(own)
+    if (planned.get("traffic") or {}).get("kind", "bulk") != "bulk" and len(active):
+        own = own[active[0] : active[-1] + 1]  # an application may have nothing to send long before the end
     parts = [f"sent {units.number(float(np.mean(own)))}"] if len(own) else []
     value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
     if value is not None:
