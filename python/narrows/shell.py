@@ -108,6 +108,11 @@ def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int
     return network, timeline, scenario.seed, scenario.files
 
 
+def _check_queue(entries: dict[str, Written], option: str | None) -> None:
+    if option and "rate" not in entries:
+        raise UsageError(f"{option}: a queue stands before a rate; write its rate as well")
+
+
 def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str, Any]:
     problems = Problems()
     links = [
@@ -123,6 +128,8 @@ def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str,
         link.resolve(registry, Context(problems, bdp, files=files))
     same_names(links, problems)
     problems.raise_if_any()
+    if wishes.queue and not any(element["kind"] == "bottleneck" for link in links for element in link.elements):
+        raise UsageError("--queue: a queue stands before a rate; write --rate as well")
     return {"kind": "dumbbell", **{link.name: link.elements for link in links}}
 
 
@@ -150,8 +157,9 @@ def _link(
             link.items = list_items(found, side, name, problems)
             return link
         entries |= found.entries if found else {}
+        _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
     link.items = [
-        Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries, side))
+        Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries))
     ]
     return link
 
@@ -194,7 +202,7 @@ def _queue(text: str, mark: Mark) -> Written:
     return Mapping(mark, {name: Scalar(mark, amount.strip())}, {name: mark})
 
 
-def _elements(entries: dict[str, Written], side: str) -> list[Mapping]:
+def _elements(entries: dict[str, Written]) -> list[Mapping]:
     """Queue and rate first, then the delay, then the loss, then the rest in the order given."""
 
     def element(*keys: str) -> Mapping:
@@ -204,10 +212,6 @@ def _elements(entries: dict[str, Written], side: str) -> list[Mapping]:
     found: list[Mapping] = []
     if "rate" in entries:
         found.append(element("rate", *(["queue"] if "queue" in entries else [])))
-    elif "queue" in entries:
-        raise UsageError(
-            f"a queue stands before a rate; write --rate as well, or rate: in --{side}, or --trace-{side}"
-        )
     rest = [key for key in entries if key not in ("rate", "queue", "delay", "loss")]
     return found + [element(key) for key in ("delay", "loss", *rest) if key in entries]
 

@@ -223,12 +223,16 @@ fn check_call(result: libc::c_long) -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// Lets the kernel kill `command` when the calling thread ends.
+/// Lets the kernel kill `command` when the calling thread ends, and lets it have all signals,
+/// whichever are blocked here.
 pub fn die_with_us(command: &mut Command) {
     let parent = std::process::id();
-    // SAFETY: the closure only makes system calls.
+    // SAFETY: the closure only makes system calls; the set is initialised before it is used.
     unsafe {
         command.pre_exec(move || {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
             super::process::die_with_parent();
             if libc::getppid() as u32 != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));

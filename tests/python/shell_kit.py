@@ -1,0 +1,282 @@
+"""For the tests of `narrows shell`: starting it as root or as somebody else, and services outside."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narrows.campaign import agent as agents
+from narrows.shell import Wishes, plan
+
+#: A user without any rights here. No name belongs to the number, which must not matter.
+SOMEBODY = 54321
+#: The path of most tests.
+RATE, DELAY, QUEUE = "12 Mbit/s", "20 ms", "droptail 60 kB"
+PATH = ["--rate", RATE, "--delay", DELAY, "--queue", QUEUE]
+#: Its round-trip time. Nothing can be faster, and while nothing else waits only the serialisation of small
+#: packets, the kernel and a busy machine are added.
+RTT_S = 0.040
+MOST_RTT_S = 0.060
+
+
+def needs(*programs: str) -> None:
+    """Skips the test where a program is missing; continuous integration installs them all."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"{' and '.join(missing)} not installed")
+
+
+@functools.cache
+def refusal() -> str:
+    """Why this machine runs no shells; empty if it does."""
+    facts = agents.ask(agents.find_agent(), "doctor")
+    for key in ("namespaces", "packet_socket"):
+        if not facts[key]["ok"]:
+            return f"{facts[key]['why']}"
+    return ""
+
+
+@dataclass
+class Outcome:
+    """How a shell ended."""
+
+    code: int
+    out: str
+    err: str
+    #: Its summary, if the program ran.
+    summary: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Shell:
+    """`narrows shell` as one user runs it."""
+
+    prefix: list[str]
+    folder: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [*self.prefix, sys.executable, "-m", "narrows", "shell", *arguments]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "HOME": str(self.folder), **more}
+
+    def __call__(self, options: list[str], *program: str, seconds: float = 60, **environment: str) -> Outcome:
+        """Runs a program behind a path to its end."""
+        file = self.folder / "summary.json"
+        file.unlink(missing_ok=True)
+        done = subprocess.run(
+            self.command(*options, "--json", str(file), "--", *program),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=self.environment(**environment),
+            cwd=self.folder,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr or "Traceback" in done.stdout, done.stderr
+        summary = json.loads(file.read_text()) if file.exists() else {}
+        return Outcome(done.returncode, done.stdout, done.stderr, summary)
+
+    def start(self, options: list[str], *program: str) -> subprocess.Popen[str]:
+        """Starts a program behind a path."""
+        return subprocess.Popen(
+            self.command(*options, "--", *program),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment(),
+            cwd=self.folder,
+        )
+
+    def interpreter(self) -> str:
+        """A Python that the user may run: ours may lie where only root can go."""
+        for path in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
+            # The shell in between has no rights of root any more.
+            tried = subprocess.run(
+                [*self.prefix, "sh", "-c", f"exec {path} -c pass"], capture_output=True, check=False
+            )
+            if tried.returncode == 0:
+                return path
+        pytest.skip("no Python that other users may run")
+
+    def python(self, options: list[str], text: str, *arguments: str, seconds: float = 60) -> Outcome:
+        """Runs a Python program behind a path."""
+        return self(options, self.interpreter(), "-c", text, *arguments, seconds=seconds)
+
+    def inner(self, **wishes: Any) -> list[str]:
+        """The beginning of a command that starts a shell in a shell. (It is the agent's own, because our
+        Python may lie where only root can go.)"""
+        document, _ = plan(Wishes(quiet=True, **wishes))
+        file = self.folder / f"{abs(hash(str(wishes)))}.json"
+        file.write_text(json.dumps(document))
+        return [str(agents.find_agent()), "shell", "--plan", str(file), "--"]
+
+
+def shell_of(who: str, folder: Path) -> Shell:
+    """The shell of root or of somebody else; of whoever runs the tests, if that is not root."""
+    if refusal():
+        pytest.skip(refusal())
+    if who == "root" and os.geteuid() != 0:
+        pytest.skip("the tests are not run by root")
+    prefix: list[str] = []
+    if who == "somebody" and os.geteuid() == 0:
+        needs("setpriv")
+        identity = str(SOMEBODY)
+        prefix = ["setpriv", "--reuid", identity, "--regid", identity, "--clear-groups"]
+        os.chown(folder, SOMEBODY, SOMEBODY)
+        # The folders above are private to root.
+        for parent in folder.parents:
+            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o7 == 0:
+                parent.chmod(parent.stat().st_mode | 0o1)
+        tried = subprocess.run(
+            [*prefix, sys.executable, "-c", "import narrows._native"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+        )
+        if tried.returncode != 0:
+            pytest.skip(f"other users cannot read this installation: {tried.stderr.strip()[-200:]}")
+    return Shell(prefix, folder)
+
+
+# -- services outside ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def tcp_service(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A service on the loopback of the machine; gives its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def udp_service(
+    answer: Callable[[bytes], bytes], address: tuple[str, int] = ("127.0.0.1", 0)
+) -> Iterator[int]:
+    """A service that answers datagrams; gives its port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(address)
+        server.settimeout(0.1)
+        over = threading.Event()
+
+        def serve() -> None:
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    data, peer = server.recvfrom(65536)
+                    server.sendto(answer(data), peer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        over.set()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def web_server(folder: Path) -> Iterator[int]:
+    """A web server for a folder on the loopback of the machine; gives its port."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@contextlib.contextmanager
+def iperf_server() -> Iterator[int]:
+    """An iperf3 server on the loopback of the machine; gives its port."""
+    needs("iperf3")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL
+    )
+    try:
+        eventually("iperf3 listens", lambda: _listens(port))
+        yield port
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _listens(port: int) -> bool:
+    # /proc/net/tcp has addresses and states as hexadecimal numbers; 0A is LISTEN.
+    lines = Path("/proc/net/tcp").read_text().splitlines()
+    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in lines[1:])
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def eventually(what: str, holds: Callable[[], bool], seconds: float = 20) -> None:
+    """Waits until something holds."""
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, f"never: {what}"
+        time.sleep(0.01)
+
+
+def family(pid: int) -> list[int]:
+    """All descendants of a process, nearest first."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children = [int(word) for word in (task / "children").read_text().split()]
+            found += children
+            for child in children:
+                found += family(child)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs (one that only waits to be noticed does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False
+
+
+def network_of(pid: int) -> str:
+    """The network namespace of a process."""
+    return os.readlink(f"/proc/{pid}/ns/net")
+
+
+def users_of(network: str) -> list[int]:
+    """Processes in a network namespace."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            tasks = list((process / "task").iterdir())
+            if any(os.readlink(task / "ns/net") == network for task in tasks) and is_alive(int(process.name)):
+                found.append(int(process.name))
+    return found
