@@ -128,7 +128,9 @@ def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str,
         link.resolve(registry, Context(problems, bdp, files=files))
     same_names(links, problems)
     problems.raise_if_any()
-    if wishes.queue and not any(element["kind"] == "bottleneck" for link in links for element in link.elements):
+    if wishes.queue and not any(
+        element["kind"] == "bottleneck" for link in links for element in link.elements
+    ):
         raise UsageError("--queue: a queue stands before a rate; write --rate as well")
     return {"kind": "dumbbell", **{link.name: link.elements for link in links}}
 
@@ -158,9 +160,7 @@ def _link(
             return link
         entries |= found.entries if found else {}
         _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
-    link.items = [
-        Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries))
-    ]
+    link.items = [Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries))]
     return link
 
 

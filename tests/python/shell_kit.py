@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -92,16 +93,22 @@ class Shell:
         summary = json.loads(file.read_text()) if file.exists() else {}
         return Outcome(done.returncode, done.stdout, done.stderr, summary)
 
-    def start(self, options: list[str], *program: str) -> subprocess.Popen[str]:
-        """Starts a program behind a path."""
-        return subprocess.Popen(
+    @contextlib.contextmanager
+    def start(self, options: list[str], *program: str) -> Iterator[subprocess.Popen[str]]:
+        """Starts a program behind a path, and ends it afterwards if it still runs."""
+        running = subprocess.Popen(
             self.command(*options, "--", *program),
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             env=self.environment(),
             cwd=self.folder,
         )
+        try:
+            yield running
+        finally:
+            running.kill()
+            running.communicate()
 
     def interpreter(self) -> str:
         """A Python that the user may run: ours may lie where only root can go."""
@@ -127,6 +134,15 @@ class Shell:
         return [str(agents.find_agent()), "shell", "--plan", str(file), "--"]
 
 
+@contextlib.contextmanager
+def folder_for_everybody() -> Iterator[Path]:
+    """A folder that is not inside of one that only root may enter, as those of pytest are."""
+    with tempfile.TemporaryDirectory(prefix="narrows-test-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)
+        yield folder
+
+
 def shell_of(who: str, folder: Path) -> Shell:
     """The shell of root or of somebody else; of whoever runs the tests, if that is not root."""
     if refusal():
@@ -139,10 +155,6 @@ def shell_of(who: str, folder: Path) -> Shell:
         identity = str(SOMEBODY)
         prefix = ["setpriv", "--reuid", identity, "--regid", identity, "--clear-groups"]
         os.chown(folder, SOMEBODY, SOMEBODY)
-        # The folders above are private to root.
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o7 == 0:
-                parent.chmod(parent.stat().st_mode | 0o1)
         tried = subprocess.run(
             [*prefix, sys.executable, "-c", "import narrows._native"],
             capture_output=True,
@@ -218,9 +230,7 @@ def iperf_server() -> Iterator[int]:
     needs("iperf3")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL
-    )
+    server = subprocess.Popen(["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL)
     try:
         eventually("iperf3 listens", lambda: _listens(port))
         yield port
@@ -268,7 +278,7 @@ def is_alive(pid: int) -> bool:
 
 def network_of(pid: int) -> str:
     """The network namespace of a process."""
-    return os.readlink(f"/proc/{pid}/ns/net")
+    return str(Path(f"/proc/{pid}/ns/net").readlink())
 
 
 def users_of(network: str) -> list[int]:
@@ -277,6 +287,8 @@ def users_of(network: str) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             tasks = list((process / "task").iterdir())
-            if any(os.readlink(task / "ns/net") == network for task in tasks) and is_alive(int(process.name)):
+            if any(str((task / "ns/net").readlink()) == network for task in tasks) and is_alive(
+                int(process.name)
+            ):
                 found.append(int(process.name))
     return found

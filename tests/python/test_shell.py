@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -14,10 +15,12 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import browser
 import pytest
+
+import browser
 import shell_kit as kit
 from shell_kit import MOST_RTT_S, PATH, RTT_S, Outcome, Shell, eventually
 
@@ -25,9 +28,10 @@ OUTSIDE = "outside.narrows"
 
 
 @pytest.fixture(params=["root", "somebody"])
-def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     """A shell as root and as an ordinary user."""
-    return kit.shell_of(request.param, tmp_path)
+    with kit.folder_for_everybody() as folder:
+        yield kit.shell_of(request.param, folder)
 
 
 @pytest.fixture
@@ -86,7 +90,8 @@ def test_iperf3_shows_rate_and_delay(shell: Shell, options: list[str]) -> None:
     way = outcome.summary["down" if options else "up"]
     assert 0.75 * 12e6 <= way["mean_bps"] <= 12e6 * 1.002
     # The queue holds 60 kB, which take 40 ms; an empty one adds the packet's own millisecond.
-    assert way["queueing_delay"]["max_ns"] <= 42e6
+    # (What the kernel shows late, it may accept into a queue that has drained meanwhile.)
+    assert way["queueing_delay"]["max_ns"] <= 42e6 + outcome.summary["lateness"]["max_ns"]
     if not options:
         rtt = end["streams"][0]["sender"]["min_rtt"] / 1e6
         # The last packet of the handshake may have waited behind data; the smallest has not.
@@ -160,7 +165,7 @@ def test_nested_shells_add_their_delays(shell: Shell, depth: int) -> None:
 
 def test_shells_side_by_side_in_a_shell_have_paths_of_their_own(one_shell: Shell) -> None:
     kit.needs("ping")
-    inner = " ".join([*one_shell.inner(delay="5 ms"), "ping -c 3 -i 0.2", OUTSIDE])
+    inner = " ".join([*one_shell.inner(delay="5 ms"), "ping -c 10 -i 0.1", OUTSIDE])
     outcome = one_shell(PATH, "sh", "-c", f"{inner} > one & {inner} > two; wait")
     assert outcome.code == 0, outcome.err
     for name in ("one", "two"):
@@ -229,8 +234,11 @@ def test_datagrams_are_answered(shell: Shell) -> None:
         "import socket, sys, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)\n"
         "s.connect((sys.argv[1], int(sys.argv[2])))\n"
         "for size in (10, 1400, 4000):\n"
-        "    start = time.monotonic(); s.send(bytes(size)); answer = s.recv(65536)\n"
-        "    print(len(answer), time.monotonic() - start)\n"
+        "    times = []\n"
+        "    for _ in range(5):\n"
+        "        start = time.monotonic(); s.send(bytes(size)); answer = s.recv(65536)\n"
+        "        times.append(time.monotonic() - start)\n"
+        "    print(len(answer), min(times))\n"
     )
     with kit.udp_service(lambda data: data[::-1]) as port:
         outcome = shell.python(PATH, text, OUTSIDE, str(port))
@@ -255,7 +263,14 @@ def test_names_are_asked_through_the_path(tmp_path: Path) -> None:
 
     # A resolver on the loopback, as many machines have it.
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.77\n")
-    shell.prefix = ["unshare", "-m", "sh", "-c", f'mount --bind {tmp_path}/resolv.conf /etc/resolv.conf; exec "$@"', "-"]
+    shell.prefix = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        f'mount --bind {tmp_path}/resolv.conf /etc/resolv.conf; exec "$@"',
+        "-",
+    ]
     text = (
         "import socket, time; start = time.monotonic()\n"
         "print(socket.gethostbyname('where.test'), time.monotonic() - start)"
@@ -273,9 +288,12 @@ def test_who_refuses_outside_refuses_inside(shell: Shell) -> None:
         port = server.getsockname()[1]
     text = (
         "import socket, sys, time\n"
-        "to = (sys.argv[1], int(sys.argv[2])); start = time.monotonic()\n"
-        "try: socket.create_connection(to, 10)\n"
-        "except OSError as error: print(type(error).__name__, time.monotonic() - start)\n"
+        "to = (sys.argv[1], int(sys.argv[2])); times = []\n"
+        "for _ in range(5):\n"
+        "    start = time.monotonic()\n"
+        "    try: socket.create_connection(to, 10)\n"
+        "    except OSError as error: name = type(error).__name__; times.append(time.monotonic() - start)\n"
+        "print(name, min(times))\n"
         "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(to); s.settimeout(5); s.send(b'x')\n"
         "try: s.recv(10)\n"
         "except OSError as error: print(type(error).__name__)\n"
@@ -364,12 +382,56 @@ def test_input_and_output_are_the_programs(one_shell: Shell) -> None:
 
 def test_signals_reach_the_program(shell: Shell) -> None:
     text = "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
-    running = shell.start(["-q", *PATH], "sh", "-c", text)
-    assert running.stdout
-    assert running.stdout.readline() == "ready\n"
-    running.send_signal(signal.SIGTERM)
-    assert running.stdout.read() == "got it\n"
-    assert running.wait(20) == 3
+    with shell.start(PATH, "sh", "-c", text) as running:
+        assert running.stdout
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.stdout.read() == "got it\n"
+        assert running.wait(20) == 3
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], command, environment)
+        self.said = b""
+
+    def read_until(self, pattern: str) -> None:
+        """Reads until something was said that has not been waited for before."""
+        limit = time.monotonic() + 60
+        while not (found := re.search(pattern.encode(), self.said)):
+            assert time.monotonic() < limit, self.said
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                self.said += os.read(self.terminal, 4096)
+        self.said = self.said[found.end() :]
+
+    def type(self, keys: str) -> None:
+        os.write(self.terminal, keys.encode())
+
+    def end(self) -> int:
+        """Waits for the end; gives the exit code."""
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit:
+            with contextlib.suppress(OSError):  # what a terminal says when nobody has it open any more
+                if select.select([self.terminal], [], [], 0.01)[0]:
+                    os.read(self.terminal, 4096)
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("it does not end")
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.terminal)
 
 
 def test_keys_of_the_terminal_reach_the_program_once(one_shell: Shell) -> None:
@@ -380,56 +442,34 @@ def test_keys_of_the_terminal_reach_the_program_once(one_shell: Shell) -> None:
         "while not count and time.monotonic() < end: time.sleep(0.01)\n"
         "time.sleep(0.3); print('keys', len(count), sys.stdin.isatty(), flush=True); sys.exit(5)\n"
     )
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = one_shell.command("-q", *PATH, "--", sys.executable, "-c", text)
-        os.execvpe(command[0], command, one_shell.environment())
-    said = b""
-
-    def read_until(word: bytes) -> None:
-        nonlocal said
-        limit = time.monotonic() + 30
-        while word not in said:
-            assert time.monotonic() < limit, said
-            if select.select([terminal], [], [], 0.1)[0]:
-                said += os.read(terminal, 4096)
-
-    read_until(b"ready")
-    os.write(terminal, b"\x03")
-    read_until(b"keys 1 True")
-    _, status = os.waitpid(pid, 0)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 5
+    command = one_shell.command("-q", *PATH, "--", one_shell.interpreter(), "-c", text)
+    with Terminal(command, one_shell.environment()) as terminal:
+        terminal.read_until("ready")
+        terminal.type("\x03")
+        terminal.read_until("keys 1 True")
+        assert terminal.end() == 5
 
 
 def test_a_shell_in_a_terminal_has_job_control(one_shell: Shell) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash not installed")
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = one_shell.command("--delay", "1 ms")
-        os.execvpe(command[0], command, one_shell.environment(SHELL=bash, PS1="$ "))
-    os.write(terminal, b"sleep 100\n")
-    said = b""
-    limit = time.monotonic() + 40
-    steps = [(b"sleep 100", b"\x1a"), (b"Stopped", b"jobs; echo $NARROWS_SHELL; exit\nexit\n")]
-    while time.monotonic() < limit:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                said += os.read(terminal, 4096)
-            except OSError:
-                break
-        if steps and steps[0][0] in said:
-            time.sleep(1.0)
-            os.write(terminal, steps.pop(0)[1])
-    _, status = os.waitpid(pid, 0)
-    os.close(terminal)
-    text = said.decode(errors="replace")
-    assert "[narrows 1 ms]" in text, text
-    assert "198.18.0.0/16" in text, text
-    assert "no job control" not in text, text
-    assert os.WIFEXITED(status)
+    environment = one_shell.environment(SHELL=bash, PS1="$ ")
+    with Terminal(one_shell.command("-q", "--delay", "1 ms"), environment) as terminal:
+        terminal.read_until(r"\[narrows 1 ms\]")
+        terminal.type("echo at $NARROWS_SHELL\n")
+        terminal.read_until(r"at 198\.18\.0\.0/16")
+        terminal.type("echo now; sleep 100\n")
+        terminal.read_until(r"\rnow\r")
+        # Until the foreground is another group of processes than the shell's.
+        shell = kit.family(terminal.pid)[1]
+        eventually(
+            "sleep runs", lambda: os.tcgetpgrp(terminal.terminal) not in (shell, os.getpgid(terminal.pid))
+        )
+        terminal.type("\x1a")
+        terminal.read_until("Stopped")
+        terminal.type("kill -9 %1; exit 4\n")
+        assert terminal.end() == 4
 
 
 def test_processes_in_the_background_end_with_the_program(one_shell: Shell) -> None:
@@ -449,26 +489,25 @@ def is_running_sleep(pid: int) -> bool:
 @pytest.mark.parametrize("victim", ["agent", "guard", "program"])
 def test_nothing_is_left_when_a_process_is_killed(shell: Shell, victim: str) -> None:
     program = "sleep 1000 & setsid sleep 1001 & echo ready; wait"
-    running = shell.start(PATH, "sh", "-c", program)
-    assert running.stdout
-    assert running.stdout.readline() == "ready\n"
-    eventually("all have started", lambda: len(kit.family(running.pid)) >= 4)
-    family = kit.family(running.pid)
-    networks = {kit.network_of(pid) for pid in [running.pid, *family]} - {kit.network_of(os.getpid())}
-    for task in Path(f"/proc/{running.pid}/task").iterdir():
-        networks.add(os.readlink(task / "ns/net"))
-    networks.discard(kit.network_of(os.getpid()))
-    assert len(networks) == 3, "the program's, the emulator's and the gateway"
-    guard, inner = family[0], family[1]
-    os.kill({"agent": running.pid, "guard": guard, "program": inner}[victim], signal.SIGKILL)
-    expected = -signal.SIGKILL if victim == "agent" else 128 + signal.SIGKILL
-    assert running.wait(20) == expected
-    for pid in family:
-        eventually(f"process {pid} is gone", lambda pid=pid: not kit.is_alive(pid))
-    for network in networks:
-        assert kit.users_of(network) == []
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        assert not line.startswith("narrows ")
+    with shell.start(PATH, "sh", "-c", program) as running:
+        assert running.stdout
+        assert running.stdout.readline() == "ready\n"
+        eventually("all have started", lambda: len(kit.family(running.pid)) >= 4)
+        family = kit.family(running.pid)
+        networks = {kit.network_of(pid) for pid in family}
+        for task in Path(f"/proc/{running.pid}/task").iterdir():
+            networks.add(str((task / "ns/net").readlink()))
+        networks.remove(kit.network_of(os.getpid()))
+        assert len(networks) == 3, "the program's, the emulator's and the gateway"
+        guard, inner = family[0], family[1]
+        os.kill({"agent": running.pid, "guard": guard, "program": inner}[victim], signal.SIGKILL)
+        expected = -signal.SIGKILL if victim == "agent" else 128 + signal.SIGKILL
+        assert running.wait(20) == expected
+        for pid in family:
+            eventually("everything is gone", lambda pid=pid: not kit.is_alive(pid))  # type: ignore[misc]
+        for network in networks:
+            assert kit.users_of(network) == []
+    assert not any(line.startswith("narrows ") for line in Path("/proc/self/mounts").read_text().splitlines())
 
 
 # -- what is told ------------------------------------------------------------------------------------
@@ -495,6 +534,7 @@ def test_a_record_can_be_checked_and_read(shell: Shell) -> None:
     from narrows import _native
 
     points = _native.delay_points(str(record), 1000)
+    assert points is not None
     delays = points[data["flow"]]["delay_ms"]
     # One way, 20 ms; at most 40 ms more in the queue, one for the packet, and what the emulator is late.
     assert min(delays) >= 20
@@ -560,14 +600,15 @@ def test_a_program_that_is_not_there_is_told_before_anything_is_built(tmp_path: 
     assert "there is no program no-such-program" in outcome.err
 
 
-def test_a_machine_without_namespaces_says_what_would_help(tmp_path: Path) -> None:
+def test_a_machine_without_namespaces_says_what_would_help() -> None:
     kit.needs("setpriv", "unshare")
     if os.geteuid() != 0:
         pytest.skip("taking rights away needs root")
-    shell = kit.shell_of("somebody", tmp_path)
     # A user namespace in which no further namespaces may be made.
     limit = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all "$@"'
-    shell.prefix = ["unshare", "-U", "-r", "sh", "-c", limit, "-"]
-    outcome = shell(PATH, "true")
+    with kit.folder_for_everybody() as folder:
+        shell = kit.shell_of("root", folder)
+        shell.prefix = ["unshare", "-U", "-r", "sh", "-c", limit, "-"]
+        outcome = shell(PATH, "true")
     assert outcome.code == 4, outcome.err
     assert "max_user_namespaces" in outcome.err

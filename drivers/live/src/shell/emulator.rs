@@ -152,7 +152,8 @@ impl Emulator<'_> {
         loop {
             let taken = self.take_frames(start_ns);
             let at = now();
-            self.path.advance(at);
+            // What waits in a ring comes before anything that is due after it.
+            self.path.advance(at.min(self.next_stamp(start_ns)));
             let mut sent = self.hear_words(&now)?;
             for direction in Direction::BOTH {
                 sent += self.send(direction, &now)?;
@@ -189,6 +190,16 @@ impl Emulator<'_> {
                 self.shared.waker.clear();
             }
         }
+    }
+
+    /// When the oldest frame that is still in a ring was sent.
+    #[inline]
+    fn next_stamp(&self, start_ns: u64) -> Time {
+        let stamps = self.wires.iter().filter_map(|wire| wire.ring.peek());
+        stamps
+            .map(|frame| Time::from_ns(frame.stamp_ns.saturating_sub(start_ns)))
+            .min()
+            .unwrap_or(Time::FAR)
     }
 
     /// Moves frames from the rings into the path, in the order of their stamps.

@@ -160,7 +160,11 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                     };
                     std::thread::Builder::new()
                         .name("relay".to_owned())
-                        .spawn_scoped(scope, move || relay.run())
+                        .spawn_scoped(scope, move || {
+                            if let Err(error) = relay.run() {
+                                eprintln!("narrows shell: connections are no longer relayed: {error}");
+                            }
+                        })
                         .could_not("start a thread")?;
                 }
                 session.program(
