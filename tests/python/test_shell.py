@@ -103,14 +103,16 @@ def test_curl_shows_the_delay(shell: Shell) -> None:
     (shell.folder / "page.html").write_text("<p>behind the path</p>")
     with kit.web_server(shell.folder) as port:
         url = f"http://{OUTSIDE}:{port}/page.html"
-        outcome = shell(PATH, "curl", "-sS", "-w", "|%{time_namelookup}|%{time_connect}|%{time_total}", url)
+        ask = f"curl -sS -w '|%{{time_namelookup}}|%{{time_connect}}|%{{time_total}}\\n' {url}"
+        outcome = shell(PATH, "sh", "-c", "; ".join([ask] * 5))
     assert outcome.code == 0, outcome.err
-    page, *times = outcome.out.split("|")
-    lookup, connect, total = (float(time) for time in times)
-    assert page == "<p>behind the path</p>"
-    assert RTT_S <= connect - lookup <= MOST_RTT_S
+    answers = [line.split("|") for line in outcome.out.splitlines()]
+    assert [page for page, *_ in answers] == ["<p>behind the path</p>"] * 5
+    times = [[float(time) for time in times] for _, *times in answers]
+    # The name is in a file; the best of five, because the machine may be busy.
+    assert RTT_S <= min(connect - lookup for lookup, connect, _ in times) <= MOST_RTT_S
     # One round trip for the handshake, one for question and answer.
-    assert total - lookup >= 2 * RTT_S
+    assert min(total - lookup for lookup, _, total in times) >= 2 * RTT_S
 
 
 PAGE = """<!doctype html><title>x</title><p id=here>nothing</p><script>
@@ -461,14 +463,20 @@ def test_a_shell_in_a_terminal_has_job_control(one_shell: Shell) -> None:
         terminal.read_until(r"at 198\.18\.0\.0/16")
         terminal.type("echo now; sleep 100\n")
         terminal.read_until(r"\rnow\r")
-        # Until the foreground is another group of processes than the shell's.
         shell = kit.family(terminal.pid)[1]
-        eventually(
-            "sleep runs", lambda: os.tcgetpgrp(terminal.terminal) not in (shell, os.getpgid(terminal.pid))
-        )
+
+        def foreground() -> bool:
+            """Whether another group of processes than the shell's has the terminal."""
+            return os.tcgetpgrp(terminal.terminal) not in (shell, os.getpgid(terminal.pid))
+
+        eventually("sleep runs", foreground)
         terminal.type("\x1a")
         terminal.read_until("Stopped")
-        terminal.type("kill -9 %1; exit 4\n")
+        terminal.type("fg\n")
+        eventually("sleep runs again", foreground)
+        terminal.type("\x03")
+        eventually("sleep has ended", lambda: not foreground())
+        terminal.type("exit 4\n")
         assert terminal.end() == 4
 
 
