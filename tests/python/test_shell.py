@@ -470,10 +470,12 @@ def test_a_shell_in_a_terminal_has_job_control(one_shell: Shell) -> None:
             return os.tcgetpgrp(terminal.terminal) not in (shell, os.getpgid(terminal.pid))
 
         eventually("sleep runs", foreground)
+        time.sleep(0.5)  # bash hands the terminal over before the new process takes signals
         terminal.type("\x1a")
         terminal.read_until("Stopped")
         terminal.type("fg\n")
         eventually("sleep runs again", foreground)
+        time.sleep(0.5)
         terminal.type("\x03")
         eventually("sleep has ended", lambda: not foreground())
         terminal.type("exit 4\n")
