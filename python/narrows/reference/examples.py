@@ -241,6 +241,24 @@ TRAFFIC = {
     "poisson": Example(
         "{poisson: 2 Mbit/s}", f"{_LOAD_SHOWN}: datagrams with exponential gaps.", seconds=10, bin_ms=100
     ),
+    "requests": Example(
+        "{requests: {response: 500 kB, think: 500 ms}}",
+        f"{_LOAD_SHOWN}: answers of 500 kB with times to think between them.",
+        seconds=10,
+        bin_ms=100,
+    ),
+    "arrivals": Example(
+        "{arrivals: {size: 50 kB, load: 8 Mbit/s}}",
+        f"{_LOAD_SHOWN}: flows of 50 kB that come as a Poisson process and offer 8 Mbit/s.",
+        seconds=20,
+        bin_ms=200,
+    ),
+    "web": Example(
+        "{web: 8 Mbit/s}",
+        f"{_LOAD_SHOWN}: as many users as offer 8 Mbit/s in the long run; their files have heavy tails.",
+        seconds=60,
+        bin_ms=500,
+    ),
 }
 
 FAMILIES = {"queues": QUEUES, "rates": RATES, "links": LINKS, "traffic": TRAFFIC}
