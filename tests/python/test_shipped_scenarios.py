@@ -46,7 +46,7 @@ def chosen(scenario: Scenario) -> list[Cell]:
 
 def test_there_are_scenarios_of_the_field() -> None:
     families = {one.family for one in shipped()}
-    assert {"basic", "geni", "parking-lot", "rfc8867", "pantheon", "cellular"} <= families
+    assert {"basic", "geni", "ncsu", "parking-lot", "rfc8867", "pantheon", "cellular"} <= families
     names = [one.name for one in shipped()]
     assert len(names) == len(set(names)), "scenarios are found by their names alone"
     basic = {"first-look", "one-flow", "three-flows", "shallow-buffer", "lossy", "gigabit"}
