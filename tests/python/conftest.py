@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ from narrows.scenario import registry
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
+
+import shell_kit  # noqa: E402
+from shell_kit import Shell  # noqa: E402
 
 
 @pytest.fixture
@@ -23,3 +28,16 @@ def fixed_registry(monkeypatch: pytest.MonkeyPatch) -> registry.Registry:
     fixed = registry.parse((HERE / "registry.json").read_text())
     monkeypatch.setattr(registry, "load", lambda: fixed)
     return fixed
+
+
+@pytest.fixture(params=["root", "somebody"])
+def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """A shell as root and as an ordinary user."""
+    with shell_kit.folder_for_everybody() as folder:
+        yield shell_kit.shell_of(request.param, folder)
+
+
+@pytest.fixture
+def one_shell(tmp_path: Path) -> Shell:
+    """A shell as whoever runs the tests."""
+    return shell_kit.shell_of("root" if os.geteuid() == 0 else "somebody", tmp_path)

@@ -28,6 +28,7 @@ from narrows.shell import Wishes, plan
 SOMEBODY = 54321
 #: The path of most tests.
 RATE, DELAY, QUEUE = "12 Mbit/s", "20 ms", "droptail 60 kB"
+OUTSIDE = "outside.narrows"
 PATH = ["--rate", RATE, "--delay", DELAY, "--queue", QUEUE]
 #: Its round-trip time. Nothing can be faster, and while nothing else waits only the serialisation of small
 #: packets, the kernel and a busy machine are added.
