@@ -63,8 +63,10 @@ pub struct Bottleneck<P> {
     /// What [`RateServer::by_openings`] says of the server.
     by_openings: bool,
     in_service: Option<P>,
-    /// When the packet in service began.
+    /// When the packet in service began, or the rate last changed since.
     began: Time,
+    /// Bytes on the wire that were left of it then.
+    left: u32,
     /// When it leaves; while none is in service, when the server opens for the next.
     wakeup: Time,
     /// Time of the last departure or opening: what a late driver pushes afterwards with an earlier
@@ -82,6 +84,7 @@ impl<P: Packet> Bottleneck<P> {
             framing: Framing::new(params),
             in_service: None,
             began: Time::ZERO,
+            left: 0,
             wakeup: Time::FAR,
             acted: Time::ZERO,
         }
@@ -108,8 +111,8 @@ impl<P: Packet> Bottleneck<P> {
         self.wakeup = match &self.in_service {
             Some(packet) => {
                 self.began = now;
-                self.server
-                    .serve(now, self.framing.wire_bytes(packet.size()))
+                self.left = self.framing.wire_bytes(packet.size());
+                self.server.serve(now, self.left)
             }
             None => Time::FAR,
         };
@@ -183,11 +186,11 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
                 self.by_openings = self.server.by_openings();
-                if let Some(packet) = &self.in_service {
-                    let wanted = self.framing.wire_bytes(packet.size());
-                    let served = old.served(self.began, now).get().min(u64::from(wanted));
-                    let left = wanted - served as u32;
-                    self.wakeup = self.server.serve(now, left);
+                if self.in_service.is_some() {
+                    let served = old.served(self.began, now).get();
+                    self.left -= served.min(u64::from(self.left)) as u32;
+                    self.began = now;
+                    self.wakeup = self.server.serve(now, self.left);
                 } else if self.queue.backlog().packets > 0 {
                     self.start_service(now, outcomes);
                 }

@@ -350,6 +350,16 @@ fn a_timeline_changes_a_packet_in_service() {
 }
 
 #[test]
+fn a_timeline_changes_a_packet_in_service_more_than_once() {
+    let rate = |at: u64, rate: u64| json!({"at_ns": at, "element": "a-r.0", "set": {"rate": {"kind": "constant", "rate": rate}}});
+    let timeline = json!([rate(500_000, 1_500_000), rate(2_500_000, 3_000_000)]);
+    let mut network = build(&chain(), &timeline, &[]).unwrap();
+    let (left, _) = play(&mut network, &[(us(0), packet(1, 1500))]);
+    // 750 bytes in 0.5 ms, 375 in 2 ms, the other 375 in 1 ms; then 2 ms and 1 ms of delay.
+    assert_eq!(left, [(us(6_500), 1)]);
+}
+
+#[test]
 fn graphs_and_timelines_are_refused_with_the_place() {
     let refuse = |change: &dyn Fn(&mut Value), timeline: Value| {
         let mut json = chain();
