@@ -3,6 +3,7 @@
 
 use super::examples;
 use crate::{Entry, links, queues, rates};
+use narrows_units::ParamSpec;
 use serde_json::{Map, Value, json};
 
 /// One path to play packets through.
@@ -62,9 +63,14 @@ fn add(
 ) {
     let sets = examples(entry);
     for (index, set) in sets.iter().enumerate() {
-        // What the next set does not mention is absent again.
+        // What the next set does not mention has its default again, or is absent.
+        let default = |key: &String| {
+            let spec = entry.params.iter().find(|spec| spec.name == key);
+            let value = spec.and_then(ParamSpec::default_value);
+            value.map_or(Value::Null, |value| value.to_json())
+        };
         let mut next: Map<String, Value> =
-            set.keys().map(|key| (key.clone(), Value::Null)).collect();
+            set.keys().map(|key| (key.clone(), default(key))).collect();
         next.extend(sets[(index + 1) % sets.len()].clone());
         let change = describe(&next).1;
         cases.push(Case {

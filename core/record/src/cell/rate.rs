@@ -55,13 +55,19 @@ impl RateLaw {
         if pieces.first().is_none_or(|piece| piece.0 != 0) {
             return Err("does not tell its rate from the start".into());
         }
-        pieces.dedup_by(|later, earlier| later.0 == earlier.0 || later.1 == earlier.1);
+        // A new server may round what is left of a packet even if it is as fast as the old one.
+        let new_server = |at: u64| changes.iter().any(|change| change.0 == at);
+        pieces.dedup_by(|later, earlier| {
+            later.0 == earlier.0 || later.1 == earlier.1 && !new_server(later.0)
+        });
         Ok(Self::of(pieces))
     }
 
     /// The rate, if it is one and the same at all times.
     pub fn steady(&self) -> Option<u64> {
-        (self.pieces.len() == 1).then(|| self.pieces[0].1)
+        let first = self.pieces[0].1;
+        let same = self.pieces.iter().all(|piece| piece.1 == first);
+        same.then_some(first)
     }
 
     /// The largest rate in bit/s.
