@@ -293,3 +293,37 @@ fn both_directions_at_once() {
         measured.transfers.len()
     );
 }
+
+/// Goodput of one flow over 100 Mbit/s and 100 ms with these settings of the sending host.
+fn with_settings(settings: &Value, loss: f64) -> f64 {
+    let mut cell = cell(
+        60,
+        &bottleneck(100_000_000, &droptail(1_250_000)),
+        50_000_000,
+        &[json!({"scheme": "reno"})],
+    );
+    cell["network"]["hosts"] = json!([{"name": "sender", "settings": settings}]);
+    if let Some(forward) = cell["network"]["forward"].as_array_mut() {
+        forward.push(json!({"name": "forward.2", "kind": "loss", "ratio": loss}));
+    }
+    run(&cell).get("1", "goodput_bps")
+}
+
+#[test]
+fn settings_of_hosts_change_the_transport() {
+    // 100 kB in 100 ms and the time of 70 packets: 8 Mbit/s less what the queue adds.
+    let limited = with_settings(&json!({"window": "100000"}), 0.0);
+    assert!((limited / 8e6 - 1.0).abs() < 0.05, "{limited}");
+    let buffers = with_settings(&json!({"tcp_wmem": "4096 16384 200000"}), 0.0);
+    assert!((buffers / limited - 1.0).abs() < 0.01, "{buffers}");
+    // Slow start overshoots by hundreds of packets, which go out again at once with selective
+    // acknowledgements, and one per round trip without.
+    for (loss, least, most) in [(0.0, 0.2, 0.6), (0.05, 0.6, 1.0), (0.1, 0.5, 1.0)] {
+        let with = with_settings(&json!({}), loss);
+        let without = with_settings(&json!({"tcp_sack": 0}), loss);
+        assert!(
+            (least..most).contains(&(without / with)),
+            "{loss} {with} {without}"
+        );
+    }
+}

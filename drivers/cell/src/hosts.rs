@@ -309,13 +309,13 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
 mod tests {
     use super::*;
 
-    fn host(json: Value) -> Result<Host, String> {
+    fn host(json: &Value) -> Result<Host, String> {
         Host::new("left", json.as_object().unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn text_and_numbers_are_read_and_written_back() {
-        let host = host(json!({"tcp_sack": "0", "tcp_reordering": 10, "mtu": 1400,
+        let host = host(&json!({"tcp_sack": "0", "tcp_reordering": 10, "mtu": 1400,
                                "tcp_rmem": "4096 131072 6291456"}))
         .unwrap();
         let sysctls = host.sysctls();
@@ -359,7 +359,7 @@ mod tests {
             ),
         ];
         for (settings, says) in cases {
-            let error = host(settings).unwrap_err();
+            let error = host(&settings).unwrap_err();
             assert!(
                 error.starts_with(says),
                 "'{error}' should start with '{says}'"
@@ -386,7 +386,7 @@ mod tests {
         assert!(!config.ecn && config.tail_loss_probe);
         // The receiving host opened the connection and asks for ECN.
         assert!(transport(&base, &plain, &set, false).ecn);
-        let set = host(json!({"tcp_sack": 0, "tcp_recovery": 0, "window": 100_000,
+        let set = host(&json!({"tcp_sack": 0, "tcp_recovery": 0, "window": 100_000,
                               "tcp_wmem": "4096 16384 160000"}))
         .unwrap();
         let config = transport(&base, &set, &plain, true);

@@ -4,7 +4,7 @@
 //! Without selective acknowledgements: NewReno, RFC 6582. Three duplicates open a recovery and repair
 //! the first hole; each partial acknowledgement repairs the next one, so one loss is repaired per
 //! round trip; the timer restarts with each of them (the "slow-but-steady" variant). Each duplicate
-//! lets one packet out of flight (limited transmit, RFC 3042). Deviations: the window is
+//! lets one packet out of flight (limited transmit, RFC 3042), except after a timeout. Deviations: the window is
 //! reduced by Proportional Rate Reduction in place of inflation and deflation, as in Linux; after a
 //! timeout everything counts as lost.
 //!
@@ -33,7 +33,7 @@ impl Sender {
             return news;
         }
         let whole = matches!(self.phase, Phase::Open) && self.assumed == 0;
-        let mut out = 0;
+        let (mut out, mut late) = (0, 0);
         for number in self.sent.base()..self.sent.next_number() {
             let Some(packet) = self.sent.get_mut(number) else {
                 continue;
@@ -54,8 +54,15 @@ impl Sender {
                     out += bytes;
                     true
                 }
-                // Of data that has been repeated, the repetition counts.
-                State::Lost => self.repairs.iter().any(|repair| repair.number == number),
+                // It had only been late, unless it has been repeated, and then the repetition counts. It is
+                // no news for the scheme: after a timeout one acknowledgement may settle many such.
+                State::Lost => {
+                    if self.repairs.iter().any(|repair| repair.number == number) {
+                        late += bytes;
+                        self.counters.acked_packets += 1;
+                    }
+                    false
+                }
             };
             if arrived {
                 news.bytes += bytes;
@@ -80,8 +87,16 @@ impl Sender {
         let excess = out.saturating_sub(self.in_flight);
         self.assumed -= excess.min(self.assumed);
         self.in_flight -= out - excess;
-        self.rate
-            .on_delivered(now, news.bytes - known.min(news.bytes));
+        // What left the flight with a duplicate has been counted then: neither the scheme nor the
+        // reduction may be credited with it again.
+        let credit = news.bytes - known.min(news.bytes);
+        self.rate.on_delivered(now, credit + late);
+        let mut told = 0;
+        while news.bytes > credit && told + 1 < packets.len() {
+            news.bytes -= u64::from(packets[told].bytes);
+            told += 1;
+        }
+        packets.drain(..told);
         self.settled = edge;
         self.duplicates = 0;
         if edge >= self.phase_end {
@@ -99,7 +114,13 @@ impl Sender {
         }
         self.duplicates += 1;
         let mss = u64::from(self.config.mss);
-        let left = mss.min(self.in_flight.saturating_sub(mss));
+        // After a timeout nothing leaves the flight by duplicates: what is under way from the gap on stays
+        // within the window (RFC 5681, section 3.1), or repairs that are lost again would let new data
+        // through without end.
+        let left = match self.phase {
+            Phase::Timeout => 0,
+            _ => mss.min(self.in_flight.saturating_sub(mss)),
+        };
         self.in_flight -= left;
         self.assumed += left;
         self.rate.on_delivered(now, left);

@@ -71,8 +71,8 @@ impl Sender {
     /// that has been out for longer than a round trip.
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
-        self.forget_duplicates();
         let in_flight = self.in_flight;
+        self.forget_duplicates();
         let window = self
             .loss
             .window(self.rtt.min(), self.rtt.smoothed(), true, 0);
