@@ -373,7 +373,7 @@ mod tests {
         let plain = Host::default();
         assert_eq!(transport(&base, &plain, &plain, true), base);
         let set = host(
-            json!({"tcp_reordering": 50, "tcp_early_retrans": 0, "mtu": 1000,
+            &json!({"tcp_reordering": 50, "tcp_early_retrans": 0, "mtu": 1000,
                               "tcp_rto_min_us": 5000, "tcp_ecn": 1}),
         )
         .unwrap();
