@@ -1,7 +1,7 @@
 //! What bottlenecks could have carried, from the cell where it tells, else from the record.
 
 use crate::RecordError;
-use crate::cell::{Cell, Element, RateLaw};
+use crate::cell::{Cell, Element, Flow, RateLaw};
 use crate::read::{Record, read_capacity};
 use crate::schema::{CAPACITY_FILE, Direction};
 use std::collections::BTreeMap;
@@ -78,7 +78,8 @@ impl Capacities {
     }
 
     /// The bottleneck with the smallest capacity between two times on the way of flow `number` in
-    /// `direction`, with that capacity in bit/s.
+    /// `direction`, with that capacity in bit/s; of several as narrow, the one through which most
+    /// flows send their data, and of these the first.
     ///
     /// # Errors
     /// There is none, or a capacity is not known.
@@ -88,11 +89,21 @@ impl Capacities {
         (number, direction): (u16, Direction),
         (from, to): (u64, u64),
     ) -> Result<(&'a Element, f64), String> {
+        let sharing = |element: &Element| {
+            let sends = |flow: &&Flow| {
+                let mut way = cell.elements(flow.flow, flow.direction);
+                way.any(|passed| passed.label() == element.label())
+            };
+            cell.flows.iter().filter(sends).count()
+        };
         let mut least: Option<(&Element, f64)> = None;
         let passed = cell.elements(number, direction);
         for element in passed.filter(|element| element.is_bottleneck()) {
             let bps = self.mean_bps(element.label(), from, to)?;
-            if least.is_none_or(|(_, known)| bps < known) {
+            let narrower = least.is_none_or(|(known, least_bps)| {
+                bps < least_bps || (bps <= least_bps && sharing(element) > sharing(known))
+            });
+            if narrower {
                 least = Some((element, bps));
             }
         }
