@@ -138,10 +138,10 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
             let clock = get_ready(channel)?;
             datagrams::receive(&socket, &part, &clock, channel)?
         }
-        (SchemeRef::Native(..), role) => {
-            let socket = udp::prepare(flow, role)?;
+        (SchemeRef::Native(..), _) => {
+            let node = udp::Node::prepare(&part)?;
             let clock = get_ready(channel)?;
-            udp::run(&socket, &cell, flow, role, &clock, channel)?
+            node.run(&clock, channel)?
         }
     };
     if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
@@ -150,16 +150,6 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
     channel
         .send(&News::Done(Box::new(outcome)))
         .could_not("report to the agent")
-}
-
-/// Own and peer's address of one end of a flow of our own transport, which uses the flow's port on
-/// both hosts.
-fn addresses(flow: &Flow, role: Role) -> (SocketAddrV4, SocketAddrV4) {
-    let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
-    match role {
-        Role::Sender => (at(flow.from), at(flow.to)),
-        Role::Receiver => (at(flow.to), at(flow.from)),
-    }
 }
 
 /// Says that everything is prepared and waits for the start.

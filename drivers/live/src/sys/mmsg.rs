@@ -209,6 +209,11 @@ impl ReceiveBatch {
         Ok(received)
     }
 
+    /// The same as [`ReceiveBatch::dropped`], and forgets it, for a batch that serves many sockets.
+    pub fn take_dropped(&mut self) -> u32 {
+        std::mem::take(&mut self.dropped)
+    }
+
     /// Datagrams that the socket has dropped because its buffer was full, as far as reported with
     /// the datagrams received (needs `SO_RXQ_OVFL`).
     pub fn dropped(&self) -> u32 {

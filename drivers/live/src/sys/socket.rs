@@ -85,6 +85,33 @@ pub fn tcp() -> io::Result<OwnedFd> {
     open(libc::SOCK_STREAM)
 }
 
+/// Lets several sockets share a local address (of UDP: each connected to another peer).
+pub fn share_address(fd: BorrowedFd) -> io::Result<()> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
+}
+
+/// Receives one datagram without waiting, and tells who sent it.
+pub fn receive_from(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<(usize, SocketAddrV4)> {
+    // SAFETY: an all-zero sockaddr_in is valid; buffer and address are writable for their sizes.
+    unsafe {
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        let mut size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let length = check_len(libc::recvfrom(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+            (&raw mut address).cast(),
+            &raw mut size,
+        ))?;
+        let ip = std::net::Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes());
+        Ok((
+            length,
+            SocketAddrV4::new(ip, u16::from_be(address.sin_port)),
+        ))
+    }
+}
+
 /// Binds to a local address.
 pub fn bind(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
     let (address, size) = raw_address(address);

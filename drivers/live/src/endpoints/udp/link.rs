@@ -1,0 +1,251 @@
+//! One connection of our transport: a socket, a sender and a receiver.
+
+use super::super::clock::RunClock;
+use super::stream::{Seen, Written};
+use crate::error::{Context, LiveError};
+use crate::sys::mmsg::{ReceiveBatch, SendBatch};
+use crate::sys::socket;
+use narrows_transport::{Body, Endpoint, Header, Receiver, Sender, wire};
+use narrows_units::{Ecn, Span, Time};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What all connections of an endpoint share.
+pub(super) struct Pump {
+    flow: u16,
+    dscp: u8,
+    inbox: ReceiveBatch,
+    outbox: SendBatch,
+    spare: Vec<Vec<u8>>,
+    body: Body,
+    /// Datagrams that were no messages of ours.
+    pub(super) garbage: u64,
+    /// Datagrams and their IP bytes, sent and received.
+    pub(super) sent: [u64; 2],
+    pub(super) received: [u64; 2],
+}
+
+impl Pump {
+    pub(super) fn new(flow: u16, dscp: u8) -> Self {
+        Pump {
+            flow,
+            dscp,
+            inbox: ReceiveBatch::new(),
+            outbox: SendBatch::new(),
+            spare: (0..SendBatch::CAPACITY)
+                .map(|_| Vec::with_capacity(2048))
+                .collect(),
+            body: Body::default(),
+            garbage: 0,
+            sent: [0; 2],
+            received: [0; 2],
+        }
+    }
+}
+
+/// One connection.
+pub(super) struct Link {
+    fd: OwnedFd,
+    pub(super) ends: Ends,
+    /// Encoded datagrams that wait to be sent.
+    waiting: VecDeque<(Ecn, Vec<u8>)>,
+    /// ECN bits that the socket is set to.
+    ecn: Ecn,
+    /// Datagrams that the socket dropped because its buffer was full.
+    pub(super) dropped: u32,
+}
+
+/// The state machines of one connection.
+pub(super) struct Ends {
+    /// Number given by the application; at the server unknown until a transfer has told.
+    pub(super) number: Option<u32>,
+    /// Our stream; absent at the server until there is something to answer.
+    pub(super) sender: Option<Sender>,
+    /// The peer's stream.
+    pub(super) receiver: Receiver,
+    /// What our stream holds, at the client.
+    pub(super) written: Written,
+    /// What the peer's stream held, at the server.
+    pub(super) seen: Option<Seen>,
+    /// End of our stream so far.
+    pub(super) end: u64,
+    /// At the client: transfers whose answers are awaited, and where in the peer's stream they end.
+    pub(super) awaited: VecDeque<(u32, u64)>,
+    /// End of the last answer.
+    pub(super) awaited_end: u64,
+    /// The application has asked for its end.
+    pub(super) closing: bool,
+    /// Latest time that the state machines have seen.
+    latest: Time,
+    /// When something last arrived or left.
+    pub(super) active: Time,
+}
+
+impl Ends {
+    /// One message has arrived.
+    fn hear(&mut self, at: Time, ecn: u8, bytes: &[u8], body: &mut Body) -> bool {
+        // Times never decrease; what arrived while we sent is seen a moment later.
+        self.latest = at.max(self.latest);
+        self.active = self.latest;
+        let (now, ecn) = (self.latest, Ecn::from_bits(ecn));
+        match wire::decode(bytes, body) {
+            Ok(header @ Header::Data(data)) => {
+                if let Some(seen) = &mut self.seen {
+                    let payload = bytes.get(wire::DATA_HEADER as usize..);
+                    seen.note(data.offset, payload.unwrap_or_default());
+                }
+                self.receiver.receive(now, ecn, &header, body);
+                true
+            }
+            Ok(header @ Header::Ack(_)) => match &mut self.sender {
+                Some(sender) => {
+                    sender.receive(now, ecn, &header, body);
+                    true
+                }
+                None => false,
+            },
+            Err(_) => false,
+        }
+    }
+
+    /// Whether everything that was begun is through and acknowledged.
+    pub(super) fn is_idle(&self) -> bool {
+        self.awaited.is_empty() && self.sender.as_ref().is_none_or(Sender::is_complete)
+    }
+
+    /// The next message to send, encoded into `bytes`.
+    fn speak(&mut self, flow: u16, now: Time, body: &mut Body, bytes: &mut Vec<u8>) -> Option<Ecn> {
+        let now = now.max(self.latest);
+        self.latest = now;
+        let data = self
+            .sender
+            .as_mut()
+            .and_then(|sender| sender.transmit(now, body));
+        let outgoing = match data {
+            Some(outgoing) => outgoing,
+            None => self.receiver.transmit(now, body)?,
+        };
+        wire::encode(flow, &outgoing.header, body, bytes);
+        if let Header::Data(data) = outgoing.header {
+            self.written
+                .fill(data.offset, &mut bytes[wire::DATA_HEADER as usize..]);
+        }
+        self.active = now;
+        Some(outgoing.ecn)
+    }
+}
+
+impl Link {
+    /// A connection over a connected socket; `server` says which end this is.
+    pub(super) fn new(fd: OwnedFd, number: Option<u32>, receiver: Receiver, server: bool) -> Self {
+        Link {
+            fd,
+            ends: Ends {
+                number,
+                sender: None,
+                receiver,
+                written: Written::default(),
+                seen: server.then(Seen::default),
+                end: 0,
+                awaited: VecDeque::new(),
+                awaited_end: 0,
+                closing: false,
+                latest: Time::ZERO,
+                active: Time::ZERO,
+            },
+            waiting: VecDeque::new(),
+            ecn: Ecn::NotEct,
+            dropped: 0,
+        }
+    }
+
+    /// The socket.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Takes what has arrived, at the times at which the kernel saw it; returns how much.
+    pub(super) fn receive(
+        &mut self,
+        pump: &mut Pump,
+        clock: &RunClock,
+    ) -> Result<usize, LiveError> {
+        let (ends, body) = (&mut self.ends, &mut pump.body);
+        let (garbage, received) = (&mut pump.garbage, &mut pump.received);
+        let result = pump.inbox.receive(self.fd.as_fd(), |datagram| {
+            let at = datagram
+                .stamp_ns
+                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+            received[0] += 1;
+            received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
+            if !ends.hear(at, datagram.ecn, datagram.bytes, body) {
+                *garbage += 1;
+            }
+        });
+        // The batch is shared by all sockets.
+        self.dropped = self.dropped.max(pump.inbox.take_dropped());
+        match result {
+            // The peer's socket is not there yet, or any more: not a matter of this end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(1),
+            other => other.could_not("receive datagrams"),
+        }
+    }
+
+    /// Takes one datagram that has arrived elsewhere.
+    pub(super) fn hand(&mut self, pump: &mut Pump, now: Time, bytes: &[u8]) {
+        pump.received[0] += 1;
+        pump.received[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
+        if !self.ends.hear(now, 0, bytes, &mut pump.body) {
+            pump.garbage += 1;
+        }
+    }
+
+    /// Sends what the state machines want to send, up to one batch; returns how much.
+    pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<usize, LiveError> {
+        while self.waiting.len() < SendBatch::CAPACITY {
+            let mut bytes = pump.spare.pop().unwrap_or_default();
+            match self.ends.speak(pump.flow, now, &mut pump.body, &mut bytes) {
+                Some(ecn) => self.waiting.push_back((ecn, bytes)),
+                None => {
+                    pump.spare.push(bytes);
+                    break;
+                }
+            }
+        }
+        let Some(&(ecn, _)) = self.waiting.front() else {
+            return Ok(0);
+        };
+        if ecn != self.ecn {
+            let tos = pump.dscp << 2 | ecn as u8;
+            socket::set_tos(self.fd.as_fd(), tos).could_not("set the ECN field")?;
+            self.ecn = ecn;
+        }
+        let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
+        let payloads = same.map(|(_, bytes)| bytes.as_slice());
+        let sent = match pump.outbox.send(self.fd.as_fd(), payloads) {
+            Ok(sent) => sent,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
+                _ => return Err(error).could_not("send datagrams"),
+            },
+        };
+        for (_, bytes) in self.waiting.drain(..sent) {
+            pump.sent[0] += 1;
+            pump.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
+            pump.spare.push(bytes);
+        }
+        Ok(sent)
+    }
+
+    /// When [`Link::transmit`] is needed next.
+    pub(super) fn next_wakeup(&self, now: Time) -> Time {
+        if !self.waiting.is_empty() {
+            // The interface was full a moment ago, and says nothing when it is not any more.
+            return now + Span::from_us(50);
+        }
+        let sender = self.ends.sender.as_ref();
+        let sender = sender.map_or(Time::FAR, Endpoint::next_wakeup);
+        sender.min(self.ends.receiver.next_wakeup())
+    }
+}

@@ -1,0 +1,571 @@
+//! Flows of our own transport: the core's senders and receivers over UDP sockets, with any number
+//! of connections.
+//!
+//! A connection is a pair of ports. The first one uses the flow's port on both hosts, so that the
+//! server has its socket before anything arrives; the others start at ephemeral ports, and the
+//! server makes a connected socket when it first hears from one.
+
+mod link;
+mod stream;
+
+use super::clock::{RunClock, Sleeper};
+use super::source::Source;
+use super::{Channel, Outcome, Part, Role, State, check_agent};
+use crate::emulator::frame::FLOW_PORTS;
+use crate::error::{Context, LiveError};
+use crate::hosts;
+use crate::sys::socket;
+use link::{Link, Pump};
+use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
+use narrows_traffic::{Action, Event, TransferHeader};
+use narrows_transport::{Config, Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
+use narrows_units::{Bytes, Rate, Span, Stream, Time};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Wanted size of the sockets' buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
+const SOCKET_BUFFER: i32 = 16 << 20;
+/// The agent is looked after at least this often, even under load.
+const ROUND: usize = 256;
+/// Key of the socket on which the server first hears from connections.
+const LISTENER: u64 = u64::MAX - 1;
+/// The server forgets a connection that has had nothing to do for so long.
+const IDLE: Span = Span::from_ms(20_000);
+
+fn open(part: &Part) -> Result<OwnedFd, LiveError> {
+    let socket = socket::udp_any().could_not("open a UDP socket")?;
+    let fd = socket.as_fd();
+    socket::share_address(fd).could_not("prepare a UDP socket")?;
+    socket::prepare_udp(fd, SOCKET_BUFFER).could_not("prepare a UDP socket")?;
+    socket::never_fragment(fd).could_not("prepare a UDP socket")?;
+    socket::set_tos(fd, part.flow.dscp << 2).could_not("set the code point")?;
+    Ok(socket)
+}
+
+/// Sums over connections that have ended.
+#[derive(Default)]
+struct Past {
+    sender: SenderCounters,
+    receiver: ReceiverCounters,
+    delivered: u64,
+}
+
+/// One end of a flow.
+pub(super) struct Node<'a> {
+    part: &'a Part<'a>,
+    client: bool,
+    /// Parameters of our streams, and of the peer's.
+    configs: [Config; 2],
+    first: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
+    /// By key: the client's are the numbers of connections.
+    links: BTreeMap<u64, Link>,
+    /// At the server: keys by the peer's address.
+    peers: BTreeMap<SocketAddrV4, u64>,
+    next_key: u64,
+    opened: u64,
+    pump: Pump,
+    past: Past,
+    outcome: Outcome,
+    socket_drops: u64,
+}
+
+impl<'a> Node<'a> {
+    /// An end with the socket of the first connection.
+    pub(super) fn prepare(part: &'a Part<'a>) -> Result<Self, LiveError> {
+        let flow = part.flow;
+        let client = part.is_client();
+        let (own, peer) = if client {
+            (flow.client(), flow.server())
+        } else {
+            (flow.server(), flow.client())
+        };
+        let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
+        let first = open(part)?;
+        socket::bind(first.as_fd(), at(own)).could_not("bind the flow's port")?;
+        socket::connect(first.as_fd(), at(peer)).could_not("connect a UDP socket")?;
+        let mut node = Node {
+            part,
+            client,
+            configs: [own, peer].map(|from| part.cell.transport(flow, from)),
+            first: Some(first),
+            listener: None,
+            links: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            next_key: 0,
+            opened: 0,
+            pump: Pump::new(flow.flow, flow.dscp),
+            past: Past::default(),
+            outcome: Outcome::default(),
+            socket_drops: 0,
+        };
+        if !client {
+            let listener = open(part)?;
+            socket::bind(listener.as_fd(), at(own)).could_not("bind the flow's port")?;
+            node.listener = Some(listener);
+            if let Some(fd) = node.first.take() {
+                node.meet(fd, at(peer));
+            }
+        }
+        Ok(node)
+    }
+
+    /// Plays its part until the flow stops (if it sends the data) or the run ends.
+    pub(super) fn run(
+        mut self,
+        clock: &RunClock,
+        channel: &mut Channel,
+    ) -> Result<Outcome, LiveError> {
+        let Part { cell, flow, .. } = *self.part;
+        let sends = self.part.role == Role::Sender;
+        let (stop, end) = (self.part.stop(), cell.duration);
+        let end = if sends { stop } else { end };
+        let mut sleeper = Sleeper::new(channel)?;
+        let mut source = if self.client {
+            Some(Source::new(cell, flow)?)
+        } else {
+            None
+        };
+        sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+        self.watch(&mut sleeper)?;
+        if let Some(source) = &mut source {
+            source.tell(flow.start, Event::Start);
+        }
+        let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
+        // Connections that are asked for news without waiting for any.
+        let mut hot: Vec<u64> = self.links.keys().copied().collect();
+        let mut rounds = 0usize;
+        loop {
+            let mut work = 0;
+            for &key in &hot {
+                work += self.receive(key, clock, source.as_mut())?;
+            }
+            let now = clock.now();
+            if now >= end {
+                break;
+            }
+            if let Some(source) = &mut source {
+                source.wake(now);
+                while let Some((at, action)) = source.next() {
+                    if let Some(key) = self.perform(at, action, &mut sleeper)?
+                        && !hot.contains(&key)
+                    {
+                        hot.push(key);
+                    }
+                    work += 1;
+                }
+            }
+            for &key in &hot {
+                if let Some(link) = self.links.get_mut(&key) {
+                    work += link.transmit(&mut self.pump, now)?;
+                }
+            }
+            if sends && now >= next_sample {
+                self.sample(now);
+                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
+                next_sample += Span::from_ns(cell.sample.ns() * passed);
+            }
+            rounds += 1;
+            if work > 0 {
+                if rounds.is_multiple_of(ROUND) {
+                    check_agent(channel)?;
+                }
+                continue;
+            }
+            self.retire(&hot, now);
+            let mut until = self
+                .links
+                .values()
+                .fold(end, |until, link| until.min(link.next_wakeup(now)));
+            if let Some(source) = &source {
+                until = until.min(source.next_wakeup());
+            }
+            if sends {
+                until = until.min(next_sample);
+            }
+            sleeper.wait(clock, until, channel)?;
+            hot.clear();
+            for key in sleeper.ready() {
+                if key != LISTENER {
+                    hot.push(key);
+                }
+            }
+            if self.listener.is_some() && sleeper.ready().any(|key| key == LISTENER) {
+                self.listen(clock, &mut sleeper, &mut hot)?;
+            }
+            let now = clock.now();
+            let due = self.links.iter();
+            let due = due.filter(|(_, link)| link.next_wakeup(now) <= now);
+            for (&key, _) in due {
+                if !hot.contains(&key) {
+                    hot.push(key);
+                }
+            }
+        }
+        if sends {
+            // The sockets stay: late acknowledgements would otherwise be answered with ICMP.
+            for link in self.links.values() {
+                sleeper.forget(link.socket())?;
+            }
+            if let Some(listener) = &self.listener {
+                sleeper.forget(listener.as_fd())?;
+            }
+            sleeper.wait_until(clock, cell.duration, channel)?;
+        }
+        Ok(self.finish(source, sends))
+    }
+
+    fn watch(&self, sleeper: &mut Sleeper) -> Result<(), LiveError> {
+        for (&key, link) in &self.links {
+            sleeper.until_readable(link.socket(), key)?;
+        }
+        match &self.listener {
+            Some(listener) => sleeper.until_readable(listener.as_fd(), LISTENER),
+            None => Ok(()),
+        }
+    }
+
+    /// The server has a socket for one more connection; returns its key.
+    fn meet(&mut self, fd: OwnedFd, peer: SocketAddrV4) -> u64 {
+        let key = self.next_key;
+        self.next_key += 1;
+        let receiver = Receiver::new(&self.configs[1]);
+        self.links.insert(key, Link::new(fd, None, receiver, true));
+        self.peers.insert(peer, key);
+        key
+    }
+
+    /// What arrives from peers that are not known yet.
+    fn listen(
+        &mut self,
+        clock: &RunClock,
+        sleeper: &mut Sleeper,
+        hot: &mut Vec<u64>,
+    ) -> Result<(), LiveError> {
+        let mut buffer = [0; 9216];
+        loop {
+            let Some(listener) = &self.listener else {
+                return Ok(());
+            };
+            let (length, peer) = match socket::receive_from(listener.as_fd(), &mut buffer) {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error).could_not("receive datagrams"),
+            };
+            let key = match self.peers.get(&peer) {
+                Some(&key) => key,
+                None => {
+                    let fd = open(self.part)?;
+                    socket::bind(fd.as_fd(), self.part.server())
+                        .and_then(|()| socket::connect(fd.as_fd(), peer))
+                        .could_not("connect a UDP socket")?;
+                    let key = self.meet(fd, peer);
+                    sleeper.until_readable(self.links[&key].socket(), key)?;
+                    key
+                }
+            };
+            if let Some(link) = self.links.get_mut(&key) {
+                link.hand(&mut self.pump, clock.now(), &buffer[..length]);
+            }
+            if !hot.contains(&key) {
+                hot.push(key);
+            }
+        }
+    }
+
+    /// Takes what has arrived on a connection, and sees what it completes.
+    fn receive(
+        &mut self,
+        key: u64,
+        clock: &RunClock,
+        source: Option<&mut Source>,
+    ) -> Result<usize, LiveError> {
+        let Some(link) = self.links.get_mut(&key) else {
+            return Ok(0);
+        };
+        let received = link.receive(&mut self.pump, clock)?;
+        let arrived = link.ends.receiver.contiguous();
+        if let Some(source) = source {
+            while let Some(&(transfer, end)) = link.ends.awaited.front() {
+                if arrived < end {
+                    break;
+                }
+                link.ends.awaited.pop_front();
+                source.completed(clock.now(), key as u32, transfer);
+            }
+            return Ok(received);
+        }
+        while let Some(seen) = &mut link.ends.seen {
+            match seen.next(arrived) {
+                Ok(Some(header)) => answer(
+                    link,
+                    &header,
+                    self.part,
+                    &self.configs[0],
+                    clock,
+                    &mut self.outcome,
+                )?,
+                Ok(None) => break,
+                Err(()) => {
+                    let text = "what arrived is no transfer of ours".to_owned();
+                    self.outcome.problem.get_or_insert(text);
+                    link.ends.seen = None;
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    /// Does what the application has asked for at `at`; returns the connection that it concerns.
+    fn perform(
+        &mut self,
+        at: Time,
+        action: Action,
+        sleeper: &mut Sleeper,
+    ) -> Result<Option<u64>, LiveError> {
+        let key = match action {
+            Action::Open { connection }
+            | Action::Grant { connection, .. }
+            | Action::Hold { connection }
+            | Action::Close { connection } => u64::from(connection),
+            Action::Transfer(transfer) => u64::from(transfer.connection),
+            Action::Datagram { .. } => return Ok(None),
+        };
+        if let Action::Open { connection } = action {
+            let fd = match self.first.take() {
+                Some(fd) => fd,
+                None => {
+                    let fd = open(self.part)?;
+                    let connected = socket::connect(fd.as_fd(), self.part.server());
+                    connected.could_not("connect a UDP socket")?;
+                    fd
+                }
+            };
+            self.opened += 1;
+            let receiver = Receiver::new(&self.configs[1]);
+            let mut link = Link::new(fd, Some(connection), receiver, false);
+            let mut sender = sender(self.part, &self.configs[0], connection, false, at)?;
+            sender.set_supply(0);
+            link.ends.sender = Some(sender);
+            sleeper.until_readable(link.socket(), key)?;
+            self.links.insert(key, link);
+            return Ok(Some(key));
+        }
+        let Some(link) = self.links.get_mut(&key) else {
+            return Ok(None);
+        };
+        let ends = &mut link.ends;
+        let Some(sender) = &mut ends.sender else {
+            return Ok(None);
+        };
+        match action {
+            Action::Transfer(transfer) => {
+                let header = TransferHeader {
+                    transfer,
+                    started: at,
+                };
+                ends.written.push(ends.end, &header);
+                if !transfer.is_open() {
+                    ends.end += transfer.up;
+                    sender.set_supply(ends.end);
+                }
+                if transfer.down > 0 {
+                    ends.awaited_end += transfer.down;
+                    ends.awaited
+                        .push_back((transfer.transfer, ends.awaited_end));
+                }
+            }
+            Action::Grant { bytes, .. } => {
+                sender.set_supply(sender.supply().saturating_add(bytes));
+            }
+            Action::Hold { .. } => sender.set_supply(sender.taken()),
+            Action::Close { .. } => ends.closing = true,
+            Action::Open { .. } | Action::Datagram { .. } => {}
+        }
+        Ok(Some(key))
+    }
+
+    /// Forgets connections that are to end and have nothing left to do.
+    fn retire(&mut self, hot: &[u64], now: Time) {
+        for key in hot {
+            let Some(link) = self.links.get(key) else {
+                continue;
+            };
+            if !link.ends.is_idle() || !link.ends.closing {
+                continue;
+            }
+            if let Some(link) = self.links.remove(key) {
+                self.bury(&link);
+            }
+        }
+        if self.client || self.links.len() < 64 {
+            return;
+        }
+        // The client does not say when it is done with a connection.
+        let idle = |link: &Link| link.ends.is_idle() && now.since(link.ends.active) > IDLE;
+        let gone: Vec<u64> = self
+            .links
+            .iter()
+            .filter_map(|(&key, link)| idle(link).then_some(key))
+            .collect();
+        for key in gone {
+            if let Some(link) = self.links.remove(&key) {
+                self.bury(&link);
+            }
+        }
+        self.peers.retain(|_, key| self.links.contains_key(key));
+    }
+
+    fn bury(&mut self, link: &Link) {
+        self.socket_drops += u64::from(link.dropped);
+        if let Some(sender) = &link.ends.sender {
+            let (sum, add) = (&mut self.past.sender, sender.counters());
+            sum.retransmitted_packets += add.retransmitted_packets;
+            sum.retransmitted_bytes += add.retransmitted_bytes;
+            sum.lost_packets += add.lost_packets;
+            sum.spurious_losses += add.spurious_losses;
+            sum.timeouts += add.timeouts;
+            sum.tail_probes += add.tail_probes;
+            self.past.delivered += sender.snapshot().delivered.get();
+        }
+        let add = link.ends.receiver.counters();
+        self.past.receiver.goodput_bytes += add.goodput_bytes;
+    }
+
+    /// The state of the only connection there has been, or of all together.
+    fn sample(&mut self, now: Time) {
+        let (flow, time) = (self.part.flow.flow, now.ns());
+        let began = if self.client {
+            self.opened
+        } else {
+            self.next_key
+        };
+        let senders = self
+            .links
+            .values()
+            .filter_map(|link| link.ends.sender.as_ref());
+        let mut snapshots = senders.map(Sender::snapshot);
+        if began == 1 {
+            let Some(snapshot) = snapshots.next() else {
+                return;
+            };
+            let state = state_row(flow, time, &snapshot);
+            self.outcome.states.push(State::from(state));
+            let rows = trace_rows(flow, time, &snapshot);
+            let traces = rows.map(|row| (row.time_ns, row.name, row.value));
+            self.outcome.traces.extend(traces);
+            return;
+        }
+        let all = together(&self.past, snapshots);
+        self.outcome
+            .states
+            .push(State::from(state_row(flow, time, &all)));
+    }
+
+    fn finish(mut self, source: Option<Source>, sends: bool) -> Outcome {
+        let links = std::mem::take(&mut self.links);
+        links.values().for_each(|link| self.bury(link));
+        if sends {
+            // What left the socket, acknowledgements of requests included.
+            let [packets, bytes] = self.pump.sent;
+            (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
+            self.outcome.sender = sender_counters(&self.past.sender);
+            if let SchemeRef::Native(scheme, _) = &self.part.flow.scheme {
+                self.outcome.read_back = Some(scheme.name.to_owned());
+            }
+        } else {
+            let [packets, bytes] = self.pump.received;
+            let sum = &mut self.past.receiver;
+            (sum.received_packets, sum.received_bytes) = (packets, bytes);
+            self.outcome.receiver = receiver_counters(sum);
+        }
+        self.outcome.socket_drops = self.socket_drops;
+        if self.pump.garbage > 0 {
+            let text = format!("{} datagrams were no messages of ours", self.pump.garbage);
+            self.outcome.problem.get_or_insert(text);
+        }
+        self.outcome.offer = source.map(Source::report);
+        self.outcome
+    }
+}
+
+/// The server has all of a transfer: it is complete, or is answered.
+fn answer(
+    link: &mut Link,
+    header: &TransferHeader,
+    part: &Part,
+    config: &Config,
+    clock: &RunClock,
+    outcome: &mut Outcome,
+) -> Result<(), LiveError> {
+    let transfer = &header.transfer;
+    link.ends.number = Some(transfer.connection);
+    let now = clock.now();
+    if transfer.down == 0 {
+        outcome.ended.push((transfer.transfer, now.ns()));
+        return Ok(());
+    }
+    link.ends.end += transfer.down;
+    if link.ends.sender.is_none() {
+        link.ends.sender = Some(sender(part, config, transfer.connection, true, now)?);
+    }
+    if let Some(sender) = &mut link.ends.sender {
+        sender.set_supply(link.ends.end);
+    }
+    Ok(())
+}
+
+/// The sender of one stream. Its random numbers are those of the same stream in the simulator.
+fn sender(
+    part: &Part,
+    config: &Config,
+    connection: u32,
+    down: bool,
+    now: Time,
+) -> Result<Sender, LiveError> {
+    let flow = part.flow.flow;
+    let name = match (connection, down) {
+        (0, false) => format!("flow/{flow}"),
+        (_, false) => format!("flow/{flow}/{connection}"),
+        (_, true) => format!("flow/{flow}/{connection}/down"),
+    };
+    let SchemeRef::Native(scheme, params) = &part.flow.scheme else {
+        return Err(LiveError::Internal("this scheme is not one of ours".into()));
+    };
+    let random = Stream::new(part.cell.seed, &name);
+    Sender::new(config.clone(), scheme, params, now, random)
+        .map_err(|error| LiveError::Input(format!("flow {flow}: {error}")))
+}
+
+/// The state of several connections together: sums, the mean of the smoothed round-trip times and
+/// the least of their minima.
+fn together(past: &Past, snapshots: impl Iterator<Item = Snapshot>) -> Snapshot {
+    let mut all = Snapshot {
+        delivered: Bytes::new(past.delivered),
+        retransmitted: Bytes::new(past.sender.retransmitted_bytes),
+        lost_packets: past.sender.lost_packets,
+        ..Snapshot::default()
+    };
+    let (mut count, mut known, mut smoothed) = (0u64, 0u64, 0u64);
+    let (mut cwnd, mut pacing) = (Some(0), Some(0));
+    for one in snapshots {
+        count += 1;
+        cwnd = cwnd.zip(one.cwnd).map(|(sum, one)| sum + one.get());
+        pacing = pacing.zip(one.pacing).map(|(sum, one)| sum + one.bps());
+        all.in_flight += one.in_flight;
+        all.delivered += one.delivered;
+        all.retransmitted += one.retransmitted;
+        all.lost_packets += one.lost_packets;
+        if let (Some(rtt), Some(min)) = (one.smoothed_rtt, one.min_rtt) {
+            known += 1;
+            smoothed += rtt.ns();
+            all.min_rtt = Some(all.min_rtt.map_or(min, |least| least.min(min)));
+        }
+    }
+    all.cwnd = cwnd.filter(|_| count > 0).map(Bytes::new);
+    all.pacing = pacing.filter(|_| count > 0).map(Rate::from_bps);
+    all.smoothed_rtt = smoothed.checked_div(known).map(Span::from_ns);
+    all
+}
