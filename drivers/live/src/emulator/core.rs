@@ -167,6 +167,8 @@ pub struct Core {
     flows: Vec<Option<KnownFlow>>,
     /// Packets delivered per flow, to notice silent ones.
     pub delivered: Vec<u64>,
+    /// Those among them that were damaged, which the receiving kernel discards.
+    pub damaged: Vec<u64>,
     switching: Switching,
     /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
     routes: Vec<u16>,
@@ -255,6 +257,7 @@ impl Core {
             queues: Vec::with_capacity(samples as usize * queues),
             refused: Refused::default(),
             delivered: vec![0; purpose.flows.len().max(1)],
+            damaged: vec![0; purpose.flows.len().max(1)],
             flows: purpose.flows,
             switching: purpose.switching,
             routes,
@@ -375,6 +378,10 @@ impl Core {
     #[inline]
     fn collect(&mut self) {
         loop {
+            // Before their originals, whose frames change on the way out.
+            if !self.outcomes.copies.is_empty() {
+                self.settle_copies();
+            }
             while let Some((due, mut handle)) = self.network.pop() {
                 if handle.state & (REMARKED | CORRUPT) != 0 {
                     self.rewrite(&mut handle);
@@ -393,7 +400,6 @@ impl Core {
             if self.outcomes.copies.is_empty() {
                 return;
             }
-            self.settle_copies();
         }
     }
 
@@ -517,6 +523,7 @@ impl Core {
             if handle.state & CORRUPT == 0 {
                 self.log.arrive(handle.uid, due.ns() + late, late as i64);
             } else {
+                self.damaged[usize::from(handle.flow)] += 1;
                 self.log
                     .arrive_corrupt(handle.uid, due.ns() + late, late as i64);
             }

@@ -97,6 +97,8 @@ pub struct Report {
     pub queues: Vec<QueueRow>,
     /// Packets delivered per flow.
     pub delivered: Vec<u64>,
+    /// Those among them that were damaged.
+    pub damaged: Vec<u64>,
     /// What was not let in.
     pub refused: Refused,
     /// The rings and ports, whose counters are read when the hosts are silent.
@@ -404,6 +406,7 @@ impl<'a> Emulator<'a> {
             lateness: self.core.lateness,
             late_by_tenth: self.core.late_by_tenth,
             delivered: self.core.delivered,
+            damaged: self.core.damaged,
             refused: self.core.refused,
             wires: self.rings.wires,
             sent: self.sent,

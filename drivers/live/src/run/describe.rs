@@ -209,6 +209,9 @@ pub(super) fn describe(
                 );
                 traces.extend(outcome.trace_rows(flow.flow));
                 outcome.traces.clear();
+                // The kernel counts datagrams with a wrong checksum as dropped by the socket.
+                let damaged = report.damaged[usize::from(flow.flow)];
+                outcome.socket_drops = outcome.socket_drops.saturating_sub(damaged);
                 ended.extend(std::mem::take(&mut outcome.ended));
                 offer = offer.or(outcome.offer.take());
                 match member.role {

@@ -25,6 +25,8 @@ struct Connection {
     owed: u64,
     /// The client has ended its half.
     ended: bool,
+    /// Its window is limited, so that few bytes ever wait.
+    narrow: bool,
 }
 
 /// The server of a flow.
@@ -38,6 +40,8 @@ pub(in super::super) struct Server<'a> {
     outcome: Outcome,
     zeros: Vec<u8>,
     again: Vec<u64>,
+    /// Limit of the windows of accepted connections.
+    window: Option<u64>,
 }
 
 impl<'a> Server<'a> {
@@ -57,6 +61,7 @@ impl<'a> Server<'a> {
             outcome: Outcome::default(),
             zeros: vec![0; WRITE],
             again: Vec::new(),
+            window: part.window().filter(|_| part.role == Role::Receiver),
         })
     }
 
@@ -134,6 +139,10 @@ impl<'a> Server<'a> {
                 Err(error) => return Err(error).could_not("accept a connection"),
             };
             let _ = socket::set_no_delay(fd.as_fd());
+            if let Some(window) = self.window {
+                socket::set_window_clamp(fd.as_fd(), window)
+                    .could_not("limit the receive window")?;
+            }
             sleeper.until_changed(fd.as_fd(), self.accepted)?;
             let connection = Connection {
                 fd,
@@ -142,6 +151,7 @@ impl<'a> Server<'a> {
                 body: None,
                 owed: 0,
                 ended: false,
+                narrow: self.window.is_some(),
             };
             self.connections.insert(self.accepted, connection);
             // What has arrived before it was watched is not reported.
@@ -245,7 +255,7 @@ impl Connection {
             self.arrived = 0;
             let header = TransferHeader::decode(&self.header)
                 .ok_or_else(|| io::Error::other("what arrived is no transfer of ours"))?;
-            if header.transfer.is_open() {
+            if header.transfer.is_open() && !self.narrow {
                 // A wake-up per packet would cost the machine more than the packet.
                 let _ = socket::set_receive_mark(self.fd.as_fd(), BULK_MARK);
             }

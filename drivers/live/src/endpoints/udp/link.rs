@@ -205,13 +205,12 @@ impl Link {
     pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<usize, LiveError> {
         while self.waiting.len() < SendBatch::CAPACITY {
             let mut bytes = pump.spare.pop().unwrap_or_default();
-            match self.ends.speak(pump.flow, now, &mut pump.body, &mut bytes) {
-                Some(ecn) => self.waiting.push_back((ecn, bytes)),
-                None => {
-                    pump.spare.push(bytes);
-                    break;
-                }
-            }
+            let spoken = self.ends.speak(pump.flow, now, &mut pump.body, &mut bytes);
+            let Some(ecn) = spoken else {
+                pump.spare.push(bytes);
+                break;
+            };
+            self.waiting.push_back((ecn, bytes));
         }
         let Some(&(ecn, _)) = self.waiting.front() else {
             return Ok(0);

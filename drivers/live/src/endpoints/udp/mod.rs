@@ -254,17 +254,16 @@ impl<'a> Node<'a> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).could_not("receive datagrams"),
             };
-            let key = match self.peers.get(&peer) {
-                Some(&key) => key,
-                None => {
-                    let fd = open(self.part)?;
-                    socket::bind(fd.as_fd(), self.part.server())
-                        .and_then(|()| socket::connect(fd.as_fd(), peer))
-                        .could_not("connect a UDP socket")?;
-                    let key = self.meet(fd, peer);
-                    sleeper.until_readable(self.links[&key].socket(), key)?;
-                    key
-                }
+            let key = if let Some(&key) = self.peers.get(&peer) {
+                key
+            } else {
+                let fd = open(self.part)?;
+                socket::bind(fd.as_fd(), self.part.server())
+                    .and_then(|()| socket::connect(fd.as_fd(), peer))
+                    .could_not("connect a UDP socket")?;
+                let key = self.meet(fd, peer);
+                sleeper.until_readable(self.links[&key].socket(), key)?;
+                key
             };
             if let Some(link) = self.links.get_mut(&key) {
                 link.hand(&mut self.pump, clock.now(), &buffer[..length]);
@@ -334,14 +333,13 @@ impl<'a> Node<'a> {
             Action::Datagram { .. } => return Ok(None),
         };
         if let Action::Open { connection } = action {
-            let fd = match self.first.take() {
-                Some(fd) => fd,
-                None => {
-                    let fd = open(self.part)?;
-                    let connected = socket::connect(fd.as_fd(), self.part.server());
-                    connected.could_not("connect a UDP socket")?;
-                    fd
-                }
+            let fd = if let Some(fd) = self.first.take() {
+                fd
+            } else {
+                let fd = open(self.part)?;
+                let connected = socket::connect(fd.as_fd(), self.part.server());
+                connected.could_not("connect a UDP socket")?;
+                fd
             };
             self.opened += 1;
             let receiver = Receiver::new(&self.configs[1]);
@@ -466,7 +464,9 @@ impl<'a> Node<'a> {
 
     fn finish(mut self, source: Option<Source>, sends: bool) -> Outcome {
         let links = std::mem::take(&mut self.links);
-        links.values().for_each(|link| self.bury(link));
+        for link in links.values() {
+            self.bury(link);
+        }
         if sends {
             // What left the socket, acknowledgements of requests included.
             let [packets, bytes] = self.pump.sent;
