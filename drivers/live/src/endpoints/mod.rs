@@ -110,6 +110,8 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         .find(|flow| flow.flow == number)
         .ok_or_else(|| LiveError::Internal(format!("the cell has no flow {number}")))?;
     cpu::precise_timers();
+    // A socket per connection.
+    crate::sys::inside::raise_file_limit();
     cpu::prefer_session(PRIORITY);
     let part = Part {
         cell: &cell,

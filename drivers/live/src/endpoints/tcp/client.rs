@@ -3,7 +3,8 @@
 use super::super::clock::{RunClock, Sleeper};
 use super::super::source::Source;
 use super::super::{Channel, Outcome, Part, Role};
-use super::{READS, Sampler, Totals, WRITE, discard, open, read_back};
+use super::{READS, Sampler, Totals, WRITE};
+use super::{discard, limit_window, open, read_back, receive_window};
 use crate::error::{Context, LiveError};
 use crate::sys::socket;
 use narrows_traffic::{Action, Event, Transfer, TransferHeader};
@@ -274,6 +275,7 @@ impl<'a> Client<'a> {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
+        limit_window(connection.fd.as_fd(), receive_window(self.part));
         let end = match advance(connection, &mut self.data, |transfer| {
             source.completed(now, number, transfer);
         }) {

@@ -42,12 +42,24 @@ fn open(part: &Part, name: &str) -> Result<OwnedFd, LiveError> {
     if flow.dscp != 0 {
         socket::set_tos(fd, flow.dscp << 2).could_not("set the code point")?;
     }
-    if part.role == Role::Receiver
-        && let Some(window) = part.window()
-    {
+    if let Some(window) = receive_window(part) {
         socket::set_window_clamp(fd, window).could_not("limit the receive window")?;
     }
     Ok(socket)
+}
+
+/// The limit of the window that this end offers, if it receives the data.
+fn receive_window(part: &Part) -> Option<u64> {
+    part.window().filter(|_| part.role == Role::Receiver)
+}
+
+/// Limits the window again. Kernels since 6.12 work it out anew from the receive buffer whenever
+/// segments of another size arrive (tcp_measure_rcv_mss), and forget what was asked for.
+fn limit_window(fd: BorrowedFd, window: Option<u64>) {
+    if let Some(window) = window {
+        // It was accepted when the socket was made.
+        let _ = socket::set_window_clamp(fd, window);
+    }
 }
 
 /// Takes what has arrived out of the receive buffer; `None` when there is nothing now, 0 at the end

@@ -2,7 +2,8 @@
 
 use super::super::clock::{RunClock, Sleeper};
 use super::super::{Channel, Outcome, Part, Role};
-use super::{BULK_MARK, READS, Sampler, Totals, WRITE, discard, open, read_back};
+use super::{BULK_MARK, READS, Sampler, Totals, WRITE};
+use super::{discard, limit_window, open, read_back, receive_window};
 use crate::error::{Context, LiveError};
 use crate::sys::socket;
 use narrows_traffic::TransferHeader;
@@ -25,8 +26,8 @@ struct Connection {
     owed: u64,
     /// The client has ended its half.
     ended: bool,
-    /// Its window is limited, so that few bytes ever wait.
-    narrow: bool,
+    /// Limit of its window.
+    window: Option<u64>,
 }
 
 /// The server of a flow.
@@ -61,7 +62,7 @@ impl<'a> Server<'a> {
             outcome: Outcome::default(),
             zeros: vec![0; WRITE],
             again: Vec::new(),
-            window: part.window().filter(|_| part.role == Role::Receiver),
+            window: receive_window(part),
         })
     }
 
@@ -139,10 +140,6 @@ impl<'a> Server<'a> {
                 Err(error) => return Err(error).could_not("accept a connection"),
             };
             let _ = socket::set_no_delay(fd.as_fd());
-            if let Some(window) = self.window {
-                socket::set_window_clamp(fd.as_fd(), window)
-                    .could_not("limit the receive window")?;
-            }
             sleeper.until_changed(fd.as_fd(), self.accepted)?;
             let connection = Connection {
                 fd,
@@ -151,7 +148,7 @@ impl<'a> Server<'a> {
                 body: None,
                 owed: 0,
                 ended: false,
-                narrow: self.window.is_some(),
+                window: self.window,
             };
             self.connections.insert(self.accepted, connection);
             // What has arrived before it was watched is not reported.
@@ -206,6 +203,7 @@ impl Connection {
     /// answer whose last byte has arrived.
     fn advance(&mut self, zeros: &[u8], mut complete: impl FnMut(u32)) -> io::Result<Turn> {
         let mut more = true;
+        limit_window(self.fd.as_fd(), self.window);
         for _ in 0..READS {
             if self.ended || !self.read(&mut complete)? {
                 more = false;
@@ -255,7 +253,7 @@ impl Connection {
             self.arrived = 0;
             let header = TransferHeader::decode(&self.header)
                 .ok_or_else(|| io::Error::other("what arrived is no transfer of ours"))?;
-            if header.transfer.is_open() && !self.narrow {
+            if header.transfer.is_open() && self.window.is_none() {
                 // A wake-up per packet would cost the machine more than the packet.
                 let _ = socket::set_receive_mark(self.fd.as_fd(), BULK_MARK);
             }
