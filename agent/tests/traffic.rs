@@ -290,10 +290,14 @@ fn host_settings_reach_the_kernel() {
     assert!(has_sack(&with) && !has_sack(&without));
     let largest = packets(&with).iter().map(|row| row.size_bytes).max();
     assert_eq!(largest, Some(1200));
-    let hosts = &without.run.host.as_ref().unwrap().other["hosts"];
-    assert_eq!(hosts["receiver"]["sysctls"]["net.ipv4.tcp_sack"], "0");
-    assert_eq!(hosts["sender"]["sysctls"]["net.ipv4.tcp_sack"], "1");
-    assert_eq!(hosts["sender"]["mtu"], 1200);
+    let [sender, receiver] = &without.run.hosts[..] else {
+        panic!("two hosts are described: {:?}", without.run.hosts)
+    };
+    assert_eq!(receiver.sysctls["net.ipv4.tcp_sack"], "0");
+    assert_eq!(sender.sysctls["net.ipv4.tcp_sack"], "1");
+    assert_eq!(sender.other["mtu"], 1200);
+    let shared = &without.run.host.as_ref().unwrap().sysctls;
+    assert!(shared.contains_key("net.ipv4.tcp_rmem") && !shared.contains_key("net.ipv4.tcp_sack"));
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::CpuTicks;
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
 use narrows_record::{
-    Cpu, FlowSummary, Histogram, Lateness, Log, Offered, Process, Ring, RunDocument, StateRow,
-    TraceRow, TransferRow,
+    Cpu, FlowSummary, Histogram, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument,
+    StateRow, TraceRow, TransferRow,
 };
 use narrows_traffic::Class;
 use serde_json::{Map, Value, json};
@@ -37,29 +37,31 @@ pub(super) struct Wires<'a> {
     pub(super) after: Vec<WireCounters>,
 }
 
-/// The kernel's settings: those that all hosts share in `sysctls`, and all of each host under its
-/// name in `hosts`.
-pub(super) fn describe_hosts(host: &mut narrows_record::Host, hosts: &Hosts) {
+/// The kernel's settings: those that all hosts share with the machine's facts, and all of each host
+/// under its name.
+pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
     let words = |map: &BTreeMap<String, String>| -> Map<String, Value> {
         let words = map.iter();
         words
-            .map(|(k, v)| (k.clone(), Value::from(v.clone())))
+            .map(|(name, value)| (name.clone(), Value::from(value.clone())))
             .collect()
     };
-    let mut named = Map::new();
-    for own in &hosts.hosts {
-        let entry = json!({"mtu": own.mtu, "sysctls": words(&own.sysctls)});
-        named.insert(own.name.clone(), entry);
-    }
-    host.other.insert("hosts".to_owned(), named.into());
+    let described = hosts.hosts.iter().map(|host| HostSettings {
+        name: host.name.clone(),
+        sysctls: words(&host.sysctls),
+        other: std::iter::once(("mtu".to_owned(), host.mtu.into())).collect(),
+    });
+    run.hosts = described.collect();
+    let mut machine = facts::host();
     if let Some(first) = hosts.hosts.first() {
         let mut shared = first.sysctls.clone();
         shared.retain(|name, value| {
             let same = |other: &Host| other.sysctls.get(name) == Some(value);
             hosts.hosts.iter().all(same)
         });
-        host.sysctls = words(&shared);
+        machine.sysctls = words(&shared);
     }
+    run.host = Some(machine);
 }
 
 /// Notes what the rings counted; returns the frames that the rings dropped and those that were lost

@@ -161,9 +161,7 @@ pub fn emulate(
             git: GIT.map(str::to_owned),
         },
     );
-    let mut host = facts::host();
-    describe_hosts(&mut host, &hosts);
-    run.host = Some(host);
+    describe_hosts(&mut run, &hosts);
     run.other
         .insert("privilege".to_owned(), json!(privilege.name()));
     run.started_at = Some(facts::wall_clock(watched.start_ns));
