@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from narrows import _native
 from narrows.report import document, networks, tables, words
 from narrows.report.assemble import build_report
 from narrows.report.data import Campaign, load
-from narrows.report.figures import _layout, completion, path, throughput
+from narrows.report.figures import _layout, _network, completion, throughput
 
 SCENARIO = """
 schema: narrows/scenario/1
@@ -83,7 +84,7 @@ def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:
 
 def test_capacity_follows_the_timeline(campaign: Campaign) -> None:
     run = campaign.runs[0]
-    columns = throughput.numbers(run)
+    columns = {name: np.asarray(values) for name, values in throughput.numbers(run).items()}
     before = columns["time_s"] < 2 - run.bin_ns / 1e9
     after = columns["time_s"] > 2
     assert columns["capacity_mbps"][before] == pytest.approx(10)
@@ -166,7 +167,7 @@ def test_nodes_have_places_of_their_own() -> None:
 
 
 def test_the_same_links_share_a_line_of_the_list(campaign: Campaign) -> None:
-    lines, marks = path._network._list(campaign.settings["network"])
+    lines, marks = _network._list(campaign.settings["network"])
     assert len(lines) == 2 and lines[0].startswith("1  ") and lines[1] == "    back: delay 10 ms"
     assert set(marks.values()) == {"1"}
 
