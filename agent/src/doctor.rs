@@ -119,6 +119,7 @@ fn build_two() -> Result<(), LiveError> {
         mtu: 1500,
         buffer: 1 << 24,
         verify_checksums: false,
+        receive_cpus: 0,
     };
     hosts::Hosts::build(&plans, common).map(drop)
 }

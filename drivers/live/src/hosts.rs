@@ -103,6 +103,9 @@ pub struct Common {
     /// Whether receivers verify checksums, which costs them time; needed only where the network
     /// damages packets.
     pub verify_checksums: bool,
+    /// Processors on which the hosts' stacks treat what they receive, as a bit mask; 0 leaves it to
+    /// the processor that sends, which is the emulator's.
+    pub receive_cpus: u64,
 }
 
 /// Moves this process into a network of its own, in which [`Hosts::build`] can work.
@@ -163,7 +166,7 @@ impl Hosts {
             let netns =
                 NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
             netns
-                .within(|| plan.configure(common.buffer))
+                .within(|| plan.configure(common.buffer, common.receive_cpus))
                 .could_not("enter a host")??;
             let mtu = plan.mtu.unwrap_or(common.mtu);
             let wiring = Wiring {

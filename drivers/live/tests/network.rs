@@ -22,6 +22,7 @@ fn build(plans: &[HostPlan], buffer: u64) -> Result<Hosts, narrows_live::LiveErr
         mtu: 1500,
         buffer,
         verify_checksums: false,
+        receive_cpus: 0,
     };
     Hosts::build(plans, common)
 }

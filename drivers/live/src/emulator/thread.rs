@@ -167,6 +167,12 @@ impl Rings {
         Some(at)
     }
 
+    /// Stamp of the oldest frame of all rings.
+    fn oldest_stamp(&mut self) -> Option<u64> {
+        self.look();
+        self.ready.iter().map(|&(stamp, _)| stamp).min()
+    }
+
     /// Looks at all rings.
     fn look(&mut self) {
         self.ready.clear();
@@ -300,7 +306,14 @@ impl<'a> Emulator<'a> {
         loop {
             let taken = self.take_frames(start_ns);
             let at = now();
-            self.core.advance(at);
+            // After a full burst the rings hold more, sent before now: the model must not pass them.
+            let unread = if taken == BURST {
+                self.rings.oldest_stamp()
+            } else {
+                None
+            };
+            let unread = unread.map_or(at, |stamp| Time::from_ns(stamp.saturating_sub(start_ns)));
+            self.core.advance(at.min(unread));
             let sent = self.send_due(&now)?;
             if let (Log::Packets(log), Some(writer)) = (&mut self.core.log, self.writer)
                 && log.has_chunk()

@@ -82,15 +82,16 @@ pub fn emulate(
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
+    let (emulator_cpus, endpoint_cpus) = share_cpus()?;
     let common = Common {
         mtu: sizing.mtu,
         buffer: sizing.tcp_buffer,
         verify_checksums: sizing.damage,
+        receive_cpus: mask(&endpoint_cpus, &emulator_cpus),
     };
     let mut hosts = Hosts::build(&plans, common)?;
     let before = hosts.counters().could_not("read the wires' counters")?;
     let wires = open_wires(&hosts, &sizing)?;
-    let (emulator_cpus, endpoint_cpus) = share_cpus()?;
     let writer = match cell.record {
         RecordKind::Packets => Some(Writer::start(&folder)?),
         RecordKind::Bins => None,
@@ -210,6 +211,15 @@ fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), LiveError> {
     }
     let emulator = all.pop().into_iter().collect();
     Ok((emulator, all))
+}
+
+/// The endpoints' processors as bits, unless they are the emulator's as well; those beyond 64 are
+/// not needed.
+fn mask(endpoints: &[usize], emulator: &[usize]) -> u64 {
+    let apart = endpoints.iter().filter(|cpu| !emulator.contains(cpu));
+    apart
+        .filter(|&&cpu| cpu < 64)
+        .fold(0, |mask, &cpu| mask | (1 << cpu))
 }
 
 fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, LiveError> {
