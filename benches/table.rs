@@ -139,6 +139,7 @@ fn per_ack() {
                 let setup = Setup {
                     mss: Bytes::new(1448),
                     initial_window: 10,
+                    ecn: false,
                     now: Time::ZERO,
                     random: Stream::new(1, "bench"),
                 };

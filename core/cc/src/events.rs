@@ -29,6 +29,24 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Value of the connection's delivered counter when the sampled packet was sent.
     pub prior_delivered: Bytes,
+    /// Payload bytes in flight when it was sent, with itself.
+    pub in_flight_at_send: Bytes,
+    /// Payload bytes found lost since it was sent.
+    pub lost: Bytes,
+}
+
+/// What the transport is doing about congestion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing is wrong.
+    #[default]
+    Open,
+    /// Marks were reported, nothing is lost (CWR in Linux).
+    Reduced,
+    /// Losses are being repaired.
+    Recovery,
+    /// A timeout is being repaired (Loss in Linux): the scheme grows its window again.
+    Timeout,
 }
 
 /// An acknowledgement that acknowledges new packets.
@@ -55,6 +73,8 @@ pub struct AckEvent<'a> {
     pub delivered: Bytes,
     /// Payload bytes found lost by this acknowledgement.
     pub lost: Bytes,
+    /// Total payload bytes found lost so far, including these.
+    pub lost_total: Bytes,
     /// Number of the current round trip, from 0.
     pub round: u64,
     /// Whether a round trip begins with this acknowledgement.
@@ -68,6 +88,8 @@ pub struct AckEvent<'a> {
     /// Whether a recovery epoch caused by losses or marks is running. A scheme with
     /// `Recovery::Proportional` must not grow its window then.
     pub in_recovery: bool,
+    /// What is being done about congestion. (`in_recovery` is true in `Reduced` and `Recovery`.)
+    pub phase: Phase,
 }
 
 impl AckEvent<'_> {
@@ -84,14 +106,35 @@ impl AckEvent<'_> {
             rate: None,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
+            lost_total: Bytes::ZERO,
             round: 0,
             round_start: false,
             in_flight_before: Bytes::ZERO,
             in_flight: Bytes::ZERO,
             cwnd_limited: true,
             in_recovery: false,
+            phase: Phase::Open,
         }
     }
+}
+
+/// A packet taken to be lost, with what was known when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Packet number.
+    pub number: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// When it was sent.
+    pub sent: Time,
+    /// Payload bytes in flight then, with itself.
+    pub in_flight_at_send: Bytes,
+    /// Total payload bytes delivered before it was sent.
+    pub delivered_before: Bytes,
+    /// Total payload bytes found lost before it was sent.
+    pub lost_before: Bytes,
+    /// Whether the application limited the sender then.
+    pub app_limited: bool,
 }
 
 /// Why packets are taken to be lost.
@@ -108,7 +151,7 @@ pub enum LossCause {
 /// Packets were found to be lost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct LossEvent {
+pub struct LossEvent<'a> {
     /// Now.
     pub now: Time,
     /// Why.
@@ -117,6 +160,11 @@ pub struct LossEvent {
     pub bytes: Bytes,
     /// Packets lost.
     pub packets: u64,
+    /// The packets, in ascending order of their numbers. (Without selective acknowledgements the
+    /// packets that a duplicate stands for are not known, and not in here.)
+    pub lost: &'a [LostPacket],
+    /// Total payload bytes found lost so far, including these.
+    pub lost_total: Bytes,
     /// Send time of the newest packet among them.
     pub newest_sent: Time,
     /// Payload bytes in flight before these were taken out.
@@ -128,7 +176,7 @@ pub struct LossEvent {
     pub smoothed_rtt: Span,
 }
 
-impl LossEvent {
+impl LossEvent<'_> {
     /// A loss of one full packet that opens an epoch; refine the members.
     pub fn new(now: Time, cause: LossCause, bytes: Bytes) -> Self {
         LossEvent {
@@ -136,6 +184,8 @@ impl LossEvent {
             cause,
             bytes,
             packets: 1,
+            lost: &[],
+            lost_total: bytes,
             newest_sent: now,
             in_flight: bytes,
             new_epoch: true,
@@ -186,6 +236,8 @@ pub struct SendEvent {
     pub idle: Option<Span>,
     /// Whether it repeats data.
     pub retransmission: bool,
+    /// Whether the application has been limiting the sender.
+    pub app_limited: bool,
 }
 
 impl SendEvent {
@@ -198,6 +250,7 @@ impl SendEvent {
             in_flight: bytes,
             idle: None,
             retransmission: false,
+            app_limited: false,
         }
     }
 }

@@ -18,7 +18,8 @@ pub mod schemes;
 pub mod testing;
 
 pub use events::{
-    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, RateSample, SendEvent, SpuriousLossEvent,
+    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, LostPacket, Phase, RateSample,
+    SendEvent, SpuriousLossEvent,
 };
 
 use narrows_units::{Bytes, ParamError, ParamSpec, Params, Rate, Stream, Time};
@@ -30,6 +31,8 @@ pub struct Allowance {
     pub cwnd: Option<Bytes>,
     /// Fastest rate at which bytes may be sent.
     pub pacing: Option<Rate>,
+    /// Most bytes that may leave at once when paced; the transport's own rule unless given.
+    pub quantum: Option<Bytes>,
 }
 
 /// What a scheme is born with.
@@ -43,6 +46,8 @@ pub struct Setup {
     pub now: Time,
     /// The scheme's own random numbers.
     pub random: Stream,
+    /// Whether packets will carry an ECN codepoint.
+    pub ecn: bool,
 }
 
 impl Setup {
@@ -73,7 +78,7 @@ pub trait CongestionControl: Send {
     fn on_ack(&mut self, ack: &AckEvent<'_>);
 
     /// Packets were found to be lost.
-    fn on_loss(&mut self, loss: &LossEvent);
+    fn on_loss(&mut self, loss: &LossEvent<'_>);
 
     /// What may be sent now.
     fn allowance(&self) -> Allowance;
@@ -97,6 +102,12 @@ pub trait CongestionControl: Send {
 
     /// The time asked for with `next_timer` has come.
     fn on_timer(&mut self, _now: Time) {}
+
+    /// Whether the scheme itself keeps the flow below what the path carries, to look at the path
+    /// (BBR's ProbeRTT): delivery-rate samples then count as limited by the application.
+    fn holds_back(&self) -> bool {
+        false
+    }
 
     /// Shows values for plots and audits.
     fn trace(&self, _fields: &mut Fields) {}
@@ -123,15 +134,6 @@ pub enum EcnUse {
     Scalable,
 }
 
-/// How far a scheme has been compared with its reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Agrees with its reference within the stated tolerances.
-    Verified,
-    /// Not compared yet, or outside the tolerances.
-    Unverified,
-}
-
 /// Constructor of a scheme.
 pub type Build = fn(&Params, Setup) -> Result<Box<dyn CongestionControl>, ParamError>;
 
@@ -144,12 +146,13 @@ pub struct Scheme {
     pub summary: &'static str,
     /// Paper, RFC or draft with version.
     pub source: &'static str,
-    /// How far it has been checked.
-    pub status: Status,
     /// Window reduction.
     pub recovery: Recovery,
     /// ECN codepoint.
     pub ecn: EcnUse,
+    /// Settings of the transport that the scheme is defined with (name and value as in scenarios),
+    /// used unless the scenario sets them: NewReno has no selective acknowledgements.
+    pub transport: &'static [(&'static str, &'static str)],
     /// Its parameters.
     pub params: &'static [ParamSpec],
     /// Its constructor.
@@ -163,14 +166,6 @@ impl Scheme {
             ("name", self.name.to_owned()),
             ("summary", self.summary.to_owned()),
             ("source", self.source.to_owned()),
-            (
-                "status",
-                match self.status {
-                    Status::Verified => "verified",
-                    Status::Unverified => "unverified",
-                }
-                .to_owned(),
-            ),
             (
                 "ecn",
                 match self.ecn {

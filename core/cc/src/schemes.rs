@@ -1,7 +1,7 @@
 //! THE REGISTRY of congestion control schemes.
 //!
 //! To add one: a file in `schemes/` with a `pub const SCHEME: Scheme`, and its name in the list
-//! below. Scenario validation, all planes, the command line, the reference, the conformance kit,
+//! below. The file's header is what `narrows schemes NAME` shows. Scenario validation, all planes, the command line, the reference, the conformance kit,
 //! fuzzing and the golden tables follow from it.
 
 use crate::{CongestionControl, Scheme, Setup};
@@ -13,6 +13,9 @@ macro_rules! schemes {
 
         /// All schemes, in the order of the reference.
         pub const ALL: &[Scheme] = &[$($module::SCHEME),+];
+
+        /// The files of all schemes, in the same order.
+        const FILES: &[&str] = &[$(include_str!(concat!("schemes/", stringify!($module), ".rs"))),+];
     };
 }
 
@@ -21,6 +24,19 @@ schemes!(reno, cubic);
 /// The scheme called `name`.
 pub fn find(name: &str) -> Option<&'static Scheme> {
     ALL.iter().find(|scheme| scheme.name == name)
+}
+
+/// The header of the file of the scheme called `name`: what it is, provenance, deviations,
+/// parameters. Markdown, paragraphs separated by empty lines.
+pub fn page(name: &str) -> Option<String> {
+    let index = ALL.iter().position(|scheme| scheme.name == name)?;
+    let header = FILES[index]
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"));
+    let lines: Vec<&str> = header
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    Some(lines.join("\n"))
 }
 
 /// Builds `scheme` with checked parameters.

@@ -16,6 +16,7 @@ pub fn setup() -> Setup {
         initial_window: 10,
         now: Time::ZERO,
         random: Stream::new(1, "test"),
+        ecn: true,
     }
 }
 
@@ -189,7 +190,7 @@ pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
 enum Event {
     Send(SendEvent),
     Ack(Box<AckEvent<'static>>, Vec<AckedPacket>),
-    Loss(LossEvent),
+    Loss(LossEvent<'static>),
     Ecn(EcnEvent),
     Spurious(SpuriousLossEvent),
     RecoveryExit(Time),
@@ -319,6 +320,8 @@ impl History {
             interval,
             app_limited: self.stream.chance(0.1),
             prior_delivered: Bytes::new(self.delivered - bytes),
+            in_flight_at_send: ack.in_flight_before,
+            lost: Bytes::ZERO,
         });
         let first = self.number.saturating_sub(packets) + 1;
         let acked = (first..=self.number).map(|number| AckedPacket {
@@ -338,6 +341,28 @@ mod tests {
         for scheme in crate::schemes::ALL {
             for seed in 0..64 {
                 super::check(scheme, seed, 5_000);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_begins_with_its_provenance() {
+        for scheme in crate::schemes::ALL {
+            let page = crate::schemes::page(scheme.name).unwrap();
+            for word in ["Provenance:", "Deviations:"] {
+                assert!(
+                    page.contains(word),
+                    "{}: its header lacks \"{word}\"",
+                    scheme.name
+                );
+            }
+            for param in scheme.params {
+                let row = format!("| {} |", param.name);
+                assert!(
+                    page.contains(&row),
+                    "{}: its header lacks {row}",
+                    scheme.name
+                );
             }
         }
     }

@@ -27,14 +27,15 @@ impl Pacer {
         self.due
     }
 
-    /// `bytes` are sent at `now` while `rate` is in force.
+    /// `bytes` are sent at `now` while `rate` is in force; `quantum` is the scheme's own burst.
     #[inline]
-    pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate) {
+    pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {
         // What may be sent at once: a burst, less the packet whose time is being used up.
-        let burst = self
-            .burst
-            .max(rate.time_for(self.min_burst))
-            .saturating_sub(rate.time_for(bytes));
+        let burst = match quantum {
+            Some(quantum) => rate.time_for(quantum),
+            None => self.burst.max(rate.time_for(self.min_burst)),
+        }
+        .saturating_sub(rate.time_for(bytes));
         self.due = self.due.max(now - burst) + rate.time_for(bytes);
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     fn send_all(pacer: &mut Pacer, now: Time) -> u32 {
         let mut count = 0;
         while pacer.due() <= now {
-            pacer.sent(now, Bytes::new(1000), RATE);
+            pacer.sent(now, Bytes::new(1000), RATE, None);
             count += 1;
         }
         count

@@ -34,6 +34,12 @@ impl Reduction {
         self.cwnd
     }
 
+    /// The scheme's window has come down further.
+    #[inline]
+    pub(crate) fn lower(&mut self, target: u64) {
+        self.target = self.target.min(target);
+    }
+
     /// `bytes` were sent.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: u64) {

@@ -12,6 +12,8 @@ pub(crate) struct RateEstimator {
     pub(crate) delivered_at: Time,
     /// Send time of the packet most recently found delivered: the start of the flight.
     pub(crate) first_sent_at: Time,
+    /// Bytes found lost so far.
+    pub(crate) lost: u64,
     /// Value of `delivered` up to which samples count as application-limited; 0 for none.
     app_limited_until: u64,
 }
@@ -66,6 +68,8 @@ impl RateEstimator {
             interval,
             app_limited: newest.app_limited,
             prior_delivered: Bytes::new(newest.delivered),
+            in_flight_at_send: Bytes::new(newest.in_flight),
+            lost: Bytes::new(self.lost - newest.lost_before),
         })
     }
 }
@@ -91,6 +95,8 @@ mod tests {
             retransmission: false,
             app_limited: false,
             lost_in: 0,
+            in_flight: 1000,
+            lost_before: 0,
         }
     }
 

@@ -13,8 +13,8 @@ use crate::rate::RateEstimator;
 use crate::sent::{Sent, SentPackets, State};
 use crate::{Body, Config, Data, Endpoint, Header, Outgoing, RangeSet, RttEstimator, wire};
 use narrows_cc::{
-    AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossCause, Recovery, Scheme,
-    SendEvent, Setup,
+    AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossCause, LostPacket, Recovery,
+    Scheme, SendEvent, Setup,
 };
 use narrows_units::{Bytes, Ecn, ParamError, Params, Rate, Span, Stream, Time};
 use std::collections::VecDeque;
@@ -131,6 +131,8 @@ pub struct Sender {
     epoch: u32,
     epoch_losses: u64,
     epoch_cause: LossCause,
+    /// The epoch was opened by marks.
+    epoch_by_mark: bool,
     spurious_round: u64,
 
     round: u64,
@@ -157,6 +159,8 @@ pub struct Sender {
     last_rate: Option<Rate>,
     /// The packets of the acknowledgement at hand; kept for its capacity.
     newly: Vec<AckedPacket>,
+    /// The packets just declared lost; kept for its capacity.
+    losses: Vec<LostPacket>,
     counters: SenderCounters,
 }
 
@@ -178,6 +182,7 @@ impl Sender {
             initial_window: config.initial_window,
             now,
             random,
+            ecn: config.ecn && scheme.ecn != EcnUse::None,
         };
         let built = (scheme.build)(params, setup)?;
         let allowance = built.allowance();
@@ -211,6 +216,7 @@ impl Sender {
             epoch: 0,
             epoch_losses: 0,
             epoch_cause: LossCause::Reordering,
+            epoch_by_mark: false,
             spurious_round: u64::MAX,
             round: 0,
             round_end: 0,
@@ -228,6 +234,7 @@ impl Sender {
             marked_seen: 0,
             last_rate: None,
             newly: Vec::with_capacity(64),
+            losses: Vec::with_capacity(64),
             counters: SenderCounters::default(),
             config,
         })
@@ -321,6 +328,15 @@ impl Sender {
         }
     }
 
+    /// Further losses or marks within an epoch have made the scheme reduce its window again.
+    pub(super) fn lower_reduction(&mut self) {
+        if let (Phase::Recovery(Some(reduction)), Some(cwnd)) =
+            (&mut self.phase, self.allowance.cwnd)
+        {
+            reduction.lower(cwnd.get());
+        }
+    }
+
     /// A rate from window and RTT: 200 % in slow start, 120 % otherwise, as in Linux.
     fn window_rate(&mut self) -> Option<Rate> {
         let window = self.allowance.cwnd?.get();
@@ -388,6 +404,8 @@ impl Sender {
             retransmission,
             app_limited: self.rate.is_app_limited(),
             lost_in: 0,
+            in_flight: self.in_flight + bytes,
+            lost_before: self.rate.lost,
         });
         self.in_flight += bytes;
         self.last_activity = now;
@@ -395,7 +413,8 @@ impl Sender {
             reduction.on_sent(bytes);
         }
         if let Some(rate) = self.pacing {
-            self.pacer.sent(now, Bytes::new(bytes), rate);
+            self.pacer
+                .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
         }
         let size = wire::IP_UDP + wire::DATA_HEADER + u32::from(length);
         self.counters.sent_packets += 1;
@@ -408,6 +427,7 @@ impl Sender {
         event.in_flight = Bytes::new(self.in_flight);
         event.idle = idle;
         event.retransmission = retransmission;
+        event.app_limited = self.rate.is_app_limited();
         self.scheme.on_send(&event);
         if self.timer == Time::FAR || !retransmission {
             self.arm_timer(now);

@@ -36,6 +36,10 @@ pub(crate) struct Sent {
     pub(crate) app_limited: bool,
     /// Epoch in which it was declared lost.
     pub(crate) lost_in: u32,
+    /// Payload bytes in flight with it when it was sent.
+    pub(crate) in_flight: u64,
+    /// Payload bytes found lost before it was sent.
+    pub(crate) lost_before: u64,
 }
 
 /// Sent packets by number: consecutive numbers from `base`.

@@ -503,6 +503,25 @@ impl Params {
         }
     }
 
+    /// The same with other defaults: `settings` (names and texts) replace values that are those of
+    /// `specs`.
+    ///
+    /// # Panics
+    /// With settings that `specs` does not allow: they are written in source code.
+    #[must_use]
+    pub fn with_defaults(&self, specs: &[ParamSpec], settings: &[(&str, &str)]) -> Self {
+        let mut values = self.values.clone();
+        for (name, text) in settings {
+            let spec = specs.iter().find(|spec| spec.name == *name);
+            let spec = spec.expect("a setting that exists");
+            if values.get(name) == spec.default_value().as_ref() {
+                let value = spec.parse(text).expect("an allowed value");
+                values.insert(spec.name, value);
+            }
+        }
+        Params { values }
+    }
+
     /// All values as a JSON object, in the order of their names.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::Value::Object(

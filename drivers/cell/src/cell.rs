@@ -1,9 +1,9 @@
 //! A cell: one run of one scheme on one path, fully resolved.
 
-use crate::flow::{Flow, WrittenFlow, flow};
+use crate::flow::{Flow, SchemeRef, WrittenFlow, flow};
 use crate::hosts::{Host, transport};
 use narrows_net::{Files, FlowSetup, Network, NetworkError, Packet, Plan, Topology};
-use narrows_transport::Config;
+use narrows_transport::{Config, PARAMS};
 use narrows_units::{ParamError, Params, Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -77,8 +77,8 @@ pub struct Cell {
     pub sample: Span,
     /// Its flows, in ascending order of their numbers.
     pub flows: Vec<Flow>,
-    /// Parameters of our transport, without what hosts set.
-    pub transport: Config,
+    /// Parameters of our transport, without what hosts and schemes set.
+    pub transport: Params,
     /// Settings of the hosts, in the order of the network's hosts.
     pub hosts: Vec<Host>,
     /// Contents of the files that it names.
@@ -131,11 +131,9 @@ impl Cell {
             return Err(CellError::Format(written.format));
         }
         let transport =
-            Params::from_json(narrows_transport::PARAMS, &written.transport).map_err(|error| {
-                CellError::Params {
-                    at: "transport".into(),
-                    error,
-                }
+            Params::from_json(PARAMS, &written.transport).map_err(|error| CellError::Params {
+                at: "transport".into(),
+                error,
             })?;
         let files = files(&json)?;
         let names = Topology::from_json(&json["network"])?.hosts;
@@ -155,7 +153,7 @@ impl Cell {
             bin: Span::from_ns(written.bin_ns),
             sample: Span::from_ns(written.sample_ns),
             flows,
-            transport: Config::new(&transport),
+            transport,
             hosts,
             files,
         };
@@ -201,13 +199,19 @@ impl Cell {
     /// The transport's parameters for data of `flow` that host `from`, one of the flow's two, sends
     /// to the other: those of the scenario, and what the settings of both hosts make of them.
     pub fn transport(&self, flow: &Flow, from: u16) -> Config {
+        let settings = match &flow.scheme {
+            SchemeRef::Native(scheme, _) => scheme.transport,
+            SchemeRef::Kernel(_) | SchemeRef::Datagrams => &[],
+        };
+        // What a scheme is defined with counts where the scenario has left the default.
+        let base = Config::new(&self.transport.with_defaults(PARAMS, settings));
         let to = if from == flow.from {
             flow.to
         } else {
             flow.from
         };
         let host = |index: u16| &self.hosts[usize::from(index)];
-        transport(&self.transport, host(from), host(to), from == flow.client())
+        transport(&base, host(from), host(to), from == flow.client())
     }
 
     /// The bottlenecks whose server the timeline replaces while the run goes on.
@@ -323,7 +327,7 @@ mod tests {
     fn a_cell_is_read() {
         let cell = cell(|_| {}).unwrap();
         assert_eq!((cell.id.as_str(), cell.seed), ("reno-r1", 1));
-        assert_eq!(cell.transport, Config::default());
+        assert_eq!(Config::new(&cell.transport), Config::default());
         match &cell.flows[0].scheme {
             SchemeRef::Native(scheme, params) => {
                 assert_eq!((scheme.name, params.real("beta")), ("reno", Some(0.6)));
@@ -351,7 +355,7 @@ mod tests {
         );
         assert_eq!((flow.client(), flow.server()), (0, 1));
         assert_eq!(cell.transport(flow, 0).mss, 948);
-        assert_eq!(cell.transport.mss, 1448);
+        assert_eq!(Config::new(&cell.transport).mss, 1448);
     }
 
     #[test]

@@ -17,6 +17,10 @@ fn scheme(scheme: &Scheme) -> Value {
         .into_iter()
         .map(|(name, word)| (name.to_owned(), Value::from(word)))
         .collect();
+    object.insert("page".into(), schemes::page(scheme.name).into());
+    let settings = scheme.transport.iter();
+    let settings = settings.map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
+    object.insert("transport".into(), Value::Object(settings.collect()));
     object.insert("params".into(), params(scheme.params).into());
     Value::Object(object)
 }

@@ -1,6 +1,6 @@
 //! The window of a loss-based scheme: slow start, additive increase, reduction and undo.
 
-use crate::{AckEvent, Setup};
+use crate::Setup;
 use narrows_units::Bytes;
 
 /// Smallest window after a loss, in packets (RFC 5681, equation 4).
@@ -45,6 +45,33 @@ impl Window {
         self.cwnd / self.mss as f64
     }
 
+    /// Payload bytes of a packet.
+    #[inline]
+    pub fn mss(&self) -> f64 {
+        self.mss as f64
+    }
+
+    /// Slow-start threshold in packets; infinite until the first congestion event.
+    #[inline]
+    pub fn threshold(&self) -> f64 {
+        if self.ssthresh == u64::MAX {
+            f64::INFINITY
+        } else {
+            self.ssthresh as f64 / self.mss as f64
+        }
+    }
+
+    /// Sets the threshold from packets (at least two).
+    pub fn set_threshold(&mut self, packets: f64) {
+        self.ssthresh = ((packets * self.mss as f64).round() as u64).max(FLOOR * self.mss);
+    }
+
+    /// Adds (or takes away) `packets`; at least one stays.
+    #[inline]
+    pub fn add(&mut self, packets: f64) {
+        self.set_packets(self.packets() + packets);
+    }
+
     /// Sets the window from packets (at least one).
     #[inline]
     pub fn set_packets(&mut self, packets: f64) {
@@ -83,18 +110,6 @@ impl Window {
         if self.credit >= per_packet {
             self.cwnd += (self.credit / per_packet * self.mss) as f64;
             self.credit %= per_packet;
-        }
-    }
-
-    /// Reno's growth for one acknowledgement: slow start, then one packet per window.
-    #[inline]
-    pub fn reno(&mut self, ack: &AckEvent<'_>) {
-        let mut bytes = ack.bytes.get();
-        if self.in_slow_start() {
-            bytes = self.slow_start(bytes);
-        }
-        if bytes > 0 {
-            self.additive_increase(bytes, self.cwnd as u64);
         }
     }
 

@@ -15,7 +15,7 @@
 use crate::parts::{HyStartPp, HyStartStep, Window};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, Setup, SpuriousLossEvent, Status,
+    Recovery, Scheme, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
 
@@ -24,9 +24,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "cubic",
     summary: "Window grows as a cubic of the time since the last loss, independent of the RTT",
     source: "RFC 9438, RFC 9406",
-    status: Status::Unverified,
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
+    transport: &[],
     params: &[
         ParamSpec::new("c", Kind::Number, "Aggressiveness C in packets/s^3.")
             .default("0.4")
@@ -203,7 +203,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_loss(&mut self, loss: &LossEvent) {
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
         match loss.cause {
             LossCause::Reordering if loss.new_epoch => {
                 self.remember();
@@ -234,7 +234,7 @@ impl CongestionControl for Cubic {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance { cwnd: Some(self.window.cwnd()), pacing: None }
+        Allowance { cwnd: Some(self.window.cwnd()), pacing: None, quantum: None }
     }
 
     fn trace(&self, fields: &mut Fields) {

@@ -11,11 +11,8 @@
 //! | beta | 0.5 | RFC 5681, equation 4 |
 //! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
 
-use crate::parts::Window;
-use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, Setup, SpuriousLossEvent, Status,
-};
+use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry line.
@@ -23,9 +20,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "reno",
     summary: "One packet more per round trip, half the window after a loss (SACK-TCP)",
     source: "RFC 5681, RFC 3465, RFC 6928",
-    status: Status::Unverified,
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
+    transport: &[],
     params: &[
         ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
             .default("0.5")
@@ -40,53 +37,27 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Reno {
-        window: Window::new(&setup),
+    let rules = Reno {
         beta: params.real("beta").unwrap_or(0.5),
         ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
-    }))
+    };
+    Ok(Classic::boxed(Window::new(&setup), rules))
 }
 
+#[derive(Clone)]
 struct Reno {
-    window: Window,
     beta: f64,
     ecn_beta: f64,
 }
 
-impl CongestionControl for Reno {
-    fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        if ack.cwnd_limited && !ack.in_recovery {
-            self.window.reno(ack);
-        }
+impl Rules for Reno {
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn on_loss(&mut self, loss: &LossEvent) {
-        let target = (loss.in_flight.get() as f64 * self.beta).round() as u64;
-        match loss.cause {
-            LossCause::Reordering if loss.new_epoch => self.window.reduce(target),
-            LossCause::Reordering => {}
-            LossCause::Timeout if loss.new_epoch => self.window.restart(target),
-            LossCause::Timeout | LossCause::Persistent => self.window.restart_again(),
-        }
-    }
-
-    fn on_ecn(&mut self, ecn: &EcnEvent) {
-        if ecn.new_epoch {
-            self.window.reduce((ecn.in_flight.get() as f64 * self.ecn_beta).round() as u64);
-        }
-    }
-
-    fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
-        self.window.undo();
-    }
-
-    fn allowance(&self) -> Allowance {
-        Allowance { cwnd: Some(self.window.cwnd()), pacing: None }
-    }
-
-    fn trace(&self, fields: &mut Fields) {
-        fields.ssthresh = self.window.ssthresh();
-        fields.mode = if self.window.in_slow_start() { "slow_start" } else { "avoidance" };
+    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
+        let kept = if congestion.cause == Cause::Mark { self.ecn_beta } else { self.beta };
+        congestion.in_flight * kept
     }
 }
 
@@ -94,6 +65,7 @@ impl CongestionControl for Reno {
 mod tests {
     use super::*;
     use crate::testing::{MSS, Script, setup};
+    use crate::{LossCause, SpuriousLossEvent};
     use narrows_units::{Bytes, Time};
 
     fn script() -> Script {

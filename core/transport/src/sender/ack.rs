@@ -5,7 +5,7 @@ use crate::prr::Reduction;
 use crate::sent::State;
 use crate::{Ack, Body};
 use narrows_cc::{
-    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, Recovery, SpuriousLossEvent,
+    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, LostPacket, Recovery, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Span, Time};
 
@@ -105,15 +105,27 @@ impl Sender {
         event.rate = rate_sample;
         event.delivered = Bytes::new(self.rate.delivered);
         event.lost = Bytes::new(lost);
+        event.lost_total = Bytes::new(self.rate.lost);
         event.round = self.round;
         event.round_start = round_start;
         event.in_flight_before = Bytes::new(in_flight_before);
         event.in_flight = Bytes::new(self.in_flight);
         event.cwnd_limited = self.limited || self.limited_before;
         event.in_recovery = self.in_recovery();
+        event.phase = match &self.phase {
+            Phase::Open => narrows_cc::Phase::Open,
+            Phase::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
+                narrows_cc::Phase::Reduced
+            }
+            Phase::Recovery(_) => narrows_cc::Phase::Recovery,
+            Phase::Timeout => narrows_cc::Phase::Timeout,
+        };
         event.packets = &packets;
         self.scheme.on_ack(&event);
         self.read_allowance();
+        if self.scheme.holds_back() {
+            self.rate.set_app_limited(self.in_flight);
+        }
         self.newly = packets;
 
         self.sent
@@ -309,6 +321,16 @@ impl Sender {
         packet.state = State::Lost;
         packet.lost_in = epoch;
         let (offset, length) = (packet.offset, packet.length);
+        self.losses.push(LostPacket {
+            number,
+            bytes: u32::from(length),
+            sent: packet.at,
+            in_flight_at_send: Bytes::new(packet.in_flight),
+            delivered_before: Bytes::new(packet.delivered),
+            lost_before: Bytes::new(packet.lost_before),
+            app_limited: packet.app_limited,
+        });
+        self.rate.lost += u64::from(length);
         lost.packets += 1;
         lost.bytes += u64::from(length);
         lost.newest_sent = packet.at;
@@ -346,11 +368,19 @@ impl Sender {
         event.in_flight = Bytes::new(in_flight);
         event.new_epoch = new_epoch;
         event.smoothed_rtt = self.rtt.smoothed();
+        let losses = std::mem::take(&mut self.losses);
+        event.lost = &losses;
+        event.lost_total = Bytes::new(self.rate.lost);
         self.scheme.on_loss(&event);
         self.read_allowance();
+        self.losses = losses;
+        self.losses.clear();
         if new_epoch {
+            self.epoch_by_mark = false;
             self.epoch_losses = 0;
             self.open_epoch(cause, prior, in_flight);
+        } else {
+            self.lower_reduction();
         }
         self.epoch_losses += lost.packets;
     }
@@ -390,9 +420,12 @@ impl Sender {
         self.scheme.on_ecn(&event);
         self.read_allowance();
         if new_epoch {
+            self.epoch_by_mark = true;
             // Marks lose nothing, so there is nothing that could turn out spurious.
             self.epoch_losses = 0;
             self.open_epoch(LossCause::Reordering, prior, in_flight_before);
+        } else {
+            self.lower_reduction();
         }
         marked
     }

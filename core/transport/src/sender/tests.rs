@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::{Receiver, Sender};
-use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent, Status};
+use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent};
 use narrows_units::ParamSpec;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ impl CongestionControl for Fixed {
             heard.rates.push((sample.rate.bps(), sample.app_limited));
         }
     }
-    fn on_loss(&mut self, loss: &LossEvent) {
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
         let mut heard = self.heard.lock().unwrap();
         heard.losses += loss.packets;
         if loss.new_epoch {
@@ -79,6 +79,7 @@ impl CongestionControl for Fixed {
         Allowance {
             cwnd: Some(Bytes::new(self.window * MSS)),
             pacing,
+            quantum: None,
         }
     }
 }
@@ -87,9 +88,9 @@ const FIXED: Scheme = Scheme {
     name: "fixed",
     summary: "",
     source: "",
-    status: Status::Unverified,
     recovery: Recovery::Direct,
     ecn: EcnUse::Classic,
+    transport: &[],
     params: &[ParamSpec::new("window", narrows_units::Kind::Packets, "")],
     build: |params, _| {
         let heard = HEARD.lock().unwrap().clone().unwrap();

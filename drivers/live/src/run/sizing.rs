@@ -3,7 +3,7 @@
 use crate::emulator::frame;
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_net::{Network, Packet, queues};
-use narrows_transport::wire;
+use narrows_transport::{Config, wire};
 use narrows_units::{ParamSpec, Rate, Span, Time};
 use serde_json::{Map, Value};
 
@@ -221,7 +221,7 @@ fn room(queue: &Value) -> u64 {
 fn packet_size(cell: &Cell) -> u32 {
     let ours = |flow: &Flow| matches!(flow.scheme, SchemeRef::Native(..));
     if cell.flows.iter().any(ours) {
-        u32::from(cell.transport.mss) + wire::IP_UDP + wire::DATA_HEADER
+        u32::from(Config::new(&cell.transport).mss) + wire::IP_UDP + wire::DATA_HEADER
     } else {
         0
     }

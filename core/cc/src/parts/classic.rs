@@ -1,0 +1,180 @@
+//! What all loss-based schemes have in common: growth only while the window is the limit and no
+//! reduction is running, one reduction per epoch, a restart after a timeout, and the way back when a
+//! loss was none. A scheme adds its [`Rules`].
+
+use super::Window;
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent, SendEvent,
+    SpuriousLossEvent,
+};
+use narrows_units::{Bytes, Time};
+
+/// Why the window is to be reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Losses, found by what arrived after them.
+    Loss,
+    /// Marks of congestion experienced.
+    Mark,
+    /// A timeout.
+    Timeout,
+}
+
+/// A congestion event that opens an epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// Now.
+    pub now: Time,
+    /// Why.
+    pub cause: Cause,
+    /// Packets in flight before the lost ones were taken out.
+    pub in_flight: f64,
+}
+
+/// What one loss-based scheme does differently from the others. The whole value is the scheme's
+/// private state: it is cloned before each reduction, to be put back if the losses were none.
+pub trait Rules: Clone + Send + 'static {
+    /// Every acknowledgement, before anything else, also during a recovery and while the window is not
+    /// the limit: the place for RTT samples and for what is done once per round.
+    fn observe(&mut self, _ack: &AckEvent<'_>, _window: &mut Window) {}
+
+    /// Growth in slow start by `bytes` acknowledged; returns what is left over for congestion
+    /// avoidance because the threshold was reached.
+    fn slow_start(&mut self, window: &mut Window, _ack: &AckEvent<'_>, bytes: u64) -> u64 {
+        window.slow_start(bytes)
+    }
+
+    /// Growth in congestion avoidance by `bytes` acknowledged.
+    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64);
+
+    /// The window after a congestion event, in packets; the caller keeps it at two or more. After a
+    /// timeout it is the threshold up to which slow start runs from one packet.
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64;
+
+    /// Losses beyond the first of an epoch, and timeouts that repeat one.
+    fn on_further_loss(&mut self, _window: &mut Window, _loss: &LossEvent<'_>) {}
+
+    /// Everything that was in flight when the epoch began is settled.
+    fn on_recovery_exit(&mut self, _window: &mut Window, _now: Time) {}
+
+    /// A packet was sent.
+    fn on_send(&mut self, _window: &mut Window, _send: &SendEvent) {}
+
+    /// The pacing rate and the quantum, for schemes that set them.
+    fn pace(&self, _window: &Window, _allowance: &mut Allowance) {}
+
+    /// Values for plots and audits; threshold and mode are shown already.
+    fn trace(&self, _fields: &mut Fields) {}
+}
+
+/// A scheme made of [`Rules`].
+#[derive(Clone, Debug)]
+pub struct Classic<R> {
+    window: Window,
+    rules: R,
+    /// The rules' state before the reduction of the current epoch.
+    prior: Option<R>,
+}
+
+impl<R: Rules> Classic<R> {
+    /// A scheme that begins with `window`.
+    pub fn new(window: Window, rules: R) -> Self {
+        Classic {
+            window,
+            rules,
+            prior: None,
+        }
+    }
+
+    /// As [`Classic::new`], ready for a registry line.
+    pub fn boxed(window: Window, rules: R) -> Box<dyn CongestionControl> {
+        Box::new(Classic::new(window, rules))
+    }
+
+    fn reduce(&mut self, now: Time, cause: Cause, in_flight: Bytes) {
+        self.prior = Some(self.rules.clone());
+        let in_flight = in_flight.get() as f64 / self.window.mss();
+        let congestion = Congestion {
+            now,
+            cause,
+            in_flight,
+        };
+        let target = self.rules.reduced(&self.window, &congestion) * self.window.mss();
+        let target = target.round() as u64;
+        match cause {
+            Cause::Loss | Cause::Mark => self.window.reduce(target),
+            Cause::Timeout => self.window.restart(target),
+        }
+    }
+}
+
+impl<R: Rules> CongestionControl for Classic<R> {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.rules.observe(ack, &mut self.window);
+        if ack.in_recovery || !ack.cwnd_limited {
+            return;
+        }
+        let mut bytes = ack.bytes.get();
+        if self.window.in_slow_start() {
+            bytes = self.rules.slow_start(&mut self.window, ack, bytes);
+        }
+        if bytes > 0 && !self.window.in_slow_start() {
+            self.rules.avoidance(&mut self.window, ack, bytes);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        match (loss.cause, loss.new_epoch) {
+            (LossCause::Reordering, true) => self.reduce(loss.now, Cause::Loss, loss.in_flight),
+            (LossCause::Timeout | LossCause::Persistent, true) => {
+                self.reduce(loss.now, Cause::Timeout, loss.in_flight);
+            }
+            (LossCause::Reordering, false) => self.rules.on_further_loss(&mut self.window, loss),
+            (LossCause::Timeout | LossCause::Persistent, false) => {
+                // The threshold stays: this data has timed out before (RFC 5681, section 3.1).
+                self.window.restart_again();
+                self.rules.on_further_loss(&mut self.window, loss);
+            }
+        }
+    }
+
+    fn on_ecn(&mut self, ecn: &EcnEvent) {
+        if ecn.new_epoch {
+            self.reduce(ecn.now, Cause::Mark, ecn.in_flight);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
+        if let Some(prior) = self.prior.take() {
+            self.rules = prior;
+            self.window.undo();
+        }
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.rules.on_recovery_exit(&mut self.window, now);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        self.rules.on_send(&mut self.window, send);
+    }
+
+    fn allowance(&self) -> Allowance {
+        let mut allowance = Allowance {
+            cwnd: Some(self.window.cwnd()),
+            ..Allowance::default()
+        };
+        self.rules.pace(&self.window, &mut allowance);
+        allowance
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.ssthresh = self.window.ssthresh();
+        fields.mode = if self.window.in_slow_start() {
+            "slow_start"
+        } else {
+            "avoidance"
+        };
+        self.rules.trace(fields);
+    }
+}
