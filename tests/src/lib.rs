@@ -5,7 +5,7 @@ pub mod fuzz;
 use narrows_cell::Cell;
 use narrows_record::{RunDocument, TransferRow, metrics, read};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A dumbbell in the units of people.
 #[derive(Clone, Debug)]
@@ -156,14 +156,17 @@ impl Measured {
     }
 }
 
+/// Where the golden tables are.
+pub fn golden_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
+}
+
 /// Compares `text` with the golden file `name`, or rewrites the file when `UPDATE_GOLDEN` is set.
 ///
 /// # Panics
 /// When they differ.
 pub fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(name);
+    let path = golden_folder().join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).expect("the golden file can be written");
         return;

@@ -19,7 +19,22 @@ macro_rules! schemes {
     };
 }
 
-schemes!(reno, cubic);
+schemes!(
+    // After losses.
+    reno,
+    cubic,
+    // After losses, made for large windows and long paths.
+
+    // By delay, and by delay and loss together.
+
+    // By marks.
+
+    // In the background.
+
+    // By a model of the path.
+
+    // For teaching.
+);
 
 /// The scheme called `name`.
 pub fn find(name: &str) -> Option<&'static Scheme> {
