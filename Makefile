@@ -61,6 +61,7 @@ check: build ## formatting, lints, types, generated files, licences
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }
 	@rm -rf build/reference && $(BIN)/narrows schema --elements build/reference
+	@$(BIN)/narrows schema --schemes > build/reference/schemes.md
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 
@@ -72,11 +73,12 @@ golden: ## rewrite the golden tables of the tests; look at the diff before you c
 
 build: $(STAMPS)/venv $(STAMPS)/agent $(STAMPS)/extension ## build the agent and the Python package in .venv
 
-generated: build ## rewrite the JSON Schema, the scenario reference and the reference of elements
+generated: build ## rewrite the JSON Schema, the scenario reference, the references of elements and schemes
 	$(BIN)/narrows schema > scenarios/scenario.schema.json
 	@mkdir -p docs/guide
 	$(BIN)/narrows schema --reference > docs/guide/scenario-reference.md
 	$(BIN)/narrows schema --elements docs/reference
+	$(BIN)/narrows schema --schemes > docs/reference/schemes.md
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios

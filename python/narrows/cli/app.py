@@ -126,6 +126,7 @@ from narrows.cli import doctor as _doctor  # noqa: E402, F401
 from narrows.cli import listing as _listing  # noqa: E402, F401
 from narrows.cli import report as _report  # noqa: E402, F401
 from narrows.cli import run as _run  # noqa: E402, F401
+from narrows.cli import schemes as _schemes  # noqa: E402, F401
 from narrows.cli import shell as _shell  # noqa: E402, F401
 from narrows.cli import show as _show  # noqa: E402, F401
 from narrows.cli import trace as _trace  # noqa: E402, F401

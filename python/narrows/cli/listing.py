@@ -1,4 +1,4 @@
-"""`narrows schemes`, `narrows scenarios`, `narrows schema`: what there is to choose from."""
+"""`narrows scenarios`, `narrows schema`: what there is to choose from."""
 
 from __future__ import annotations
 
@@ -8,32 +8,6 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
-
-
-@command(example="narrows schemes")
-def schemes(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON document.")] = False,
-) -> None:
-    """List the schemes: where they come from, where they run, what is missing to run them here."""
-    from narrows.cli.common import print_json, stdout_console
-    from narrows.schemes import list_schemes
-
-    found = list_schemes()
-    if as_json:
-        print_json({"format": "narrows/schemes/1", "schemes": [one.to_json() for one in found]})
-        return
-    from rich.table import Table
-
-    console = stdout_console()
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("scheme", "runs on", "status", "what it is", "source"):
-        table.add_column(title, no_wrap=title == "scheme")
-    for one in found:
-        table.add_row(one.name, ", ".join(one.planes) or "-", one.status, one.summary, one.source)
-    console.print(table)
-    for one in found:
-        if one.missing:
-            console.print(f"{one.name}: {one.missing}", markup=False, soft_wrap=True)
 
 
 @command(example="narrows scenarios first-look")
@@ -77,6 +51,9 @@ def schema(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")
     ] = False,
+    schemes: Annotated[
+        bool, typer.Option("--schemes", help="Print the reference of schemes as Markdown.")
+    ] = False,
     elements: Annotated[
         Path | None,
         typer.Option(
@@ -91,6 +68,11 @@ def schema(
         from narrows.reference.elements import write
 
         write(registry.load(), elements)
+        return
+    if schemes:
+        from narrows.schemes.reference import markdown as markdown_of_schemes
+
+        print(markdown_of_schemes(registry.load()), end="")
         return
     from narrows.scenario.reference import markdown
     from narrows.scenario.schema import schema_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -37,13 +37,20 @@ class Entry:
     name: str
     summary: str
     source: str
-    status: str
     params: tuple[Param, ...]
     shorthand: tuple[str, ...]
     #: Of traffic: whether it sends datagrams, which no congestion control governs.
     datagram: bool = False
     #: Of traffic: whether a flow may have several connections of the kind.
     parallel: bool = True
+    #: Of schemes: the text at the head of the source, as Markdown.
+    page: str = ""
+    #: Of schemes: settings of the transport that the scheme is defined with, as written in scenarios.
+    transport: dict[str, str] = field(default_factory=dict)
+    #: Of schemes: the ECN codepoint of their packets: none, classic or scalable.
+    ecn: str = ""
+    #: Of programs for the kernel: the scheme of ours with the same rules.
+    native: str = ""
 
     def param(self, name: str) -> Param | None:
         """The parameter of that name."""
@@ -68,6 +75,8 @@ class Registry:
     #: What the core says against an element as a whole (parameters may be right one by one and wrong
     #: together), given the contents of the files that it names; None if nothing.
     refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
+    #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
+    bpf: dict[str, Entry] = field(default_factory=dict)
 
 
 def parse(text: str) -> Registry:
@@ -90,6 +99,7 @@ def parse(text: str) -> Registry:
         traffic=family("traffic"),
         host_settings=tuple(_setting(item) for item in document.get("host_settings", ())),
         refusal=lambda _element, _files: None,
+        bpf={entry.name: entry for entry in map(_program, document.get("bpf", ()))},
     )
 
 
@@ -119,12 +129,20 @@ def _entry(item: dict[str, Any]) -> Entry:
         name=item["name"],
         summary=item.get("summary", ""),
         source=item.get("source", ""),
-        status=item.get("status", ""),
         params=tuple(_param(param) for param in item["params"]),
         shorthand=tuple(item.get("shorthand", ())),
         datagram=item.get("class") == "datagrams",
         parallel=bool(item.get("parallel", True)),
+        page=item.get("page", ""),
+        transport={str(key): str(value) for key, value in (item.get("transport") or {}).items()},
+        ecn=item.get("ecn", ""),
+        native=item.get("native", ""),
     )
+
+
+def _program(item: dict[str, Any]) -> Entry:
+    """A program for the kernel, under its name in scenarios."""
+    return _entry({**item, "name": "bpf:" + item["name"].removeprefix("bpf:")})
 
 
 def _setting(item: dict[str, Any]) -> Param:

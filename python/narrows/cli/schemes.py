@@ -1,0 +1,171 @@
+"""`narrows schemes`: the list of schemes, or the page of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from narrows.schemes.page import Page
+    from narrows.schemes.status import Status
+
+#: Longer lines of prose are hard to read.
+WIDTH_OF_TEXT = 100
+
+
+@command(example="narrows schemes cubic")
+def schemes(
+    name: Annotated[str | None, typer.Argument(help="Explain this one.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", metavar="KIND", help="Only native, bpf or linux schemes.", show_default=False),
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only those that are verified, unverified or reference.",
+            show_default=False,
+        ),
+    ] = None,
+    runs_on: Annotated[
+        str | None,
+        typer.Option(
+            "--runs-on",
+            metavar="PLANE",
+            help="Only those that run here on this plane: simulate or emulate.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """List the schemes: where they come from, where they run, what is missing to run them here.
+
+    With a name: its page, with its parameters and the checks behind its status.
+    """
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.errors import UsageError
+    from narrows.schemes.listing import KINDS, list_schemes
+    from narrows.schemes.status import MARKS
+
+    if name is not None:
+        if kind or status or runs_on:
+            raise UsageError("name a scheme or filter the list, not both")
+        from narrows.schemes.page import page_of
+
+        page = page_of(name)
+        if as_json:
+            print_json({"format": "narrows/scheme/1", **page.to_json()})
+        else:
+            _print_page(stdout_console(), page)
+        return
+    _check_choice("--kind", kind, KINDS)
+    _check_choice("--status", status, tuple(MARKS))
+    _check_choice("--runs-on", runs_on, ("simulate", "emulate"))
+    found = [
+        one
+        for one in list_schemes()
+        if kind in (None, one.kind)
+        and status in (None, one.status)
+        and (runs_on is None or runs_on in one.planes)
+    ]
+    if as_json:
+        print_json({"format": "narrows/schemes/1", "schemes": [one.to_json() for one in found]})
+        return
+    from rich.table import Table
+
+    console = stdout_console()
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("scheme", "runs on", "status", "what it is", "source"):
+        table.add_column(title, no_wrap=title in ("scheme", "status"))
+    for one in found:
+        shown = f"{MARKS[one.status]} {one.status}"
+        table.add_row(one.name, ", ".join(one.planes) or "-", shown, one.summary, one.source)
+    console.print(table)
+    _print_missing(console, [(one.name, one.missing) for one in found if one.missing])
+
+
+def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> None:
+    from narrows.errors import UsageError
+
+    if value is not None and value not in choices:
+        raise UsageError(f"{option} {value} is not known; choose one of {', '.join(choices)}")
+
+
+def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
+    """What keeps schemes from running here; those with the same reason share a line."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in missing:
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        console.print(f"{', '.join(names)}: {reason}", markup=False, soft_wrap=True)
+
+
+def _print_page(console: Console, page: Page) -> None:
+    from rich.markdown import Markdown
+    from rich.table import Table
+    from rich.text import Text
+
+    info = page.info
+    console.print(Text(f"{info.name}  {page.header.first or info.summary}", style="bold"))
+    console.print(f"source: {info.source}", markup=False)
+    console.print(f"runs on: {', '.join(info.planes) or 'nothing here'}", markup=False)
+    if info.missing:
+        console.print(f"missing here: {info.missing}", markup=False, soft_wrap=True)
+    if page.ecn:
+        told = {
+            "none": "none; packets carry no ECN codepoint",
+            "classic": "classic (ECT(0), RFC 3168), where the transport has it on",
+            "scalable": "scalable (ECT(1), RFC 9331), where the transport has it on",
+        }
+        console.print(f"ECN: {told.get(page.ecn, page.ecn)}", markup=False)
+    if page.transport:
+        listed = ", ".join(f"{name}: {value}" for name, value in page.transport.items())
+        console.print(f"defined with these settings of the transport: {listed}", markup=False)
+    for one in page.counterparts:
+        text = f"see also: {one.name}, {one.what}" + (f" ({one.missing})" if one.missing else "")
+        console.print(text, markup=False, soft_wrap=True)
+    console.print()
+    prose = Markdown("\n\n".join(page.header.paragraphs))
+    console.print(prose, width=min(console.width, WIDTH_OF_TEXT))
+    console.print()
+    if page.params:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+        for title in ("parameter", "unit", "default", "allowed", "meaning", "source"):
+            table.add_column(title, no_wrap=title in ("parameter", "default"))
+        for row in page.params:
+            cells = (row.name, row.unit, row.default, row.allowed, row.doc, row.source)
+            table.add_row(*map(Text, cells))
+        console.print(table)
+    else:
+        console.print("no parameters")
+    console.print()
+    _print_status(console, page.status)
+
+
+def _print_status(console: Console, status: Status) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    when = f" ({status.date}, Narrows {status.version})" if status.date else ""
+    why = f": {status.reason}" if status.reason else ""
+    console.print(f"status: {status.word}{when}{why}", markup=False, soft_wrap=True)
+    if not status.checks:
+        return
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("check", "expected", "found", "tolerance", "outcome"):
+        right = title in ("expected", "found", "tolerance")
+        table.add_column(title, justify="right" if right else "left")
+    for check in status.checks:
+        table.add_row(*map(Text, _check_cells(check)))
+    console.print(table)
+
+
+def _check_cells(check: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(check.get(key) or "") for key in ("what", "expected", "found", "tolerance", "outcome"))

@@ -1,0 +1,107 @@
+"""The list of schemes, with what is missing to run them on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.campaign import agent as agents
+from narrows.campaign.plan import why_not
+from narrows.errors import UnavailableError
+from narrows.scenario import registry
+from narrows.scenario.registry import Entry
+from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.schemes.status import status_of
+
+#: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own.
+NATIVE, BPF, LINUX = "native", "bpf", "linux"
+KINDS = (NATIVE, BPF, LINUX)
+#: Our programs for the kernel are named by this prefix and the name of the scheme of the same rules.
+BPF_PREFIX = "bpf:"
+
+
+@dataclass(frozen=True)
+class SchemeInfo:
+    """One scheme as `narrows schemes` lists it."""
+
+    name: str
+    kind: str
+    planes: tuple[str, ...]
+    status: str
+    summary: str
+    source: str
+    missing: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "planes": list(self.planes),
+            "status": self.status,
+            "summary": self.summary,
+            "source": self.source,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this machine offers, and why it can't emulate (None if it can)."""
+
+    facts: dict[str, Any]
+    trouble: str | None
+
+    @classmethod
+    def here(cls) -> Machine:
+        """Asks the agent."""
+        try:
+            facts = agents.ask(agents.find_agent(), "doctor")
+        except UnavailableError as error:
+            return cls({}, f"emulation is not possible here: {error}")
+        for key in ("namespaces", "packet_socket"):
+            fact = facts.get(key) or {}
+            if fact.get("ok") is False:
+                why = fact.get("why") or key + " are not permitted"
+                return cls(facts, f"emulation is not possible here: {why}; narrows doctor tells more")
+        return cls(facts, None)
+
+    @property
+    def kernel_schemes(self) -> list[str]:
+        """Names of the congestion controls that the kernel offers, in our words."""
+        return [KERNEL_PREFIX + name for name in self.facts.get("congestion_controls") or ()]
+
+
+def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
+    """Ours, our programs for the kernel, then the kernel's own that this machine offers."""
+    machine = machine or Machine.here()
+    known = registry.load()
+    found = [describe(entry, NATIVE, machine) for entry in known.schemes.values()]
+    found += [describe(entry, BPF, machine) for entry in known.bpf.values()]
+    return found + [describe_kernel(name, machine) for name in machine.kernel_schemes]
+
+
+def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:
+    """A scheme of ours, or a program of ours for the kernel."""
+    missing = machine.trouble
+    planes: tuple[str, ...] = ("simulate",) if kind == NATIVE else ()
+    if kind == BPF:
+        missing = missing or why_not(entry.name, "emulate", machine.facts)
+    if missing is None:
+        planes += ("emulate",)
+    status = status_of(entry.name).word
+    return SchemeInfo(entry.name, kind, planes, status, entry.summary, entry.source, missing)
+
+
+def describe_kernel(label: str, machine: Machine) -> SchemeInfo:
+    """A congestion control of the running kernel, whether it offers it or not."""
+    missing = machine.trouble or why_not(label, "emulate", machine.facts)
+    return SchemeInfo(
+        label,
+        LINUX,
+        () if missing else ("emulate",),
+        status_of(label).word,
+        f"{label.removeprefix(KERNEL_PREFIX)} of the running kernel",
+        f"Linux {machine.facts.get('kernel', 'unknown')}",
+        missing,
+    )

@@ -1,0 +1,164 @@
+"""Everything that is known of one scheme: the page that `narrows schemes NAME` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.errors import DataError
+from narrows.scenario import registry
+from narrows.scenario.problems import did_you_mean
+from narrows.scenario.quantity import show
+from narrows.scenario.reference import allowed
+from narrows.scenario.registry import Entry, Param, Registry
+from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.schemes import header
+from narrows.schemes.listing import (
+    BPF,
+    BPF_PREFIX,
+    NATIVE,
+    Machine,
+    SchemeInfo,
+    describe,
+    describe_kernel,
+)
+from narrows.schemes.status import Status, status_of
+
+#: Kinds of values that are written with a unit; others have none, or the header of the scheme says it.
+_WITH_UNIT = ("rate", "span", "bytes", "packets")
+#: Where our name differs from that of the kernel's module with the same rules.
+_KERNEL_NAMES = {"bbr1": "bbr"}
+_LINUX_RULES = "-linux"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A parameter."""
+
+    name: str
+    unit: str
+    default: str
+    allowed: str
+    doc: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """The same rules (or their origin) in another place."""
+
+    name: str
+    what: str
+    missing: str | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """One scheme, explained."""
+
+    info: SchemeInfo
+    header: header.Header
+    params: tuple[Row, ...]
+    transport: dict[str, str]
+    ecn: str
+    status: Status
+    counterparts: tuple[Counterpart, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            **self.info.to_json(),
+            "title": self.header.first,
+            "text": list(self.header.paragraphs),
+            "provenance": self.header.provenance,
+            "deviations": self.header.deviations,
+            "params": [vars(row) for row in self.params],
+            "transport": self.transport,
+            "ecn": self.ecn or None,
+            "verification": self.status.to_json(),
+            "counterparts": [vars(one) for one in self.counterparts],
+        }
+
+
+def page_of(name: str, machine: Machine | None = None) -> Page:
+    """Explains a scheme; raises when there is none of that name."""
+    machine = machine or Machine.here()
+    known = registry.load()
+    if name.startswith(KERNEL_PREFIX):
+        return _kernel_page(name, known, machine)
+    entry, kind = known.schemes.get(name), NATIVE
+    if entry is None:
+        entry, kind = known.bpf.get(name), BPF
+    if entry is None:
+        names = [*known.schemes, *known.bpf, *machine.kernel_schemes]
+        hint = did_you_mean(name, names) or "; narrows schemes lists them"
+        raise DataError(f'there is no scheme "{name}"{hint}')
+    text = header.read(entry.page)
+    return Page(
+        describe(entry, kind, machine),
+        text,
+        rows(entry, text),
+        entry.transport,
+        entry.ecn,
+        status_of(name),
+        _counterparts(entry, kind, known, machine),
+    )
+
+
+def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
+    """The parameters of a scheme: the registry's facts, with unit and source as the header tells them."""
+    return tuple(_row(param, text.rows.get(param.name)) for param in entry.params)
+
+
+def _row(param: Param, written: header.Row | None) -> Row:
+    default = "required" if param.required else show(param.kind, param.default)
+    unit = default.split(" ")[-1] if param.kind in _WITH_UNIT and " " in default else ""
+    unit = unit or ("share" if param.kind == "ratio" else written.unit if written else "")
+    source = written.source if written and written.source else param.source
+    return Row(param.name, unit, default, allowed(param).replace("`", ""), param.doc, source)
+
+
+def kernel_name(name: str) -> str:
+    """The kernel's module with the rules of one of ours, if there is one anywhere."""
+    return KERNEL_PREFIX + _KERNEL_NAMES.get(name, name.removesuffix(_LINUX_RULES))
+
+
+def _counterparts(entry: Entry, kind: str, known: Registry, machine: Machine) -> tuple[Counterpart, ...]:
+    native = entry.native if kind == BPF else entry.name
+    found: list[Counterpart] = []
+    if kind == BPF and native in known.schemes:
+        found.append(Counterpart(native, "the same rules as a state machine of ours", None))
+    for program in known.bpf.values():
+        if kind == NATIVE and program.native == native:
+            info = describe(program, BPF, machine)
+            found.append(Counterpart(program.name, "the same rules inside the kernel", info.missing))
+    linux = native + _LINUX_RULES
+    if kind == NATIVE and linux in known.schemes:
+        found.append(Counterpart(linux, "the rules of the kernel's module, as a state machine of ours", None))
+    paper = native.removesuffix(_LINUX_RULES)
+    if paper != native and paper in known.schemes:
+        found.append(Counterpart(paper, "the rules as they were published", None))
+    label = kernel_name(native)
+    if label in machine.kernel_schemes:
+        found.append(Counterpart(label, "the running kernel's own", machine.trouble))
+    return tuple(found)
+
+
+def _kernel_page(label: str, known: Registry, machine: Machine) -> Page:
+    info = describe_kernel(label, machine)
+    ours = [name for name in known.schemes if kernel_name(name) == label]
+    ours += [name for name in (BPF_PREFIX + label.removeprefix(KERNEL_PREFIX),) if name in known.bpf]
+    if label not in machine.kernel_schemes and not ours:
+        names = [*known.schemes, *known.bpf, *machine.kernel_schemes]
+        hint = did_you_mean(label, names) or "; narrows schemes lists them"
+        raise DataError(f'this kernel has no scheme "{label.removeprefix(KERNEL_PREFIX)}"{hint}')
+    text = header.Header(
+        f"{label.removeprefix(KERNEL_PREFIX)}, the running kernel's own congestion control.",
+        (
+            f"Provenance: {info.source}. Deviations: none, it is the kernel's code. It takes no parameters"
+            " from scenarios; what the module in use says of itself is in the record of each run.",
+        ),
+        {},
+    )
+    found = tuple(Counterpart(name, "ours of the same name", None) for name in ours)
+    return Page(info, text, (), {}, "", status_of(label), found)
