@@ -21,10 +21,8 @@ macro_rules! schemes {
 
 schemes!(
     // After losses.
-    reno,
-    cubic,
-    // After losses, made for large windows and long paths.
-
+    reno, cubic, // After losses, made for large windows and long paths.
+    scalable,
     // By delay, and by delay and loss together.
 
     // By marks.
@@ -34,6 +32,7 @@ schemes!(
     // By a model of the path.
 
     // For teaching.
+    exp,
 );
 
 /// The scheme called `name`.

@@ -113,6 +113,16 @@ impl Script {
     }
 }
 
+/// The windows in packets before each of `rounds` rounds of acknowledgements, packet by packet.
+pub fn windows(script: &mut Script, rounds: usize) -> Vec<f64> {
+    let round = |_| {
+        let window = script.cwnd_packets();
+        script.ack_round();
+        window
+    };
+    (0..rounds).map(round).collect()
+}
+
 /// Plays `steps` random but legal events into a scheme with default parameters and checks that it
 /// never panics, never allows nothing for ever, never grows beyond all bounds, gives at least one
 /// limit, and answers the same events with the same decisions.
