@@ -1,9 +1,13 @@
 //! Parts that several schemes are made of.
 
 mod classic;
+mod delay;
 mod hystart_pp;
 mod window;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
+#[cfg(test)]
+pub(crate) use delay::play_round;
+pub use delay::{RttRound, RttRounds};
 pub use hystart_pp::{HyStartPp, Step as HyStartStep};
 pub use window::Window;

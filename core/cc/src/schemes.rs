@@ -24,7 +24,8 @@ schemes!(
     reno, cubic, // After losses, made for large windows and long paths.
     scalable,
     // By delay, and by delay and loss together.
-
+    vegas,
+    vegas_linux,
     // By marks.
 
     // In the background.

@@ -1,0 +1,304 @@
+//! Vegas: keeps a few packets of its own in the queue, by comparing the rate it has with the rate it
+//! could have if nothing waited.
+//!
+//! Provenance: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
+//! Internet", IEEE JSAC 13(8), 1995; thresholds as in Linux `net/ipv4/tcp_vegas.c`. Once per round trip
+//! the backlog W (1 - baseRTT/RTT) is compared with alpha and beta: below alpha the window grows by one
+//! packet, above beta it shrinks by one. Slow start doubles every other round trip only, stands still in
+//! between, and ends when the packets sent meanwhile had a backlog of more than gamma.
+//!
+//! Deviations: the RTT of a round is the smallest of at least three samples, so that delayed
+//! acknowledgements do not look like queues (with fewer, the window grows by one packet, as Reno's
+//! would); slow start ends with the window that the path holds without queueing and one packet more,
+//! as in Linux (the paper keeps the window, which then shrinks by one packet per round trip; `drain:
+//! false`); losses are found and repaired by the transport instead of the paper's fine-grained timer,
+//! and halve the window.
+//!
+//! Alone, or among others of its kind, it leaves short queues and loses nothing. Loss-based flows fill
+//! the queue that it tries to keep empty, and starve it. A flow that joins others takes their backlog
+//! for a part of the path's own delay and gets more than they do; a path that becomes longer looks like
+//! a queue for ever. Windows below about six packets give too few samples when the receiver delays its
+//! acknowledgements.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | alpha | 2 packets | Linux tcp_vegas; the paper uses 1 and 2 |
+//! | beta | 4 packets | Linux tcp_vegas; the paper uses 3 and 4 |
+//! | gamma | 1 packet | Brakmo and Peterson 1995 |
+//! | drain | true | Linux tcp_vegas; the paper: false |
+
+use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "vegas",
+    summary: "Keeps two to four packets of its own queued, as the RTT tells",
+    source: "Brakmo and Peterson 1995",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("alpha", Kind::Number, "Backlog in packets below which the window grows.")
+            .default("2")
+            .range(0.0, 10_000.0)
+            .source("Linux net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995"),
+        ParamSpec::new("beta", Kind::Number, "Backlog in packets above which the window shrinks.")
+            .default("4")
+            .range(0.0, 10_000.0)
+            .source("Linux net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995"),
+        ParamSpec::new("gamma", Kind::Number, "Backlog in packets that ends slow start.")
+            .default("1")
+            .range(0.0, 10_000.0)
+            .source("Brakmo and Peterson 1995"),
+        ParamSpec::new("drain", Kind::Flag, "Take the backlog out of the window when slow start ends.")
+            .default("true")
+            .source("Linux net/ipv4/tcp_vegas.c"),
+    ],
+    build,
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let rules = Vegas::new(params)?;
+    Ok(Classic::boxed(Window::new(&setup), rules))
+}
+
+/// Where slow start is in its two round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Every acknowledgement makes the window grow.
+    Growing,
+    /// The window stands still, so that a flight of its size is on its way.
+    Still,
+    /// The first acknowledgements of that flight tell whether it had to wait.
+    Judging,
+}
+
+#[derive(Clone)]
+struct Vegas {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    drain: bool,
+    rtt: RttRounds,
+    pace: Pace,
+    /// Packets waiting, as last estimated.
+    backlog: f64,
+}
+
+impl Vegas {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let alpha = params.real("alpha").unwrap_or(2.0);
+        let beta = params.real("beta").unwrap_or(4.0);
+        if alpha > beta {
+            return Err(ParamError::Conflict(format!(
+                "alpha {alpha} must not be larger than beta {beta}: the window would never rest"
+            )));
+        }
+        Ok(Vegas {
+            alpha,
+            beta,
+            gamma: params.real("gamma").unwrap_or(1.0),
+            drain: params.flag("drain").unwrap_or(true),
+            rtt: RttRounds::new(),
+            pace: Pace::Judging,
+            backlog: 0.0,
+        })
+    }
+
+    /// Whether the flight of the round that stood still had to wait; told by its first packets, since
+    /// a flight during which the window grew waits behind its own bursts.
+    fn judge_slow_start(&mut self, window: &mut Window) {
+        let Some(rtt) = self.rtt.so_far().smallest() else {
+            return;
+        };
+        self.backlog = self.rtt.backlog(window.packets(), rtt);
+        self.pace = Pace::Growing;
+        if self.backlog > self.gamma {
+            if self.drain {
+                let fitting = window.packets() - self.backlog + 1.0;
+                window.set_packets(window.packets().min(fitting).max(2.0));
+            }
+            window.exit_slow_start();
+        }
+    }
+}
+
+impl Rules for Vegas {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        let ended = self.rtt.on_ack(ack);
+        if window.in_slow_start() {
+            if ended.is_some() {
+                self.pace = match self.pace {
+                    Pace::Growing => Pace::Still,
+                    Pace::Still => Pace::Judging,
+                    // Too few samples in the whole round: nothing speaks against going on.
+                    Pace::Judging => Pace::Growing,
+                };
+            }
+            if self.pace == Pace::Judging {
+                self.judge_slow_start(window);
+            }
+            return;
+        }
+        let Some(round) = ended else { return };
+        let Some(rtt) = round.smallest() else {
+            // Nothing can be said about the queue.
+            if ack.cwnd_limited {
+                window.add(1.0);
+            }
+            return;
+        };
+        self.backlog = self.rtt.backlog(window.packets(), rtt);
+        if self.backlog < self.alpha && ack.cwnd_limited {
+            window.add(1.0);
+        } else if self.backlog > self.beta {
+            window.set_packets((window.packets() - 1.0).max(2.0));
+            window.exit_slow_start();
+        }
+    }
+
+    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+        if self.pace == Pace::Growing {
+            window.slow_start(bytes)
+        } else {
+            0
+        }
+    }
+
+    fn avoidance(&mut self, _: &mut Window, _: &AckEvent<'_>, _: u64) {}
+
+    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+        self.pace = Pace::Growing;
+        window.packets() / 2.0
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("backlog_packets", self.backlog));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::play_round;
+    use crate::testing::{Script, setup};
+    use crate::{LossCause, Phase};
+    use narrows_units::{Span, Time};
+
+    fn params(given: &[(&str, &str)]) -> Params {
+        let given = given.iter().map(|(name, text)| {
+            let spec = SCHEME.params.iter().find(|spec| spec.name == *name).unwrap();
+            ((*name).to_owned(), spec.parse(text).unwrap())
+        });
+        Params::resolve(SCHEME.params, given).unwrap()
+    }
+
+    /// Rules that have seen a base RTT of 100 ms, and a window of `packets` in avoidance.
+    fn measured(packets: f64) -> (Vegas, Window) {
+        let mut window = Window::new(&setup());
+        window.exit_slow_start();
+        let mut vegas = Vegas::new(&params(&[])).unwrap();
+        play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
+        window.set_packets(packets);
+        window.exit_slow_start();
+        (vegas, window)
+    }
+
+    #[test]
+    fn the_window_follows_the_backlog() {
+        // 20 packets, base 100 ms (Brakmo and Peterson 1995, section 3): at 125 ms 4 packets wait, at
+        // 105 ms one does, at 130 ms 4.6 do.
+        for (rtt_ms, backlog, after) in [
+            (125, 4.0, 20.0),
+            (105, 20.0 * 5.0 / 105.0, 21.0),
+            (112, 20.0 * 12.0 / 112.0, 20.0),
+            (130, 20.0 * 30.0 / 130.0, 19.0),
+        ] {
+            let (mut vegas, mut window) = measured(20.0);
+            play_round(&mut vegas, &mut window, Span::from_ms(rtt_ms), 5);
+            assert!((vegas.backlog - backlog).abs() < 1e-12, "{rtt_ms} ms: {}", vegas.backlog);
+            assert_eq!(window.packets(), after, "{rtt_ms} ms");
+            assert!(!window.in_slow_start());
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_every_other_round() {
+        let mut script = Script::new(super::build(&params(&[]), setup()).unwrap());
+        let mut windows = vec![];
+        for _ in 0..8 {
+            script.ack_round();
+            windows.push(script.cwnd_packets());
+        }
+        // From the second doubling on, the acknowledgement that ends the round before and the first
+        // two samples of the growing round only measure.
+        assert_eq!(windows, [20.0, 20.0, 37.0, 37.0, 71.0, 71.0, 139.0, 139.0]);
+    }
+
+    /// Slow start that has stood still with `packets`, and whose flight is then heard of.
+    fn stood_still(packets: f64, drain: &str, rtt_ms: u64) -> Window {
+        let mut window = Window::new(&setup());
+        let mut vegas = Vegas::new(&params(&[("drain", drain)])).unwrap();
+        vegas.pace = Pace::Growing;
+        play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
+        assert!(vegas.pace == Pace::Still && window.in_slow_start());
+        window.set_packets(packets);
+        play_round(&mut vegas, &mut window, Span::from_ms(100), 5);
+        assert_eq!(window.packets(), packets);
+        let mut ack = AckEvent::new(Time::ZERO);
+        ack.latest_rtt = Some(Span::from_ms(rtt_ms));
+        for _ in 0..3 {
+            vegas.observe(&ack, &mut window);
+        }
+        assert_eq!(vegas.pace, Pace::Growing);
+        window
+    }
+
+    #[test]
+    fn slow_start_ends_with_what_the_path_holds() {
+        let window = stood_still(32.0, "true", 110);
+        assert!(!window.in_slow_start());
+        assert!((window.packets() - (32.0 * 100.0 / 110.0 + 1.0)).abs() < 1e-12);
+        let window = stood_still(32.0, "false", 110);
+        assert_eq!((window.in_slow_start(), window.packets()), (false, 32.0));
+        // 32 x 3/103 = 0.93 packets are not more than gamma.
+        assert!(stood_still(32.0, "true", 103).in_slow_start());
+    }
+
+    #[test]
+    fn fewer_than_three_samples_say_nothing() {
+        let (mut vegas, mut window) = measured(20.0);
+        play_round(&mut vegas, &mut window, Span::from_ms(200), 2);
+        assert_eq!(window.packets(), 21.0);
+    }
+
+    #[test]
+    fn a_recovery_is_not_measured() {
+        let (mut vegas, mut window) = measured(20.0);
+        for round_start in [false, false, true] {
+            let mut ack = AckEvent::new(Time::ZERO);
+            ack.latest_rtt = Some(Span::from_ms(200));
+            ack.round_start = round_start;
+            ack.phase = Phase::Recovery;
+            ack.in_recovery = true;
+            vegas.observe(&ack, &mut window);
+        }
+        assert_eq!(window.packets(), 20.0);
+    }
+
+    #[test]
+    fn a_loss_halves_the_window() {
+        let mut script = Script::new(super::build(&params(&[]), setup()).unwrap());
+        script.lose(LossCause::Reordering, 10);
+        assert_eq!(script.cwnd_packets(), 5.0);
+    }
+
+    #[test]
+    fn thresholds_in_the_wrong_order_are_refused() {
+        let params = params(&[("alpha", "5")]);
+        let error = super::build(&params, setup()).err().unwrap();
+        assert!(error.to_string().contains("alpha 5"), "{error}");
+    }
+}
