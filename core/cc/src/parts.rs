@@ -3,6 +3,7 @@
 mod classic;
 mod delay;
 mod hystart_pp;
+mod limited_slow_start;
 mod window;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
@@ -10,4 +11,5 @@ pub use classic::{Cause, Classic, Congestion, Rules};
 pub(crate) use delay::play_round;
 pub use delay::{RttRound, RttRounds};
 pub use hystart_pp::{HyStartPp, Step as HyStartStep};
+pub use limited_slow_start::LimitedSlowStart;
 pub use window::Window;

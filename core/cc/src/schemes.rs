@@ -22,7 +22,7 @@ macro_rules! schemes {
 schemes!(
     // After losses.
     reno, cubic, // After losses, made for large windows and long paths.
-    scalable,
+    scalable, highspeed, bic,
     // By delay, and by delay and loss together.
     vegas,
     vegas_linux,

@@ -1,0 +1,267 @@
+//! BIC: a binary search for the window of the last loss, then a slow search beyond it.
+//!
+//! Provenance: L. Xu, K. Harfoush, I. Rhee, "Binary increase congestion control for fast long-distance
+//! networks", INFOCOM 2004, with the constants of Linux net/ipv4/tcp_bic.c (the paper has a largest step
+//! of 32 packets and keeps 0.875). Windows are whole packets, as there. Deviations: growth is computed with
+//! fractions where Linux divides whole numbers; the curve is looked up at every acknowledgement (Linux: at
+//! most 32 times per second while the window stands still); the division by the ratio of packets to
+//! acknowledgements, which doubles Linux's growth since it counts packets, is left out unless `ack_ratio`
+//! is set.
+//!
+//! Per round trip: a quarter of the way to the last maximum, at most 16 packets and at least 0.2; the
+//! mirror image beyond it. Before the first loss and after a timeout growth is at least 5 % per round
+//! trip. Flows with shorter RTTs gain much more than their share.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | beta | 0.7998046875 | Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875 |
+//! | max_increment | 16 | Linux net/ipv4/tcp_bic.c; the paper has 32 |
+//! | low_window | 14 | Linux net/ipv4/tcp_bic.c |
+//! | smooth_part | 20 | Linux net/ipv4/tcp_bic.c |
+//! | fast_convergence | true | Linux net/ipv4/tcp_bic.c |
+//! | ack_ratio | false | Linux net/ipv4/tcp_bic.c has it on |
+
+use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Phase, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "bic",
+    summary: "Binary search for the window of the last loss, then a slow search beyond it",
+    source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux net/ipv4/tcp_bic.c",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
+            .default("0.7998046875")
+            .range(0.05, 0.95)
+            .source("Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875"),
+        ParamSpec::new("max_increment", Kind::Packets, "Largest growth per round trip.")
+            .default("16")
+            .range(1.0, 1000.0)
+            .source("Linux net/ipv4/tcp_bic.c; the paper has 32"),
+        ParamSpec::new("low_window", Kind::Packets, "Up to this window Reno's rules hold.")
+            .default("14")
+            .range(0.0, 1e6)
+            .source("Linux net/ipv4/tcp_bic.c"),
+        ParamSpec::new(
+            "smooth_part",
+            Kind::Count,
+            "Round trips over which the last four packets to the maximum are spread.",
+        )
+        .default("20")
+        .range(1.0, 1000.0)
+        .source("Linux net/ipv4/tcp_bic.c"),
+        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
+            .default("true")
+            .source("Linux net/ipv4/tcp_bic.c"),
+        ParamSpec::new(
+            "ack_ratio",
+            Kind::Flag,
+            "Multiply growth by the packets per acknowledgement, although packets are counted.",
+        )
+        .default("false")
+        .source("Linux net/ipv4/tcp_bic.c has it on"),
+    ],
+    build,
+};
+
+/// The search goes a quarter of the way per round trip.
+const PARTS: f64 = 4.0;
+/// Growth before the first loss: a window in this many round trips.
+const UNKNOWN: f64 = 20.0;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), rules(params)))
+}
+
+fn rules(params: &Params) -> Bic {
+    Bic {
+        beta: params.real("beta").unwrap_or(0.8),
+        max_increment: params.integer("max_increment").unwrap_or(16) as f64,
+        low_window: params.integer("low_window").unwrap_or(14) as f64,
+        smallest: PARTS / params.integer("smooth_part").unwrap_or(20) as f64,
+        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
+        ratio: params.flag("ack_ratio").unwrap_or(false).then_some(2.0),
+        last_max: 0.0,
+    }
+}
+
+#[derive(Clone)]
+struct Bic {
+    beta: f64,
+    max_increment: f64,
+    low_window: f64,
+    /// Growth per round trip next to the maximum.
+    smallest: f64,
+    fast_convergence: bool,
+    /// Packets per acknowledgement, smoothed, if growth is to be multiplied by it.
+    ratio: Option<f64>,
+    /// Window before the last reduction, in packets; 0: unknown.
+    last_max: f64,
+}
+
+impl Bic {
+    /// Growth per round trip at `window` packets.
+    fn increment(&self, window: f64) -> f64 {
+        if window <= self.low_window {
+            return 1.0;
+        }
+        let increment = if window < self.last_max {
+            // The quarter is a whole number in Linux, so the last packets begin below eight.
+            let step = ((self.last_max - window) / PARTS).floor();
+            if step <= 1.0 { self.smallest } else { step.min(self.max_increment) }
+        } else {
+            let beyond = window - self.last_max;
+            if beyond < PARTS {
+                self.smallest
+            } else {
+                (beyond / (PARTS - 1.0)).min(self.max_increment)
+            }
+        };
+        if self.last_max == 0.0 { increment.max(window / UNKNOWN) } else { increment }
+    }
+}
+
+impl Rules for Bic {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+        if let Some(ratio) = &mut self.ratio
+            && ack.phase == Phase::Open
+        {
+            *ratio += (ack.packets.len() as f64 - *ratio) / 16.0;
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        let packets = window.packets().floor();
+        let increment = self.increment(packets) * self.ratio.unwrap_or(1.0).max(0.1);
+        // At most a packet for each one acknowledged.
+        let per_packet = window.mss() * (packets / increment).max(1.0);
+        window.additive_increase(bytes, per_packet as u64);
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        let packets = window.packets().floor();
+        self.last_max = if congestion.cause == Cause::Timeout {
+            0.0
+        } else if self.fast_convergence && packets < self.last_max {
+            (packets * (1.0 + self.beta) / 2.0).floor()
+        } else {
+            packets
+        };
+        (packets * if packets <= self.low_window { 0.5 } else { self.beta }).floor()
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("last_max_packets", self.last_max));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::parts::Classic;
+    use crate::testing::{MSS, Script, setup, windows};
+
+    fn bic() -> Bic {
+        rules(&Params::resolve(SCHEME.params, []).unwrap())
+    }
+
+    fn script(window: u64, rules: Bic) -> Script {
+        let setup = Setup { initial_window: window, ..setup() };
+        Script::new(Classic::boxed(Window::new(&setup), rules))
+    }
+
+    /// The increments are those of Linux net/ipv4/tcp_bic.c with one packet per acknowledgement.
+    #[test]
+    fn increments_around_the_last_maximum() {
+        let bic = Bic { last_max: 1000.0, ..bic() };
+        for (window, increment) in [
+            (10.0, 1.0),
+            (14.0, 1.0),
+            (800.0, 16.0),
+            (960.0, 10.0),
+            (996.0, 0.2),
+            (1002.0, 0.2),
+            (1020.0, 20.0 / 3.0),
+            (1048.0, 16.0),
+            (2000.0, 16.0),
+        ] {
+            assert_eq!(bic.increment(window), increment, "{window}");
+        }
+        // Nothing is known: at least a twentieth per round trip.
+        let fresh = Bic { last_max: 0.0, ..bic };
+        assert_eq!(fresh.increment(1000.0), 50.0);
+        assert_eq!(fresh.increment(30.0), 10.0);
+    }
+
+    #[test]
+    fn reductions_and_fast_convergence() {
+        let mut s = script(1000, bic());
+        s.lose(LossCause::Reordering, 1000);
+        assert_eq!(s.cwnd_packets(), 799.0);
+        let last_max = |s: &Script| s.fields().values[0].1;
+        assert_eq!(last_max(&s), 1000.0);
+        let mut s = script(900, Bic { last_max: 1000.0, ..bic() });
+        s.lose(LossCause::Reordering, 900);
+        assert_eq!(last_max(&s), 809.0);
+        // Small windows are halved.
+        let mut s = script(14, bic());
+        s.lose(LossCause::Reordering, 14);
+        assert_eq!(s.cwnd_packets(), 7.0);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_maximum() {
+        let mut s = script(1000, bic());
+        s.lose(LossCause::Timeout, 1000);
+        assert_eq!(s.cwnd_packets(), 1.0);
+        assert_eq!(s.fields().values[0].1, 0.0);
+    }
+
+    #[test]
+    fn a_round_grows_by_the_increment() {
+        let mut s = script(1000, bic());
+        s.lose(LossCause::Reordering, 1000);
+        let rounds = windows(&mut s, 9);
+        // 799 packets and 16 at a time until 64 below the maximum, within what is carried over.
+        for pair in rounds.windows(2) {
+            let growth = pair[1] - pair[0];
+            assert!((15.0..=17.0).contains(&growth), "{rounds:?}");
+        }
+    }
+
+    #[test]
+    fn the_search_slows_down_at_the_maximum_and_speeds_up_beyond() {
+        let mut s = script(200, bic());
+        s.lose(LossCause::Reordering, 200);
+        let mut near = 0;
+        let mut last = 0.0;
+        for _ in 0..120 {
+            let window = s.cwnd_packets();
+            near += u64::from((193.0..204.0).contains(&window));
+            s.ack_round();
+            last = s.cwnd_packets() - window;
+        }
+        // From 7 below to 4 above at 0.2 packets per round trip.
+        assert!((50..=60).contains(&near), "{near}");
+        assert!(last >= 15.0, "{last}");
+    }
+
+    #[test]
+    fn the_ratio_of_acknowledgements_multiplies_growth_if_asked() {
+        let growth = |ratio| {
+            let mut bic = Bic { last_max: 1000.0, ratio, ..bic() };
+            let mut window = Window::new(&Setup { initial_window: 800, ..setup() });
+            for _ in 0..800 {
+                bic.avoidance(&mut window, &AckEvent::new(narrows_units::Time::ZERO), MSS);
+            }
+            window.packets() - 800.0
+        };
+        assert!((15.0..=16.0).contains(&growth(None)), "{}", growth(None));
+        assert!((30.0..=32.0).contains(&growth(Some(2.0))), "{}", growth(Some(2.0)));
+    }
+}
