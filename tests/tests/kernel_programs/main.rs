@@ -1,0 +1,213 @@
+//! Every congestion control program for the kernel against the native scheme of the same name: both are
+//! told the same acknowledgements, losses, marks and timeouts, and must have the same window up to
+//! rounding. A wrong constant planted in a program must be found by the same comparison.
+
+mod cases;
+mod path;
+mod program;
+
+use cases::{CASES, Case, PATHS, WITHOUT_NATIVE};
+use narrows_cc::{Scheme, Setup, schemes};
+use narrows_units::{Bytes, Kind, ParamSpec, Params, Stream, Value};
+use path::{Connection, MSS, Path};
+use program::Program;
+
+/// Packets sent on each path.
+const PACKETS: u64 = 12_000;
+
+/// A value as the loader writes it into a program.
+fn encoded(spec: &ParamSpec, value: &Value) -> u64 {
+    match (spec.kind, value) {
+        (_, Value::Real(real)) => (real * 65536.0).round() as u64,
+        (Kind::Span, Value::Integer(ns)) => ns / 1000,
+        (Kind::Rate, Value::Integer(bps)) => bps / 8,
+        (_, Value::Integer(integer)) => *integer,
+        (_, Value::Flag(flag)) => u64::from(*flag),
+        (Kind::Choice(words), Value::Word(word)) => words
+            .iter()
+            .position(|known| known == word)
+            .expect("one of the words") as u64,
+        other => panic!("{}: no encoding for {other:?}", spec.name),
+    }
+}
+
+/// The largest difference between the windows of scheme and program, as a share of what is tolerated,
+/// and where it was.
+fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]) -> (f64, String) {
+    let scheme: &Scheme = schemes::find(case.name).expect("a native scheme");
+    let spec = |name: &str| {
+        scheme
+            .params
+            .iter()
+            .find(|spec| spec.name == name)
+            .unwrap_or_else(|| panic!("{}: the native scheme has no parameter '{name}'", case.name))
+    };
+    let values = given
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), spec(name).parse(text).expect("a value")));
+    let params = Params::resolve(scheme.params, values).expect("parameters");
+    let mut settings = String::new();
+    for (name, text) in given {
+        let value = spec(name).parse(text).expect("a value");
+        settings += &format!("p param_{name} {}\n", encoded(spec(name), &value));
+    }
+    let setup = Setup {
+        mss: Bytes::new(MSS),
+        initial_window: 10,
+        now: Connection::birth(),
+        random: Stream::new(1, "scheme"),
+        ecn: true,
+    };
+    let mut native = (scheme.build)(&params, setup).expect("a scheme");
+    let mut connection = Connection::new(path, &mut *native, 7);
+    connection.play(PACKETS);
+    let events = settings + &connection.lines;
+    let answers = program.play(&events);
+    let answers = &answers[given.len()..];
+    assert_eq!(
+        answers.len(),
+        connection.windows.len(),
+        "one answer for each event"
+    );
+    if std::env::var("NARROWS_SHOW")
+        .is_ok_and(|name| name == format!("{}/{}", case.name, path.name))
+    {
+        // For whoever looks for the event where the two part.
+        let events = connection
+            .lines
+            .lines()
+            .zip(answers)
+            .zip(&connection.windows);
+        for (index, ((event, answer), native)) in events.enumerate() {
+            println!("{given:?} {index} {event}: {answer:?} {native:?}");
+        }
+    }
+    let mut worst = (0.0, String::new());
+    for (index, (answer, expected)) in answers.iter().zip(&connection.windows).enumerate() {
+        let Some((window, threshold)) = *expected else {
+            continue;
+        };
+        let mut check = |what: &str, native: f64, program: f64| {
+            let share = (native - program).abs() / (case.packets + case.share * native);
+            if share > worst.0 {
+                worst = (
+                    share,
+                    format!("{what} {native} natively, {program} in the program, event {index}"),
+                );
+            }
+        };
+        check("window", window, answer.cwnd as f64);
+        if let Some(threshold) = threshold {
+            check("threshold", threshold, answer.ssthresh as f64);
+        }
+    }
+    worst
+}
+
+fn worst(case: &Case, program: &Program) -> (f64, String) {
+    let mut worst = (0.0, String::new());
+    let settings = std::iter::once::<&[(&str, &str)]>(&[]).chain(case.settings.iter().copied());
+    for given in settings {
+        for path in PATHS {
+            let (share, place) = difference(case, program, *path, given);
+            if share > worst.0 {
+                worst = (share, format!("{} with {given:?}: {place}", path.name));
+            }
+        }
+    }
+    worst
+}
+
+fn case(name: &str) -> &'static Case {
+    CASES
+        .iter()
+        .find(|case| case.name == name)
+        .unwrap_or_else(|| {
+            panic!("{name}: say in cases.rs how the program is compared with the native scheme")
+        })
+}
+
+/// Names of the programs that have a native scheme.
+fn compared() -> Vec<String> {
+    let mut names = program::names();
+    assert!(!names.is_empty());
+    names.retain(|name| !WITHOUT_NATIVE.contains(&name.as_str()));
+    names
+}
+
+#[test]
+fn programs_without_native_scheme_are_listed() {
+    for name in program::names() {
+        let listed = WITHOUT_NATIVE.contains(&name.as_str());
+        assert_eq!(schemes::find(&name).is_none(), listed, "{name}");
+        if listed {
+            Program::compile(&program::source(&name));
+        }
+    }
+}
+
+#[test]
+fn programs_and_native_schemes_have_the_same_windows() {
+    let mut failures = vec![];
+    for name in compared() {
+        let case = case(&name);
+        let (share, place) = worst(case, &Program::compile(&program::source(&name)));
+        println!(
+            "{name}: {:.0} % of what is tolerated; {place}",
+            share * 100.0
+        );
+        if share > 1.0 {
+            failures.push(format!("{name}: {place}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn parameters_and_defaults_are_those_of_the_native_scheme() {
+    for name in compared() {
+        let program = Program::compile(&program::source(&name));
+        let scheme = schemes::find(&name).expect("a native scheme");
+        for param in program.params() {
+            let spec = scheme.params.iter().find(|spec| spec.name == param);
+            let spec = spec.unwrap_or_else(|| panic!("{name}: no native parameter '{param}'"));
+            let default = spec
+                .default_value()
+                .unwrap_or_else(|| panic!("{name}: no default of '{param}'"));
+            let compiled = program.play(&format!("g param_{param}\n"))[0].cwnd;
+            assert_eq!(
+                compiled,
+                encoded(spec, &default),
+                "{name}: default of '{param}'"
+            );
+        }
+    }
+}
+
+#[test]
+fn wrong_constants_are_found() {
+    for name in compared() {
+        let case = case(&name);
+        assert!(
+            !case.mutations.is_empty(),
+            "{name}: plant at least one wrong constant in cases.rs"
+        );
+        for (right, wrong) in case.mutations {
+            let source = program::source(&name);
+            assert!(
+                source.contains(right),
+                "{name}: '{right}' is not in the program"
+            );
+            let mutated = Program::compile(&source.replace(right, wrong));
+            let (share, _) = worst(case, &mutated);
+            println!(
+                "{name} with {wrong}: {:.0} % of what is tolerated",
+                share * 100.0
+            );
+            assert!(
+                share > 1.0,
+                "{name}: '{wrong}' instead of '{right}' was not found"
+            );
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! A path on which a native scheme runs while everything that it is told is written down, in the
+//! form that `host/kernel.c` reads.
+
+use narrows_cc::{
+    AckEvent, AckedPacket, CongestionControl, EcnEvent, LossCause, LossEvent, Phase, RateSample,
+    SendEvent, SpuriousLossEvent,
+};
+use narrows_units::{Bytes, Rate, Span, Stream, Time};
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+/// Payload of a packet.
+pub const MSS: u64 = 1000;
+/// A packet is lost when one that was sent this many packets later has arrived.
+const REORDERING: u64 = 3;
+/// What a retransmission timer waits for beyond the RTT.
+const TIMEOUT: Span = Span::from_ms(300);
+
+/// What the path does to packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// Time between two packets at the bottleneck, in us.
+    pub spacing: u64,
+    /// RTT of an empty path, in us.
+    pub rtt: u64,
+    /// Packets that fit into the queue.
+    pub buffer: u64,
+    /// Packets in the queue from which on packets are marked.
+    pub mark: u64,
+    /// Share of packets lost at random.
+    pub loss: f64,
+    /// Packets that share an acknowledgement.
+    pub thinning: usize,
+    /// Largest extra delay of a packet, in us; packets stay in order.
+    pub jitter: u64,
+    /// Probability per packet that the application pauses, limits itself, or a timeout happens.
+    pub trouble: f64,
+}
+
+struct Packet {
+    number: u64,
+    sent: Time,
+    /// When its acknowledgement arrives, unless it is lost.
+    back: Option<Time>,
+    marked: bool,
+    delivered_before: u64,
+    delivered_time: Time,
+    in_flight: u64,
+    app_limited: bool,
+}
+
+/// One connection on a [`Path`].
+pub struct Connection<'a> {
+    path: Path,
+    random: Stream,
+    scheme: &'a mut dyn CongestionControl,
+    now: Time,
+    link_free: Time,
+    last_back: Time,
+    next: u64,
+    flying: VecDeque<Packet>,
+    in_flight: u64,
+    /// Most packets that the application lets fly, while it limits itself.
+    own_limit: Option<(u64, u64)>,
+    limited: bool,
+    delivered: u64,
+    delivered_time: Time,
+    ce: u64,
+    lost: u64,
+    phase: Phase,
+    epoch_end: u64,
+    round: u64,
+    round_end: u64,
+    srtt: u64,
+    min_rtt: u64,
+    /// A reduction was taken back and none followed. The kernel then keeps the larger of the thresholds
+    /// before and after the reduction, so thresholds are not compared.
+    undone: bool,
+    /// Events as text.
+    pub lines: String,
+    /// The native window in packets and threshold after each line; `None` where they are not compared.
+    pub windows: Vec<Option<(f64, Option<f64>)>>,
+}
+
+impl<'a> Connection<'a> {
+    /// A connection that begins now.
+    pub fn new(path: Path, scheme: &'a mut dyn CongestionControl, seed: u64) -> Self {
+        let now = Time::from_ns(1_000_000_000);
+        let mut connection = Connection {
+            path,
+            random: Stream::new(seed, path.name),
+            scheme,
+            now,
+            link_free: now,
+            last_back: now,
+            next: 0,
+            flying: VecDeque::new(),
+            in_flight: 0,
+            own_limit: None,
+            limited: true,
+            delivered: 0,
+            delivered_time: now,
+            ce: 0,
+            lost: 0,
+            phase: Phase::Open,
+            epoch_end: 0,
+            round: 0,
+            round_end: 0,
+            srtt: path.rtt,
+            min_rtt: u64::MAX,
+            undone: false,
+            lines: String::new(),
+            windows: Vec::new(),
+        };
+        connection.line(&format!("i {} 10 {MSS} 1", us(now)), false);
+        connection
+    }
+
+    /// When a connection begins.
+    pub fn birth() -> Time {
+        Time::from_ns(1_000_000_000)
+    }
+
+    /// Plays until `packets` packets have been sent.
+    pub fn play(&mut self, packets: u64) {
+        while self.next < packets {
+            self.send();
+            self.receive();
+        }
+    }
+
+    fn window(&self) -> u64 {
+        let cwnd = self.scheme.allowance().cwnd.expect("a window");
+        cwnd.get() / MSS
+    }
+
+    fn line(&mut self, text: &str, compare: bool) {
+        self.lines.push_str(text);
+        self.lines.push('\n');
+        let mut fields = narrows_cc::Fields::default();
+        self.scheme.trace(&mut fields);
+        let cwnd = self.scheme.allowance().cwnd.expect("a window");
+        let packets = |bytes: Bytes| bytes.get() as f64 / MSS as f64;
+        self.undone = text == "u" || (self.undone && !text.starts_with(['l', 'e', 't']));
+        let threshold = fields.ssthresh.filter(|_| !self.undone).map(packets);
+        self.windows
+            .push(compare.then(|| (packets(cwnd), threshold)));
+    }
+
+    fn send(&mut self) {
+        let window = self.window();
+        if self.own_limit.is_none() && self.random.chance(self.path.trouble) {
+            let rest = 1 + self.random.below(200);
+            self.own_limit = Some((self.in_flight / 2, self.next + rest));
+        }
+        let own = match self.own_limit {
+            Some((_, until)) if self.next >= until => {
+                self.own_limit = None;
+                u64::MAX
+            }
+            Some((limit, _)) => limit.max(1),
+            None => u64::MAX,
+        };
+        while self.in_flight < window.min(own).max(1) {
+            self.send_one(own < window);
+        }
+        self.limited = self.in_flight >= window;
+    }
+
+    fn send_one(&mut self, app_limited: bool) {
+        let path = self.path;
+        if self.in_flight == 0 {
+            self.delivered_time = self.now;
+            let text = format!("s {}", us(self.now));
+            let mut send = SendEvent::new(self.now, self.next, Bytes::new(MSS));
+            send.idle = Some(Span::from_us(1));
+            self.scheme.on_send(&send);
+            self.line(&text, false);
+        } else {
+            let mut send = SendEvent::new(self.now, self.next, Bytes::new(MSS));
+            send.in_flight = Bytes::new((self.in_flight + 1) * MSS);
+            send.app_limited = app_limited;
+            self.scheme.on_send(&send);
+        }
+        self.in_flight += 1;
+        let arrival = self.now + Span::from_us(path.rtt / 2);
+        let start = self.link_free.max(arrival);
+        let queued = us(start).saturating_sub(us(arrival)) / path.spacing;
+        let lost = queued > path.buffer || self.random.chance(path.loss);
+        let back = (!lost).then(|| {
+            self.link_free = start + Span::from_us(path.spacing);
+            let jitter = Span::from_us(self.random.below(path.jitter + 1));
+            let back = self.link_free + Span::from_us(path.rtt - path.rtt / 2) + jitter;
+            self.last_back = self.last_back.max(back);
+            self.last_back
+        });
+        self.flying.push_back(Packet {
+            number: self.next,
+            sent: self.now,
+            back,
+            marked: queued > path.mark,
+            delivered_before: self.delivered,
+            delivered_time: self.delivered_time,
+            in_flight: self.in_flight,
+            app_limited,
+        });
+        self.next += 1;
+    }
+
+    /// The next acknowledgement arrives, or the timer expires.
+    fn receive(&mut self) {
+        let expire = self.random.chance(self.path.trouble / 4.0);
+        let mut taken: Vec<Packet> = Vec::new();
+        let mut at = 0;
+        while taken.len() < self.path.thinning && at < self.flying.len() {
+            if self.flying[at].back.is_some() {
+                taken.push(self.flying.remove(at).expect("in range"));
+            } else {
+                at += 1;
+            }
+        }
+        if taken.is_empty() || (expire && self.phase == Phase::Open) {
+            self.expire();
+            return;
+        }
+        let newest = taken.last().expect("not empty");
+        let (newest_number, back) = (newest.number, newest.back.expect("it arrives"));
+        self.now = self.now.max(back);
+        let before = self.in_flight;
+        self.in_flight -= taken.len() as u64;
+        let lost_before = self.lost;
+        self.lose(newest_number);
+        let marks = taken.iter().filter(|packet| packet.marked).count() as u64;
+        self.mark(marks, before);
+        self.settle();
+        self.acknowledge(&taken, before, marks, lost_before);
+    }
+
+    fn expire(&mut self) {
+        self.now += Span::from_us(self.srtt) + TIMEOUT;
+        self.last_back = self.last_back.max(self.now);
+        let in_flight = self.in_flight;
+        let lost = self.flying.len() as u64;
+        self.flying.clear();
+        self.lost += lost;
+        let mut loss = LossEvent::new(self.now, LossCause::Timeout, Bytes::new(lost * MSS));
+        loss.in_flight = Bytes::new(in_flight * MSS);
+        loss.packets = lost;
+        loss.lost_total = Bytes::new(self.lost * MSS);
+        loss.smoothed_rtt = Span::from_us(self.srtt);
+        self.scheme.on_loss(&loss);
+        self.in_flight = 0;
+        self.phase = Phase::Timeout;
+        self.epoch_end = self.next;
+        self.line(&format!("t {in_flight}"), false);
+    }
+
+    fn lose(&mut self, newest: u64) {
+        let in_flight = self.in_flight;
+        let gone = |packet: &Packet| packet.back.is_none() && packet.number + REORDERING <= newest;
+        let lost = self.flying.iter().filter(|packet| gone(packet)).count() as u64;
+        if lost == 0 {
+            return;
+        }
+        self.flying.retain(|packet| !gone(packet));
+        self.in_flight -= lost;
+        self.lost += lost;
+        let new_epoch = self.phase == Phase::Open;
+        let mut loss = LossEvent::new(self.now, LossCause::Reordering, Bytes::new(lost * MSS));
+        loss.packets = lost;
+        loss.in_flight = Bytes::new(in_flight * MSS);
+        loss.new_epoch = new_epoch;
+        loss.lost_total = Bytes::new(self.lost * MSS);
+        loss.smoothed_rtt = Span::from_us(self.srtt);
+        self.scheme.on_loss(&loss);
+        if !new_epoch {
+            return;
+        }
+        self.phase = Phase::Recovery;
+        self.epoch_end = self.next;
+        self.line(&format!("l {in_flight}"), false);
+        if self.random.chance(20.0 * self.path.trouble) {
+            let cause = LossCause::Reordering;
+            self.scheme
+                .on_spurious_loss(&SpuriousLossEvent::new(self.now, cause));
+            self.phase = Phase::Open;
+            self.line("u", true);
+        }
+    }
+
+    fn mark(&mut self, marks: u64, in_flight: u64) {
+        self.ce += marks;
+        if marks == 0 {
+            return;
+        }
+        let new_epoch = self.phase == Phase::Open;
+        let mut ecn = EcnEvent::new(self.now, Bytes::new(in_flight * MSS));
+        ecn.packets = marks;
+        ecn.new_epoch = new_epoch;
+        self.scheme.on_ecn(&ecn);
+        if new_epoch {
+            self.phase = Phase::Reduced;
+            self.epoch_end = self.next;
+            self.line(&format!("e {in_flight}"), false);
+        }
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.flying
+            .front()
+            .map_or(self.next, |packet| packet.number)
+    }
+
+    fn settle(&mut self) {
+        if self.phase != Phase::Open && self.unsettled() >= self.epoch_end {
+            self.phase = Phase::Open;
+            self.scheme.on_recovery_exit(self.now);
+            self.line("x", false);
+        }
+    }
+
+    fn acknowledge(&mut self, taken: &[Packet], before: u64, marks: u64, lost_before: u64) {
+        let newest = taken.last().expect("not empty");
+        let rtt = us(self.now) - us(newest.sent);
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.srtt = (7 * self.srtt + rtt) / 8;
+        self.delivered += taken.len() as u64;
+        self.delivered_time = self.now;
+        let round_start = newest.number >= self.round_end;
+        if round_start {
+            self.round += 1;
+            self.round_end = self.next;
+        }
+        let interval = us(self.now) - us(newest.delivered_time);
+        let rate_delivered = self.delivered - newest.delivered_before;
+        let packets: Vec<AckedPacket> = taken
+            .iter()
+            .map(|packet| AckedPacket {
+                number: packet.number,
+                bytes: MSS as u32,
+                sent: packet.sent,
+                arrived: packet.back,
+            })
+            .collect();
+        let mut ack = AckEvent::new(self.now);
+        ack.packets = &packets;
+        ack.bytes = Bytes::new(taken.len() as u64 * MSS);
+        ack.ce_bytes = Bytes::new(marks * MSS);
+        ack.latest_rtt = Some(Span::from_us(rtt));
+        ack.smoothed_rtt = Span::from_us(self.srtt);
+        ack.min_rtt = Span::from_us(self.min_rtt);
+        ack.rate = (interval > 0).then(|| RateSample {
+            rate: Rate::of(Bytes::new(rate_delivered * MSS), Span::from_us(interval)),
+            delivered: Bytes::new(rate_delivered * MSS),
+            interval: Span::from_us(interval),
+            app_limited: newest.app_limited,
+            prior_delivered: Bytes::new(newest.delivered_before * MSS),
+            in_flight_at_send: Bytes::new(newest.in_flight * MSS),
+            lost: Bytes::ZERO,
+        });
+        ack.delivered = Bytes::new(self.delivered * MSS);
+        ack.lost = Bytes::new((self.lost - lost_before) * MSS);
+        ack.lost_total = Bytes::new(self.lost * MSS);
+        ack.round = self.round;
+        ack.round_start = round_start;
+        ack.in_flight_before = Bytes::new(before * MSS);
+        ack.in_flight = Bytes::new(self.in_flight * MSS);
+        ack.cwnd_limited = self.limited;
+        ack.phase = self.phase;
+        ack.in_recovery = matches!(self.phase, Phase::Reduced | Phase::Recovery);
+        let mut text = format!(
+            "k {} {} {rtt} {} {before} {} {}",
+            us(self.now),
+            taken.len(),
+            u64::from(self.limited),
+            self.in_flight,
+            self.srtt,
+        );
+        let una = self.unsettled().max(newest.number + 1) * MSS;
+        write!(
+            text,
+            " {una} {} {} {} {} {rate_delivered} {interval} {} {}",
+            self.next * MSS,
+            self.delivered,
+            self.ce,
+            self.lost,
+            newest.delivered_before,
+            u64::from(newest.app_limited),
+        )
+        .expect("writing to a string cannot fail");
+        self.scheme.on_ack(&ack);
+        let compare = !ack.in_recovery;
+        self.line(&text, compare);
+    }
+}
+
+fn us(time: Time) -> u64 {
+    time.ns() / 1000
+}

@@ -1,0 +1,130 @@
+//! A congestion control program of `bpf/src/c`, compiled for this machine together with
+//! `host/kernel.c`, which plays the kernel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the program answers to an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Window in packets.
+    pub cwnd: u64,
+    /// Threshold in packets.
+    pub ssthresh: u64,
+    /// Bytes per second, 0 if the program sets none.
+    pub pacing: u64,
+}
+
+/// A compiled program.
+pub struct Program {
+    folder: tempfile::TempDir,
+    source: String,
+}
+
+/// The folder of the C files.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bpf/src/c")
+}
+
+/// The C file of `name`.
+pub fn source(name: &str) -> String {
+    fs::read_to_string(folder().join(format!("{name}.bpf.c"))).expect("the program's file")
+}
+
+/// Names of all programs.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder())
+        .expect("the folder of the programs")
+        .filter_map(|entry| {
+            let name = entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name");
+            name.strip_suffix(".bpf.c").map(str::to_owned)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+impl Program {
+    /// Compiles `source`.
+    pub fn compile(source: &str) -> Program {
+        let folder_of_build = tempfile::tempdir().expect("a folder");
+        let file = folder_of_build.path().join("program.c");
+        fs::write(&file, source).expect("the source");
+        let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/kernel.c");
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let done = Command::new(compiler)
+            .args([
+                "-std=gnu11",
+                "-O1",
+                "-Wall",
+                "-Werror",
+                "-DNARROWS_HOST",
+                "-rdynamic",
+            ])
+            // As for the kernel's machine, where conversions and shifts are what they seem to be.
+            .args([
+                "-fwrapv",
+                "-fsanitize=undefined",
+                "-fno-sanitize-recover=undefined",
+            ])
+            .arg("-I")
+            .arg(folder())
+            .arg(&file)
+            .arg(&kernel)
+            .args(["-ldl", "-o"])
+            .arg(folder_of_build.path().join("program"))
+            .output()
+            .expect("a C compiler");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        Program {
+            folder: folder_of_build,
+            source: source.to_owned(),
+        }
+    }
+
+    /// Names of its parameters.
+    pub fn params(&self) -> Vec<String> {
+        let lines = self
+            .source
+            .lines()
+            .filter_map(|line| line.strip_prefix("PARAM("));
+        lines
+            .map(|line| line.split(',').next().expect("a name").trim().to_owned())
+            .collect()
+    }
+
+    /// Plays events; one answer for each line.
+    pub fn play(&self, events: &str) -> Vec<Answer> {
+        let input = self.folder.path().join("events");
+        fs::write(&input, events).expect("the events");
+        let done = Command::new(self.folder.path().join("program"))
+            .stdin(Stdio::from(fs::File::open(&input).expect("the events")))
+            .output()
+            .expect("the program runs");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        let text = String::from_utf8(done.stdout).expect("text");
+        let answers = text.lines().map(|line| {
+            let mut numbers = line.split(' ').map(|word| word.parse().expect("a number"));
+            let mut next = || numbers.next().expect("four numbers");
+            Answer {
+                cwnd: next(),
+                ssthresh: next(),
+                pacing: next(),
+            }
+        });
+        answers.collect()
+    }
+}
