@@ -19,13 +19,22 @@ macro_rules! schemes {
     };
 }
 
-schemes!(
+// In braces: rustfmt leaves it as it is, one name on each line.
+schemes! {
     // After losses.
-    reno, cubic, // After losses, made for large windows and long paths.
-    scalable, highspeed, bic,
+    reno,
+    cubic,
+    // After losses, made for large windows and long paths.
+    scalable,
+    highspeed,
+    bic,
     // By delay, and by delay and loss together.
     vegas,
     vegas_linux,
+    veno,
+    westwood,
+    illinois,
+    yeah,
     // By marks.
 
     // In the background.
@@ -34,7 +43,7 @@ schemes!(
 
     // For teaching.
     exp,
-);
+}
 
 /// The scheme called `name`.
 pub fn find(name: &str) -> Option<&'static Scheme> {

@@ -1,0 +1,251 @@
+//! Westwood+: after a loss the window is what the path was measured to carry, not half of what it was.
+//!
+//! Provenance: L. A. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno,
+//! and Vegas TCP congestion control", ACM CCR 34(2), 2004; filter as in Linux `net/ipv4/tcp_westwood.c`.
+//! The bytes delivered in max(RTT, 50 ms) are one sample of the bandwidth; samples pass two filters in a
+//! row, each of which takes an eighth of what is new. A loss sets threshold and window to bandwidth times
+//! smallest RTT. Growth is Reno's.
+//!
+//! Deviations: bytes delivered are counted by the transport (selective acknowledgements), so duplicate
+//! acknowledgements need no rules of their own. Before the first sample of bandwidth a loss halves the
+//! window. Linux halves the window while losses are being repaired and puts the measured value in place
+//! afterwards (`repair: half`).
+//!
+//! A random loss in an empty queue leaves the window nearly as it is, one in a full queue takes the queue
+//! out of it: the buffer drains, the link stays busy. Acknowledgements that arrive in bunches make the
+//! bandwidth look larger than it is, and so does a smallest RTT that is out of date after the path changed
+//! (a timeout learns it anew).
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | repair | estimate | Grieco and Mascolo 2004; half: Linux tcp_westwood |
+//! | interval | 50 ms | Linux tcp_westwood |
+
+use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "westwood",
+    summary: "Westwood+: a loss sets the window to measured bandwidth times smallest RTT",
+    source: "Grieco and Mascolo 2004",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new(
+            "repair",
+            Kind::Choice(&["estimate", "half"]),
+            "Window while losses are repaired: the measured value at once, or half until the end.",
+        )
+        .default("estimate")
+        .source("Grieco and Mascolo 2004; half: Linux net/ipv4/tcp_westwood.c"),
+        ParamSpec::new("interval", Kind::Span, "Shortest time over which bandwidth is measured.")
+            .default("50000000")
+            .range(0.0, 1e10)
+            .source("Linux net/ipv4/tcp_westwood.c"),
+    ],
+    build,
+};
+
+/// Smallest window after a loss, in packets.
+const FLOOR: f64 = 2.0;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), Westwood::new(params)))
+}
+
+#[derive(Clone)]
+struct Westwood {
+    halve_first: bool,
+    interval: Span,
+    /// When the running sample began, and the bytes delivered since.
+    began: Option<Time>,
+    gathered: u64,
+    latest_rtt: Span,
+    min_rtt: Span,
+    /// Bytes per second after one filter and after two.
+    once: f64,
+    twice: f64,
+    /// The window is halved; the measured value is due when the repair ends.
+    due: bool,
+}
+
+impl Westwood {
+    fn new(params: &Params) -> Self {
+        Westwood {
+            halve_first: params.word("repair") == Some("half"),
+            interval: params.span("interval").unwrap_or(Span::from_ms(50)),
+            began: None,
+            gathered: 0,
+            latest_rtt: Span::ZERO,
+            min_rtt: Span::MAX,
+            once: 0.0,
+            twice: 0.0,
+            due: false,
+        }
+    }
+
+    fn filter(&mut self, sample: f64) {
+        if self.once == 0.0 {
+            self.once = sample;
+            self.twice = sample;
+        } else {
+            self.once = 0.875 * self.once + 0.125 * sample;
+            self.twice = 0.875 * self.twice + 0.125 * self.once;
+        }
+    }
+
+    /// What the path carries without queues, in packets.
+    fn estimate(&self, window: &Window) -> Option<f64> {
+        (self.twice > 0.0 && self.min_rtt != Span::MAX)
+            .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(FLOOR))
+    }
+}
+
+impl Rules for Westwood {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+        if let Some(rtt) = ack.latest_rtt {
+            self.latest_rtt = rtt;
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        let Some(began) = self.began else {
+            // What arrives first was sent before the clock ran.
+            self.began = Some(ack.now);
+            return;
+        };
+        self.gathered += ack.bytes.get();
+        let passed = ack.now.since(began);
+        if passed > self.interval.max(self.latest_rtt) {
+            self.filter(self.gathered as f64 / passed.secs());
+            self.began = Some(ack.now);
+            self.gathered = 0;
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        window.additive_increase(bytes, window.cwnd().get());
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        let half = window.packets() / 2.0;
+        let estimate = self.estimate(window);
+        self.due = self.halve_first && congestion.cause != Cause::Timeout;
+        if congestion.cause == Cause::Timeout {
+            self.min_rtt = Span::MAX;
+        }
+        if self.due { half } else { estimate.unwrap_or(half) }
+    }
+
+    fn on_recovery_exit(&mut self, window: &mut Window, _: Time) {
+        if std::mem::take(&mut self.due)
+            && let Some(estimate) = self.estimate(window)
+        {
+            window.set_packets(estimate);
+            window.exit_slow_start();
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("bandwidth_bps", self.twice * 8.0));
+        if self.min_rtt != Span::MAX {
+            fields.values.push(("min_rtt_s", self.min_rtt.secs()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, setup};
+    use narrows_units::Bytes;
+
+    fn westwood(repair: &str) -> Westwood {
+        let given = ("repair".to_owned(), SCHEME.params[0].parse(repair).unwrap());
+        Westwood::new(&Params::resolve(SCHEME.params, [given]).unwrap())
+    }
+
+    fn congestion(cause: Cause) -> Congestion {
+        Congestion { now: Time::ZERO, cause, in_flight: 40.0 }
+    }
+
+    #[test]
+    fn the_window_after_a_loss_is_bandwidth_times_rtt() {
+        // 1.25 MB/s and 100 ms are 86 packets of 1448 bytes (Linux tcp_westwood.c).
+        let mut setup = setup();
+        setup.mss = Bytes::new(1448);
+        let mut window = Window::new(&setup);
+        window.set_packets(200.0);
+        let mut rules = westwood("estimate");
+        rules.filter(1.25e6);
+        rules.min_rtt = Span::from_ms(100);
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 86.0);
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Mark)), 86.0);
+    }
+
+    #[test]
+    fn samples_pass_two_filters() {
+        let mut rules = westwood("estimate");
+        rules.filter(800.0);
+        assert_eq!((rules.once, rules.twice), (800.0, 800.0));
+        rules.filter(1600.0);
+        assert_eq!((rules.once, rules.twice), (900.0, 812.5));
+    }
+
+    #[test]
+    fn a_sample_lasts_a_round_trip_or_fifty_milliseconds() {
+        for (rtt_ms, samples) in [(10, 19), (200, 4)] {
+            let mut rules = westwood("estimate");
+            let mut window = Window::new(&setup());
+            let mut taken = 0;
+            for ms in 0..1000 {
+                let mut ack = AckEvent::new(Time::ZERO + Span::from_ms(ms));
+                ack.latest_rtt = Some(Span::from_ms(rtt_ms));
+                ack.bytes = Bytes::new(MSS);
+                rules.observe(&ack, &mut window);
+                taken += u32::from(rules.gathered == 0 && ms > 0);
+                if rules.twice > 0.0 {
+                    // One packet per millisecond.
+                    assert!((rules.twice - 1e6).abs() < 1e-3, "{}", rules.twice);
+                }
+            }
+            // 999 ms, each sample being the first acknowledgement after the time is over.
+            assert_eq!(taken, samples, "{rtt_ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_timeout_learns_the_rtt_anew() {
+        let window = Window::new(&setup());
+        let mut rules = westwood("estimate");
+        rules.filter(1e6);
+        rules.min_rtt = Span::from_ms(30);
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Timeout)), 30.0);
+        assert_eq!(rules.estimate(&window), None);
+    }
+
+    #[test]
+    fn the_kernel_halves_until_the_repair_ends() {
+        let mut window = Window::new(&setup());
+        window.set_packets(40.0);
+        let mut rules = westwood("half");
+        rules.filter(1e6);
+        rules.min_rtt = Span::from_ms(30);
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 20.0);
+        window.reduce(20 * MSS);
+        rules.on_recovery_exit(&mut window, Time::ZERO);
+        assert_eq!((window.packets(), window.in_slow_start()), (30.0, false));
+        // Only once, and not after a timeout.
+        window.set_packets(33.0);
+        rules.on_recovery_exit(&mut window, Time::ZERO);
+        assert_eq!(window.packets(), 33.0);
+    }
+
+    #[test]
+    fn without_a_sample_a_loss_halves() {
+        let mut window = Window::new(&setup());
+        window.set_packets(40.0);
+        assert_eq!(westwood("estimate").reduced(&window, &congestion(Cause::Loss)), 20.0);
+    }
+}

@@ -1,0 +1,281 @@
+//! YeAH: Scalable while queues are short, Reno when they are not, and an early reduction that takes the
+//! queue out of the window.
+//!
+//! Provenance: A. Baiocchi, A. P. Castellani and F. Vacirca, "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet
+//! 2007; constants and order of the rules as in Linux `net/ipv4/tcp_yeah.c`. Once per round trip the backlog
+//! Q = W (RTT - base)/RTT is estimated. Fast mode (Scalable: one packet per hundred acknowledged) while Q is
+//! at most alpha and the queueing delay at most base/phi; slow mode (Reno) otherwise, in which Q is taken out
+//! of the window whenever it exceeds alpha, but not below what a Reno flow would have. A loss in fast mode
+//! takes Q away, at least an eighth and at most half of the window; after rho rounds in slow mode, half.
+//!
+//! Deviations: the backlog is a real number, not a whole one.
+//!
+//! Alone, the queue stays below about 80 packets. Next to Reno it stays in slow mode and is fair after rho
+//! round trips. Jitter above an eighth of the base RTT keeps it there for ever.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | alpha | 80 packets | Linux tcp_yeah |
+//! | gamma | 1 | Linux tcp_yeah |
+//! | epsilon | 0.5 | Linux tcp_yeah |
+//! | delta | 0.125 | Linux tcp_yeah |
+//! | phi | 8 | Linux tcp_yeah |
+//! | rho | 16 round trips | Linux tcp_yeah |
+//! | zeta | 50 round trips | Linux tcp_yeah |
+
+use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+
+const SOURCE: &str = "Baiocchi, Castellani and Vacirca 2007; Linux net/ipv4/tcp_yeah.c";
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "yeah",
+    summary: "Scalable while queues are short, Reno otherwise, with early reductions of the queue",
+    source: "Baiocchi, Castellani and Vacirca 2007",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("alpha", Kind::Number, "Backlog in packets above which it is reduced.")
+            .default("80")
+            .range(1.0, 1e6)
+            .source(SOURCE),
+        ParamSpec::new("gamma", Kind::Number, "Divisor of the backlog that is taken away.")
+            .default("1")
+            .range(1.0, 1000.0)
+            .source(SOURCE),
+        ParamSpec::new("epsilon", Kind::Ratio, "Largest share taken away by an early reduction.")
+            .default("0.5")
+            .range(0.01, 0.95)
+            .source(SOURCE),
+        ParamSpec::new("delta", Kind::Ratio, "Smallest share taken away by a loss.")
+            .default("0.125")
+            .range(0.01, 0.5)
+            .source(SOURCE),
+        ParamSpec::new("phi", Kind::Number, "Base RTT over the queueing delay that ends fast mode.")
+            .default("8")
+            .range(0.1, 10_000.0)
+            .source(SOURCE),
+        ParamSpec::new("rho", Kind::Count, "Rounds in slow mode after which a loss halves.")
+            .default("16")
+            .range(1.0, 1e6)
+            .source(SOURCE),
+        ParamSpec::new("zeta", Kind::Count, "Rounds in fast mode that forget the Reno flow.")
+            .default("50")
+            .range(1.0, 1e6)
+            .source(SOURCE),
+    ],
+    build,
+};
+
+/// Largest number of acknowledged packets that are worth one of growth in fast mode (Scalable TCP).
+const SCALABLE: f64 = 100.0;
+
+/// Smallest windows, in packets.
+const FLOOR: f64 = 2.0;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), Yeah::new(params)))
+}
+
+#[derive(Clone)]
+struct Yeah {
+    alpha: f64,
+    gamma: f64,
+    epsilon: f64,
+    delta: f64,
+    phi: f64,
+    rho: u64,
+    zeta: u64,
+    rtt: RttRounds,
+    /// Packets waiting, as last estimated.
+    backlog: f64,
+    /// Rounds in slow mode in a row; zero in fast mode.
+    slow_rounds: u64,
+    /// Rounds in fast mode.
+    fast_rounds: u64,
+    /// The window of the Reno flow that competes, as far as can be told.
+    reno_window: f64,
+}
+
+impl Yeah {
+    fn new(params: &Params) -> Self {
+        let real = |name: &str, default: f64| params.real(name).unwrap_or(default);
+        Yeah {
+            alpha: real("alpha", 80.0),
+            gamma: real("gamma", 1.0),
+            epsilon: real("epsilon", 0.5),
+            delta: real("delta", 0.125),
+            phi: real("phi", 8.0),
+            rho: params.integer("rho").unwrap_or(16),
+            zeta: params.integer("zeta").unwrap_or(50),
+            rtt: RttRounds::new(),
+            backlog: 0.0,
+            slow_rounds: 0,
+            fast_rounds: 0,
+            reno_window: FLOOR,
+        }
+    }
+
+    fn judge(&mut self, window: &mut Window, rtt: Span) {
+        self.backlog = self.rtt.backlog(window.packets(), rtt);
+        let base = self.rtt.base().ns() as f64;
+        let late = rtt.ns() as f64 - base > base / self.phi;
+        if self.backlog <= self.alpha && !late {
+            self.fast_rounds += 1;
+            if self.fast_rounds > self.zeta {
+                self.reno_window = FLOOR;
+                self.fast_rounds = 0;
+            }
+            self.slow_rounds = 0;
+            return;
+        }
+        if self.backlog > self.alpha && window.packets() > self.reno_window {
+            let most = window.packets() * self.epsilon;
+            let less = window.packets() - (self.backlog / self.gamma).min(most);
+            window.set_packets(less.max(self.reno_window));
+            window.exit_slow_start();
+        }
+        self.reno_window = if self.reno_window <= FLOOR {
+            (window.packets() / 2.0).max(FLOOR)
+        } else {
+            self.reno_window + 1.0
+        };
+        self.slow_rounds += 1;
+    }
+}
+
+impl Rules for Yeah {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        if let Some(rtt) = self.rtt.on_ack(ack).and_then(|round| round.smallest()) {
+            self.judge(window, rtt);
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        let cwnd = window.cwnd().get();
+        let per_packet = if self.slow_rounds == 0 {
+            cwnd.min((SCALABLE * window.mss()) as u64)
+        } else {
+            cwnd
+        };
+        window.additive_increase(bytes, per_packet);
+    }
+
+    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+        let cwnd = window.packets();
+        let half = (cwnd / 2.0).max(FLOOR);
+        let drop = if self.slow_rounds < self.rho {
+            self.backlog.min(half).max(cwnd * self.delta)
+        } else {
+            half
+        };
+        self.fast_rounds = 0;
+        self.reno_window = (self.reno_window / 2.0).max(FLOOR);
+        cwnd - drop
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("backlog_packets", self.backlog));
+        fields.values.push(("reno_window_packets", self.reno_window));
+        fields.values.push(("slow_rounds", self.slow_rounds as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::{Cause, play_round};
+    use crate::testing::{MSS, setup};
+    use narrows_units::Time;
+
+    /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
+    fn measured(packets: f64) -> (Yeah, Window) {
+        let mut window = Window::new(&setup());
+        let mut yeah = Yeah::new(&Params::resolve(SCHEME.params, []).unwrap());
+        window.exit_slow_start();
+        play_round(&mut yeah, &mut window, Span::from_ms(100), 3);
+        window.set_packets(packets);
+        window.exit_slow_start();
+        // Without what was counted so far.
+        window.reduce((packets * MSS as f64) as u64);
+        (yeah, window)
+    }
+
+    fn after_loss(yeah: &mut Yeah, packets: f64) -> f64 {
+        let mut window = Window::new(&setup());
+        window.set_packets(packets);
+        let congestion = Congestion { now: Time::ZERO, cause: Cause::Loss, in_flight: packets };
+        yeah.reduced(&window, &congestion)
+    }
+
+    #[test]
+    fn a_long_queue_is_taken_out_of_the_window() {
+        // 500 packets, 125 ms instead of 100 ms (Linux tcp_yeah.c): 100 wait, and 400 stay.
+        let (mut yeah, mut window) = measured(500.0);
+        play_round(&mut yeah, &mut window, Span::from_ms(125), 5);
+        assert_eq!((yeah.backlog, window.packets()), (100.0, 400.0));
+        assert_eq!((yeah.slow_rounds, yeah.reno_window), (1, 200.0));
+        assert!(!window.in_slow_start());
+        // Not below the window of the Reno flow, and never more than half.
+        let (mut yeah, mut window) = measured(500.0);
+        yeah.reno_window = 450.0;
+        play_round(&mut yeah, &mut window, Span::from_ms(125), 5);
+        assert_eq!((window.packets(), yeah.reno_window), (450.0, 451.0));
+        let (mut yeah, mut window) = measured(500.0);
+        play_round(&mut yeah, &mut window, Span::from_ms(400), 5);
+        assert_eq!(window.packets(), 250.0);
+    }
+
+    #[test]
+    fn a_loss_takes_the_backlog_within_limits() {
+        // 400 packets (Linux tcp_yeah.c): a backlog of 30 is less than an eighth, 120 is between.
+        for (backlog, slow_rounds, after) in
+            [(30.0, 0, 350.0), (120.0, 0, 280.0), (120.0, 20, 200.0), (300.0, 15, 200.0)]
+        {
+            let (mut yeah, _) = measured(400.0);
+            (yeah.backlog, yeah.slow_rounds) = (backlog, slow_rounds);
+            yeah.reno_window = 100.0;
+            assert_eq!(after_loss(&mut yeah, 400.0), after, "{backlog}, {slow_rounds}");
+            assert_eq!((yeah.reno_window, yeah.fast_rounds), (50.0, 0));
+        }
+    }
+
+    #[test]
+    fn a_late_queue_is_slow_mode_without_a_reduction() {
+        // 20 % above the base is more than an eighth; 40 packets wait, which is less than 80.
+        let (mut yeah, mut window) = measured(240.0);
+        play_round(&mut yeah, &mut window, Span::from_ms(120), 5);
+        assert_eq!((window.packets(), yeah.slow_rounds), (240.0, 1));
+        play_round(&mut yeah, &mut window, Span::from_ms(112), 5);
+        assert_eq!(yeah.slow_rounds, 0);
+    }
+
+    #[test]
+    fn growth_is_scalable_in_fast_mode_and_renos_in_slow_mode() {
+        for (slow_rounds, grown) in [(0, 4.0), (1, 1.0)] {
+            let (mut yeah, mut window) = measured(400.0);
+            yeah.slow_rounds = slow_rounds;
+            let ack = AckEvent::new(Time::ZERO);
+            for _ in 0..400 {
+                yeah.avoidance(&mut window, &ack, MSS);
+            }
+            assert_eq!(window.packets(), 400.0 + grown);
+        }
+    }
+
+    #[test]
+    fn long_peace_forgets_the_reno_flow() {
+        let (mut yeah, mut window) = measured(200.0);
+        yeah.reno_window = 150.0;
+        // One round was played already.
+        for _ in 0..49 {
+            play_round(&mut yeah, &mut window, Span::from_ms(100), 3);
+            assert_eq!(yeah.reno_window, 150.0);
+        }
+        play_round(&mut yeah, &mut window, Span::from_ms(100), 3);
+        assert_eq!((yeah.reno_window, yeah.fast_rounds), (2.0, 0));
+    }
+}
