@@ -1,5 +1,6 @@
 //! Parts that several schemes are made of.
 
+pub mod bbr;
 mod classic;
 mod delay;
 mod hystart_pp;

@@ -40,7 +40,7 @@ schemes! {
     // In the background.
 
     // By a model of the path.
-
+    bbr1,
     // For teaching.
     exp,
 }

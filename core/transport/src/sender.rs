@@ -279,10 +279,11 @@ impl Sender {
     pub fn snapshot(&self) -> Snapshot {
         let mut scheme = Fields::default();
         self.scheme.trace(&mut scheme);
-        match &self.phase {
-            Phase::Open => {}
-            Phase::Recovery(_) => scheme.mode = "recovery",
-            Phase::Timeout => scheme.mode = "loss",
+        // A scheme that is its own master during recoveries goes on doing what it says.
+        match (&self.phase, self.recovery) {
+            (Phase::Open, _) | (_, Recovery::Direct) => {}
+            (Phase::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
+            (Phase::Timeout, Recovery::Proportional) => scheme.mode = "loss",
         }
         let known = self.rtt.is_known();
         Snapshot {
@@ -412,10 +413,6 @@ impl Sender {
         if let Phase::Recovery(Some(reduction)) = &mut self.phase {
             reduction.on_sent(bytes);
         }
-        if let Some(rate) = self.pacing {
-            self.pacer
-                .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
-        }
         let size = wire::IP_UDP + wire::DATA_HEADER + u32::from(length);
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(size);
@@ -429,6 +426,14 @@ impl Sender {
         event.retransmission = retransmission;
         event.app_limited = self.rate.is_app_limited();
         self.scheme.on_send(&event);
+        if idle.is_some() {
+            // After a pause a scheme may want another rate, also for this packet.
+            self.read_allowance();
+        }
+        if let Some(rate) = self.pacing {
+            self.pacer
+                .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
+        }
         if self.timer == Time::FAR || !retransmission {
             self.arm_timer(now);
         }

@@ -1,0 +1,53 @@
+//! Parts of the BBR family: what its versions measure of a path, each in a file of its own.
+//!
+//! Bandwidths are real numbers in bytes per second and amounts of data real numbers in bytes; both
+//! are made with operations that give the same bits on every machine.
+
+mod aggregation;
+mod departures;
+mod full_pipe;
+mod max_filter;
+mod min_rtt;
+mod policer;
+mod rounds;
+
+pub use aggregation::{Aggregation, Memory};
+pub use departures::Departures;
+pub use full_pipe::FullPipe;
+pub use max_filter::MaxFilter;
+pub use min_rtt::MinRtt;
+pub use policer::{Policer, Tally};
+pub use rounds::Rounds;
+
+use crate::RateSample;
+use narrows_units::{Bytes, Rate, Span};
+
+/// The bandwidth of a delivery-rate sample, in bytes per second.
+#[inline]
+pub fn bandwidth(sample: &RateSample) -> f64 {
+    sample.delivered.get() as f64 / sample.interval.secs()
+}
+
+/// The data that a path of `bandwidth` and `rtt` holds, in bytes.
+#[inline]
+pub fn bdp(bandwidth: f64, rtt: Span) -> f64 {
+    bandwidth * rtt.secs()
+}
+
+/// A rate of `bytes_per_second`, at least one bit per second so that a flow never stands still.
+#[inline]
+pub fn rate(bytes_per_second: f64) -> Rate {
+    Rate::from_bps(((bytes_per_second * 8.0) as u64).max(1))
+}
+
+/// Bytes per second of `rate`.
+#[inline]
+pub fn bytes_per_second(rate: Rate) -> f64 {
+    rate.bps() as f64 / 8.0
+}
+
+/// A real amount as whole bytes.
+#[inline]
+pub fn whole(bytes: f64) -> Bytes {
+    Bytes::new(bytes as u64)
+}

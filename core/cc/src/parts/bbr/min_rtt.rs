@@ -1,0 +1,80 @@
+//! The smallest RTT of the last seconds.
+
+use narrows_units::{Span, Time};
+
+/// Minimum with a time stamp: a sample below it replaces it, and once it is older than the window any
+/// sample does, even a larger one.
+#[derive(Clone, Copy, Debug)]
+pub struct MinRtt {
+    window: Span,
+    min: Option<Span>,
+    stamp: Time,
+}
+
+impl MinRtt {
+    /// No sample yet; the window counts from `now`.
+    pub fn new(window: Span, now: Time) -> Self {
+        MinRtt {
+            window,
+            min: None,
+            stamp: now,
+        }
+    }
+
+    /// The minimum; `None` before any sample.
+    #[inline]
+    pub fn get(&self) -> Option<Span> {
+        self.min
+    }
+
+    /// When it was taken or confirmed.
+    #[inline]
+    pub fn stamp(&self) -> Time {
+        self.stamp
+    }
+
+    /// Whether it is older than the window.
+    #[inline]
+    pub fn expired(&self, now: Time) -> bool {
+        now > self.stamp + self.window
+    }
+
+    /// Offers a sample; one that the receiver delayed cannot replace an old minimum. Whether it was
+    /// taken.
+    #[inline]
+    pub fn offer(&mut self, now: Time, rtt: Span, delayed: bool) -> bool {
+        let lower = self.min.is_none_or(|min| rtt < min);
+        let taken = lower || (self.expired(now) && !delayed);
+        if taken {
+            self.min = Some(rtt);
+            self.stamp = now;
+        }
+        taken
+    }
+
+    /// The minimum has just been looked at with an empty queue: it counts as new.
+    #[inline]
+    pub fn confirm(&mut self, now: Time) {
+        self.stamp = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_minimum_gives_way_to_any_sample_but_a_delayed_one() {
+        let at = |s: u64| Time::from_ns(s * 1_000_000_000);
+        let ms = Span::from_ms;
+        let mut rtt = MinRtt::new(Span::from_ms(10_000), at(0));
+        assert!(rtt.offer(at(1), ms(40), false));
+        // An equal sample does not renew the minimum: it is looked at again in time.
+        assert!(!rtt.offer(at(5), ms(40), false));
+        assert!(!rtt.offer(at(11), ms(50), false));
+        assert!(!rtt.expired(at(11)));
+        assert!(!rtt.offer(at(12), ms(90), true));
+        assert!(rtt.offer(at(12), ms(50), false));
+        assert_eq!(rtt.get(), Some(ms(50)));
+    }
+}

@@ -1,0 +1,535 @@
+//! BBR, version 1: sends at the measured bandwidth with about two bandwidth-delay products in flight at
+//! most, whatever is lost.
+//!
+//! Provenance: Linux net/ipv4/tcp_bbr.c as of 6.18; Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR:
+//! Congestion-Based Congestion Control", ACM Queue 14(5), 2016. Everything that Linux added is here: the
+//! long-term sampler that recognises policers, the allowance for aggregated acknowledgements, one round of
+//! packet conservation when a recovery begins. Deviations: amounts are counted in bytes and real numbers
+//! where Linux rounds to packets and to 2^-24; packets leave one by one at the pacing rate and in bursts
+//! (of the same size as Linux's) only after a delay; the first window leaves before any RTT is known,
+//! where a kernel has that of the handshake.
+//!
+//! The bandwidth is the largest delivery rate of the last ten round trips, the round-trip time the smallest
+//! of the last ten seconds. STARTUP doubles the rate each round until three rounds bring no quarter more,
+//! DRAIN empties the queue that this made, PROBE_BW cycles through eight phases of one RTT: a quarter more, a
+//! quarter less, six at the bandwidth. If the minimum has not been seen for ten seconds, PROBE_RTT lets no more
+//! than four packets fly for 200 ms. Losses do not matter until about a fifth of all packets is lost. Pitfalls:
+//! in buffers of less than about one bandwidth-delay product BBR keeps losing packets and starves others;
+//! in deep ones several flows keep one bandwidth-delay product queued; flows with long RTTs get more.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain; the paper has 2/ln 2 |
+//! | cwnd_gain | 2 | Linux tcp_bbr.c: bbr_cwnd_gain |
+//! | min_rtt_window | 10 s | Linux tcp_bbr.c: bbr_min_rtt_win_sec |
+//! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms |
+//! | policer | true | Linux tcp_bbr.c: the lt_bw sampler |
+//! | aggregation | true | Linux tcp_bbr.c: bbr_extra_acked_gain |
+
+use crate::parts::bbr::{
+    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, Policer, Rounds, Tally, bandwidth, bdp,
+    rate,
+};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Phase, RateSample, Recovery,
+    Scheme, SendEvent, Setup, SpuriousLossEvent,
+};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "bbr1",
+    summary: "Paces at the measured bandwidth, probing it every eight round trips (BBR version 1)",
+    source: "Linux net/ipv4/tcp_bbr.c; Cardwell et al. 2016",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: &[],
+    params: &[
+        ParamSpec::new("startup_gain", Kind::Number, "Gain of rate and window in STARTUP.")
+            .default("2.88671875")
+            .range(1.25, 10.0)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_high_gain = 739/256"),
+        ParamSpec::new("cwnd_gain", Kind::Number, "Bandwidth-delay products in flight at most in PROBE_BW.")
+            .default("2")
+            .range(1.0, 10.0)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_cwnd_gain"),
+        ParamSpec::new("min_rtt_window", Kind::Span, "Time after which the smallest RTT is looked at again.")
+            .default("10000000000")
+            .range(1e8, 1e12)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_min_rtt_win_sec"),
+        ParamSpec::new("probe_rtt_time", Kind::Span, "Least time in PROBE_RTT with four packets in flight.")
+            .default("200000000")
+            .range(0.0, 1e10)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_probe_rtt_mode_ms"),
+        ParamSpec::new("policer", Kind::Flag, "Recognise token-bucket policers and keep to their rate.")
+            .default("true")
+            .source("Linux net/ipv4/tcp_bbr.c, lt_bw sampling"),
+        ParamSpec::new("aggregation", Kind::Flag, "Allow for acknowledgements that come in bursts.")
+            .default("true")
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_extra_acked_gain"),
+    ],
+    build,
+};
+
+/// Gain that empties in one round the queue that STARTUP has made.
+const DRAIN_GAIN: f64 = 88.0 / 256.0;
+/// Gains of the phases of PROBE_BW; their mean is 1.
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Rounds over which the bandwidth is the maximum.
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// Rounds of each of the two slots of the allowance for aggregation.
+const AGGREGATION_ROUNDS: u64 = 5;
+/// That allowance is not more than the bandwidth delivers in this time.
+const AGGREGATION_LIMIT: Span = Span::from_ms(100);
+/// Smallest window in packets: enough for delayed acknowledgements at both ends of the path.
+const MIN_PACKETS: u64 = 4;
+/// The rate stays one percent below the bandwidth, so that queues can drain.
+const MARGIN: f64 = 0.99;
+/// RTT assumed for the first pacing rate.
+const FIRST_RTT: Span = Span::from_ms(1);
+/// Most bytes in a burst: a segment of a network card without its headers.
+const MAX_BURST: u64 = 65_536 - 1 - 320;
+/// Below this rate in bytes per second a burst is a single packet.
+const SLOW: u64 = 150_000;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Bbr1::new(params, setup)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+struct Bbr1 {
+    mss: u64,
+    initial: u64,
+    startup_gain: f64,
+    cwnd_gain: f64,
+    probe_rtt_time: Span,
+    with_policer: bool,
+    with_aggregation: bool,
+    random: Stream,
+
+    mode: Mode,
+    bandwidth: MaxFilter,
+    rounds: Rounds,
+    round_start: bool,
+    full: FullPipe,
+    rtt: MinRtt,
+    policer: Policer,
+    /// Totals at the last event.
+    tally: Tally,
+    aggregation: Aggregation,
+    departures: Departures,
+    /// Phase of PROBE_BW, and when it began.
+    phase: usize,
+    phase_start: Time,
+    /// When PROBE_RTT may end, once its few packets are in flight; and whether a round has passed.
+    probe_rtt_end: Option<Time>,
+    probe_rtt_round: bool,
+    /// Sending has begun again after the application had been silent.
+    restarted: bool,
+
+    cwnd: u64,
+    /// Window before a recovery or PROBE_RTT.
+    prior_cwnd: u64,
+    /// What the transport was doing at the last acknowledgement.
+    prior: Phase,
+    /// The first round of a recovery: as much is sent as is acknowledged.
+    conserve: bool,
+    pacing: Rate,
+    seen_rtt: bool,
+}
+
+/// Bytes that may leave at once: what the rate delivers in about 1 ms (2^-10 s), in whole packets, at
+/// least two unless the rate is slow, and no more than `limit`.
+fn quantum(pacing: Rate, mss: u64, limit: u64) -> u64 {
+    let bytes = pacing.bps() / 8;
+    let least = if bytes < SLOW { 1 } else { 2 };
+    ((bytes >> 10).min(limit) / mss).clamp(least, 127) * mss
+}
+
+/// `bytes` and room for the bursts under way at sender, path and receiver, in an even number of packets: an
+/// odd one would be shared unequally between acknowledgements of two; `probing` adds two packets, without
+/// which nothing would be tried at windows of a few packets.
+fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
+    let packets = (bytes / mss as f64).ceil() as u64 + 3 * (quantum / mss);
+    (packets.next_multiple_of(2) + if probing { 2 } else { 0 }) * mss
+}
+
+impl Bbr1 {
+    fn new(params: &Params, setup: Setup) -> Self {
+        let startup_gain = params.real("startup_gain").unwrap_or(739.0 / 256.0);
+        let initial = setup.initial_cwnd().get();
+        let mut scheme = Bbr1 {
+            mss: setup.mss.get(),
+            initial,
+            startup_gain,
+            cwnd_gain: params.real("cwnd_gain").unwrap_or(2.0),
+            probe_rtt_time: params.span("probe_rtt_time").unwrap_or(Span::from_ms(200)),
+            with_policer: params.flag("policer").unwrap_or(true),
+            with_aggregation: params.flag("aggregation").unwrap_or(true),
+            random: setup.random,
+            mode: Mode::Startup,
+            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            rounds: Rounds::default(),
+            round_start: false,
+            full: FullPipe::default(),
+            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or(Span::from_ms(10_000)), setup.now),
+            policer: Policer::default(),
+            tally: Tally::default(),
+            aggregation: Aggregation::new(setup.now, Memory::slots()),
+            departures: Departures::default(),
+            phase: 0,
+            phase_start: setup.now,
+            probe_rtt_end: None,
+            probe_rtt_round: false,
+            restarted: false,
+            cwnd: initial,
+            prior_cwnd: 0,
+            prior: Phase::Open,
+            conserve: false,
+            pacing: Rate::from_bps(1),
+            seen_rtt: false,
+        };
+        scheme.pacing = scheme.first_pacing(FIRST_RTT);
+        scheme
+    }
+
+    /// The rate that sends a window in a round, with the gain of STARTUP.
+    fn first_pacing(&self, rtt: Span) -> Rate {
+        rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.startup_gain * MARGIN)
+    }
+
+    /// The bandwidth that the model goes by: the policer's if there is one.
+    fn bandwidth(&self) -> f64 {
+        self.policer.rate().unwrap_or(self.bandwidth.max())
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => self.startup_gain,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw if self.policer.rate().is_none() => CYCLE[self.phase],
+            Mode::ProbeBw | Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn gain_of_window(&self) -> f64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => self.startup_gain,
+            Mode::ProbeBw => self.cwnd_gain,
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn quantum(&self) -> u64 {
+        quantum(self.pacing, self.mss, MAX_BURST)
+    }
+
+    /// `gain` bandwidth-delay products; the initial window before any RTT.
+    fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
+        match self.rtt.get() {
+            None => self.initial as f64,
+            Some(rtt) => gain * bdp(bandwidth, rtt),
+        }
+    }
+
+    fn budget(&self, bytes: f64) -> u64 {
+        let probing = self.mode == Mode::ProbeBw && self.phase == 0;
+        with_budget(bytes, self.quantum(), self.mss, probing)
+    }
+
+    /// What is in flight when `gain` bandwidth-delay products are to be.
+    fn target(&self, gain: f64) -> u64 {
+        self.budget(self.bdp(self.bandwidth.max(), gain))
+    }
+
+    /// What will be in flight when the next packet leaves, with the burst that then follows while probing.
+    fn in_flight_then(&self, now: Time, in_flight: Bytes) -> f64 {
+        let mut bytes = in_flight.get() as f64;
+        if self.pacing_gain() > 1.0 {
+            bytes += self.quantum() as f64;
+        }
+        self.departures.in_flight_then(now, bytes, self.bandwidth())
+    }
+
+    fn sample_bandwidth(&mut self, ack: &AckEvent<'_>, sample: &RateSample) {
+        self.round_start = self.rounds.update(sample.prior_delivered, ack.delivered);
+        if self.round_start {
+            self.conserve = false;
+        }
+        if self.with_policer {
+            let round = self.mode == Mode::ProbeBw && self.round_start;
+            if self.policer.rate().is_none() {
+                let loss = ack.lost > Bytes::ZERO;
+                self.policer.sample(self.tally, self.round_start, loss, sample.app_limited);
+            } else if round && self.policer.used_long_enough(self.tally) {
+                self.enter_probe_bw(ack.now);
+            }
+        }
+        let measured = bandwidth(sample);
+        if !sample.app_limited || measured >= self.bandwidth.max() {
+            self.bandwidth.update(self.rounds.count(), measured);
+        }
+        if self.with_aggregation && ack.bytes > Bytes::ZERO {
+            self.aggregation.update(
+                ack.now,
+                ack.bytes.get() as f64,
+                self.mss as f64,
+                self.bandwidth(),
+                self.cwnd as f64,
+                (self.rounds.count(), self.round_start),
+                AGGREGATION_ROUNDS,
+            );
+        }
+        if !self.full.reached() && self.round_start && !sample.app_limited {
+            self.full.observe(self.bandwidth.max(), true);
+        }
+    }
+
+    fn update_phase(&mut self, ack: &AckEvent<'_>) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let gain = self.pacing_gain();
+        let full_length = self.rtt.get().is_none_or(|rtt| ack.now.since(self.phase_start) > rtt);
+        let in_flight = self.in_flight_then(ack.now, ack.in_flight_before);
+        let over = if gain > 1.0 {
+            // The probe is given time to fill the path unless losses tell that it is full.
+            full_length && (ack.lost > Bytes::ZERO || in_flight >= self.target(gain) as f64)
+        } else if gain < 1.0 {
+            full_length || in_flight <= self.target(1.0) as f64
+        } else {
+            full_length
+        };
+        if over {
+            self.next_phase(ack.now);
+        }
+    }
+
+    fn next_phase(&mut self, now: Time) {
+        self.phase = (self.phase + 1) % CYCLE.len();
+        self.phase_start = now;
+    }
+
+    /// Any phase but the one that sends less may be the first: flows that begin together should not probe
+    /// together.
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.mode = Mode::ProbeBw;
+        self.phase = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.next_phase(now);
+    }
+
+    fn check_drain(&mut self, ack: &AckEvent<'_>) {
+        if self.mode == Mode::Startup && self.full.reached() {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain
+            && self.in_flight_then(ack.now, ack.in_flight) <= self.target(1.0) as f64
+        {
+            self.enter_probe_bw(ack.now);
+        }
+    }
+
+    fn update_rtt(&mut self, ack: &AckEvent<'_>) {
+        let expired = self.rtt.expired(ack.now);
+        if let Some(rtt) = ack.latest_rtt {
+            // A short packet that is acknowledged alone and after a round of its own has waited for the
+            // receiver's timer.
+            let alone = ack.packets.len() <= 1 && ack.bytes.get() < self.mss;
+            let delayed = alone && (ack.rate).is_some_and(|r| r.prior_delivered + ack.bytes == ack.delivered);
+            self.rtt.offer(ack.now, rtt, delayed);
+        }
+        if expired && !self.restarted && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.save_cwnd();
+            self.probe_rtt_end = None;
+        }
+        if self.mode == Mode::ProbeRtt {
+            match self.probe_rtt_end {
+                None if ack.in_flight.get() <= MIN_PACKETS * self.mss => {
+                    self.probe_rtt_end = Some(ack.now + self.probe_rtt_time);
+                    self.probe_rtt_round = false;
+                    self.rounds.restart(ack.delivered);
+                }
+                None => {}
+                Some(_) => {
+                    self.probe_rtt_round |= self.round_start;
+                    if self.probe_rtt_round {
+                        self.check_probe_rtt_end(ack.now);
+                    }
+                }
+            }
+        }
+        if ack.rate.is_some_and(|sample| sample.delivered > Bytes::ZERO) {
+            self.restarted = false;
+        }
+    }
+
+    fn check_probe_rtt_end(&mut self, now: Time) {
+        if self.probe_rtt_end.is_none_or(|end| now <= end) {
+            return;
+        }
+        self.rtt.confirm(now);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.full.reached() {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
+    fn save_cwnd(&mut self) {
+        let good = matches!(self.prior, Phase::Open | Phase::Reduced) && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    fn set_pacing(&mut self, gain: f64) {
+        let new = rate(self.bandwidth() * gain * MARGIN);
+        // Until the pipe is full the samples are too low to slow down for.
+        if self.full.reached() || new > self.pacing {
+            self.pacing = new;
+        }
+    }
+
+    fn set_cwnd(&mut self, ack: &AckEvent<'_>) {
+        let acked = ack.bytes.get();
+        if acked > 0 && !self.recover_or_restore(ack) {
+            let mut bytes = self.bdp(self.bandwidth(), self.gain_of_window());
+            if self.with_aggregation && self.full.reached() {
+                bytes += self.aggregation.extra().min(bdp(self.bandwidth(), AGGREGATION_LIMIT));
+            }
+            let target = self.budget(bytes);
+            if self.full.reached() {
+                self.cwnd = (self.cwnd + acked).min(target);
+            } else if self.cwnd < target || ack.delivered.get() < self.initial {
+                self.cwnd += acked;
+            }
+            self.cwnd = self.cwnd.max(MIN_PACKETS * self.mss);
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_PACKETS * self.mss);
+        }
+    }
+
+    /// The window in and around a recovery; whether it is decided here.
+    fn recover_or_restore(&mut self, ack: &AckEvent<'_>) -> bool {
+        let acked = ack.bytes.get();
+        let in_flight = ack.in_flight.get();
+        if ack.lost > Bytes::ZERO {
+            self.cwnd = self.cwnd.saturating_sub(ack.lost.get()).max(self.mss);
+        }
+        let before = self.prior;
+        self.prior = ack.phase;
+        let recovering = |phase| matches!(phase, Phase::Recovery | Phase::Timeout);
+        if ack.phase == Phase::Recovery && before != Phase::Recovery {
+            self.conserve = true;
+            self.rounds.restart(ack.delivered);
+            self.cwnd = in_flight + acked;
+        } else if recovering(before) && !recovering(ack.phase) {
+            self.conserve = false;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+        if self.conserve {
+            self.cwnd = self.cwnd.max(in_flight + acked);
+        }
+        self.conserve
+    }
+}
+
+impl CongestionControl for Bbr1 {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.tally = Tally {
+            now: ack.now,
+            delivered: ack.delivered.get(),
+            lost: ack.lost_total.get(),
+        };
+        self.round_start = false;
+        if let Some(sample) = &ack.rate {
+            self.sample_bandwidth(ack, sample);
+        }
+        self.update_phase(ack);
+        self.check_drain(ack);
+        self.update_rtt(ack);
+        if !self.seen_rtt && !ack.smoothed_rtt.is_zero() {
+            self.seen_rtt = true;
+            self.pacing = self.first_pacing(ack.smoothed_rtt);
+        }
+        self.set_pacing(self.pacing_gain());
+        self.set_cwnd(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        if loss.new_epoch {
+            self.save_cwnd();
+        }
+        if loss.cause == LossCause::Reordering {
+            return;
+        }
+        self.prior = Phase::Timeout;
+        self.full.reset();
+        self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() + self.mss;
+        if self.with_policer {
+            self.tally.now = loss.now;
+            self.tally.lost = loss.lost_total.get();
+            self.policer.sample(self.tally, true, true, false);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
+        // The window comes back with the next acknowledgement, as after any recovery.
+        self.full.reset();
+        self.policer.reset(self.tally);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        if send.idle.is_some() && send.app_limited {
+            self.restarted = true;
+            self.aggregation.restart(send.now);
+            match self.mode {
+                Mode::ProbeBw => self.set_pacing(1.0),
+                Mode::ProbeRtt => self.check_probe_rtt_end(send.now),
+                Mode::Startup | Mode::Drain => {}
+            }
+        }
+        self.departures.sent(send.now, send.bytes, self.pacing);
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance {
+            cwnd: Some(Bytes::new(self.cwnd)),
+            pacing: Some(self.pacing),
+            quantum: Some(Bytes::new(self.quantum())),
+        }
+    }
+
+    fn holds_back(&self) -> bool {
+        self.mode == Mode::ProbeRtt
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBw => "probe_bw",
+            Mode::ProbeRtt => "probe_rtt",
+        };
+        let rtt = self.rtt.get().map_or(0.0, Span::secs);
+        fields.values.extend([
+            ("bandwidth_bps", self.bandwidth() * 8.0),
+            ("bbr_min_rtt_ms", rtt * 1e3),
+            ("pacing_gain", self.pacing_gain()),
+            ("cwnd_gain", self.gain_of_window()),
+            ("extra_acked_bytes", self.aggregation.extra()),
+        ]);
+    }
+}
