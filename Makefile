@@ -25,7 +25,8 @@ ifneq ($(NARROWS_GIT),)
 export NARROWS_GIT
 endif
 
-RUST_FILES := $(shell find core drivers agent python/binding -name '*.rs' -o -name Cargo.toml 2>/dev/null) \
+RUST_FILES := $(shell find core bpf drivers agent python/binding -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]' \
+                2>/dev/null) \
               Cargo.toml Cargo.lock rust-toolchain.toml
 
 .PHONY: help demo test check bench golden build generated wheel lock clean
@@ -82,7 +83,7 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
-	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent
+	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
 	$(BIN)/maturin build --release --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios
 
@@ -111,8 +112,10 @@ $(STAMPS)/agent: $(RUST_FILES) | $(STAMPS)
 	@PYTHON=$(PYTHON) .ci/system
 	cargo build --release --quiet -p narrows-agent
 	@mkdir -p python/narrows/_bin
-	@cp "$$CARGO_TARGET_DIR/release/narrows-agent" python/narrows/_bin/.narrows-agent.new
-	@mv python/narrows/_bin/.narrows-agent.new python/narrows/_bin/narrows-agent
+	@for program in narrows-agent narrows-bpf; do \
+	    cp "$$CARGO_TARGET_DIR/release/$$program" python/narrows/_bin/.new; \
+	    mv python/narrows/_bin/.new python/narrows/_bin/$$program; \
+	done
 	@touch $@
 
 $(STAMPS)/extension: $(RUST_FILES) pyproject.toml $(STAMPS)/venv | $(STAMPS)

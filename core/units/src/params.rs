@@ -431,6 +431,11 @@ impl Params {
         Params::resolve(specs, given)
     }
 
+    /// The value called `name`, if present.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
     /// The integer called `name`, if present.
     pub fn integer(&self, name: &str) -> Option<u64> {
         match self.values.get(name)? {

@@ -1,0 +1,76 @@
+//! The loader of BPF congestion controls: a program of its own, `narrows-bpf`, that reads a
+//! [`Request`] from its standard input, loads the objects, answers, and waits until the input ends.
+//!
+//! Each congestion control belongs to a link (`.struct_ops.link`) that this process holds; the kernel
+//! forgets it when the process ends, however that happens. Connections that still use it keep
+//! it until they are closed.
+//!
+//! It is a program of its own because of what it needs: libelf, which the agent must not need, and
+//! rights, which nothing else should have.
+#![forbid(unsafe_code)]
+
+mod kernel;
+mod load;
+mod messages;
+
+use narrows_bpf::Object;
+use narrows_bpf::protocol::{Answer, Loaded, Obstacle, Request, Wanted};
+use std::io::{self, BufRead, Read, Write};
+
+/// Why an object was not loaded.
+struct Problem {
+    obstacle: Obstacle,
+    message: String,
+}
+
+/// The whole program.
+///
+/// # Errors
+/// The request cannot be read or the answer cannot be written.
+pub fn serve() -> io::Result<()> {
+    let mut input = io::stdin().lock();
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    let mut held = Vec::new();
+    let mut loaded = Vec::new();
+    let mut answer = None;
+    for (index, wanted) in request.objects.iter().enumerate() {
+        let mut content = vec![0; wanted.length];
+        input.read_exact(&mut content)?;
+        match one(&content, wanted) {
+            Ok((link, told)) => {
+                held.push(link);
+                loaded.push(told);
+            }
+            Err(problem) => {
+                answer = Some(Answer::Failed {
+                    object: index,
+                    obstacle: problem.obstacle,
+                    message: problem.message,
+                });
+                break;
+            }
+        }
+    }
+    let answer = answer.unwrap_or(Answer::Loaded(loaded));
+    let mut output = io::stdout();
+    writeln!(output, "{}", serde_json::to_string(&answer)?)?;
+    output.flush()?;
+    // Whoever asked lets go of the pipe when the run is over, or dies, which does the same.
+    io::copy(&mut input, &mut io::sink())?;
+    drop(held);
+    Ok(())
+}
+
+fn one(content: &[u8], wanted: &Wanted) -> Result<(load::Held, Loaded), Problem> {
+    let object = |error: narrows_bpf::ObjectError| Problem {
+        obstacle: Obstacle::Object,
+        message: error.to_string(),
+    };
+    let mut parsed = Object::parse(content).map_err(object)?;
+    for (name, value) in &wanted.constants {
+        parsed.set_constant(name, *value).map_err(object)?;
+    }
+    load::load(parsed)
+}

@@ -1,0 +1,173 @@
+//! One object into the kernel.
+
+use crate::messages::{self, Reason};
+use crate::{Problem, kernel};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapType, ObjectBuilder, OpenObject};
+use narrows_bpf::Object;
+use narrows_bpf::protocol::{Loaded, Obstacle};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Most attempts to find a name that nobody has: as many runs may use one program at a time.
+const ATTEMPTS: usize = 100;
+/// Longest name that the kernel takes.
+const LONGEST: usize = 15;
+/// The congestion control belongs to a link instead of staying until it is deleted (linux/bpf.h,
+/// BPF_F_LINK).
+const LINKED: u32 = 1 << 13;
+
+/// What keeps a congestion control registered.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _link: Link,
+    _object: libbpf_rs::Object,
+}
+
+/// Registers the congestion control in `object`, under another name if its own is taken.
+pub(crate) fn load(mut object: Object) -> Result<(Held, Loaded), Problem> {
+    kernel::check()?;
+    let own = object.name().to_owned();
+    let taken = kernel::taken();
+    let old = kernel::is_old();
+    for number in 1..=ATTEMPTS {
+        let name = numbered(&own, number);
+        if taken.contains(&name) {
+            continue;
+        }
+        object.set_name(&name).map_err(|error| Problem {
+            obstacle: Obstacle::Object,
+            message: error.to_string(),
+        })?;
+        // Somebody may take the name between our look and our attempt.
+        if let Some(done) = attempt(&object, &name, old)? {
+            return Ok(done);
+        }
+    }
+    Err(Problem {
+        obstacle: Obstacle::Kernel,
+        message: format!(
+            "the kernel knows {ATTEMPTS} congestion controls like '{own}' already; end the runs that use them"
+        ),
+    })
+}
+
+/// `nw_vegas`, `nw_vegas_2` ...
+fn numbered(name: &str, number: usize) -> String {
+    if number == 1 {
+        return name.to_owned();
+    }
+    let number = format!("_{number}");
+    let room = LONGEST - number.len();
+    format!("{}{number}", name.get(..room).unwrap_or(name))
+}
+
+/// Loads under this name; `None` if it has been taken meanwhile.
+fn attempt(object: &Object, name: &str, old: bool) -> Result<Option<(Held, Loaded)>, Problem> {
+    messages::listen();
+    let (table, other) = object.tables(old);
+    let opened = open(object.bytes(), other);
+    let loaded = opened.and_then(OpenObject::load);
+    let mut loaded = loaded.map_err(|error| problem(&error, Step::Load))?;
+    let told = Loaded {
+        kernel_name: name.to_owned(),
+        tags: tags(&loaded),
+        constants: constants(object, &loaded),
+    };
+    let mut map = loaded
+        .maps_mut()
+        .find(|map| map.name() == table)
+        .expect("libbpf makes a map of every table of operations");
+    match map.attach_struct_ops() {
+        Ok(link) => Ok(Some((
+            Held {
+                _link: link,
+                _object: loaded,
+            },
+            told,
+        ))),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(problem(&error, Step::Register)),
+    }
+}
+
+fn open(bytes: &[u8], other: Option<&str>) -> libbpf_rs::Result<OpenObject> {
+    let mut opened = ObjectBuilder::default()
+        .name("narrows")?
+        .open_memory(bytes)?;
+    for mut map in opened.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            if other.is_some_and(|other| map.name() == other) {
+                map.set_autocreate(false)?;
+            }
+            // Also where the author wrote `.struct_ops`: nothing may outlive us.
+            map.set_map_flags(LINKED)?;
+        }
+    }
+    Ok(opened)
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Load,
+    Register,
+}
+
+fn problem(error: &libbpf_rs::Error, step: Step) -> Problem {
+    let refused = |message: String| Problem {
+        obstacle: Obstacle::Refused,
+        message,
+    };
+    // What libbpf adds to the system's error is about our calls, not about the object.
+    let cause = format!("{error:#}");
+    let cause = cause.rsplit(": ").next().unwrap_or_default();
+    match (messages::reason(), step) {
+        (Reason::Verifier { function, line }, _) => refused(format!(
+            "the kernel's verifier refuses its function '{function}': {line}"
+        )),
+        (_, Step::Load) if error.kind() == ErrorKind::PermissionDenied => {
+            kernel::no_rights("the kernel refuses, as it does inside a user namespace")
+        }
+        (_, Step::Register) => refused(format!(
+            "the kernel does not register it ({cause}); ssthresh, undo_cwnd, and cong_avoid or cong_control are needed"
+        )),
+        (Reason::Warning(text), Step::Load) => refused(format!("it cannot be loaded: {text}")),
+        (Reason::Unknown, Step::Load) => refused(format!("it cannot be loaded: {cause}")),
+    }
+}
+
+/// The kernel's tag of every function that is loaded.
+fn tags(object: &libbpf_rs::Object) -> BTreeMap<String, String> {
+    let programs = object.progs();
+    let tag = |program: libbpf_rs::Program| {
+        // A function that is not needed on this kernel is not loaded.
+        let fd = program.as_fd().as_raw_fd();
+        let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+        let tag = facts.lines().find_map(|it| it.strip_prefix("prog_tag:"))?;
+        let name = program.name().to_string_lossy().into_owned();
+        Some((name, tag.trim().to_owned()))
+    };
+    programs.filter_map(tag).collect()
+}
+
+/// The constants as the kernel holds them.
+fn constants(object: &Object, loaded: &libbpf_rs::Object) -> BTreeMap<String, u64> {
+    let map = loaded
+        .maps()
+        .find(|map| map.name().to_string_lossy().ends_with(".rodata"));
+    let content = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+    let content = content.unwrap_or_default();
+    let value = |name: &str| Some((name.to_owned(), object.constant_in(&content, name)?));
+    object.constants().filter_map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbered;
+
+    #[test]
+    fn numbered_names_fit() {
+        assert_eq!(numbered("nw_vegas", 1), "nw_vegas");
+        assert_eq!(numbered("nw_vegas", 2), "nw_vegas_2");
+        assert_eq!(numbered("nw_cubic2008abc", 12), "nw_cubic2008_12");
+    }
+}

@@ -1,0 +1,97 @@
+//! What libbpf and the kernel's verifier say, and the line of it that explains a failure.
+
+use libbpf_rs::{PrintLevel, set_print};
+use std::sync::Mutex;
+
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn hear(_: PrintLevel, message: String) {
+    if let Ok(mut said) = SAID.lock() {
+        said.push(message);
+    }
+}
+
+/// Begins to listen; forgets what was said before.
+pub(crate) fn listen() {
+    if let Ok(mut said) = SAID.lock() {
+        said.clear();
+    }
+    set_print(Some((PrintLevel::Warn, hear)));
+}
+
+/// Why the last call failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The verifier refused a function; its last words.
+    Verifier { function: String, line: String },
+    /// libbpf's first warning.
+    Warning(String),
+    /// Nobody said anything.
+    Unknown,
+}
+
+/// What was said since [`listen`].
+pub(crate) fn reason() -> Reason {
+    SAID.lock().map_or(Reason::Unknown, |said| explain(&said))
+}
+
+fn explain(said: &[String]) -> Reason {
+    let verdict = said.iter().find_map(|message| {
+        let (before, log) = message.split_once("-- BEGIN PROG LOAD LOG --")?;
+        let log = log.split("-- END PROG LOAD LOG --").next()?;
+        let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+        // The last line is about the verifier itself: processed 12 insns (limit 1000000) ...
+        let line = lines.rfind(|line| !is_statistics(line))?;
+        let function = before.split('\'').nth(1).unwrap_or("?");
+        Some(Reason::Verifier {
+            function: function.to_owned(),
+            line: line.to_owned(),
+        })
+    });
+    let warning = || {
+        let first = said.iter().map(|it| it.trim()).find(|it| !it.is_empty())?;
+        let first = first.lines().next()?.trim_start_matches("libbpf: ");
+        Some(Reason::Warning(first.trim_end_matches('.').to_owned()))
+    };
+    verdict.or_else(warning).unwrap_or(Reason::Unknown)
+}
+
+fn is_statistics(line: &str) -> bool {
+    [
+        "processed ",
+        "verification time ",
+        "stack depth ",
+        "max_states",
+    ]
+    .iter()
+    .any(|word| line.starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_last_words_explain_a_refusal() {
+        let said = [
+            "libbpf: prog 'ssthresh': BPF program load failed: -EACCES\n".to_owned(),
+            "libbpf: prog 'ssthresh': -- BEGIN PROG LOAD LOG --\n0: R1=ctx() R10=fp0\n1: (79) r1 = *(u64 *)(r1 +0)\nR1 invalid mem access 'scalar'\nprocessed 2 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --\n".to_owned(),
+        ];
+        assert_eq!(
+            explain(&said),
+            Reason::Verifier {
+                function: "ssthresh".into(),
+                line: "R1 invalid mem access 'scalar'".into()
+            }
+        );
+        let said = [
+            "libbpf: extern (func ksym) 'x': not found.\n".to_owned(),
+            "libbpf: failed\n".to_owned(),
+        ];
+        assert_eq!(
+            explain(&said),
+            Reason::Warning("extern (func ksym) 'x': not found".into())
+        );
+        assert_eq!(explain(&[]), Reason::Unknown);
+    }
+}
