@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Folder, emulate};
+use common::{Folder, emulate, run_to_end};
 use narrows_record::{Verdict, metrics};
 use narrows_tests::Dumbbell;
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn simulated_and_emulated_runs_agree() {
             let folder = Folder::new(&format!("agreement-{scheme}-{}", spoiled.len()));
             let mut cell = dumbbell.json();
             cell["where"] = "emulate".into();
-            let output = emulate(&folder, &cell).output().unwrap();
+            let output = run_to_end(&mut emulate(&folder, &cell));
             assert!(output.status.success(), "{output:?}");
             let record = narrows_cell::open_record(&folder.path().join("out")).unwrap();
             let emulated = metrics::measure(&record).unwrap();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn};
+use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
 use narrows_cell::open_record;
 use narrows_record::read::{read_queues, read_states};
 use narrows_record::{Record, Severity};
@@ -22,7 +22,7 @@ const MACHINE: &[&str] = &[
 ];
 
 fn run(folder: &Folder, command: &mut Command) -> Record {
-    let output = command.output().unwrap();
+    let output = run_to_end(command);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(last_event(&output)["event"], "done");
     let record = open_record(&folder.path().join("out")).unwrap();
@@ -240,7 +240,7 @@ fn give_away(path: &Path) {
 /// Why an ordinary user may not use namespaces here, if so.
 fn forbidden(like: &Command) -> Option<String> {
     let mut doctor = Command::new(like.get_program());
-    let output = doctor.arg("doctor").uid(1001).gid(1001).output().ok()?;
+    let output = run_to_end(doctor.arg("doctor").uid(1001).gid(1001));
     let facts: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     (facts["namespaces"]["ok"] == false).then(|| facts["namespaces"]["why"].to_string())
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Folder, can_emulate, cell, descendants, emulate, eventually, failure, is_alive, my_turn,
-    namespaces, signal, wait_for_endpoints,
+    Folder, can_emulate, cell, descendants, emulate, eventually, failure, finish, is_alive,
+    my_turn, namespaces, run_to_end, signal, wait_for_endpoints,
 };
 use narrows_cell::open_record;
 use narrows_record::Verdict;
@@ -16,7 +16,7 @@ fn bad_cells_are_refused_with_exit_code_3() {
     let refuse = |change: fn(&mut serde_json::Value)| {
         let mut cell = cell(&["linux:reno"], 1000);
         change(&mut cell);
-        failure(&emulate(&folder, &cell).output().unwrap(), 3, "input")
+        failure(&run_to_end(&mut emulate(&folder, &cell)), 3, "input")
     };
     assert!(refuse(|c| c["format"] = "narrows/cell/9".into()).contains("narrows/cell/9"));
     assert!(refuse(|c| c["flows"][0]["scheme"] = "nonsense".into()).contains("'nonsense'"));
@@ -27,16 +27,17 @@ fn bad_cells_are_refused_with_exit_code_3() {
     std::fs::remove_file(folder.path().join("cell.json")).unwrap();
     let mut command = emulate(&folder, &cell(&["linux:reno"], 1000));
     std::fs::remove_file(folder.path().join("cell.json")).unwrap();
-    assert!(failure(&command.output().unwrap(), 3, "input").contains("cell.json"));
+    assert!(failure(&run_to_end(&mut command), 3, "input").contains("cell.json"));
     assert_eq!(folder.names(), Vec::<String>::new(), "nothing is left");
 }
 
 #[test]
 fn a_kernel_scheme_that_is_not_there_is_refused_with_exit_code_4() {
     let folder = Folder::new("scheme");
-    let output = emulate(&folder, &cell(&["linux:no-such-scheme"], 1000))
-        .output()
-        .unwrap();
+    let output = run_to_end(&mut emulate(
+        &folder,
+        &cell(&["linux:no-such-scheme"], 1000),
+    ));
     let message = failure(&output, 4, "unavailable");
     assert!(
         message.contains("'no-such-scheme'") && message.contains("it offers"),
@@ -51,9 +52,7 @@ fn an_existing_record_is_never_touched() {
     let folder = Folder::new("exists");
     std::fs::create_dir(folder.path().join("out")).unwrap();
     std::fs::write(folder.path().join("out/precious"), "x").unwrap();
-    let output = emulate(&folder, &cell(&["linux:reno"], 1000))
-        .output()
-        .unwrap();
+    let output = run_to_end(&mut emulate(&folder, &cell(&["linux:reno"], 1000)));
     assert!(failure(&output, 3, "input").contains("exists already"));
     assert!(folder.path().join("out/precious").exists());
 }
@@ -116,7 +115,7 @@ fn inside_user_namespace(agent: &Command, script: &str) -> std::process::Output 
         "sh",
     ]);
     command.arg(agent.get_program()).args(agent.get_args());
-    command.stdin(Stdio::null()).output().unwrap()
+    run_to_end(command.stdin(Stdio::null()))
 }
 
 /// Starts a long run, waits until it is under way, does something to it, and returns what the
@@ -132,7 +131,7 @@ fn disturb(folder: &Folder, how: impl FnOnce(u32, &[u32])) -> std::process::Outp
     );
     std::thread::sleep(std::time::Duration::from_millis(400));
     how(agent.id(), &endpoints);
-    let output = agent.wait_with_output().unwrap();
+    let output = finish(agent);
     eventually("the endpoints are gone", || {
         endpoints.iter().all(|&pid| !is_alive(pid))
     });
@@ -168,7 +167,7 @@ fn the_end_of_standard_input_ends_a_run() {
         .unwrap();
     let endpoints = wait_for_endpoints(&mut agent, 1);
     drop(agent.stdin.take());
-    let output = agent.wait_with_output().unwrap();
+    let output = finish(agent);
     failure(&output, 143, "interrupted");
     eventually("the endpoints are gone", || {
         endpoints.iter().all(|&pid| !is_alive(pid))
@@ -186,9 +185,7 @@ fn killing_the_agent_ends_everything_and_the_next_start_sweeps() {
     let output = disturb(&folder, |agent, _| signal(agent, "-KILL"));
     assert_eq!(output.status.code(), None);
     assert_eq!(folder.names(), [".out.partial", "cell.json"]);
-    let output = emulate(&folder, &cell(&["linux:cubic"], 300))
-        .output()
-        .unwrap();
+    let output = run_to_end(&mut emulate(&folder, &cell(&["linux:cubic"], 300)));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(folder.names(), ["cell.json", "out"]);
 }
@@ -255,10 +252,7 @@ fn an_endpoint_that_says_nothing_is_stopped() {
 
 #[test]
 fn usage_errors_have_exit_code_2() {
-    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
-        .arg("emulate")
-        .output()
-        .unwrap();
+    let output = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("emulate"));
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -269,10 +263,7 @@ fn documents_are_printed() {
         ("registry", "queues"),
         ("doctor", "checks"),
     ] {
-        let agent = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
-            .arg(command)
-            .output()
-            .unwrap();
+        let agent = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg(command));
         assert!(agent.status.success());
         let document: serde_json::Value = serde_json::from_slice(&agent.stdout).unwrap();
         assert!(!document[member].is_null(), "{command} has {member}");

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Folder, can_emulate, descendants, eventually, is_alive, my_turn, signal};
+use common::{
+    Folder, can_emulate, descendants, eventually, is_alive, my_turn, run_to_end, signal, wait,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -33,7 +35,7 @@ fn shell(folder: &Folder, plan: &Value, program: &[&str]) -> (Command, PathBuf) 
 
 fn output(folder: &Folder, plan: &Value, program: &[&str]) -> (Output, PathBuf) {
     let (mut command, place) = shell(folder, plan, program);
-    (command.output().unwrap(), place)
+    (run_to_end(&mut command), place)
 }
 
 #[test]
@@ -111,6 +113,6 @@ fn a_killed_agent_leaves_no_process() {
         family.len() >= 4
     });
     signal(agent.id(), "-KILL");
-    agent.wait().unwrap();
+    wait(&mut agent);
     eventually("all are gone", || !family.iter().any(|&pid| is_alive(pid)));
 }

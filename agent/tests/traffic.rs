@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn};
+use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
 use narrows_cell::open_record;
 use narrows_record::read::{PacketReader, read_transfers};
 use narrows_record::{Chunk, FlowSummary, PacketRow, Record, Severity, TransferRow};
@@ -21,7 +21,7 @@ const MACHINE: &[&str] = &[
 ];
 
 fn run(folder: &Folder, cell: &Value) -> Record {
-    let output = emulate(folder, cell).output().unwrap();
+    let output = run_to_end(&mut emulate(folder, cell));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(last_event(&output)["event"], "done");
     let record = open_record(&folder.path().join("out")).unwrap();

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +20,10 @@ from typing import Any
 
 import pytest
 
+import processes
 from narrows.campaign import agent as agents
 from narrows.shell import Wishes, plan
+from processes import eventually, is_alive
 
 #: A user without any rights here. No name belongs to the number, which must not matter.
 SOMEBODY = 54321
@@ -81,14 +82,11 @@ class Shell:
         """Runs a program behind a path to its end."""
         file = self.folder / "summary.json"
         file.unlink(missing_ok=True)
-        done = subprocess.run(
+        done = processes.run(
             self.command(*options, "--json", str(file), "--", *program),
-            capture_output=True,
-            text=True,
-            timeout=seconds,
+            seconds=seconds,
             env=self.environment(**environment),
             cwd=self.folder,
-            check=False,
         )
         assert "Traceback" not in done.stderr or "Traceback" in done.stdout, done.stderr
         summary = json.loads(file.read_text()) if file.exists() else {}
@@ -97,27 +95,24 @@ class Shell:
     @contextlib.contextmanager
     def start(self, options: list[str], *program: str) -> Iterator[subprocess.Popen[str]]:
         """Starts a program behind a path, and ends it afterwards if it still runs."""
-        running = subprocess.Popen(
+        started = subprocess.Popen(
             self.command(*options, "--", *program),
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env=self.environment(),
             cwd=self.folder,
+            start_new_session=True,
         )
-        try:
+        with processes.running(started) as running:
             yield running
-        finally:
-            running.kill()
-            running.communicate()
 
     def interpreter(self) -> str:
         """A Python that the user may run: ours may lie where only root can go."""
         for path in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
             # The shell in between has no rights of root any more.
-            tried = subprocess.run(
-                [*self.prefix, "sh", "-c", f"exec {path} -c pass"], capture_output=True, check=False
-            )
+            tried = processes.run([*self.prefix, "sh", "-c", f"exec {path} -c pass"])
             if tried.returncode == 0:
                 return path
         pytest.skip("no Python that other users may run")
@@ -156,13 +151,7 @@ def shell_of(who: str, folder: Path) -> Shell:
         identity = str(SOMEBODY)
         prefix = ["setpriv", "--reuid", identity, "--regid", identity, "--clear-groups"]
         os.chown(folder, SOMEBODY, SOMEBODY)
-        tried = subprocess.run(
-            [*prefix, sys.executable, "-c", "import narrows._native"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-        )
+        tried = processes.run([*prefix, sys.executable, "-c", "import narrows._native"], cwd=folder)
         if tried.returncode != 0:
             pytest.skip(f"other users cannot read this installation: {tried.stderr.strip()[-200:]}")
     return Shell(prefix, folder)
@@ -207,7 +196,8 @@ def udp_service(
         thread.start()
         yield server.getsockname()[1]
         over.set()
-        thread.join()
+        thread.join(10)
+        assert not thread.is_alive(), "the service does not end"
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -231,13 +221,15 @@ def iperf_server() -> Iterator[int]:
     needs("iperf3")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = subprocess.Popen(["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL)
-    try:
+    server = subprocess.Popen(
+        ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    with processes.running(server):
         eventually("iperf3 listens", lambda: _listens(port))
         yield port
-    finally:
-        server.kill()
-        server.wait()
 
 
 def _listens(port: int) -> bool:
@@ -247,34 +239,6 @@ def _listens(port: int) -> bool:
 
 
 # -- processes -------------------------------------------------------------------------------------
-
-
-def eventually(what: str, holds: Callable[[], bool], seconds: float = 20) -> None:
-    """Waits until something holds."""
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit, f"never: {what}"
-        time.sleep(0.01)
-
-
-def family(pid: int) -> list[int]:
-    """All descendants of a process, nearest first."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children = [int(word) for word in (task / "children").read_text().split()]
-            found += children
-            for child in children:
-                found += family(child)
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs (one that only waits to be noticed does not)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (OSError, IndexError):
-        return False
 
 
 def network_of(pid: int) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import processes
+
 HERE = Path(__file__).resolve().parent
 
 SCENARIO = """\
@@ -48,7 +50,7 @@ class Lab:
 
     def call(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
         process = self.start(*arguments, **agent)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = processes.finish(process)
         assert "Traceback" not in stderr, stderr
         return process.returncode, stdout, stderr
 
@@ -264,7 +266,7 @@ def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) 
     process = lab.run_in_background(sleep=0.3)
     lab.wait_for_finished(2)
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = processes.finish(process, 30)
     assert process.returncode == code
     assert "cells are finished and kept in out; run the same command with -o out to complete it" in stderr
     assert "Traceback" not in stderr
@@ -281,7 +283,7 @@ def test_killed_at_any_moment_and_completed(lab: Lab) -> None:
         process = lab.run_in_background(sleep=0.1)
         time.sleep(moment)
         process.kill()
-        process.communicate()
+        processes.finish(process, 30)
         _wait_until_no_agent(lab)
     assert lab.run()[0] == 0
     assert lab.states() == ["finished"] * 6
@@ -311,7 +313,7 @@ def test_two_at_once_are_refused(lab: Lab) -> None:
     lab.wait_for_finished(1)
     code, _, stderr = lab.run()
     process.terminate()
-    process.communicate(timeout=30)
+    processes.finish(process, 30)
     assert code == 1
     assert "another narrows is working on this campaign" in stderr
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import narrows
+import processes
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "trace")
@@ -19,9 +20,7 @@ COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", 
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"NO_COLOR": "1"}
-    return subprocess.run(
-        [PROGRAM, *arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=60
-    )
+    return processes.run([PROGRAM, *arguments], cwd=cwd, env=environment)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -35,26 +34,25 @@ def test_help_is_quick() -> None:
     call("--help")
     seconds = []
     for _ in range(5):
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert call("run", "--help").returncode == 0
-        seconds.append(time.perf_counter() - started)
-    # 0.2 s on a quiet machine; tests may run on a busy one.
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # What it needs of a processor: how long it waits for one depends on what else the machine does.
+        seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    # 0.2 s; twice as much where processors share their units with others.
     assert min(seconds) < 0.4
 
 
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys, narrows.cli.app; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = processes.run([sys.executable, "-c", code]).stdout.split()
+    assert loaded
     assert not {"numpy", "matplotlib", "rich", "ruamel.yaml", "typst", "narrows._native"} & set(loaded)
 
 
 def test_the_package_can_be_run_as_a_module() -> None:
     for arguments in (("--version",), ("run", "--help")):
-        done = subprocess.run(
-            [sys.executable, "-m", "narrows", *arguments], capture_output=True, text=True, timeout=60
-        )
+        done = processes.run([sys.executable, "-m", "narrows", *arguments])
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.replace("python -m narrows", "narrows") == call(*arguments).stdout
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import processes
+
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300)
+    done = processes.run([PROGRAM, *arguments], cwd=cwd, seconds=240)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import processes
 from narrows import _native
 from narrows.report import document, networks, tables, words
 from narrows.report.assemble import build_report
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("networks")
     (root / "s.yaml").write_text(SCENARIO)
     command = [sys.executable, "-m", "narrows", "run", "s.yaml", "--no-report", "-o", "out"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=300)
+    done = processes.run(command, cwd=root, seconds=240)
     # One of the expectations does not hold.
     assert done.returncode == 5, done.stderr
     return root / "out"

@@ -13,7 +13,8 @@ import pytest
 
 import browser
 import shell_kit as kit
-from shell_kit import MOST_RTT_S, OUTSIDE, PATH, RTT_S, Outcome, Shell, eventually
+from processes import eventually
+from shell_kit import MOST_RTT_S, OUTSIDE, PATH, RTT_S, Outcome, Shell
 
 
 def smallest_ping_s(outcome: Outcome) -> float:

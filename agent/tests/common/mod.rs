@@ -2,8 +2,11 @@
 #![allow(dead_code, reason = "every test program uses another part")]
 
 use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -96,12 +99,97 @@ pub(crate) fn emulate(folder: &Folder, cell: &Value) -> Command {
     command
 }
 
+/// Far above what any run of the tests takes, on a busy machine too.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// Runs a program to its end; its standard output and error are collected. One that does not end
+/// is shown with all its descendants, ended, and fails the test.
+pub(crate) fn run_to_end(command: &mut Command) -> Output {
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    finish(child)
+}
+
+/// The same for a program that runs already.
+pub(crate) fn finish(mut child: Child) -> Output {
+    let stdout = collect(child.stdout.take());
+    let stderr = collect(child.stderr.take());
+    let status = wait(&mut child);
+    // A descendant that holds a pipe open is not waited for longer than that.
+    let text = |lines: &Receiver<Vec<u8>>| {
+        lines
+            .recv_timeout(LIMIT)
+            .expect("whatever the program has started ends with it")
+    };
+    Output {
+        status,
+        stdout: text(&stdout),
+        stderr: text(&stderr),
+    }
+}
+
+/// Waits until a program has ended.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let limit = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > limit {
+            let mut family = vec![child.id()];
+            family.extend(descendants(child.id()));
+            let state: String = family.iter().map(|&pid| describe(pid)).collect();
+            for pid in family {
+                let _ = Command::new("kill")
+                    .args(["-KILL", &pid.to_string()])
+                    .status();
+            }
+            panic!("a program has not ended after {LIMIT:?}:\n{state}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (tell, hear) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        tell.send(bytes)
+    });
+    hear
+}
+
+/// What each thread of a process does: its name, its state, and where in the kernel it waits.
+fn describe(pid: u32) -> String {
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
+    let place = PathBuf::from(format!("/proc/{pid}"));
+    let command = read(&place.join("cmdline")).replace('\0', " ");
+    let mut text = format!("process {pid}: {command}\n");
+    for task in std::fs::read_dir(place.join("task")).into_iter().flatten() {
+        let task = task.unwrap().path();
+        let status = read(&task.join("status"));
+        let state = status.lines().find(|line| line.starts_with("State"));
+        let _ = write!(
+            text,
+            "  thread {}: {}, in {}\n{}",
+            read(&task.join("comm")).trim(),
+            state.unwrap_or_default(),
+            read(&task.join("wchan")),
+            read(&task.join("stack")),
+        );
+    }
+    text
+}
+
 /// Whether this machine can emulate at all; says why when it cannot.
 pub(crate) fn can_emulate(test: &str) -> bool {
-    let output = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
-        .arg("doctor")
-        .output()
-        .unwrap();
+    let output = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor"));
     let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
     let able = facts["namespaces"]["ok"] == true && facts["packet_socket"]["ok"] == true;
     if !able {
