@@ -3,7 +3,7 @@
 pub mod fuzz;
 
 use narrows_cell::Cell;
-use narrows_record::{RunDocument, TransferRow, metrics, read};
+use narrows_record::{Record, RunDocument, TransferRow, metrics, read};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -119,6 +119,14 @@ impl Dumbbell {
 /// # Panics
 /// When it cannot run or be measured.
 pub fn measure(cell: &Value) -> Measured {
+    measured(cell).0
+}
+
+/// As [`measure`], with the record itself.
+///
+/// # Panics
+/// When it cannot run or be measured.
+pub fn measured(cell: &Value) -> (Measured, Record) {
     let cell = Cell::parse(&cell.to_string()).expect("the cell is valid");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");
@@ -128,11 +136,12 @@ pub fn measure(cell: &Value) -> Measured {
         .transfers
         .clone()
         .map(|bytes| read::read_transfers(bytes).expect("the transfers can be read"));
-    Measured {
+    let measured = Measured {
         run,
         json: metrics::measure(&record).expect("the record can be measured"),
         transfers: transfers.unwrap_or_default(),
-    }
+    };
+    (measured, record)
 }
 
 /// What was measured of a run.

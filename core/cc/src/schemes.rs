@@ -36,6 +36,7 @@ schemes! {
     illinois,
     yeah,
     // By marks.
+    dctcp,
 
     // In the background.
 

@@ -156,6 +156,8 @@ pub struct Sender {
     assumed: u64,
 
     marked_seen: u64,
+    /// Marks of which no acknowledgement event has told yet.
+    marks_untold: u64,
     last_rate: Option<Rate>,
     /// The packets of the acknowledgement at hand; kept for its capacity.
     newly: Vec<AckedPacket>,
@@ -232,6 +234,7 @@ impl Sender {
             duplicates: 0,
             assumed: 0,
             marked_seen: 0,
+            marks_untold: 0,
             last_rate: None,
             newly: Vec::with_capacity(64),
             losses: Vec::with_capacity(64),

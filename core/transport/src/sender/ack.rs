@@ -84,7 +84,7 @@ impl Sender {
 
         let lost_before = self.counters.lost_packets;
         let lost = self.detect_losses(now, in_flight_before);
-        let ce_packets = self.note_marks(now, ack, in_flight_before);
+        self.note_marks(now, ack, in_flight_before);
         let progress = self.settled > settled_before;
         self.leave_phase(now);
         if let Phase::Recovery(Some(reduction)) = &mut self.phase {
@@ -94,11 +94,7 @@ impl Sender {
 
         let mut event = AckEvent::new(now);
         event.bytes = Bytes::new(news.bytes);
-        event.ce_bytes = Bytes::new(
-            ce_packets
-                .saturating_mul(u64::from(self.config.mss))
-                .min(news.bytes),
-        );
+        event.ce_bytes = Bytes::new(self.take_marked(news.bytes));
         event.latest_rtt = latest_rtt;
         event.smoothed_rtt = self.rtt.smoothed();
         event.min_rtt = self.rtt.min();
@@ -405,13 +401,23 @@ impl Sender {
             .then(|| Reduction::new(prior, target, in_flight, mss))
     }
 
-    /// Tells the scheme of new marks; returns how many packets they were.
-    fn note_marks(&mut self, now: Time, ack: &Ack, in_flight_before: u64) -> u64 {
+    /// Bytes of marked packets among `bytes` acknowledged ones. Marks that came with duplicates, which
+    /// acknowledge nothing, count with what is acknowledged next.
+    fn take_marked(&mut self, bytes: u64) -> u64 {
+        let mss = u64::from(self.config.mss);
+        let marked = self.marks_untold.saturating_mul(mss).min(bytes);
+        self.marks_untold = self.marks_untold.saturating_sub(marked.div_ceil(mss));
+        marked
+    }
+
+    /// Tells the scheme of new marks.
+    fn note_marks(&mut self, now: Time, ack: &Ack, in_flight_before: u64) {
         let marked = ack.marked.saturating_sub(self.marked_seen);
         if marked == 0 {
-            return 0;
+            return;
         }
         self.marked_seen = ack.marked;
+        self.marks_untold = self.marks_untold.saturating_add(marked);
         let new_epoch = matches!(self.phase, Phase::Open);
         let prior = self.window();
         let mut event = EcnEvent::new(now, Bytes::new(in_flight_before));
@@ -427,7 +433,6 @@ impl Sender {
         } else {
             self.lower_reduction();
         }
-        marked
     }
 
     /// Ends recovery when everything sent before it began is settled.
