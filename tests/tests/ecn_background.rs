@@ -101,7 +101,6 @@ fn dctcp_holds_a_step_queue_where_the_fluid_model_says() {
     cell["transport"] = json!({"ack_every": 1});
     let run = run(&cell);
     let backlog = run.backlog(5.0);
-    let alpha = mean(&run.shown(1, "alpha_ratio", 5.0));
     assert_eq!(largest(&backlog), 22.0);
     // Nearly every cycle is the same one; what an odd one does below is left to the twentieth part.
     let mut sorted = backlog.clone();
@@ -154,4 +153,63 @@ fn dctcp_starves_those_who_reduce_by_a_fixed_share() {
     let run = run(&cell);
     let (dctcp, cubic) = (run.get("1", "throughput_bps"), run.get("2", "throughput_bps"));
     assert!(dctcp > 2.0 * cubic, "{dctcp} against {cubic}");
+}
+
+/// A path for background flows: 12 Mbit/s (a packet per ms), 40 ms, with room for `queue_ms` of queue.
+fn background(schemes: &[&'static str], queue_ms: f64, seconds: f64) -> Dumbbell {
+    Dumbbell {
+        buffer_bdp: queue_ms / 40.0,
+        schemes: schemes.to_vec(),
+        seconds,
+        ..Dumbbell::default()
+    }
+}
+
+/// Throughput of `flow` in Mbit/s from second `from` on, by what was acknowledged.
+fn late_rate(run: &Run, flow: u16, from: f64) -> f64 {
+    let from = (from * 1e9) as u64;
+    let rows = run.states.iter();
+    let rows = rows.filter(|row| row.flow == flow && row.time_ns >= from);
+    let delivered: Vec<(u64, u64)> = rows
+        .filter_map(|row| Some((row.time_ns, row.delivered_bytes?)))
+        .collect();
+    let (first, last) = (delivered[0], delivered[delivered.len() - 1]);
+    (last.1 - first.1) as f64 * 8e3 / (last.0 - first.0) as f64
+}
+
+#[test]
+fn ledbat_alone_holds_its_target_and_fills_the_link() {
+    // 100 ms of queue are 100 packets. The way there is exponential with 100 ms / (1 packet per round
+    // trip of 40 to 140 ms), about 12 s, so that after 60 s less than a packet is missing. The sawtooth of
+    // whole packets and the filter (the smallest of four) leave a few.
+    let run = run(&background(&["ledbat"], 200.0, 90.0).json());
+    let backlog = run.backlog(60.0);
+    let queue = mean(&backlog);
+    assert!((queue - 100.0).abs() < 3.0, "{queue}");
+    let rate = late_rate(&run, 1, 10.0);
+    assert!(rate > 0.999 * 12.0 * 1448.0 / 1500.0, "{rate}");
+    assert_eq!(run.get("all", "loss_ratio"), 0.0);
+}
+
+#[test]
+fn ledbat_yields_to_reno_in_a_deep_buffer() {
+    // Reno keeps 120 to 240 ms of queue: above the target nearly always, so LEDBAT sinks to its two
+    // packets of the 280 in all.
+    let run = run(&background(&["ledbat", "reno"], 240.0, 90.0).json());
+    let (ledbat, reno) = (late_rate(&run, 1, 30.0), late_rate(&run, 2, 30.0));
+    assert!(ledbat < 0.05 * reno, "{ledbat} against {reno}");
+    assert!(ledbat + reno > 11.5, "{ledbat} and {reno}");
+}
+
+#[test]
+fn a_late_ledbat_flow_takes_the_queue_of_the_first_for_the_path() {
+    // The second one sees a base of 140 ms and adds 100 ms of its own; the first one sees 200 ms of
+    // queue and sinks to its smallest window.
+    let late = Dumbbell {
+        interval_s: 60.0,
+        ..background(&["ledbat", "ledbat"], 400.0, 180.0)
+    };
+    let run = run(&late.json());
+    let (first, second) = (late_rate(&run, 1, 150.0), late_rate(&run, 2, 150.0));
+    assert!(second > 4.0 * first, "{first} and {second}");
 }

@@ -5,6 +5,7 @@ mod classic;
 mod delay;
 mod hystart_pp;
 mod limited_slow_start;
+mod minima;
 mod window;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
@@ -13,4 +14,5 @@ pub(crate) use delay::play_round;
 pub use delay::{RttRound, RttRounds};
 pub use hystart_pp::{HyStartPp, Step as HyStartStep};
 pub use limited_slow_start::LimitedSlowStart;
+pub use minima::{RecentMin, SlotMinima};
 pub use window::Window;

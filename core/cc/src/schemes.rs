@@ -39,6 +39,7 @@ schemes! {
     dctcp,
 
     // In the background.
+    ledbat,
 
     // By a model of the path.
     bbr1,
