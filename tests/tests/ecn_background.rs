@@ -151,7 +151,10 @@ fn dctcp_starves_those_who_reduce_by_a_fixed_share() {
     let mut cell = with_queue(&dumbbell, step(20));
     cell["transport"] = json!({"ecn": true});
     let run = run(&cell);
-    let (dctcp, cubic) = (run.get("1", "throughput_bps"), run.get("2", "throughput_bps"));
+    let (dctcp, cubic) = (
+        run.get("1", "throughput_bps"),
+        run.get("2", "throughput_bps"),
+    );
     assert!(dctcp > 2.0 * cubic, "{dctcp} against {cubic}");
 }
 

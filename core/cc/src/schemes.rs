@@ -37,10 +37,8 @@ schemes! {
     yeah,
     // By marks.
     dctcp,
-
     // In the background.
     ledbat,
-
     // By a model of the path.
     bbr1,
     // For teaching.
