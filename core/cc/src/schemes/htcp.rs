@@ -1,0 +1,380 @@
+//! H-TCP: growth rises with the time since the last loss; the reduction just empties the queue.
+//!
+//! Provenance: D. Leith, R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet
+//! 2004, and draft-leith-tcp-htcp, with what they leave open as in Linux net/ipv4/tcp_htcp.c: scaling with
+//! the RTT, smoothing of the throughput, decay of the largest RTT. Deviations from Linux: real numbers in
+//! place of whole ones and of clock ticks (`whole_factor` rounds the growth factor down as Linux does),
+//! growth is recomputed at every acknowledgement (Linux: when the window has grown), and the share kept
+//! is at most 0.8 (Linux: 102/128).
+//!
+//! One second after a loss growth begins to rise, by about ten packets per round trip for each second,
+//! in proportion to the RTT, which makes shares nearly independent of it. After a loss RTTmin/RTTmax is
+//! kept, between 0.5 and 0.8, or half if the throughput has changed by more than a fifth since the loss
+//! before. With a buffer between 0.25 and 1 bandwidth-delay product the link stays busy; a deeper one
+//! keeps a standing queue. The first loss always halves.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | rtt_scaling | true | Linux net/ipv4/tcp_htcp.c |
+//! | bandwidth_switch | true | Linux net/ipv4/tcp_htcp.c |
+//! | max_rtt_step | 20 ms | Linux net/ipv4/tcp_htcp.c |
+//! | whole_factor | false | Linux net/ipv4/tcp_htcp.c has it on |
+
+use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Phase, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "htcp",
+    summary: "Growth rises with the time since the last loss; a loss takes what the queue held (H-TCP)",
+    source: "Leith, Shorten, PFLDnet 2004; Linux net/ipv4/tcp_htcp.c",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("rtt_scaling", Kind::Flag, "Growth in proportion to the smallest RTT.")
+            .default("true")
+            .source("Linux net/ipv4/tcp_htcp.c"),
+        ParamSpec::new(
+            "bandwidth_switch",
+            Kind::Flag,
+            "Halve when the throughput has changed by more than a fifth since the loss before.",
+        )
+        .default("true")
+        .source("Linux net/ipv4/tcp_htcp.c"),
+        ParamSpec::new(
+            "max_rtt_step",
+            Kind::Span,
+            "RTT samples further than this above the largest so far do not raise it.",
+        )
+        .default("20000000")
+        .range(0.0, 1e12)
+        .source("Linux net/ipv4/tcp_htcp.c"),
+        ParamSpec::new("whole_factor", Kind::Flag, "Round the growth factor down.")
+            .default("false")
+            .source("Linux net/ipv4/tcp_htcp.c has it on"),
+    ],
+    build,
+};
+
+/// Seconds after a loss before growth rises.
+const LOW_SPEED: f64 = 1.0;
+/// RTT in seconds to which growth is scaled, and how far.
+const REFERENCE_RTT: f64 = 0.1;
+const SCALE: (f64, f64) = (0.1, 2.0);
+/// Smallest and largest share kept.
+const BETA: (f64, f64) = (0.5, 0.8);
+/// Paths with a smaller RTT are halved: the ratio of RTTs says little there.
+const SMALL_RTT: Span = Span::from_ms(10);
+/// How much of the largest RTT's distance from the smallest is left after a loss (a ratio of two).
+const DECAY: (u64, u64) = (19, 20);
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let rules = rules(params, setup.now);
+    Ok(Classic::boxed(Window::new(&setup), rules))
+}
+
+fn rules(params: &Params, now: Time) -> Htcp {
+    Htcp {
+        rtt_scaling: params.flag("rtt_scaling").unwrap_or(true),
+        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or(true),
+        max_rtt_step: params.span("max_rtt_step").unwrap_or(Span::from_ms(20)),
+        whole: params.flag("whole_factor").unwrap_or(false),
+        epoch: now,
+        beta: BETA.0,
+        alpha: 1.0,
+        min_rtt: None,
+        max_rtt: Span::ZERO,
+        adaptive: false,
+        throughput: Throughput { since: now, ..Throughput::default() },
+    }
+}
+
+/// The throughput of the epoch, measured once per round trip, in packets per second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throughput {
+    /// Packets acknowledged since `since`.
+    packets: f64,
+    since: Time,
+    smoothed: f64,
+    largest: f64,
+    /// The largest of the epoch before.
+    before: f64,
+}
+
+#[derive(Clone)]
+struct Htcp {
+    rtt_scaling: bool,
+    bandwidth_switch: bool,
+    max_rtt_step: Span,
+    whole: bool,
+    /// When the last congestion event began, or was over if that is known.
+    epoch: Time,
+    /// Share kept at the last reduction.
+    beta: f64,
+    /// Growth per round trip in packets, as last computed.
+    alpha: f64,
+    min_rtt: Option<Span>,
+    max_rtt: Span,
+    /// Whether the next reduction may follow the RTTs.
+    adaptive: bool,
+    throughput: Throughput,
+}
+
+impl Htcp {
+    /// Growth per round trip `delta` seconds after the last congestion event.
+    fn growth(&self, delta: f64) -> f64 {
+        let over = delta - LOW_SPEED;
+        let mut factor = 1.0;
+        if over > 0.0 {
+            factor = 1.0 + 10.0 * over + 0.25 * over * over;
+        }
+        if self.whole {
+            factor = factor.floor();
+        }
+        if self.rtt_scaling && let Some(min_rtt) = self.min_rtt {
+            factor *= (min_rtt.secs() / REFERENCE_RTT).clamp(SCALE.0, SCALE.1);
+            if self.whole {
+                factor = factor.floor();
+            }
+        }
+        2.0 * (1.0 - self.beta) * factor.max(1.0)
+    }
+
+    fn measure_rtt(&mut self, rtt: Span, open: bool) {
+        let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
+        self.min_rtt = Some(min_rtt);
+        if open {
+            self.max_rtt = self.max_rtt.max(min_rtt);
+            if rtt > self.max_rtt && rtt <= self.max_rtt + self.max_rtt_step {
+                self.max_rtt = rtt;
+            }
+        }
+    }
+
+    fn measure_throughput(&mut self, now: Time, packets: f64, window: f64, open: bool) {
+        let throughput = &mut self.throughput;
+        if !open {
+            throughput.packets = 0.0;
+            throughput.since = now;
+            return;
+        }
+        throughput.packets += packets;
+        let elapsed = now.since(throughput.since);
+        let Some(min_rtt) = self.min_rtt.filter(|rtt| elapsed >= *rtt && !elapsed.is_zero()) else {
+            return;
+        };
+        if throughput.packets < window - self.alpha.max(1.0) {
+            return;
+        }
+        let current = throughput.packets / elapsed.secs();
+        // The first rounds of an epoch still carry the reduction.
+        if now.since(self.epoch) < min_rtt * 4 {
+            throughput.smoothed = current;
+            throughput.largest = current;
+        } else {
+            throughput.smoothed = 0.75 * throughput.smoothed + 0.25 * current;
+            throughput.largest = throughput.largest.max(throughput.smoothed);
+        }
+        throughput.packets = 0.0;
+        throughput.since = now;
+    }
+
+    /// The share to keep now.
+    fn backoff(&mut self) -> f64 {
+        if self.bandwidth_switch {
+            let (now, before) = (self.throughput.largest, self.throughput.before);
+            self.throughput.before = now;
+            if (now - before).abs() > 0.2 * before {
+                self.adaptive = false;
+                return BETA.0;
+            }
+        }
+        let Some(min_rtt) = self.min_rtt.filter(|rtt| self.adaptive && *rtt > SMALL_RTT) else {
+            self.adaptive = true;
+            return BETA.0;
+        };
+        (min_rtt.secs() / self.max_rtt.max(min_rtt).secs()).clamp(BETA.0, BETA.1)
+    }
+}
+
+impl Rules for Htcp {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        let open = ack.phase == Phase::Open;
+        if let Some(rtt) = ack.latest_rtt {
+            self.measure_rtt(rtt, open);
+        }
+        if self.bandwidth_switch {
+            let packets = ack.bytes.get() as f64 / window.mss();
+            self.measure_throughput(ack.now, packets, window.packets(), open);
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+        self.alpha = self.growth(ack.now.since(self.epoch).secs());
+        window.add(self.alpha * bytes as f64 / window.mss() / window.packets());
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        self.beta = self.backoff();
+        if let Some(min_rtt) = self.min_rtt
+            && self.max_rtt > min_rtt
+        {
+            self.max_rtt = min_rtt + (self.max_rtt - min_rtt).scale(DECAY.0, DECAY.1);
+        }
+        self.epoch = congestion.now;
+        window.packets() * self.beta
+    }
+
+    fn on_recovery_exit(&mut self, _: &mut Window, now: Time) {
+        self.epoch = now;
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("alpha_packets", self.alpha));
+        fields.values.push(("beta", self.beta));
+        fields.values.push(("max_rtt_ms", self.max_rtt.secs() * 1e3));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Script, setup};
+    use crate::{LossCause, SpuriousLossEvent};
+
+    fn htcp(beta: f64, rtt_ms: u64, whole: bool) -> Htcp {
+        let mut htcp = rules(&Params::resolve(SCHEME.params, []).unwrap(), Time::ZERO);
+        htcp.beta = beta;
+        htcp.whole = whole;
+        htcp.min_rtt = Some(Span::from_ms(rtt_ms));
+        htcp
+    }
+
+    fn script(window: u64, rules: Htcp) -> Script {
+        let setup = Setup { initial_window: window, ..setup() };
+        Script::new(Classic::boxed(Window::new(&setup), rules))
+    }
+
+    #[test]
+    fn growth_rises_with_the_time_since_the_last_loss() {
+        for (delta, alpha) in
+            [(0.5, 1.0), (1.0, 1.0), (1.5, 6.0625), (2.0, 11.25), (3.0, 22.0), (5.0, 45.0), (10.0, 111.25)]
+        {
+            assert!((htcp(0.5, 100, false).growth(delta) - alpha).abs() < 1e-9, "{delta}");
+            let gentle = htcp(0.8, 100, false).growth(delta);
+            assert!((gentle - 0.4 * alpha).abs() < 1e-9, "{delta}: {gentle}");
+        }
+    }
+
+    #[test]
+    fn growth_scales_with_the_rtt() {
+        // Linux net/ipv4/tcp_htcp.c computes with whole numbers.
+        assert_eq!(htcp(0.5, 100, true).growth(2.0), 11.0);
+        assert_eq!(htcp(0.5, 10, true).growth(2.0), 1.0);
+        assert_eq!(htcp(0.5, 400, true).growth(3.0), 44.0);
+        // With real ones the same within the rounding; never below one packet at beta 0.5.
+        assert_eq!(htcp(0.5, 400, false).growth(3.0), 44.0);
+        assert!((htcp(0.5, 10, false).growth(2.0) - 1.125).abs() < 1e-9);
+        assert_eq!(htcp(0.5, 1, false).growth(1.5), 1.0);
+    }
+
+    #[test]
+    fn the_window_gained_is_the_integral() {
+        // (2 (1 - beta)/R) (1 + x + 5 x^2 + x^3/12) with x = 2, R = 0.1, beta = 0.5.
+        let mut s = script(20_000, htcp(0.5, 100, false));
+        s.lose(LossCause::Reordering, 20_000);
+        let start = s.cwnd_packets();
+        assert_eq!(start, 10_000.0);
+        for _ in 0..30 {
+            s.ack_round();
+        }
+        let gained = s.cwnd_packets() - start;
+        // Each acknowledgement counts 1/w of the current window, which grows by up to 0.2 % per round.
+        assert!((gained / 236.7 - 1.0).abs() < 0.01, "{gained}");
+    }
+
+    /// A scheme that has seen RTTs from `min` to `max` ms and twice the same throughput.
+    fn settled(min: u64, max: u64) -> Htcp {
+        let mut htcp = htcp(0.5, min, false);
+        htcp.max_rtt = Span::from_ms(max);
+        htcp.throughput.largest = 1000.0;
+        htcp.throughput.before = 1000.0;
+        htcp.adaptive = true;
+        htcp
+    }
+
+    #[test]
+    fn a_reduction_keeps_the_ratio_of_rtts() {
+        for (min, max, beta) in [(100, 150, 2.0 / 3.0), (100, 101, 0.8), (100, 300, 0.5), (10, 12, 0.5)]
+        {
+            assert!((settled(min, max).backoff() - beta).abs() < 1e-9, "{min} {max}");
+        }
+        // The throughput has changed by more than a fifth: half, and half once more.
+        let mut htcp = settled(100, 150);
+        htcp.throughput.largest = 1201.0;
+        assert_eq!(htcp.backoff(), 0.5);
+        assert_eq!(htcp.backoff(), 0.5);
+        assert!(htcp.backoff() > 0.6);
+    }
+
+    #[test]
+    fn the_largest_rtt_rises_in_steps_and_decays() {
+        let mut htcp = htcp(0.5, 100, false);
+        htcp.measure_rtt(Span::from_ms(100), true);
+        htcp.measure_rtt(Span::from_ms(130), true);
+        assert_eq!(htcp.max_rtt, Span::from_ms(100));
+        htcp.measure_rtt(Span::from_ms(120), true);
+        htcp.measure_rtt(Span::from_ms(140), true);
+        htcp.measure_rtt(Span::from_ms(150), false);
+        assert_eq!(htcp.max_rtt, Span::from_ms(140));
+        let mut s = script(100, htcp);
+        s.lose(LossCause::Reordering, 100);
+        // 100 + 0.95 * 40 ms.
+        assert!((s.fields().values[2].1 - 138.0).abs() < 1e-6, "{:?}", s.fields());
+    }
+
+    #[test]
+    fn time_counts_from_the_end_of_the_recovery() {
+        let mut s = script(100, htcp(0.5, 100, false));
+        s.lose(LossCause::Reordering, 100);
+        s.now += Span::from_ms(5_000);
+        let now = s.now;
+        s.scheme.on_recovery_exit(now);
+        s.ack_round();
+        assert_eq!(s.fields().values[0], ("alpha_packets", 1.0));
+    }
+
+    #[test]
+    fn a_spurious_loss_leaves_the_epoch_as_it_was() {
+        let mut s = script(1000, htcp(0.5, 100, false));
+        s.lose(LossCause::Reordering, 1000);
+        s.now += Span::from_ms(3_000);
+        s.lose(LossCause::Reordering, 500);
+        let now = s.now;
+        s.scheme.on_spurious_loss(&SpuriousLossEvent::new(now, LossCause::Reordering));
+        s.ack_round();
+        assert!(s.fields().values[0].1 >= 22.0, "{:?}", s.fields());
+    }
+
+    #[test]
+    fn throughput_is_smoothed_after_the_first_rounds() {
+        let mut htcp = htcp(0.5, 100, false);
+        let round = |htcp: &mut Htcp, ms: u64, packets: f64| {
+            let now = Time::ZERO + Span::from_ms(ms);
+            htcp.measure_throughput(now, packets, 100.0, true);
+            (htcp.throughput.smoothed, htcp.throughput.largest)
+        };
+        // Less than a window, or than a round trip, is no sample.
+        assert_eq!(round(&mut htcp, 50, 100.0), (0.0, 0.0));
+        assert_eq!(round(&mut htcp, 100, 0.0), (1000.0, 1000.0));
+        assert_eq!(round(&mut htcp, 200, 50.0), (1000.0, 1000.0));
+        assert_eq!(round(&mut htcp, 300, 50.0), (500.0, 500.0));
+        assert_eq!(round(&mut htcp, 400, 100.0), (625.0, 625.0));
+        assert_eq!(round(&mut htcp, 600, 100.0), (593.75, 625.0));
+        // A recovery starts the count anew.
+        htcp.measure_throughput(Time::ZERO + Span::from_ms(700), 90.0, 100.0, false);
+        assert_eq!(round(&mut htcp, 800, 50.0), (593.75, 625.0));
+    }
+}
