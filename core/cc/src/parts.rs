@@ -2,16 +2,20 @@
 
 pub mod bbr;
 mod classic;
+mod cube_root;
 mod delay;
+mod hystart;
 mod hystart_pp;
 mod limited_slow_start;
 mod minima;
 mod window;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
+pub use cube_root::{cube_root, rough_cube_root};
 #[cfg(test)]
 pub(crate) use delay::play_round;
 pub use delay::{RttRound, RttRounds};
+pub use hystart::{Detect as HyStartDetect, HyStart, Sample as HyStartSample};
 pub use hystart_pp::{HyStartPp, Step as HyStartStep};
 pub use limited_slow_start::LimitedSlowStart;
 pub use minima::{RecentMin, SlotMinima};

@@ -24,10 +24,12 @@ schemes! {
     // After losses.
     reno,
     cubic,
+    cubic_linux,
     // After losses, made for large windows and long paths.
     scalable,
     highspeed,
     bic,
+    htcp,
     // By delay, and by delay and loss together.
     vegas,
     vegas_linux,

@@ -57,6 +57,11 @@ pub trait Rules: Clone + Send + 'static {
     /// Everything that was in flight when the epoch began is settled.
     fn on_recovery_exit(&mut self, _window: &mut Window, _now: Time) {}
 
+    /// The losses of the epoch were none: `prior` is the state before it.
+    fn undo(&mut self, prior: Self) {
+        *self = prior;
+    }
+
     /// A packet was sent.
     fn on_send(&mut self, _window: &mut Window, _send: &SendEvent) {}
 
@@ -146,7 +151,7 @@ impl<R: Rules> CongestionControl for Classic<R> {
 
     fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
         if let Some(prior) = self.prior.take() {
-            self.rules = prior;
+            self.rules.undo(prior);
             self.window.undo();
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! Provenance: D. Leith, R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet
 //! 2004, and draft-leith-tcp-htcp, with what they leave open as in Linux net/ipv4/tcp_htcp.c: scaling with
-//! the RTT, smoothing of the throughput, decay of the largest RTT. Deviations from Linux: real numbers in
-//! place of whole ones and of clock ticks (`whole_factor` rounds the growth factor down as Linux does),
-//! growth is recomputed at every acknowledgement (Linux: when the window has grown), and the share kept
-//! is at most 0.8 (Linux: 102/128).
+//! the RTT, smoothing of the throughput, decay of the largest RTT. Deviations: real numbers in place of
+//! Linux's whole ones and clock ticks (`whole_factor` rounds the growth factor down as Linux does); growth
+//! is recomputed at every acknowledgement (Linux: when the window has grown) and at most that of slow
+//! start (Linux: a packet per acknowledgement); the share kept is at most 0.8 (Linux: 102/128).
 //!
 //! One second after a loss growth begins to rise, by about ten packets per round trip for each second,
 //! in proportion to the RTT, which makes shares nearly independent of it. After a loss RTTmin/RTTmax is
@@ -213,7 +213,9 @@ impl Rules for Htcp {
 
     fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
         self.alpha = self.growth(ack.now.since(self.epoch).secs());
-        window.add(self.alpha * bytes as f64 / window.mss() / window.packets());
+        // Never faster than slow start: after a long silence alpha may exceed the window.
+        let share = (self.alpha / window.packets()).min(1.0);
+        window.add(share * bytes as f64 / window.mss());
     }
 
     fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
@@ -221,7 +223,7 @@ impl Rules for Htcp {
         if let Some(min_rtt) = self.min_rtt
             && self.max_rtt > min_rtt
         {
-            self.max_rtt = min_rtt + (self.max_rtt - min_rtt).scale(DECAY.0, DECAY.1);
+            self.max_rtt = min_rtt + self.max_rtt.saturating_sub(min_rtt).scale(DECAY.0, DECAY.1);
         }
         self.epoch = congestion.now;
         window.packets() * self.beta

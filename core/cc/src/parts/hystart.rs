@@ -1,0 +1,182 @@
+//! HyStart (S. Ha, I. Rhee, "Hybrid slow start for high-bandwidth and long-distance networks", PFLDnet
+//! 2008) as in Linux net/ipv4/tcp_cubic.c: slow start ends at once when acknowledgements have followed
+//! each other closely for long enough (the train fills the path), or when the RTT has risen.
+
+use narrows_units::{Span, Time};
+
+/// Acknowledgements further apart than this are no train.
+const TRAIN_GAP: Span = Span::from_ms(2);
+/// Bounds of the rise of the RTT that ends slow start; in between, an eighth of the smallest RTT.
+const RISE: (Span, Span) = (Span::from_ms(4), Span::from_ms(16));
+/// Samples of a round before its smallest RTT counts.
+const SAMPLES: u32 = 8;
+
+/// What HyStart looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detect {
+    /// Trains and delay.
+    Both,
+    /// The length of a train of acknowledgements.
+    Train,
+    /// The rise of the RTT.
+    Delay,
+}
+
+/// The state of HyStart during slow start.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    detect: Detect,
+    /// Smallest window, in packets, at which it looks.
+    low_window: f64,
+    /// A paced sender spreads a window over up to half an RTT: its trains may be twice as long.
+    paced: bool,
+    round_start: Time,
+    /// Last acknowledgement of the train.
+    train_end: Time,
+    round_min: Span,
+    samples: u32,
+}
+
+/// One acknowledgement in slow start.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Now.
+    pub now: Time,
+    /// Whether a round trip begins with it.
+    pub round_start: bool,
+    /// Its RTT.
+    pub rtt: Span,
+    /// The smallest RTT so far.
+    pub min_rtt: Span,
+    /// How long the peer's and the machine's aggregation may hold acknowledgements back.
+    pub ack_delay: Span,
+    /// The window in packets.
+    pub window: f64,
+}
+
+impl HyStart {
+    /// State for a connection born at `now`.
+    pub fn new(detect: Detect, low_window: u64, paced: bool, now: Time) -> Self {
+        HyStart {
+            detect,
+            low_window: low_window as f64,
+            paced,
+            round_start: now,
+            train_end: now,
+            round_min: Span::MAX,
+            samples: 0,
+        }
+    }
+
+    /// Begins a round.
+    pub fn restart(&mut self, now: Time) {
+        self.round_start = now;
+        self.train_end = now;
+        self.round_min = Span::MAX;
+        self.samples = 0;
+    }
+
+    /// Whether slow start should end here.
+    pub fn ends(&mut self, sample: &Sample) -> bool {
+        if sample.round_start {
+            self.restart(sample.now);
+        }
+        if sample.window < self.low_window {
+            return false;
+        }
+        let by_train = self.detect != Detect::Delay && self.train_is_long(sample);
+        let by_delay = self.detect != Detect::Train && self.delay_has_risen(sample);
+        by_train || by_delay
+    }
+
+    fn train_is_long(&mut self, sample: &Sample) -> bool {
+        if sample.now.since(self.train_end) > TRAIN_GAP {
+            return false;
+        }
+        self.train_end = sample.now;
+        let mut threshold = sample.min_rtt + sample.ack_delay;
+        if !self.paced {
+            threshold = threshold.scale(1, 2);
+        }
+        sample.now.since(self.round_start) > threshold
+    }
+
+    fn delay_has_risen(&mut self, sample: &Sample) -> bool {
+        self.round_min = self.round_min.min(sample.rtt);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        self.round_min > sample.min_rtt + sample.min_rtt.scale(1, 8).clamp(RISE.0, RISE.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> Sample {
+        Sample {
+            now: Time::from_ns(now_us * 1000),
+            round_start: now_us == 0,
+            rtt,
+            min_rtt,
+            ack_delay: Span::from_ms(1),
+            window: 100.0,
+        }
+    }
+
+    #[test]
+    fn the_rtt_may_rise_by_an_eighth_within_bounds() {
+        // Smallest RTT 10/40/100/200 ms: +4, +5, +12.5, +16 ms.
+        for (base_ms, rise_us) in [(10, 4_000), (40, 5_000), (100, 12_500), (200, 16_000)] {
+            for (extra_us, ends) in [(0, false), (1, true)] {
+                let mut hystart = HyStart::new(Detect::Delay, 16, false, Time::ZERO);
+                let base = Span::from_ms(base_ms);
+                let rtt = base + Span::from_us(rise_us + extra_us);
+                let answers: Vec<bool> = (0..10)
+                    .map(|index| hystart.ends(&sample(index * 100, rtt, base)))
+                    .collect();
+                // Eight samples are gathered before the ninth decides.
+                assert_eq!(answers[..8], [false; 8]);
+                assert_eq!(
+                    answers[8..],
+                    [ends; 2],
+                    "{base_ms} ms + {rise_us} us + {extra_us}"
+                );
+            }
+        }
+    }
+
+    /// When a train of acknowledgements `gap_us` apart ends slow start, in us after its first.
+    fn train(gap_us: u64, paced: bool) -> Option<u64> {
+        let mut hystart = HyStart::new(Detect::Train, 16, paced, Time::ZERO);
+        let base = Span::from_ms(40);
+        (0..100_000 / gap_us)
+            .map(|index| index * gap_us)
+            .find(|&now_us| hystart.ends(&sample(now_us, base, base)))
+    }
+
+    #[test]
+    fn a_train_of_half_the_rtt_ends_slow_start() {
+        // (40 + 1)/2 ms without pacing, 41 ms with it.
+        assert_eq!(train(500, false), Some(21_000));
+        assert_eq!(train(500, true), Some(41_500));
+        assert_eq!(train(2_000, false), Some(22_000));
+        // One wider gap breaks it for the rest of the round.
+        assert_eq!(train(2_001, false), None);
+    }
+
+    #[test]
+    fn small_windows_are_left_alone() {
+        let mut hystart = HyStart::new(Detect::Both, 16, false, Time::ZERO);
+        let base = Span::from_ms(40);
+        for index in 0..100 {
+            let sample = Sample {
+                window: 15.0,
+                ..sample(index * 1000, base * 2, base)
+            };
+            assert!(!hystart.ends(&sample));
+        }
+    }
+}
