@@ -25,11 +25,13 @@ schemes! {
     reno,
     cubic,
     cubic_linux,
+    cubic2008,
     // After losses, made for large windows and long paths.
     scalable,
     highspeed,
     bic,
     htcp,
+    hybla,
     // By delay, and by delay and loss together.
     vegas,
     vegas_linux,

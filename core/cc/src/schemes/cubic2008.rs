@@ -1,0 +1,338 @@
+//! CUBIC of 2008, as in its paper and in the experiments of those years.
+//!
+//! Provenance: S. Ha, I. Rhee, L. Xu, "CUBIC: a new TCP-friendly high-speed TCP variant", ACM SIGOPS
+//! Operating Systems Review, July 2008, and draft-rhee-tcpm-cubic-02; earlier rules of Linux 2.6.19 to
+//! 2.6.24 ("CUBIC 2.0") by parameters. Deviations: the reduction is spread over the recovery round by
+//! Proportional Rate Reduction (RFC 6937), and the window is a real number.
+//!
+//! It differs from RFC 9438 (scheme `cubic`) in that 0.8 of the window are kept (0.7 since Linux 2.6.25),
+//! that Reno's estimate is the closed form W_max beta + 3 (1-beta)/(1+beta) t/RTT, that the look-ahead is
+//! the smallest RTT, that growth is bounded by half a packet per packet acknowledged instead of by a
+//! target, and that there is no HyStart: the first slow start ends with a loss unless
+//! `initial_ssthresh` ends it (Linux 2.6.19: 100). `max_increment: 16` bounds growth towards and beyond
+//! the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | c | 0.4 | Ha, Rhee, Xu 2008 |
+//! | beta | 0.8 | Ha, Rhee, Xu 2008: 0.2 removed |
+//! | fast_convergence | true | Ha, Rhee, Xu 2008 |
+//! | tcp_friendliness | true | Ha, Rhee, Xu 2008 |
+//! | initial_ssthresh | 0 | none in the paper; Linux 2.6.19: 100 |
+//! | max_increment | 0 | none in the paper; Linux 2.6.19: 16 per 100 ms |
+//! | initial_growth | 0.05 | Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02 |
+
+use crate::parts::{Cause, Classic, Congestion, Rules, Window, cube_root};
+use crate::{
+    AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, SendEvent, Setup,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "cubic2008",
+    summary: "CUBIC with the constants and rules of its paper of 2008",
+    source: "Ha, Rhee, Xu, SIGOPS OSR 2008; draft-rhee-tcpm-cubic-02",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("c", Kind::Number, "Aggressiveness C in packets/s^3.")
+            .default("0.4")
+            .range(0.001, 100.0)
+            .source("Ha, Rhee, Xu 2008"),
+        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
+            .default("0.8")
+            .range(0.05, 0.95)
+            .source("Ha, Rhee, Xu 2008: 0.2 removed"),
+        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
+            .default("true")
+            .source("Ha, Rhee, Xu 2008"),
+        ParamSpec::new("tcp_friendliness", Kind::Flag, "Grow at least as Reno would.")
+            .default("true")
+            .source("Ha, Rhee, Xu 2008"),
+        ParamSpec::new("initial_ssthresh", Kind::Packets, "Threshold at the start; 0: infinite.")
+            .default("0")
+            .range(0.0, 1e6)
+            .source("none in the paper; Linux 2.6.19: 100"),
+        ParamSpec::new(
+            "max_increment",
+            Kind::Packets,
+            "Most packets of growth per 100 ms; 0: no bound.",
+        )
+        .default("0")
+        .range(0.0, 1e6)
+        .source("none in the paper; Linux 2.6.19: 16 per 100 ms"),
+        ParamSpec::new(
+            "initial_growth",
+            Kind::Ratio,
+            "Least growth per round trip, as a share of the window, while no loss is remembered.",
+        )
+        .default("0.05")
+        .range(0.0, 1.0)
+        .source("Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02"),
+    ],
+    build,
+};
+
+/// Growth at or beyond the target: a packet per this many windows.
+const SLOWEST: f64 = 100.0;
+/// At most half a packet of growth for each packet acknowledged.
+const FASTEST: f64 = 0.5;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let mut window = Window::new(&setup);
+    let threshold = params.integer("initial_ssthresh").unwrap_or(0);
+    if threshold > 0 {
+        window.set_threshold(threshold as f64);
+    }
+    Ok(Classic::boxed(window, rules(params)))
+}
+
+fn rules(params: &Params) -> Cubic2008 {
+    let flag = |name| params.flag(name).unwrap_or(true);
+    Cubic2008 {
+        c: params.real("c").unwrap_or(0.4),
+        beta: params.real("beta").unwrap_or(0.8),
+        fast_convergence: flag("fast_convergence"),
+        friendliness: flag("tcp_friendliness"),
+        max_rate: params.integer("max_increment").unwrap_or(0) as f64 * 10.0,
+        initial_growth: params.real("initial_growth").unwrap_or(0.05),
+        w_max: 0.0,
+        origin: 0.0,
+        k: 0.0,
+        epoch: None,
+        reno: 0.0,
+        min_rtt: None,
+    }
+}
+
+#[derive(Clone)]
+struct Cubic2008 {
+    c: f64,
+    beta: f64,
+    fast_convergence: bool,
+    friendliness: bool,
+    /// Most packets of growth per second; 0: no bound.
+    max_rate: f64,
+    initial_growth: f64,
+    /// Window before the last reduction (after fast convergence); 0: none is remembered.
+    w_max: f64,
+    /// Plateau of the curve, and seconds to it from the start of the epoch.
+    origin: f64,
+    k: f64,
+    /// Start of the epoch, moved along by idle time.
+    epoch: Option<Time>,
+    /// The window at the start of the epoch, from which Reno's estimate runs.
+    reno: f64,
+    min_rtt: Option<Span>,
+}
+
+impl Cubic2008 {
+    fn begin_epoch(&mut self, now: Time, window: f64) {
+        self.epoch = Some(now);
+        self.reno = window;
+        if window < self.w_max {
+            self.k = cube_root((self.w_max - window) / self.c);
+            self.origin = self.w_max;
+        } else {
+            self.k = 0.0;
+            self.origin = window;
+        }
+    }
+
+    /// The curve at `t` seconds after the start of the epoch.
+    fn curve(&self, t: f64) -> f64 {
+        let d = t - self.k;
+        self.c * d * d * d + self.origin
+    }
+
+    /// Reno's window with the same average, at `t` seconds and an RTT of `rtt` seconds.
+    fn friendly(&self, t: f64, rtt: f64) -> f64 {
+        self.reno + 3.0 * (1.0 - self.beta) / (1.0 + self.beta) * t / rtt
+    }
+
+    /// Packets of growth for each packet acknowledged.
+    fn growth(&self, now: Time, window: f64, rtt: Span) -> f64 {
+        let t = now.since(self.epoch.unwrap_or(now)).secs();
+        let ahead = self.min_rtt.unwrap_or(rtt).secs();
+        let distance = self.curve(t + ahead) - window;
+        let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (SLOWEST * window) };
+        if self.max_rate > 0.0 {
+            growth = growth.min(self.max_rate * rtt.secs() / window);
+        }
+        if self.w_max == 0.0 {
+            growth = growth.max(self.initial_growth);
+        }
+        if self.friendliness && !rtt.is_zero() {
+            growth = growth.max((self.friendly(t, rtt.secs()) - window) / window);
+        }
+        growth.min(FASTEST)
+    }
+}
+
+impl Rules for Cubic2008 {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+        if let Some(rtt) = ack.latest_rtt {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+        let packets = window.packets();
+        if self.epoch.is_none() {
+            self.begin_epoch(ack.now, packets);
+        }
+        let growth = self.growth(ack.now, packets, ack.smoothed_rtt);
+        window.add(growth * bytes as f64 / window.mss());
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        let packets = window.packets();
+        self.epoch = None;
+        self.w_max = if congestion.cause == Cause::Timeout {
+            // Everything is forgotten, the smallest RTT too.
+            self.min_rtt = None;
+            0.0
+        } else if self.fast_convergence && packets < self.w_max {
+            packets * (1.0 + self.beta) / 2.0
+        } else {
+            packets
+        };
+        packets * self.beta
+    }
+
+    fn on_send(&mut self, _: &mut Window, send: &SendEvent) {
+        if let (Some(idle), Some(epoch)) = (send.idle, self.epoch) {
+            self.epoch = Some((epoch + idle).min(send.now));
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("w_max_packets", self.w_max));
+        fields.values.push(("k_s", self.k));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::testing::{Script, setup};
+
+    fn rules_with(extra: &[(&str, &str)]) -> Cubic2008 {
+        let given = extra.iter().map(|(name, text)| {
+            let spec = SCHEME.params.iter().find(|spec| spec.name == *name).unwrap();
+            ((*name).to_owned(), spec.parse(text).unwrap())
+        });
+        rules(&Params::resolve(SCHEME.params, given).unwrap())
+    }
+
+    /// Rules that have just reduced from `w_max` packets.
+    fn after_loss_at(w_max: f64) -> Cubic2008 {
+        let mut rules = rules_with(&[]);
+        rules.w_max = w_max;
+        rules.begin_epoch(Time::ZERO, w_max * rules.beta);
+        rules
+    }
+
+    fn script(window: u64, rules: Cubic2008) -> Script {
+        let setup = Setup { initial_window: window, ..setup() };
+        Script::new(Classic::boxed(Window::new(&setup), rules))
+    }
+
+    #[test]
+    fn the_curve_has_the_values_of_a_fifth_removed() {
+        let rules = after_loss_at(100.0);
+        assert!((rules.k - 3.6840).abs() < 1e-4, "{}", rules.k);
+        for (t, window) in [(0.0, 80.0), (1.0, 92.266), (2.0, 98.090), (rules.k, 100.0)] {
+            assert!((rules.curve(t) - window).abs() < 1e-3, "W({t}) = {}", rules.curve(t));
+        }
+    }
+
+    #[test]
+    fn reductions_and_fast_convergence() {
+        let mut s = script(100, rules_with(&[]));
+        s.lose(LossCause::Reordering, 100);
+        assert_eq!((s.cwnd_packets(), s.fields().values[0].1), (80.0, 100.0));
+        s.lose(LossCause::Reordering, 80);
+        assert_eq!((s.cwnd_packets(), s.fields().values[0].1), (64.0, 72.0));
+        s.lose(LossCause::Timeout, 64);
+        assert_eq!((s.cwnd_packets(), s.fields().values[0].1), (1.0, 0.0));
+    }
+
+    #[test]
+    fn the_window_follows_the_curve() {
+        let mut rules = rules_with(&[]);
+        rules.min_rtt = Some(Span::from_ms(100));
+        let mut s = script(1000, rules);
+        s.lose(LossCause::Reordering, 1000);
+        for _ in 0..60 {
+            s.ack_round();
+        }
+        let wanted = after_loss_at(1000.0).curve(s.now.secs());
+        assert!((s.cwnd_packets() - wanted).abs() < 4.0, "{} {wanted}", s.cwnd_packets());
+    }
+
+    #[test]
+    fn on_a_short_path_renos_closed_form_rules() {
+        // RTT 10 ms, 20 packets: 3 * 0.2/1.8 = 1/3 of a packet per round trip.
+        let mut s = script(20, rules_with(&[]));
+        s.rtt = Span::from_ms(10);
+        s.lose(LossCause::Reordering, 20);
+        for _ in 0..12 {
+            s.ack_round();
+        }
+        // The window trails the estimate by up to a round trip.
+        let grown = s.cwnd_packets() - 16.0;
+        assert!((3.5..=4.1).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn growth_is_bounded_on_request() {
+        let mut free = rules_with(&[]);
+        let mut bounded = rules_with(&[("max_increment", "16")]);
+        for rules in [&mut free, &mut bounded] {
+            rules.w_max = 2000.0;
+            rules.begin_epoch(Time::ZERO, 1600.0);
+        }
+        let now = Time::from_ns(100_000_000);
+        let rtt = Span::from_ms(200);
+        // 2000 - 0.4 (10 - 0.3)^3 is 35 packets away from 1600; the bound is 32 per 200 ms.
+        let (free, bounded) = (free.growth(now, 1600.0, rtt), bounded.growth(now, 1600.0, rtt));
+        assert!((free * 1600.0 - 34.9).abs() < 0.1, "{}", free * 1600.0);
+        assert!((bounded * 1600.0 - 32.0).abs() < 1e-9, "{}", bounded * 1600.0);
+    }
+
+    #[test]
+    fn without_a_loss_to_remember_it_grows_by_a_share() {
+        for (extra, share) in [("0.05", 0.05), ("0.02", 0.02)] {
+            let mut rules = rules_with(&[("initial_growth", extra)]);
+            rules.begin_epoch(Time::ZERO, 1000.0);
+            assert_eq!(rules.growth(Time::ZERO, 1000.0, Span::from_ms(10)), share);
+        }
+    }
+
+    #[test]
+    fn the_first_slow_start_may_end_at_a_threshold() {
+        let spec = SCHEME.params.iter().find(|spec| spec.name == "initial_ssthresh").unwrap();
+        let given = [("initial_ssthresh".to_owned(), spec.parse("100").unwrap())];
+        let params = Params::resolve(SCHEME.params, given).unwrap();
+        let mut s = Script::new(build(&params, setup()).unwrap());
+        for _ in 0..4 {
+            s.ack_round();
+        }
+        // 10, 20, 40, 80, 100 and 60 acknowledgements' worth of 5 % of a window.
+        assert!((100.0..106.0).contains(&s.cwnd_packets()), "{}", s.cwnd_packets());
+    }
+
+    #[test]
+    fn idle_time_does_not_count() {
+        let mut rules = after_loss_at(1000.0);
+        let now = Time::from_ns(10_000_000_000);
+        let mut send = SendEvent::new(now, 1, narrows_units::Bytes::new(1000));
+        send.idle = Some(Span::from_ms(4_000));
+        rules.on_send(&mut Window::new(&setup()), &send);
+        assert_eq!(rules.epoch, Some(Time::from_ns(4_000_000_000)));
+    }
+}
