@@ -39,10 +39,13 @@ schemes! {
     westwood,
     illinois,
     yeah,
+    compound,
+    fast,
     // By marks.
     dctcp,
     // In the background.
     ledbat,
+    lp,
     // By a model of the path.
     bbr1,
     // For teaching.

@@ -14,7 +14,8 @@
 //! A random loss in an empty queue leaves the window nearly as it is, one in a full queue takes the queue
 //! out of it: the buffer drains, the link stays busy. Acknowledgements that arrive in bunches make the
 //! bandwidth look larger than it is, and so does a smallest RTT that is out of date after the path changed
-//! (a timeout learns it anew).
+//! (a timeout learns it anew). The filters take long to follow slow start: on a long path its end finds a
+//! twentieth of the bandwidth measured, and leaves a window of that size.
 //!
 //! | parameter | default | source |
 //! |---|---|---|

@@ -11,7 +11,8 @@
 //! Deviations: the backlog is a real number, not a whole one.
 //!
 //! Alone, the queue stays below about 80 packets. Next to Reno it stays in slow mode and is fair after rho
-//! round trips. Jitter above an eighth of the base RTT keeps it there for ever.
+//! round trips. Jitter above an eighth of the base RTT keeps it there for ever. When slow start overruns a long
+//! path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
 //!
 //! | parameter | default | source |
 //! |---|---|---|

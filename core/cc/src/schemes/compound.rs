@@ -1,0 +1,274 @@
+//! Compound TCP: a Reno window plus a window that grows fast while there is no queue and gives way to one.
+//!
+//! Provenance: K. Tan, J. Song, Q. Zhang and M. Sridharan, "A Compound TCP Approach for High-speed and Long
+//! Distance Networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02 (2008). The window is cwnd + dwnd. cwnd is
+//! Reno's (one packet per round trip of the whole window). Once per round trip, with diff = win
+//! (1 - baseRTT/RTT): below gamma dwnd grows by max(alpha win^0.75 - 1, 0), from gamma on it shrinks by diff.
+//! A loss leaves win (1 - beta), half of cwnd being Reno's; a timeout ends dwnd. gamma follows, from loss to
+//! loss, three quarters of the backlog that cwnd alone would have.
+//!
+//! Deviations: the exponent k = 0.75 is not a parameter. dwnd stays at zero in slow start and while win is
+//! below `low_window`. The weight of the newest backlog in gamma is a half, as in the published ports to Linux
+//! (the draft has a larger one). The RTT of a round is the smallest of at least three samples.
+//!
+//! Without queues the average window is 0.2553/p^0.8 packets. With a queue dwnd vanishes and Reno is left,
+//! so that it is no worse to its neighbours. The queue it makes alone oscillates around gamma packets.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | alpha | 0.125 | Tan et al. 2006 |
+//! | beta | 0.5 | Tan et al. 2006 |
+//! | gamma | 30 packets | Tan et al. 2006 |
+//! | gamma_low | 5 packets | draft-sridharan-tcpm-ctcp-02 |
+//! | tune_gamma | true | draft-sridharan-tcpm-ctcp-02 |
+//! | low_window | 38 packets | draft-sridharan-tcpm-ctcp-02 |
+
+use crate::parts::{Cause, Classic, Congestion, RttRounds, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "compound",
+    summary: "Reno plus a part that uses idle capacity fast and gives way to queues",
+    source: "Tan et al. 2006; draft-sridharan-tcpm-ctcp-02",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("alpha", Kind::Number, "Growth of the delay part: alpha win^0.75 per round trip.")
+            .default("0.125")
+            .range(0.001, 10.0)
+            .source("Tan et al. 2006"),
+        ParamSpec::new("beta", Kind::Ratio, "Share of the whole window taken away by a loss.")
+            .default("0.5")
+            .range(0.05, 0.95)
+            .source("Tan et al. 2006"),
+        ParamSpec::new("gamma", Kind::Number, "Backlog in packets from which the delay part shrinks.")
+            .default("30")
+            .range(1.0, 10_000.0)
+            .source("Tan et al. 2006"),
+        ParamSpec::new("gamma_low", Kind::Number, "Smallest value in packets that gamma is tuned to.")
+            .default("5")
+            .range(0.0, 10_000.0)
+            .source("draft-sridharan-tcpm-ctcp-02"),
+        ParamSpec::new("tune_gamma", Kind::Flag, "Let gamma follow what Reno would queue.")
+            .default("true")
+            .source("draft-sridharan-tcpm-ctcp-02"),
+        ParamSpec::new("low_window", Kind::Packets, "Smaller windows have no delay part.")
+            .default("38")
+            .range(0.0, 1e6)
+            .source("draft-sridharan-tcpm-ctcp-02"),
+    ],
+    build,
+};
+
+/// Weight of the newest backlog in gamma, and the share of it that gamma aims at.
+const WEIGHT: f64 = 0.5;
+const SHARE: f64 = 0.75;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let rules = Compound::new(params)?;
+    Ok(Classic::boxed(Window::new(&setup), rules))
+}
+
+#[derive(Clone)]
+struct Compound {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    gamma_low: f64,
+    gamma_high: f64,
+    tune_gamma: bool,
+    low_window: f64,
+    rtt: RttRounds,
+    /// The RTT of the last round that was measured.
+    last_rtt: Option<Span>,
+    /// The delay part of the window in packets.
+    dwnd: f64,
+    /// Packets waiting, as last estimated.
+    backlog: f64,
+}
+
+impl Compound {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let gamma = params.real("gamma").unwrap_or(30.0);
+        let gamma_low = params.real("gamma_low").unwrap_or(5.0);
+        if gamma_low > gamma {
+            return Err(ParamError::Conflict(format!(
+                "gamma_low {gamma_low} must not be larger than gamma {gamma}, where the tuning begins"
+            )));
+        }
+        Ok(Compound {
+            alpha: params.real("alpha").unwrap_or(0.125),
+            beta: params.real("beta").unwrap_or(0.5),
+            gamma,
+            gamma_low,
+            gamma_high: gamma,
+            tune_gamma: params.flag("tune_gamma").unwrap_or(true),
+            low_window: params.real("low_window").unwrap_or(38.0),
+            rtt: RttRounds::new(),
+            last_rtt: None,
+            dwnd: 0.0,
+            backlog: 0.0,
+        })
+    }
+
+    /// Growth of the delay part per round trip. The power 0.75 by square roots, which give the same bits
+    /// on every machine.
+    fn growth(&self, window: f64) -> f64 {
+        let root = window.sqrt();
+        (self.alpha * root * root.sqrt() - 1.0).max(0.0)
+    }
+
+    fn tune(&mut self, reno: f64) {
+        let Some(rtt) = self.last_rtt else { return };
+        let wanted = SHARE * self.rtt.backlog(reno, rtt);
+        self.gamma = ((1.0 - WEIGHT) * self.gamma + WEIGHT * wanted)
+            .clamp(self.gamma_low, self.gamma_high);
+    }
+}
+
+impl Rules for Compound {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        let Some(rtt) = self.rtt.on_ack(ack).and_then(|round| round.smallest()) else {
+            return;
+        };
+        self.last_rtt = Some(rtt);
+        let win = window.packets();
+        self.backlog = self.rtt.backlog(win, rtt);
+        if window.in_slow_start() {
+            return;
+        }
+        let before = self.dwnd;
+        if self.backlog >= self.gamma {
+            self.dwnd = (self.dwnd - self.backlog).max(0.0);
+        } else if win >= self.low_window && ack.cwnd_limited {
+            self.dwnd += self.growth(win);
+        }
+        if self.dwnd != before {
+            window.add(self.dwnd - before);
+            window.exit_slow_start();
+        }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        window.additive_increase(bytes, window.cwnd().get());
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        let win = window.packets();
+        let reno = (win - self.dwnd).max(0.0);
+        let left = win * (1.0 - self.beta);
+        if congestion.cause == Cause::Timeout {
+            self.dwnd = 0.0;
+            return left;
+        }
+        if self.tune_gamma {
+            self.tune(reno);
+        }
+        self.dwnd = (left - reno / 2.0).max(0.0);
+        left.max(reno / 2.0)
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.values.push(("dwnd_packets", self.dwnd));
+        fields.values.push(("backlog_packets", self.backlog));
+        fields.values.push(("gamma_packets", self.gamma));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::play_round;
+    use crate::testing::setup;
+    use narrows_units::Time;
+
+    fn compound() -> Compound {
+        Compound::new(&Params::resolve(SCHEME.params, []).unwrap()).unwrap()
+    }
+
+    /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
+    fn measured(packets: f64) -> (Compound, Window) {
+        let mut window = Window::new(&setup());
+        let mut rules = compound();
+        window.exit_slow_start();
+        play_round(&mut rules, &mut window, Span::from_ms(100), 3);
+        window.set_packets(packets);
+        window.exit_slow_start();
+        (rules, window)
+    }
+
+    fn congestion(cause: Cause) -> Congestion {
+        Congestion { now: Time::ZERO, cause, in_flight: 0.0 }
+    }
+
+    #[test]
+    fn the_delay_part_grows_with_the_power_of_three_quarters() {
+        // alpha win^0.75 is 22.23 at 1000, 3.95 at 100, 1.99 at 40 and 1 at 16 (Tan et al. 2006).
+        let rules = compound();
+        for (window, growth) in [(1000.0, 21.23), (100.0, 2.95), (40.0, 0.99), (16.0, 0.0), (9.0, 0.0)] {
+            assert!((rules.growth(window) - growth).abs() < 0.006, "{window}: {}", rules.growth(window));
+        }
+    }
+
+    #[test]
+    fn a_round_without_a_queue_grows_and_one_with_a_queue_shrinks() {
+        let (mut rules, mut window) = measured(1000.0);
+        play_round(&mut rules, &mut window, Span::from_ms(100), 3);
+        assert!((rules.dwnd - 21.23).abs() < 0.01, "{}", rules.dwnd);
+        assert!((window.packets() - 1021.23).abs() < 0.01 && !window.in_slow_start());
+        // 1000 packets, 105 ms: 47.6 wait, more than the 30 of gamma.
+        let (mut rules, mut window) = measured(1000.0);
+        rules.dwnd = 100.0;
+        play_round(&mut rules, &mut window, Span::from_ms(105), 3);
+        assert!((rules.dwnd - (100.0 - 1000.0 * 5.0 / 105.0)).abs() < 1e-9);
+        assert!((window.packets() - (1000.0 - 1000.0 * 5.0 / 105.0)).abs() < 1e-9);
+        play_round(&mut rules, &mut window, Span::from_ms(200), 3);
+        assert_eq!(rules.dwnd, 0.0);
+        assert!((window.packets() - 900.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn small_windows_are_renos() {
+        let (mut rules, mut window) = measured(37.0);
+        play_round(&mut rules, &mut window, Span::from_ms(100), 3);
+        assert_eq!((rules.dwnd, window.packets()), (0.0, 37.0));
+    }
+
+    #[test]
+    fn a_loss_halves_the_whole() {
+        let (mut rules, window) = measured(1000.0);
+        rules.dwnd = 600.0;
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 500.0);
+        // Reno's part is 400 / 2, the rest belongs to the delay part.
+        assert_eq!(rules.dwnd, 300.0);
+        rules.dwnd = 600.0;
+        assert_eq!(rules.reduced(&window, &congestion(Cause::Timeout)), 500.0);
+        assert_eq!(rules.dwnd, 0.0);
+    }
+
+    #[test]
+    fn gamma_follows_what_reno_would_queue() {
+        let (mut rules, window) = measured(1000.0);
+        rules.dwnd = 800.0;
+        rules.last_rtt = Some(Span::from_ms(110));
+        rules.reduced(&window, &congestion(Cause::Loss));
+        // Reno's 200 packets would have 18.2 waiting.
+        let wanted = 0.5 * 30.0 + 0.5 * 0.75 * (200.0 * 10.0 / 110.0);
+        assert!((rules.gamma - wanted).abs() < 1e-9, "{}", rules.gamma);
+        for _ in 0..10 {
+            rules.last_rtt = Some(Span::from_ms(100));
+            rules.reduced(&window, &congestion(Cause::Loss));
+        }
+        assert_eq!(rules.gamma, 5.0);
+    }
+
+    #[test]
+    fn a_lower_bound_above_gamma_is_refused() {
+        let given = [("gamma".to_owned(), SCHEME.params[2].parse("3").unwrap())];
+        let params = Params::resolve(SCHEME.params, given).unwrap();
+        assert!(super::build(&params, setup()).err().unwrap().to_string().contains("gamma_low 5"));
+    }
+}

@@ -1,0 +1,286 @@
+//! FAST: an equation for the window whose only resting point has alpha packets of the flow in the queue.
+//!
+//! Provenance: C. Jin, D. X. Wei and S. H. Low, "FAST TCP: Motivation, Architecture, Algorithms,
+//! Performance", INFOCOM 2004; D. X. Wei et al., IEEE/ACM ToN 14(6), 2006. Every other round trip
+//! w <- min(2w, (1 - gamma) w + gamma (baseRTT/avgRTT w + alpha)); in the round trips in between the window
+//! stands still, so that what is measured belongs to one window. avgRTT is an average over about a third of
+//! a window.
+//!
+//! Deviations: the papers leave open how slow start and losses are dealt with; here slow start (Reno's, paced
+//! at two windows per round trip) ends when more than alpha packets wait, and a loss halves the window. The
+//! authors chose alpha by rate (8 up to 10 Mbit/s, 20 up to 100, 200 above); here it is a parameter, because
+//! flows with different values do not share fairly. The pacing rate is 1.2 windows per round trip, so that
+//! the window and not the pacing is the limit (Linux `net/ipv4/tcp_input.c`).
+//!
+//! Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets; with less they
+//! lose packets all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A
+//! flow that joins takes the standing queue for a part of the path and gets more than its share; a path
+//! that becomes longer looks like a queue for ever.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | alpha | 20 packets | Wei et al. 2006: 20 for 10 to 100 Mbit/s |
+//! | gamma | 0.5 | Jin, Wei and Low 2004 |
+
+use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "fast",
+    summary: "Steers the window to where alpha packets of each flow are queued",
+    source: "Jin, Wei and Low 2004; Wei et al. 2006",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("alpha", Kind::Packets, "Packets that the flow keeps queued.")
+            .default("20")
+            .range(1.0, 1e6)
+            .source("Wei et al. 2006: 20 for 10 to 100 Mbit/s"),
+        ParamSpec::new("gamma", Kind::Ratio, "Share of the way to the equation's window per step.")
+            .default("0.5")
+            .range(0.01, 1.0)
+            .source("Jin, Wei and Low 2004"),
+    ],
+    build,
+};
+
+/// Pacing rate in windows per round trip, in slow start and after it.
+const SLOW_START_GAIN: f64 = 2.0;
+const GAIN: f64 = 1.2;
+
+/// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
+const AVERAGE_PACKETS: f64 = 3.0;
+const AVERAGE_MOST: f64 = 0.25;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), Fast::new(params)))
+}
+
+#[derive(Clone)]
+struct Fast {
+    alpha: f64,
+    gamma: f64,
+    rtt: RttRounds,
+    /// Average RTT in seconds.
+    average: Option<f64>,
+    /// Whether the window is set at the end of the round that is running, or of the next one.
+    due: bool,
+}
+
+impl Fast {
+    fn new(params: &Params) -> Self {
+        Fast {
+            alpha: params.real("alpha").unwrap_or(20.0),
+            gamma: params.real("gamma").unwrap_or(0.5),
+            rtt: RttRounds::new(),
+            average: None,
+            due: false,
+        }
+    }
+
+    fn average_in(&mut self, rtt: Span, window: f64) {
+        let rtt = rtt.secs();
+        let share = (AVERAGE_PACKETS / window).min(AVERAGE_MOST);
+        self.average = Some(match self.average {
+            None => rtt,
+            Some(average) => average + share * (rtt - average),
+        });
+    }
+
+    /// Base RTT over average RTT; 1 before the first sample.
+    fn ratio(&self) -> f64 {
+        match self.average {
+            Some(average) if average > 0.0 => (self.rtt.base().secs() / average).min(1.0),
+            _ => 1.0,
+        }
+    }
+
+    fn next(&self, window: f64) -> f64 {
+        let wanted = self.ratio() * window + self.alpha;
+        (2.0 * window).min((1.0 - self.gamma) * window + self.gamma * wanted)
+    }
+}
+
+impl Rules for Fast {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        if let Some(rtt) = ack.latest_rtt {
+            self.average_in(rtt, window.packets());
+        }
+        let ended = self.rtt.on_ack(ack).is_some();
+        if ack.in_recovery {
+            return;
+        }
+        if window.in_slow_start() {
+            if window.packets() * (1.0 - self.ratio()) > self.alpha {
+                window.exit_slow_start();
+                self.due = true;
+            }
+            return;
+        }
+        if !ended {
+            return;
+        }
+        self.due = !self.due;
+        if !self.due {
+            let next = self.next(window.packets()).max(2.0);
+            if next < window.packets() || ack.cwnd_limited {
+                window.set_packets(next);
+                window.exit_slow_start();
+            }
+        }
+    }
+
+    fn avoidance(&mut self, _: &mut Window, _: &AckEvent<'_>, _: u64) {}
+
+    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+        window.packets() / 2.0
+    }
+
+    fn pace(&self, window: &Window, allowance: &mut Allowance) {
+        if let Some(average) = self.average {
+            let gain = if window.in_slow_start() { SLOW_START_GAIN } else { GAIN };
+            let bytes = Bytes::new((window.cwnd().get() as f64 * gain) as u64);
+            let rate = Rate::of(bytes, Span::from_secs(average).max(Span::from_us(1)));
+            allowance.pacing = Some(rate.max(Rate::from_bps(1)));
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        if let Some(average) = self.average {
+            fields.values.push(("average_rtt_s", average));
+            fields.values.push(("base_rtt_s", self.rtt.base().secs()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, Script, setup};
+    use crate::{LossCause, Phase};
+    use narrows_units::Time;
+
+    fn fast(alpha: &str) -> Fast {
+        let given = ("alpha".to_owned(), SCHEME.params[0].parse(alpha).unwrap());
+        Fast::new(&Params::resolve(SCHEME.params, [given]).unwrap())
+    }
+
+    fn ack(rtt_s: f64, round_start: bool) -> AckEvent<'static> {
+        let mut ack = AckEvent::new(Time::ZERO);
+        ack.latest_rtt = Some(Span::from_secs(rtt_s));
+        ack.round_start = round_start;
+        ack
+    }
+
+    #[test]
+    fn a_constant_queueing_delay_leads_to_alpha_packets() {
+        // Base 50 ms, RTT 60 ms, alpha 50 (the equation of Jin, Wei and Low 2004).
+        let mut rules = fast("50");
+        rules.rtt.on_ack(&ack(0.050, false));
+        rules.average = Some(0.060);
+        let mut window = 100.0;
+        for expected in [116.667, 131.944, 145.949, 158.787] {
+            window = rules.next(window);
+            assert!((window - expected).abs() < 0.001, "{window} instead of {expected}");
+        }
+        for _ in 0..200 {
+            window = rules.next(window);
+        }
+        // alpha RTT / (RTT - base)
+        assert!((window - 300.0).abs() < 0.001, "{window}");
+    }
+
+    #[test]
+    fn one_flow_fills_a_link_and_queues_alpha() {
+        // 1000 packets/s, base 50 ms, so that 50 fit; RTT = max(base, w/C).
+        let mut rules = fast("50");
+        rules.rtt.on_ack(&ack(0.050, false));
+        let mut window: f64 = 20.0;
+        for expected in [40.0, 65.0, 82.5, 91.25, 95.625] {
+            rules.average = Some((window / 1000.0).max(0.050));
+            window = rules.next(window);
+            assert!((window - expected).abs() < 1e-9, "{window} instead of {expected}");
+        }
+        for _ in 0..60 {
+            rules.average = Some((window / 1000.0).max(0.050));
+            window = rules.next(window);
+        }
+        assert!((window - 100.0).abs() < 1e-6, "{window}");
+    }
+
+    #[test]
+    fn the_window_is_set_every_other_round() {
+        let mut window = Window::new(&setup());
+        window.set_packets(100.0);
+        window.exit_slow_start();
+        let mut rules = fast("50");
+        let mut steps = vec![];
+        for _ in 0..6 {
+            let before = window.packets();
+            for index in 0..4 {
+                rules.observe(&ack(0.050, index == 3), &mut window);
+            }
+            steps.push(window.packets() - before);
+        }
+        // No queue: gamma times alpha more.
+        assert_eq!(steps, [0.0, 25.0, 0.0, 25.0, 0.0, 25.0]);
+    }
+
+    #[test]
+    fn the_average_moves_by_three_packets_of_a_window() {
+        let mut rules = fast("50");
+        rules.average_in(Span::from_ms(100), 300.0);
+        assert_eq!(rules.average, Some(0.1));
+        rules.average_in(Span::from_ms(200), 300.0);
+        assert!((rules.average.unwrap() - 0.101).abs() < 1e-12);
+        rules.average_in(Span::from_ms(200), 4.0);
+        assert!((rules.average.unwrap() - (0.101 + 0.099 / 4.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn slow_start_ends_when_alpha_packets_wait() {
+        let mut window = Window::new(&setup());
+        let mut rules = fast("20");
+        rules.observe(&ack(0.100, false), &mut window);
+        window.set_packets(100.0);
+        rules.average = Some(0.120);
+        rules.observe(&ack(0.120, false), &mut window);
+        assert!(window.in_slow_start(), "17 packets wait");
+        rules.average = Some(0.130);
+        rules.observe(&ack(0.130, false), &mut window);
+        assert!(!window.in_slow_start(), "23 packets wait");
+        // The next round sets the window for the first time.
+        rules.observe(&ack(0.130, true), &mut window);
+        assert!(window.packets() < 100.0);
+    }
+
+    #[test]
+    fn it_is_paced_a_little_faster_than_its_window() {
+        let mut script = Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
+        assert_eq!(script.scheme.allowance().pacing, None);
+        script.ack_round();
+        let rate = |script: &Script| script.scheme.allowance().pacing.unwrap().bps() as f64;
+        let window = |script: &Script| script.cwnd_packets() * MSS as f64 * 8.0;
+        assert!((rate(&script) / (2.0 * window(&script) / 0.1) - 1.0).abs() < 1e-6);
+        script.lose(LossCause::Reordering, 20);
+        assert_eq!(script.cwnd_packets(), 10.0);
+        assert!((rate(&script) / (1.2 * window(&script) / 0.1) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_recovery_does_not_move_the_window() {
+        let mut window = Window::new(&setup());
+        window.exit_slow_start();
+        let mut rules = fast("50");
+        for _ in 0..10 {
+            let mut ack = ack(0.050, true);
+            ack.phase = Phase::Recovery;
+            ack.in_recovery = true;
+            rules.observe(&ack, &mut window);
+        }
+        assert_eq!(window.packets(), 10.0);
+    }
+}

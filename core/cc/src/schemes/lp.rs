@@ -1,0 +1,287 @@
+//! TCP-LP: a transfer in the background that leaves as soon as the one-way delay tells that somebody else
+//! is there.
+//!
+//! Provenance: A. Kuzmanovic and E. W. Knightly, "TCP-LP: A Distributed Algorithm for Low Priority Data
+//! Transfer", INFOCOM 2003; constants as in Linux `net/ipv4/tcp_lp.c`. The one-way delay of the newest packet
+//! is smoothed by an eighth. When it exceeds the smallest one by more than 15 % of the range seen, the window
+//! is halved and a time of inference of three round trips begins, without growth. A second excess within that
+//! time leaves one packet. Otherwise Reno.
+//!
+//! Deviations: delays come from arrival times by the receiver's clock, whose offset cancels (Linux estimates
+//! them from timestamps); after a reduction nothing is concluded from packets sent before it, and the smoothing
+//! begins anew with the first one sent after it; the first slow start is Reno's, since the largest delay is only known when
+//! a queue has been filled; the range is that of the whole connection (Linux narrows it after each reaction);
+//! after a reaction growth is additive.
+//!
+//! Alone it fills the link if 15 % of the buffer are worth a bandwidth-delay product, and most of it
+//! otherwise: its windows swing between half and all of what makes a queue of 15 % of the buffer. Next to a
+//! loss-based flow, which keeps a longer queue, little is left of it. With a buffer of a few packets its own
+//! pairs of packets look like somebody else. A route that becomes longer, or a
+//! receiver's clock that jumps, looks like somebody else for ever.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | threshold | 0.15 | Kuzmanovic and Knightly 2003; Linux tcp_lp |
+//! | inference | 3 round trips | Linux tcp_lp |
+
+use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "lp",
+    summary: "Low priority: gives way as soon as the one-way delay rises (TCP-LP)",
+    source: "Kuzmanovic and Knightly 2003",
+    recovery: Recovery::Proportional,
+    ecn: EcnUse::Classic,
+    transport: &[],
+    params: &[
+        ParamSpec::new("threshold", Kind::Ratio, "Share of the range of one-way delays that is congestion.")
+            .default("0.15")
+            .range(0.001, 0.999)
+            .source("Kuzmanovic and Knightly 2003; Linux net/ipv4/tcp_lp.c"),
+        ParamSpec::new("inference", Kind::Number, "Round trips after a reaction in which a second leaves one packet.")
+            .default("3")
+            .range(1.0, 100.0)
+            .source("Linux net/ipv4/tcp_lp.c"),
+    ],
+    build,
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), LowPriority::new(params)))
+}
+
+/// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    first: i128,
+    min: f64,
+    max: f64,
+    smoothed: f64,
+}
+
+#[derive(Clone)]
+struct LowPriority {
+    threshold: f64,
+    inference: f64,
+    delays: Option<Delays>,
+    /// The last reduction, until a packet sent after it has been heard of.
+    reduced_at: Option<Time>,
+    /// When the time of inference ends.
+    inference_until: Time,
+}
+
+impl LowPriority {
+    fn new(params: &Params) -> Self {
+        LowPriority {
+            threshold: params.real("threshold").unwrap_or(0.15),
+            inference: params.real("inference").unwrap_or(3.0),
+            delays: None,
+            reduced_at: None,
+            inference_until: Time::ZERO,
+        }
+    }
+
+    /// Takes the delay of the newest packet; whether it tells of the window in force.
+    fn sample(&mut self, ack: &AckEvent<'_>) -> bool {
+        let mut newest = ack.packets.iter().rev();
+        let Some((sent, arrived)) = newest.find_map(|p| Some((p.sent, p.arrived?))) else {
+            return false;
+        };
+        let delay = i128::from(arrived.ns()) - i128::from(sent.ns());
+        let delays = self.delays.get_or_insert(Delays {
+            first: delay,
+            min: 0.0,
+            max: 0.0,
+            smoothed: 0.0,
+        });
+        let delay = (delay - delays.first) as f64;
+        delays.min = delays.min.min(delay);
+        delays.max = delays.max.max(delay);
+        delays.smoothed += (delay - delays.smoothed) / 8.0;
+        match self.reduced_at {
+            Some(reduced_at) if sent < reduced_at => false,
+            Some(_) => {
+                // The memory is of a larger window.
+                delays.smoothed = delay;
+                self.reduced_at = None;
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Whether the smoothed delay is beyond the threshold.
+    fn is_early(&self) -> bool {
+        self.delays
+            .is_some_and(|d| d.smoothed > d.min + self.threshold * (d.max - d.min))
+    }
+
+    fn react(&mut self, now: Time, rtt: Span, window: &mut Window) {
+        if now < self.inference_until {
+            window.set_packets(1.0);
+        } else {
+            window.set_packets(window.packets() / 2.0);
+        }
+        window.exit_slow_start();
+        self.reduced_at = Some(now);
+        self.inference_until = now + Span::from_secs(rtt.secs() * self.inference);
+    }
+}
+
+impl Rules for LowPriority {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+        let telling = self.sample(ack);
+        let first_slow_start = window.ssthresh().is_none();
+        if telling && !first_slow_start && !ack.in_recovery && self.is_early() {
+            self.react(ack.now, ack.smoothed_rtt, window);
+        }
+    }
+
+    fn slow_start(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) -> u64 {
+        if ack.now < self.inference_until { 0 } else { window.slow_start(bytes) }
+    }
+
+    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+        if ack.now >= self.inference_until {
+            window.additive_increase(bytes, window.cwnd().get());
+        }
+    }
+
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+        self.reduced_at = Some(congestion.now);
+        window.packets() / 2.0
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        if let Some(delays) = self.delays {
+            let above = |delay: f64| (delay - delays.min) / 1e9;
+            fields.values.push(("queueing_delay_s", above(delays.smoothed)));
+            fields.values.push(("largest_queueing_delay_s", above(delays.max)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AckedPacket;
+    use crate::testing::{MSS, setup};
+    use narrows_units::Bytes;
+
+    const RTT: Span = Span::from_ms(100);
+    /// The receiver's clock is behind the sender's.
+    const OFFSET: Span = Span::from_ms(5_000);
+
+    fn rules() -> LowPriority {
+        LowPriority::new(&Params::resolve(SCHEME.params, []).unwrap())
+    }
+
+    /// At `now_ms` a packet is acknowledged whose one-way delay was `delay_ms`.
+    fn hear(rules: &mut LowPriority, window: &mut Window, now_ms: u64, delay_ms: u64) {
+        let now = Time::ZERO + Span::from_ms(10_000 + now_ms);
+        let sent = now - RTT;
+        let packets = [AckedPacket {
+            number: 1,
+            bytes: MSS as u32,
+            sent,
+            arrived: Some(sent + Span::from_ms(delay_ms) - OFFSET),
+        }];
+        let mut ack = AckEvent::new(now);
+        ack.packets = &packets;
+        ack.bytes = Bytes::new(MSS);
+        ack.smoothed_rtt = RTT;
+        rules.observe(&ack, window);
+        if !window.in_slow_start() {
+            rules.avoidance(window, &ack, MSS);
+        }
+    }
+
+    /// Rules that know delays from 20 to 120 ms and now smooth `smoothed_ms`; 40 packets in avoidance.
+    fn known(smoothed_ms: f64) -> (LowPriority, Window) {
+        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        for delay in [20, 120] {
+            hear(&mut rules, &mut window, 0, delay);
+        }
+        window.set_packets(40.0);
+        window.exit_slow_start();
+        let delays = rules.delays.as_mut().unwrap();
+        assert_eq!((delays.min, delays.max), (0.0, 100e6));
+        delays.smoothed = (smoothed_ms - 20.0) * 1e6;
+        (rules, window)
+    }
+
+    #[test]
+    fn two_excesses_within_three_round_trips_leave_one_packet() {
+        // Range 20 to 120 ms: the threshold is 35 ms (Linux tcp_lp.c).
+        let (mut rules, mut window) = known(35.0);
+        hear(&mut rules, &mut window, 0, 35);
+        assert!(window.packets() >= 40.0, "35 ms are not more than the threshold");
+        let (mut rules, mut window) = known(36.0);
+        hear(&mut rules, &mut window, 0, 36);
+        assert_eq!(window.packets(), 20.0);
+        // What was sent before the reaction arrives for a round trip.
+        hear(&mut rules, &mut window, 99, 36);
+        assert_eq!(window.packets(), 20.0);
+        hear(&mut rules, &mut window, 100, 36);
+        assert_eq!((window.packets(), window.in_slow_start()), (1.0, false));
+    }
+
+    #[test]
+    fn later_excesses_halve_again() {
+        let (mut rules, mut window) = known(36.0);
+        hear(&mut rules, &mut window, 0, 36);
+        hear(&mut rules, &mut window, 300, 36);
+        assert_eq!(window.packets(), 10.0);
+    }
+
+    #[test]
+    fn growth_waits_for_the_end_of_the_inference() {
+        let (mut rules, mut window) = known(36.0);
+        hear(&mut rules, &mut window, 0, 36);
+        rules.delays.as_mut().unwrap().smoothed = 0.0;
+        for ms in 101..=150 {
+            hear(&mut rules, &mut window, ms, 20);
+        }
+        assert_eq!(window.packets(), 20.0);
+        for ms in 301..=321 {
+            hear(&mut rules, &mut window, ms, 20);
+        }
+        assert_eq!(window.packets(), 21.0);
+    }
+
+    #[test]
+    fn the_delay_is_smoothed_by_an_eighth() {
+        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        hear(&mut rules, &mut window, 0, 20);
+        hear(&mut rules, &mut window, 1, 100);
+        assert_eq!(rules.delays.unwrap().smoothed, 10e6);
+        hear(&mut rules, &mut window, 2, 20);
+        assert_eq!(rules.delays.unwrap().smoothed, 8.75e6);
+    }
+
+    #[test]
+    fn the_first_slow_start_only_learns() {
+        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        for ms in 0..50 {
+            hear(&mut rules, &mut window, ms, 20 + ms);
+        }
+        assert!(rules.is_early());
+        assert_eq!(window.packets(), 10.0);
+    }
+
+    #[test]
+    fn without_arrival_times_it_is_reno() {
+        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        window.exit_slow_start();
+        let mut ack = AckEvent::new(Time::ZERO + RTT);
+        for _ in 0..10 {
+            ack.bytes = Bytes::new(MSS);
+            rules.observe(&ack, &mut window);
+            rules.avoidance(&mut window, &ack, MSS);
+        }
+        assert_eq!(window.packets(), 11.0);
+    }
+}
