@@ -336,10 +336,38 @@ INLINE u64 window_q16(const struct tcp_sock *tp, u32 fraction)
 	return ((u64)tp->snd_cwnd << 16) | (fraction >> 16);
 }
 
+/* Sets the window to `q16`/65536 packets (at least one). */
+INLINE void set_window_q16(struct tcp_sock *tp, u32 *fraction, u64 q16)
+{
+	*fraction = q16 < Q16_ONE ? 0 : (u32)(q16 << 16);
+	set_window(tp, q16 >> 16);
+}
+
+/* Grows by `q16`/65536 packets per window of packets acknowledged, of which `acked` are here: the rule of
+ * additive increase for growth that is no whole number. */
+INLINE void grow_per_window(struct tcp_sock *tp, u32 *fraction, u64 q16, u32 acked)
+{
+	grow_q32(tp, fraction, scale(q16 * acked, 1 << 24, window_q16(tp, *fraction) >> 8));
+}
+
+/* Ends slow start here. */
+INLINE void exit_slow_start(struct tcp_sock *tp)
+{
+	tp->snd_ssthresh = tp->snd_cwnd;
+}
+
 /* ssthresh after a reduction to `q16`/65536 packets: a whole number, rounded down. */
 INLINE u32 threshold_q16(u64 q16)
 {
 	return clamp_u64(q16 >> 16, FLOOR, INFINITE_SSTHRESH - 1);
+}
+
+/* The same, with what is lost by rounding kept as the fraction of the window (Q32), so that it does not add
+ * up over many reductions. */
+INLINE u32 threshold_and_fraction(u64 q16, u32 *fraction)
+{
+	*fraction = q16 < (u64)FLOOR << 16 ? 0 : (u32)(q16 << 16);
+	return threshold_q16(q16);
 }
 
 /* The window when a loss turns out to be none. */

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 
 /// Payload of a packet.
-pub const MSS: u64 = 1000;
+pub(crate) const MSS: u64 = 1000;
 /// A packet is lost when one that was sent this many packets later has arrived.
 const REORDERING: u64 = 3;
 /// What a retransmission timer waits for beyond the RTT.
@@ -18,25 +18,25 @@ const TIMEOUT: Span = Span::from_ms(300);
 
 /// What the path does to packets.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub(crate) struct Path {
     /// What it is called in messages.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Time between two packets at the bottleneck, in us.
-    pub spacing: u64,
+    pub(crate) spacing: u64,
     /// RTT of an empty path, in us.
-    pub rtt: u64,
+    pub(crate) rtt: u64,
     /// Packets that fit into the queue.
-    pub buffer: u64,
+    pub(crate) buffer: u64,
     /// Packets in the queue from which on packets are marked.
-    pub mark: u64,
+    pub(crate) mark: u64,
     /// Share of packets lost at random.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// Packets that share an acknowledgement.
-    pub thinning: usize,
+    pub(crate) thinning: usize,
     /// Largest extra delay of a packet, in us; packets stay in order.
-    pub jitter: u64,
+    pub(crate) jitter: u64,
     /// Probability per packet that the application pauses, limits itself, or a timeout happens.
-    pub trouble: f64,
+    pub(crate) trouble: f64,
 }
 
 struct Packet {
@@ -52,7 +52,7 @@ struct Packet {
 }
 
 /// One connection on a [`Path`].
-pub struct Connection<'a> {
+pub(crate) struct Connection<'a> {
     path: Path,
     random: Stream,
     scheme: &'a mut dyn CongestionControl,
@@ -79,14 +79,14 @@ pub struct Connection<'a> {
     /// before and after the reduction, so thresholds are not compared.
     undone: bool,
     /// Events as text.
-    pub lines: String,
+    pub(crate) lines: String,
     /// The native window in packets and threshold after each line; `None` where they are not compared.
-    pub windows: Vec<Option<(f64, Option<f64>)>>,
+    pub(crate) windows: Vec<Option<(f64, Option<f64>)>>,
 }
 
 impl<'a> Connection<'a> {
     /// A connection that begins now.
-    pub fn new(path: Path, scheme: &'a mut dyn CongestionControl, seed: u64) -> Self {
+    pub(crate) fn new(path: Path, scheme: &'a mut dyn CongestionControl, seed: u64) -> Self {
         let now = Time::from_ns(1_000_000_000);
         let mut connection = Connection {
             path,
@@ -119,12 +119,12 @@ impl<'a> Connection<'a> {
     }
 
     /// When a connection begins.
-    pub fn birth() -> Time {
+    pub(crate) fn birth() -> Time {
         Time::from_ns(1_000_000_000)
     }
 
     /// Plays until `packets` packets have been sent.
-    pub fn play(&mut self, packets: u64) {
+    pub(crate) fn play(&mut self, packets: u64) {
         while self.next < packets {
             self.send();
             self.receive();

@@ -7,33 +7,33 @@ use std::process::{Command, Stdio};
 
 /// What the program answers to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Window in packets.
-    pub cwnd: u64,
+    pub(crate) cwnd: u64,
     /// Threshold in packets.
-    pub ssthresh: u64,
+    pub(crate) ssthresh: u64,
     /// Bytes per second, 0 if the program sets none.
-    pub pacing: u64,
+    pub(crate) pacing: u64,
 }
 
 /// A compiled program.
-pub struct Program {
+pub(crate) struct Program {
     folder: tempfile::TempDir,
     source: String,
 }
 
 /// The folder of the C files.
-pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bpf/src/c")
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/c")
 }
 
 /// The C file of `name`.
-pub fn source(name: &str) -> String {
+pub(crate) fn source(name: &str) -> String {
     fs::read_to_string(folder().join(format!("{name}.bpf.c"))).expect("the program's file")
 }
 
 /// Names of all programs.
-pub fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder())
         .expect("the folder of the programs")
         .filter_map(|entry| {
@@ -51,11 +51,11 @@ pub fn names() -> Vec<String> {
 
 impl Program {
     /// Compiles `source`.
-    pub fn compile(source: &str) -> Program {
+    pub(crate) fn compile(source: &str) -> Program {
         let folder_of_build = tempfile::tempdir().expect("a folder");
         let file = folder_of_build.path().join("program.c");
         fs::write(&file, source).expect("the source");
-        let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/kernel.c");
+        let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host/kernel.c");
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         let done = Command::new(compiler)
             .args([
@@ -92,7 +92,7 @@ impl Program {
     }
 
     /// Names of its parameters.
-    pub fn params(&self) -> Vec<String> {
+    pub(crate) fn params(&self) -> Vec<String> {
         let lines = self
             .source
             .lines()
@@ -103,7 +103,7 @@ impl Program {
     }
 
     /// Plays events; one answer for each line.
-    pub fn play(&self, events: &str) -> Vec<Answer> {
+    pub(crate) fn play(&self, events: &str) -> Vec<Answer> {
         let input = self.folder.path().join("events");
         fs::write(&input, events).expect("the events");
         let done = Command::new(self.folder.path().join("program"))

@@ -1,0 +1,244 @@
+//! How each program is compared with its native scheme: paths, tolerances, parameters to try and wrong
+//! constants to plant.
+
+use crate::path::Path;
+
+/// How one program is compared.
+pub(crate) struct Case {
+    /// Name of program and native scheme.
+    pub(crate) name: &'static str,
+    /// Packets by which windows may differ ...
+    pub(crate) packets: f64,
+    /// ... and this share of the window.
+    pub(crate) share: f64,
+    /// Share of the events of a path at which they may differ by more: a decision that jumps at a threshold
+    /// may fall otherwise when it is met within rounding, and it takes until the next one to meet again.
+    pub(crate) apart: f64,
+    /// Values of parameters to try besides the defaults.
+    pub(crate) settings: &'static [&'static [(&'static str, &'static str)]],
+    /// Text of the program, and what to put in its place; each must be found.
+    pub(crate) mutations: &'static [(&'static str, &'static str)],
+}
+
+/// Programs that have no native scheme yet.
+pub(crate) const WITHOUT_NATIVE: &[&str] = &[];
+
+const PATH: Path = Path {
+    name: "",
+    spacing: 1000,
+    rtt: 50_000,
+    buffer: 50,
+    mark: u64::MAX,
+    loss: 0.0,
+    thinning: 2,
+    jitter: 0,
+    trouble: 0.0,
+};
+
+/// Paths on which they are compared: queues that overflow, losses at random, few and many packets in
+/// flight, acknowledgements of one, two and several packets, delays that vary, marks, applications that
+/// limit themselves, timeouts and losses that were none.
+pub(crate) const PATHS: &[Path] = &[
+    Path {
+        name: "one bdp",
+        ..PATH
+    },
+    Path {
+        name: "short and deep",
+        rtt: 10_000,
+        buffer: 200,
+        thinning: 1,
+        ..PATH
+    },
+    Path {
+        name: "long and shallow",
+        rtt: 200_000,
+        spacing: 200,
+        buffer: 100,
+        ..PATH
+    },
+    Path {
+        name: "random losses",
+        loss: 0.002,
+        jitter: 2000,
+        ..PATH
+    },
+    Path {
+        name: "stretched",
+        rtt: 100_000,
+        spacing: 300,
+        buffer: 300,
+        thinning: 8,
+        jitter: 500,
+        ..PATH
+    },
+    Path {
+        name: "marks",
+        mark: 20,
+        buffer: 1000,
+        ..PATH
+    },
+    Path {
+        name: "trouble on a long path",
+        rtt: 200_000,
+        spacing: 200,
+        buffer: 500,
+        trouble: 0.002,
+        ..PATH
+    },
+    Path {
+        name: "trouble",
+        trouble: 0.003,
+        loss: 0.0005,
+        jitter: 300,
+        ..PATH
+    },
+];
+
+/// One line for each program.
+pub(crate) const CASES: &[Case] = &[
+    // Whole packets are kept after a reduction in both, growth is exact; the native window is in bytes, and
+    // what is left over at the threshold may come one packet earlier or later.
+    Case {
+        name: "exp",
+        packets: 1.0,
+        share: 0.0,
+        apart: 0.0,
+        settings: &[&[("growth", "2.5"), ("beta", "0.6")]],
+        mutations: &[("Q16(0.75)", "Q16(0.74)"), ("Q16(3.0)", "Q16(2.0)")],
+    },
+    // The kernel keeps whole packets, the native scheme the bytes between them: each reduction may take one
+    // packet more, of which the next ones keep 7/8, so that up to 8 reductions add up in the worst case.
+    Case {
+        name: "scalable",
+        packets: 2.0,
+        share: 0.03,
+        apart: 0.0,
+        settings: &[
+            &[("legacy_window", "5000")],
+            &[("gain", "0.02"), ("beta", "0.8")],
+        ],
+        mutations: &[("Q16(0.875)", "Q16(0.8)"), ("Q16(0.01)", "Q16(0.02)")],
+    },
+    // Growth is the same up to the interpolation (0.1 % of the growth of an epoch); the program counts
+    // fractions of packets, but shows whole ones. With the table growth jumps by a
+    // packet per round trip where the window passes a row, which the two may do a round trip apart.
+    Case {
+        name: "highspeed",
+        packets: 3.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[&[("lookup", "table")], &[("max_ssthresh", "50")]],
+        mutations: &[
+            (
+                "row_of(tp, ca).increase, acked",
+                "row_of(tp, ca).increase / 2, acked",
+            ),
+            ("Q16_ONE - row_of", "Q16_ONE + 3000 - row_of"),
+        ],
+    },
+    // Whole packets in both; growth is credited when a whole packet is earned, in the native scheme at the
+    // rate of that moment, so that a packet may come earlier or later after each of several reductions. Beyond
+    // the last maximum the distance from it grows by a third per round trip, and with it a difference.
+    Case {
+        name: "bic",
+        packets: 4.0,
+        share: 0.04,
+        apart: 0.0,
+        settings: &[
+            &[("ack_ratio", "true")],
+            &[("max_increment", "32"), ("fast_convergence", "false")],
+        ],
+        mutations: &[
+            ("Q16(0.7998046875)", "Q16(0.75)"),
+            ("#define PARTS 4", "#define PARTS 2"),
+            ("#define UNKNOWN 20", "#define UNKNOWN 10"),
+            ("PARAM(max_increment, 16)", "PARAM(max_increment, 8)"),
+        ],
+    },
+    // Both work on the same RTTs in us; windows differ by the fraction that the program does not show, and by a
+    // packet per round trip in which the backlog is within rounding of a threshold.
+    Case {
+        name: "vegas",
+        packets: 2.0,
+        share: 0.0,
+        apart: 0.0,
+        settings: &[
+            &[("alpha", "10"), ("beta", "20"), ("gamma", "5")],
+            &[("drain", "false")],
+        ],
+        mutations: &[
+            ("Q16(2.0));\nPARAM(beta", "Q16(3.0));\nPARAM(beta"),
+            ("PARAM(beta, Q16(4.0))", "PARAM(beta, Q16(6.0))"),
+            ("PARAM(gamma, Q16(1.0))", "PARAM(gamma, Q16(30.0))"),
+        ],
+    },
+    // As Reno, whose credit for the next packet is counted in packets here and in bytes there; fractions of
+    // a window after a reduction are not shown.
+    Case {
+        name: "veno",
+        packets: 3.0,
+        share: 0.02,
+        apart: 0.0,
+        settings: &[&[("threshold", "10"), ("random_kept", "0.9")]],
+        mutations: &[
+            ("Q16(3.0)", "Q16(30.0)"),
+            ("Q16(0.8)", "Q16(0.7)"),
+            ("2 * tp->snd_cwnd :", "tp->snd_cwnd :"),
+        ],
+    },
+    // The estimate is rounded down to whole packets in both; the filters round to 2^-16 packets per second.
+    Case {
+        name: "westwood",
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[&[("repair", "half")], &[("interval", "200000000")]],
+        mutations: &[
+            (
+                "7 * now->twice + now->once) / 8",
+                "3 * now->twice + now->once) / 4",
+            ),
+            ("50000", "500000"),
+        ],
+    },
+    // Growth is computed from delays rounded to 1/256 us, alpha and beta to 2^-16: below 0.1 % each; windows
+    // of up to ten packets of growth per round trip may part by one round trip's growth near a step of alpha.
+    Case {
+        name: "illinois",
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[
+            &[("alpha_max", "5"), ("theta", "2")],
+            &[("beta_max", "0.6"), ("window_threshold", "50")],
+        ],
+        mutations: &[
+            ("Q16(10.0)", "Q16(8.0)"),
+            ("Q16(0.3)", "Q16(0.5)"),
+            ("PARAM(beta_min, Q16(0.125))", "PARAM(beta_min, Q16(0.2))"),
+            ("largest / 100", "largest / 20"),
+            ("largest / 10,", "largest / 5,"),
+            ("largest * 8 / 10", "largest * 6 / 10"),
+        ],
+    },
+    // Growth in whole packets, backlogs with 2^-16 packets; where a backlog
+    // is on the threshold, one takes it out of the window a round trip before the other.
+    Case {
+        name: "yeah",
+        packets: 3.0,
+        share: 0.02,
+        apart: 0.05,
+        settings: &[
+            &[("alpha", "40"), ("rho", "4")],
+            &[("delta", "0.2"), ("phi", "4"), ("zeta", "3")],
+        ],
+        mutations: &[
+            ("PARAM(alpha, Q16(80.0))", "PARAM(alpha, Q16(60.0))"),
+            ("Q16(0.125)", "Q16(0.25)"),
+            ("Q16(8.0)", "Q16(2.0)"),
+            ("SCALABLE 100", "SCALABLE 50"),
+            ("PARAM(rho, 16)", "PARAM(rho, 2)"),
+        ],
+    },
+];
