@@ -165,6 +165,8 @@ pub struct LossEvent<'a> {
     pub lost: &'a [LostPacket],
     /// Total payload bytes found lost so far, including these.
     pub lost_total: Bytes,
+    /// Total payload bytes delivered so far.
+    pub delivered: Bytes,
     /// Send time of the newest packet among them.
     pub newest_sent: Time,
     /// Payload bytes in flight before these were taken out.
@@ -186,6 +188,7 @@ impl LossEvent<'_> {
             packets: 1,
             lost: &[],
             lost_total: bytes,
+            delivered: Bytes::ZERO,
             newest_sent: now,
             in_flight: bytes,
             new_epoch: true,

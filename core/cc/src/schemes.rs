@@ -48,6 +48,8 @@ schemes! {
     lp,
     // By a model of the path.
     bbr1,
+    bbr3,
+    bbr_draft,
     // For teaching.
     exp,
 }

@@ -6,17 +6,21 @@
 mod aggregation;
 mod departures;
 mod full_pipe;
+mod machine;
 mod max_filter;
 mod min_rtt;
 mod policer;
+mod profile;
 mod rounds;
 
 pub use aggregation::{Aggregation, Memory};
 pub use departures::Departures;
 pub use full_pipe::FullPipe;
+pub use machine::Machine;
 pub use max_filter::MaxFilter;
 pub use min_rtt::MinRtt;
 pub use policer::{Policer, Tally};
+pub use profile::{Profile, Quantum};
 pub use rounds::Rounds;
 
 use crate::RateSample;

@@ -367,6 +367,7 @@ impl Sender {
         let losses = std::mem::take(&mut self.losses);
         event.lost = &losses;
         event.lost_total = Bytes::new(self.rate.lost);
+        event.delivered = Bytes::new(self.rate.delivered);
         self.scheme.on_loss(&event);
         self.read_allowance();
         self.losses = losses;

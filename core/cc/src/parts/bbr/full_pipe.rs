@@ -44,12 +44,17 @@ impl FullPipe {
         self.now = false;
     }
 
+    /// Starts the estimate anew from `bandwidth`.
+    pub fn restart(&mut self, bandwidth: f64) {
+        self.reset();
+        self.bandwidth = bandwidth;
+    }
+
     /// Compares `bandwidth`; at the end of a round its lack of growth counts.
     #[inline]
     pub fn observe(&mut self, bandwidth: f64, round_start: bool) {
         if bandwidth >= GROWTH * self.bandwidth {
-            self.reset();
-            self.bandwidth = bandwidth;
+            self.restart(bandwidth);
         } else if round_start {
             self.rounds += 1;
             self.now = self.rounds >= ROUNDS;

@@ -52,6 +52,16 @@ impl MinRtt {
         taken
     }
 
+    /// Takes over the minimum of a filter with a shorter window, if it is lower or this one is old.
+    #[inline]
+    pub fn adopt(&mut self, now: Time, shorter: &MinRtt) {
+        let lower = (shorter.min).is_some_and(|min| self.min.is_none_or(|own| min <= own));
+        if lower || self.expired(now) {
+            self.min = shorter.min;
+            self.stamp = shorter.stamp;
+        }
+    }
+
     /// The minimum has just been looked at with an empty queue: it counts as new.
     #[inline]
     pub fn confirm(&mut self, now: Time) {

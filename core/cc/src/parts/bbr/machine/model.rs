@@ -1,0 +1,369 @@
+//! What losses teach: the long-term bound, above which a probe has lost too much, and the short-term
+//! bounds, which follow what is delivered now.
+
+use super::{MIN_PACKETS, Machine, Mode, Sample};
+use crate::{AckEvent, LossCause, LossEvent, LostPacket, Phase};
+use narrows_units::{Bytes, Span, Time};
+
+/// Losses in a round of STARTUP that end it, together with the loss rate.
+const STARTUP_LOSSES: u32 = 6;
+
+/// What was delivered in the current round, counted from the first loss if there is one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Latest {
+    /// Largest bandwidth and largest amount delivered.
+    pub(super) bandwidth: f64,
+    pub(super) in_flight: f64,
+    /// Value of the delivered counter that ends the round.
+    mark: u64,
+    /// Whether a round has just begun.
+    pub(super) round_start: bool,
+    /// Whether something was lost in the round, or in the cycle.
+    pub(super) loss: bool,
+    pub(super) loss_in_cycle: bool,
+}
+
+impl Latest {
+    pub(super) fn take(&mut self, sample: &Sample, prior_delivered: Bytes, delivered: Bytes) {
+        self.bandwidth = self.bandwidth.max(sample.bandwidth);
+        self.in_flight = self.in_flight.max(sample.delivered);
+        self.round_start = prior_delivered.get() >= self.mark;
+        if self.round_start {
+            self.mark = delivered.get();
+        }
+    }
+
+    /// At the end of an acknowledgement: a new round begins with its sample.
+    pub(super) fn advance(&mut self, sample: &Sample) {
+        if self.round_start {
+            self.bandwidth = sample.bandwidth;
+            self.in_flight = sample.delivered;
+        }
+    }
+
+    fn note_loss(&mut self, delivered: Bytes) {
+        if !self.loss {
+            // A round from here on shows what the path delivers while it loses.
+            self.mark = delivered.get();
+        }
+        self.loss = true;
+        self.loss_in_cycle = true;
+    }
+
+    /// Forgets the signals of a probe.
+    pub(super) fn reset(&mut self) {
+        self.loss = false;
+        self.loss_in_cycle = false;
+        self.bandwidth = 0.0;
+        self.in_flight = 0.0;
+    }
+}
+
+/// Bounds of bandwidth and data in flight; infinite where none is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Short-term bandwidth.
+    pub(super) bandwidth: f64,
+    /// Short-term data in flight.
+    pub(super) short_term: f64,
+    /// Long-term data in flight.
+    pub(super) long_term: f64,
+}
+
+impl Bounds {
+    pub(super) const NONE: Bounds = Bounds {
+        bandwidth: f64::INFINITY,
+        short_term: f64::INFINITY,
+        long_term: f64::INFINITY,
+    };
+
+    pub(super) fn reset_short_term(&mut self) {
+        self.bandwidth = f64::INFINITY;
+        self.short_term = f64::INFINITY;
+    }
+}
+
+/// What acknowledgements say about a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feedback {
+    /// Nothing.
+    None,
+    /// The pipe is being filled.
+    Refilling,
+    /// A probe has begun, its packets are on their way.
+    Starting,
+    /// They are being acknowledged.
+    Arriving,
+    /// The probe is over, its last packets are being acknowledged.
+    Stopping,
+}
+
+/// The current or last probe for bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    pub(super) feedback: Feedback,
+    /// Whether losses are the probe's.
+    pub(super) samples: bool,
+    /// Whether the last probe lost too much, and whether it stopped at the long-term bound as a
+    /// precaution.
+    pub(super) too_high: bool,
+    pub(super) precautionary: bool,
+    /// Rounds of growth of the long-term bound, bytes acknowledged towards the next packet, and how many
+    /// of them make a packet.
+    pub(super) up_rounds: u32,
+    pub(super) up_acked: f64,
+    pub(super) up_per_packet: f64,
+    /// Rounds since the last probe (from 0 or 1), when the cycle began, and how long to wait.
+    pub(super) rounds: u64,
+    pub(super) since: Time,
+    pub(super) wait: Span,
+}
+
+impl Probe {
+    pub(super) fn new(now: Time) -> Self {
+        Probe {
+            feedback: Feedback::None,
+            samples: false,
+            too_high: false,
+            precautionary: false,
+            up_rounds: 0,
+            up_acked: 0.0,
+            up_per_packet: f64::INFINITY,
+            rounds: 0,
+            since: now,
+            wait: Span::ZERO,
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.feedback = Feedback::Stopping;
+    }
+}
+
+/// What is taken back when losses turn out to be none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    bounds: Bounds,
+    /// The probe that the losses ended.
+    pub(super) probing: Option<Mode>,
+}
+
+impl Default for Undo {
+    fn default() -> Self {
+        Undo {
+            bounds: Bounds {
+                bandwidth: 0.0,
+                short_term: 0.0,
+                long_term: 0.0,
+            },
+            probing: None,
+        }
+    }
+}
+
+/// Bytes in flight at which the losses crossed the share `threshold`: `lost` of the `in_flight` bytes up to
+/// and with a packet of `size` bytes are lost, and that packet may be a burst of which a part would have
+/// passed.
+pub(super) fn in_flight_at_loss(threshold: f64, in_flight: f64, lost: f64, size: f64) -> f64 {
+    let before = (in_flight - size).max(0.0);
+    let lost_before = (lost - size).max(0.0);
+    before + ((threshold * before - lost_before) / (1.0 - threshold)).max(0.0)
+}
+
+impl Machine {
+    pub(super) fn take_bandwidth(&mut self, sample: &Sample) {
+        if !sample.app_limited || sample.bandwidth >= self.max_bandwidth() {
+            self.bandwidths[1] = self.bandwidths[1].max(sample.bandwidth);
+        }
+    }
+
+    /// The cycle of the bandwidth filter ends, unless nothing was measured in it.
+    pub(super) fn advance_bandwidth(&mut self) {
+        if self.bandwidths[1] > 0.0 {
+            self.bandwidths = [self.bandwidths[1], 0.0];
+        }
+    }
+
+    /// Once per round with losses or marks, while not probing.
+    pub(super) fn update_bounds(&mut self) {
+        if !self.latest.round_start {
+            return;
+        }
+        if !self.mode.probes() {
+            let marked = self.ecn.take_round().then(|| {
+                if self.bounds.short_term.is_infinite() {
+                    self.bounds.short_term = self.cwnd;
+                }
+                self.bounds.short_term * self.ecn.kept()
+            });
+            if self.latest.loss {
+                if self.bounds.bandwidth.is_infinite() {
+                    self.bounds.bandwidth = self.max_bandwidth();
+                }
+                if self.bounds.short_term.is_infinite() {
+                    self.bounds.short_term = self.cwnd;
+                }
+                let beta = self.profile.beta;
+                self.bounds.bandwidth = self.latest.bandwidth.max(beta * self.bounds.bandwidth);
+                self.bounds.short_term = self.latest.in_flight.max(beta * self.bounds.short_term);
+            }
+            if let Some(marked) = marked {
+                self.bounds.short_term = self.bounds.short_term.min(marked);
+            }
+        }
+        self.latest.loss = false;
+        self.ecn.take_round();
+    }
+
+    fn too_high(&self, in_flight: f64, lost: f64) -> bool {
+        lost > in_flight * self.profile.loss_threshold
+    }
+
+    /// Whether a sample tells that too much is in flight.
+    pub(super) fn sample_too_high(&self, sample: &Sample) -> bool {
+        (sample.lost > 0.0 && self.too_high(sample.in_flight, sample.lost)) || self.ecn.too_high()
+    }
+
+    /// A probe has lost too much with `in_flight` bytes in flight.
+    pub(super) fn handle_too_high(&mut self, now: Time, in_flight: f64, app_limited: bool) {
+        self.probe.too_high = true;
+        // Once per probe.
+        self.probe.samples = false;
+        // A flow limited by its application has not tried what the path holds.
+        if !app_limited {
+            self.bounds.long_term = in_flight.max(self.target_in_flight() * self.profile.beta);
+        }
+        if self.mode == Mode::Up {
+            self.undo.probing = Some(Mode::Up);
+            self.start_down(now);
+        }
+    }
+
+    /// The bandwidth-delay product, unless congestion has cut the window below it.
+    pub(super) fn target_in_flight(&self) -> f64 {
+        let bytes = if self.profile.target_with_budget {
+            self.target(self.bandwidth(), 1.0)
+        } else {
+            self.bdp(self.bandwidth(), 1.0)
+        };
+        bytes.min(self.cwnd)
+    }
+
+    /// What may be in flight so that others find some room.
+    pub(super) fn with_headroom(&self) -> f64 {
+        let long_term = self.bounds.long_term;
+        let headroom = (self.profile.headroom * long_term).max(self.mss);
+        if long_term.is_infinite() {
+            return long_term;
+        }
+        (long_term - headroom).max(MIN_PACKETS * self.mss)
+    }
+
+    pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &Sample) {
+        if self.full.reached() {
+            return;
+        }
+        if self.profile.count_loss_acks {
+            self.startup_losses += u32::from(ack.lost > Bytes::ZERO);
+        }
+        if !self.latest.round_start {
+            return;
+        }
+        let recovering = ack.phase == Phase::Recovery;
+        if recovering && self.startup_losses >= STARTUP_LOSSES && self.sample_too_high(sample) {
+            self.leave_startup();
+        }
+        self.startup_losses = 0;
+    }
+
+    /// STARTUP has filled the queue.
+    pub(super) fn leave_startup(&mut self) {
+        self.full.set_reached();
+        self.undo.probing = Some(Mode::Startup);
+        let product = if self.profile.target_with_budget {
+            self.target(self.max_bandwidth(), 1.0)
+        } else {
+            self.bdp(self.max_bandwidth(), 1.0)
+        };
+        self.bounds.long_term = product.max(self.latest.in_flight);
+    }
+
+    pub(super) fn handle_losses(&mut self, loss: &LossEvent<'_>) {
+        self.delivered = loss.delivered;
+        if loss.new_epoch {
+            self.save_cwnd();
+            self.undo = Undo {
+                bounds: self.bounds,
+                probing: None,
+            };
+        }
+        // Totals grow packet by packet.
+        let mut total = loss.lost_total.saturating_sub(loss.bytes);
+        let mut last = None;
+        for packet in loss.lost {
+            total += Bytes::new(u64::from(packet.bytes));
+            if !self.profile.count_loss_acks && last != packet.number.checked_sub(1) {
+                self.startup_losses += 1;
+            }
+            last = Some(packet.number);
+            self.handle_lost_packet(loss.now, packet, total);
+        }
+        if loss.lost.is_empty() {
+            self.latest.note_loss(self.delivered);
+        }
+        if loss.cause != LossCause::Reordering {
+            self.handle_timeout(loss);
+        }
+    }
+
+    fn handle_lost_packet(&mut self, now: Time, packet: &LostPacket, total: Bytes) {
+        self.latest.note_loss(self.delivered);
+        if !self.probe.samples {
+            return;
+        }
+        let in_flight = packet.in_flight_at_send.get() as f64;
+        let lost = total.saturating_sub(packet.lost_before).get() as f64;
+        if self.too_high(in_flight, lost) {
+            let threshold = self.profile.loss_threshold;
+            let at_loss = in_flight_at_loss(threshold, in_flight, lost, f64::from(packet.bytes));
+            self.handle_too_high(now, at_loss, packet.app_limited);
+        }
+    }
+
+    fn handle_timeout(&mut self, loss: &LossEvent<'_>) {
+        self.full.reset();
+        if self.profile.tidy_bounds && !self.mode.probes() && self.bounds.short_term.is_infinite() {
+            // The window before the timeout, from which the bound will be reduced.
+            self.bounds.short_term = self.cwnd.max(self.prior_cwnd);
+        }
+        self.prior = Phase::Timeout;
+        self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() as f64 + self.mss;
+    }
+
+    /// The losses were none: bounds and window come back, and in the draft the probe.
+    pub(super) fn undo_losses(&mut self, now: Time) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.latest.loss = false;
+        self.full.reset();
+        let saved = self.undo.bounds;
+        self.bounds.bandwidth = self.bounds.bandwidth.max(saved.bandwidth);
+        self.bounds.short_term = self.bounds.short_term.max(saved.short_term);
+        self.bounds.long_term = self.bounds.long_term.max(saved.long_term);
+        let probing = self.undo.probing.take();
+        if !self.profile.resume_probe {
+            return;
+        }
+        match probing {
+            Some(Mode::Startup) if self.mode != Mode::Startup => {
+                self.full.set_not_reached();
+                if self.mode != Mode::ProbeRtt {
+                    self.mode = Mode::Startup;
+                }
+            }
+            Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => {
+                self.start_refill(now, 0);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! In what the published code of BBR version 3 and the Internet-Draft differ, side by side.
+
+use narrows_units::{Params, Span};
+
+/// How large a burst may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantum {
+    /// What the rate delivers in 2^-10 s, and more on short paths: 64 KiB, halved for each 2^9 us of the
+    /// RTT (google/bbr, v3: bbr_tso_segs_generic).
+    Linux,
+    /// What the rate delivers in 1 ms, between two packets and 64 KiB (draft, SetSendQuantum).
+    Draft,
+}
+
+/// Constants and choices of one description of BBR version 3.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Gain of the rate in STARTUP (4 ln 2, rounded differently).
+    pub startup_gain: f64,
+    /// Gain of the rate in DRAIN.
+    pub drain_gain: f64,
+    /// Rounds after which DRAIN ends even if the queue is not gone.
+    pub drain_rounds: Option<u64>,
+    /// Gain of the rate in PROBE_BW down.
+    pub down_gain: f64,
+    /// Gain of the window in PROBE_RTT, before the bound of half a bandwidth-delay product.
+    pub probe_rtt_cwnd_gain: f64,
+    /// Share of losses that tells that too much is in flight.
+    pub loss_threshold: f64,
+    /// Share of the short-term bounds that is kept at least in a round with losses.
+    pub beta: f64,
+    /// Share of the long-term bound that is left free while cruising.
+    pub headroom: f64,
+    /// Whether growth of the bandwidth is looked for at every acknowledgement or once per round.
+    pub growth_at_any_ack: bool,
+    /// Whether what is in flight is judged at the next packet's departure or now.
+    pub at_departure: bool,
+    /// Losses of STARTUP are counted by acknowledgements that find some, or by ranges of packets.
+    pub count_loss_acks: bool,
+    /// Whether delivered packets, and not only lost ones, tell that a probe put too much in flight.
+    pub judge_delivered: bool,
+    /// Whether the window at the beginning of a fast recovery is restored at its end, as it is after a
+    /// timeout.
+    pub restore_after_recovery: bool,
+    /// Whether a flow goes back to its probe when the losses that ended it were none.
+    pub resume_probe: bool,
+    /// Whether the bandwidth-delay product that bounds a reduction has room for bursts.
+    pub target_with_budget: bool,
+    /// Whether a sample delayed by the receiver may replace an old minimum of the RTT.
+    pub take_delayed_rtt: bool,
+    /// Rounds that aggregation is remembered: two slots of this length, or a window of it.
+    pub aggregation_rounds: u64,
+    /// Two slots (true) or a sliding window.
+    pub aggregation_slots: bool,
+    /// The allowance for aggregation is what the bandwidth delivers in this time at most.
+    pub aggregation_limit: Span,
+    /// In STARTUP the window grows at least until so many initial windows are reached by the window
+    /// (`Some`), or until one has been delivered.
+    pub startup_windows: Option<u64>,
+    /// Whether entering cruise or DRAIN and timeouts tidy up the short-term bounds as the code does.
+    pub tidy_bounds: bool,
+    /// Bursts.
+    pub quantum: Quantum,
+    /// Whether marks count where the RTT is short.
+    pub ecn: bool,
+    /// Time without a lower RTT after which PROBE_RTT comes.
+    pub probe_rtt_interval: Span,
+    /// Time for which the smallest RTT counts.
+    pub min_rtt_window: Span,
+}
+
+impl Profile {
+    /// google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023).
+    pub const CODE: Profile = Profile {
+        startup_gain: 710.0 / 256.0,
+        drain_gain: 88.0 / 256.0,
+        drain_rounds: None,
+        down_gain: 232.0 / 256.0,
+        probe_rtt_cwnd_gain: 1.0,
+        loss_threshold: 5.0 / 256.0,
+        beta: 180.0 / 256.0,
+        headroom: 38.0 / 256.0,
+        growth_at_any_ack: true,
+        at_departure: true,
+        count_loss_acks: true,
+        judge_delivered: true,
+        restore_after_recovery: false,
+        resume_probe: false,
+        target_with_budget: true,
+        take_delayed_rtt: false,
+        aggregation_rounds: 5,
+        aggregation_slots: true,
+        aggregation_limit: Span::from_ms(100),
+        startup_windows: Some(2),
+        tidy_bounds: true,
+        quantum: Quantum::Linux,
+        ecn: true,
+        probe_rtt_interval: Span::from_ms(5_000),
+        min_rtt_window: Span::from_ms(10_000),
+    };
+
+    /// draft-ietf-ccwg-bbr, text of August 2026.
+    pub const DRAFT: Profile = Profile {
+        startup_gain: 2.77,
+        drain_gain: 0.5,
+        drain_rounds: Some(3),
+        down_gain: 0.90,
+        probe_rtt_cwnd_gain: 0.5,
+        loss_threshold: 0.02,
+        beta: 0.7,
+        headroom: 0.15,
+        growth_at_any_ack: false,
+        at_departure: false,
+        count_loss_acks: false,
+        judge_delivered: false,
+        restore_after_recovery: true,
+        resume_probe: true,
+        target_with_budget: false,
+        take_delayed_rtt: true,
+        aggregation_rounds: 10,
+        aggregation_slots: false,
+        aggregation_limit: Span::MAX,
+        startup_windows: None,
+        tidy_bounds: false,
+        quantum: Quantum::Draft,
+        ecn: false,
+        probe_rtt_interval: Span::from_ms(5_000),
+        min_rtt_window: Span::from_ms(10_000),
+    };
+
+    /// With what a scenario sets.
+    pub fn with(mut self, params: &Params) -> Self {
+        let real = |name: &str, value: &mut f64| *value = params.real(name).unwrap_or(*value);
+        real("startup_gain", &mut self.startup_gain);
+        real("loss_threshold", &mut self.loss_threshold);
+        real("beta", &mut self.beta);
+        real("headroom", &mut self.headroom);
+        let span = |name: &str, value: &mut Span| *value = params.span(name).unwrap_or(*value);
+        span("probe_rtt_interval", &mut self.probe_rtt_interval);
+        span("min_rtt_window", &mut self.min_rtt_window);
+        self
+    }
+}
