@@ -139,7 +139,7 @@ static void ack(const char *args)
 int main(void)
 {
 	char line[512], name[64];
-	unsigned long long value;
+	unsigned long long value, now;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *args = line + 1;
@@ -167,8 +167,9 @@ int main(void)
 		case 'l': /* losses open an epoch */
 		case 'e': /* marks do */
 		case 't': /* a timeout does */
-			if (sscanf(args, "%llu", &value) != 1)
+			if (sscanf(args, "%llu %llu", &now, &value) != 2)
 				fail(line);
+			tp.tcp_mstamp = now;
 			tp.packets_out = value;
 			reduce();
 			if (line[0] == 't') {
@@ -181,6 +182,9 @@ int main(void)
 			}
 			break;
 		case 'x': /* everything that was in flight then is settled */
+			if (sscanf(args, "%llu", &now) != 1)
+				fail(line);
+			tp.tcp_mstamp = now;
 			if (phase(sk) != TIMEOUT && !scheme.cong_control) {
 				tp.snd_cwnd = tp.snd_ssthresh;
 				event(CA_EVENT_COMPLETE_CWR);
@@ -188,6 +192,9 @@ int main(void)
 			set_state(OPEN);
 			break;
 		case 'u': /* the losses were none */
+			if (sscanf(args, "%llu", &now) != 1)
+				fail(line);
+			tp.tcp_mstamp = now;
 			tp.snd_cwnd = scheme.undo_cwnd(sk);
 			if (prior_ssthresh > tp.snd_ssthresh)
 				tp.snd_ssthresh = prior_ssthresh;

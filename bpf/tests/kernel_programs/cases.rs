@@ -7,6 +7,8 @@ use crate::path::Path;
 pub(crate) struct Case {
     /// Name of program and native scheme.
     pub(crate) name: &'static str,
+    /// Values of parameters that only the native scheme has.
+    pub(crate) native: &'static [(&'static str, &'static str)],
     /// Packets by which windows may differ ...
     pub(crate) packets: f64,
     /// ... and this share of the window.
@@ -101,6 +103,7 @@ pub(crate) const CASES: &[Case] = &[
     // what is left over at the threshold may come one packet earlier or later.
     Case {
         name: "exp",
+        native: &[],
         packets: 1.0,
         share: 0.0,
         apart: 0.0,
@@ -111,6 +114,7 @@ pub(crate) const CASES: &[Case] = &[
     // packet more, of which the next ones keep 7/8, so that up to 8 reductions add up in the worst case.
     Case {
         name: "scalable",
+        native: &[],
         packets: 2.0,
         share: 0.03,
         apart: 0.0,
@@ -125,6 +129,7 @@ pub(crate) const CASES: &[Case] = &[
     // packet per round trip where the window passes a row, which the two may do a round trip apart.
     Case {
         name: "highspeed",
+        native: &[],
         packets: 3.0,
         share: 0.01,
         apart: 0.0,
@@ -142,6 +147,7 @@ pub(crate) const CASES: &[Case] = &[
     // the last maximum the distance from it grows by a third per round trip, and with it a difference.
     Case {
         name: "bic",
+        native: &[],
         packets: 4.0,
         share: 0.04,
         apart: 0.0,
@@ -160,6 +166,7 @@ pub(crate) const CASES: &[Case] = &[
     // packet per round trip in which the backlog is within rounding of a threshold.
     Case {
         name: "vegas",
+        native: &[],
         packets: 2.0,
         share: 0.0,
         apart: 0.0,
@@ -177,6 +184,7 @@ pub(crate) const CASES: &[Case] = &[
     // a window after a reduction are not shown.
     Case {
         name: "veno",
+        native: &[],
         packets: 3.0,
         share: 0.02,
         apart: 0.0,
@@ -190,6 +198,7 @@ pub(crate) const CASES: &[Case] = &[
     // The estimate is rounded down to whole packets in both; the filters round to 2^-16 packets per second.
     Case {
         name: "westwood",
+        native: &[],
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
@@ -206,6 +215,7 @@ pub(crate) const CASES: &[Case] = &[
     // of up to ten packets of growth per round trip may part by one round trip's growth near a step of alpha.
     Case {
         name: "illinois",
+        native: &[],
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
@@ -226,6 +236,7 @@ pub(crate) const CASES: &[Case] = &[
     // is on the threshold, one takes it out of the window a round trip before the other.
     Case {
         name: "yeah",
+        native: &[],
         packets: 3.0,
         share: 0.02,
         apart: 0.05,
@@ -239,6 +250,140 @@ pub(crate) const CASES: &[Case] = &[
             ("Q16(8.0)", "Q16(2.0)"),
             ("SCALABLE 100", "SCALABLE 50"),
             ("PARAM(rho, 16)", "PARAM(rho, 2)"),
+        ],
+    },
+    // Growth is computed in steps of 2^-16; the throughput of an epoch is rounded to 1/256 packets per second,
+    // and decides whether to halve where it has changed by a fifth.
+    Case {
+        name: "htcp",
+        native: &[],
+        packets: 2.0,
+        share: 0.02,
+        apart: 0.0,
+        settings: &[
+            &[("bandwidth_switch", "false"), ("rtt_scaling", "false")],
+            &[("whole_factor", "true"), ("max_rtt_step", "5000000")],
+        ],
+        mutations: &[
+            ("#define LOW_SPEED 1000000", "#define LOW_SPEED 1500000"),
+            (
+                "#define REFERENCE_RTT 100000",
+                "#define REFERENCE_RTT 50000",
+            ),
+            ("BETA_HIGH Q16(0.8)", "BETA_HIGH Q16(0.7)"),
+            ("* 19 / 20", "* 10 / 20"),
+            ("10 * over", "5 * over"),
+            ("5 * change", "50 * change"),
+        ],
+    },
+    // rho and 2^rho are rounded to 2^-16, which in slow start is multiplied by the packets of a round.
+    Case {
+        name: "hybla",
+        native: &[],
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[
+            &[("rtt0", "30000000"), ("beta", "0.7")],
+            &[("linux_init", "true")],
+        ],
+        mutations: &[
+            ("PARAM(rtt0, 25000)", "PARAM(rtt0, 20000)"),
+            ("PARAM(beta, Q16(0.5))", "PARAM(beta, Q16(0.55))"),
+            ("n <= 12", "n <= 1"),
+        ],
+    },
+    // Time on the curve is rounded to 61 us and the plateau to 2^-16 packets; where growth is steep a window may
+    // be ahead by what it grows in the time between two acknowledgements.
+    Case {
+        name: "cubic2008",
+        native: &[],
+        packets: 2.0,
+        share: 0.02,
+        apart: 0.0,
+        settings: &[
+            &[
+                ("max_increment", "16"),
+                ("initial_ssthresh", "100"),
+                ("initial_growth", "0.02"),
+            ],
+            &[
+                ("c", "4"),
+                ("fast_convergence", "false"),
+                ("tcp_friendliness", "false"),
+            ],
+        ],
+        mutations: &[
+            ("Q16(0.4)", "Q16(0.5)"),
+            ("Q16(0.8)", "Q16(0.75)"),
+            ("Q16(0.05)", "Q16(0.1)"),
+            ("#define SLOWEST 100", "#define SLOWEST 1"),
+            ("3 * (Q16_ONE - param_beta)", "6 * (Q16_ONE - param_beta)"),
+        ],
+    },
+    // Alpha is exact to 2^-32, the window to a packet.
+    Case {
+        name: "dctcp",
+        native: &[],
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[
+            &[("arithmetic", "linux")],
+            &[("g", "0.25"), ("initial_alpha", "0")],
+        ],
+        mutations: &[
+            ("Q16(0.0625)", "Q16(0.125)"),
+            (
+                "PARAM(initial_alpha, Q16(1.0))",
+                "PARAM(initial_alpha, Q16(0.5))",
+            ),
+            ("#define LINUX_SHIFT 4", "#define LINUX_SHIFT 3"),
+            ("<< 16) / 2, &ca", "<< 16) / 3, &ca"),
+        ],
+    },
+    // The native scheme looks at RTTs too, because a program cannot see one-way delays.
+    Case {
+        name: "ledbat",
+        native: &[("delay", "round-trip")],
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        settings: &[
+            &[("target", "20000000"), ("gain", "0.5")],
+            &[
+                ("init_cwnd", "10"),
+                ("min_cwnd", "4"),
+                ("allowed_increase", "8"),
+            ],
+        ],
+        mutations: &[
+            ("PARAM(target, 100000)", "PARAM(target, 25000)"),
+            ("PARAM(gain, Q16(1.0))", "PARAM(gain, Q16(0.9))"),
+            (
+                "PARAM(allowed_increase, Q16(1.0))",
+                "PARAM(allowed_increase, Q16(9.0))",
+            ),
+            ("PARAM(init_cwnd, 2)", "PARAM(init_cwnd, 10)"),
+            ("window / 2,", "window / 3,"),
+        ],
+    },
+    // One-way delays and RTTs are the same on these paths, whose way back has no queue. A reaction halves the
+    // window: where the delay is on the threshold, one does it an acknowledgement before the other.
+    Case {
+        name: "lp",
+        native: &[],
+        packets: 2.0,
+        share: 0.02,
+        apart: 0.05,
+        settings: &[&[("threshold", "0.3"), ("inference", "1")]],
+        mutations: &[
+            ("Q16(0.15)", "Q16(0.25)"),
+            ("Q16(3.0)", "Q16(6.0)"),
+            (
+                "now->smoothed / 8 + ((u64)rtt << 8) / 8",
+                "now->smoothed / 2 + ((u64)rtt << 8) / 2",
+            ),
         ],
     },
 ];

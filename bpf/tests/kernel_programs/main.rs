@@ -45,6 +45,7 @@ fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]
     };
     let values = given
         .iter()
+        .chain(case.native)
         .map(|(name, text)| ((*name).to_owned(), spec(name).parse(text).expect("a value")));
     let params = Params::resolve(scheme.params, values).expect("parameters");
     let mut settings = String::new();

@@ -114,7 +114,7 @@ impl<'a> Connection<'a> {
             lines: String::new(),
             windows: Vec::new(),
         };
-        connection.line(&format!("i {} 10 {MSS} 1", us(now)), false);
+        connection.line(&format!("i {} 10 {MSS} 1", us(now)), true);
         connection
     }
 
@@ -143,7 +143,7 @@ impl<'a> Connection<'a> {
         self.scheme.trace(&mut fields);
         let cwnd = self.scheme.allowance().cwnd.expect("a window");
         let packets = |bytes: Bytes| bytes.get() as f64 / MSS as f64;
-        self.undone = text == "u" || (self.undone && !text.starts_with(['l', 'e', 't']));
+        self.undone = text.starts_with('u') || (self.undone && !text.starts_with(['l', 'e', 't']));
         let threshold = fields.ssthresh.filter(|_| !self.undone).map(packets);
         self.windows
             .push(compare.then(|| (packets(cwnd), threshold)));
@@ -254,7 +254,7 @@ impl<'a> Connection<'a> {
         self.in_flight = 0;
         self.phase = Phase::Timeout;
         self.epoch_end = self.next;
-        self.line(&format!("t {in_flight}"), false);
+        self.line(&format!("t {} {in_flight}", us(self.now)), false);
     }
 
     fn lose(&mut self, newest: u64) {
@@ -280,13 +280,13 @@ impl<'a> Connection<'a> {
         }
         self.phase = Phase::Recovery;
         self.epoch_end = self.next;
-        self.line(&format!("l {in_flight}"), false);
+        self.line(&format!("l {} {in_flight}", us(self.now)), false);
         if self.random.chance(20.0 * self.path.trouble) {
             let cause = LossCause::Reordering;
             self.scheme
                 .on_spurious_loss(&SpuriousLossEvent::new(self.now, cause));
             self.phase = Phase::Open;
-            self.line("u", true);
+            self.line(&format!("u {}", us(self.now)), true);
         }
     }
 
@@ -303,7 +303,7 @@ impl<'a> Connection<'a> {
         if new_epoch {
             self.phase = Phase::Reduced;
             self.epoch_end = self.next;
-            self.line(&format!("e {in_flight}"), false);
+            self.line(&format!("e {} {in_flight}", us(self.now)), false);
         }
     }
 
@@ -317,7 +317,7 @@ impl<'a> Connection<'a> {
         if self.phase != Phase::Open && self.unsettled() >= self.epoch_end {
             self.phase = Phase::Open;
             self.scheme.on_recovery_exit(self.now);
-            self.line("x", false);
+            self.line(&format!("x {}", us(self.now)), false);
         }
     }
 

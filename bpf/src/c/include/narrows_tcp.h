@@ -186,6 +186,13 @@ enum { OPEN = 0, DISORDER = 1, REDUCED = 2, RECOVERY = 3, TIMEOUT = 4 };
 
 #define INLINE static __always_inline
 
+/* The loop that follows is written out: the verifier wants constant offsets into the private state. */
+#ifdef NARROWS_HOST
+#define UNROLL
+#else
+#define UNROLL _Pragma("clang loop unroll(full)")
+#endif
+
 INLINE struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
@@ -254,6 +261,14 @@ INLINE _Bool window_limited(const struct tcp_sock *tp)
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/* Asks for pacing, at 2 windows per round trip in early slow start and 1.2 otherwise: by TCP's own timer,
+ * unless the fq queue paces already. */
+INLINE void pace(struct sock *sk)
+{
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
+}
+
 /* Packets in flight before those that were just found lost are taken out. */
 INLINE u32 in_flight_before_loss(const struct tcp_sock *tp)
 {
@@ -314,12 +329,12 @@ INLINE void grow_q32(struct tcp_sock *tp, u32 *fraction, u64 q32)
 	*fraction = (u32)sum;
 }
 
-/* Slow start by `gain`/65536 packets for each packet acknowledged, otherwise as slow_start. */
-INLINE u32 slow_start_q16(struct tcp_sock *tp, u32 *fraction, u32 acked, u64 gain)
+/* Slow start by `growth` packets (Q16), otherwise as slow_start; `gain` is the growth for each packet
+ * acknowledged (Q16), by which what is left over is counted. */
+INLINE u32 slow_start_growth(struct tcp_sock *tp, u32 *fraction, u64 growth, u64 gain)
 {
 	u32 window = tp->snd_cwnd;
 	u64 room = tp->snd_ssthresh > window ? (u64)(tp->snd_ssthresh - window) << 16 : 0;
-	u64 growth = acked * gain;
 
 	if (growth < room) {
 		grow_q32(tp, fraction, growth << 16);
@@ -327,7 +342,12 @@ INLINE u32 slow_start_q16(struct tcp_sock *tp, u32 *fraction, u32 acked, u64 gai
 	}
 	set_window(tp, (u64)window + (room >> 16));
 	*fraction = 0;
-	return gain ? (growth - room) / gain : acked;
+	return gain ? (growth - room) / gain : 0;
+}
+
+INLINE u32 slow_start_q16(struct tcp_sock *tp, u32 *fraction, u32 acked, u64 gain)
+{
+	return slow_start_growth(tp, fraction, acked * gain, gain);
 }
 
 /* The window in packets, Q16, with its fraction in Q32. */
