@@ -10,9 +10,11 @@
 //!
 //! Deviations: the backlog is a real number, not a whole one.
 //!
-//! Alone, the queue stays below about 80 packets. Next to Reno it stays in slow mode and is fair after rho
-//! round trips. Jitter above an eighth of the base RTT keeps it there for ever. When slow start overruns a long
-//! path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
+//! Alone, the queue stays below about 80 packets where the path holds more than phi alpha = 640 of them. On
+//! smaller paths the delay limit comes first: it stays in slow mode, the imagined Reno flow grows with it and
+//! forbids reductions, and it fills the buffer like Reno. Next to Reno it stays in slow mode and is fair after
+//! rho round trips; jitter above an eighth of the base RTT has the same effect. When slow start overruns a
+//! long path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
 //!
 //! | parameter | default | source |
 //! |---|---|---|
