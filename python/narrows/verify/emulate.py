@@ -1,0 +1,146 @@
+"""Running the grid on the emulator: one cell per scheme and run, repeated while the machine spoils it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrows import _native
+from narrows.campaign.agent import AgentRun
+from narrows.errors import Interrupted, UnavailableError
+from narrows.scenario import cells_of, loads
+from narrows.scenario.model import Cell
+from narrows.verify.compare import Measured
+from narrows.verify.grid import PACKET, Place, scenario
+
+PLANE = "emulate"
+#: How often a cell is tried before its numbers are given up.
+ATTEMPTS = 3
+INVALID = "invalid"
+
+
+@dataclass
+class Ran:
+    """What became of one run of a scheme on all paths."""
+
+    verdict: str
+    reasons: list[str]
+    attempts: int
+    #: Per path: throughput (bit/s) and 95th percentile of the queueing delay (ns), None where not known.
+    flows: list[dict[str, float | None]] = field(default_factory=list)
+    #: Per path: samples of the window, for the figure.
+    windows: list[dict[str, list[float]]] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the numbers say something about the scheme."""
+        return self.verdict not in (INVALID, "failed")
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept."""
+        return asdict(self)
+
+
+def run(
+    scheme: str,
+    places: tuple[Place, ...],
+    seconds: int,
+    seed: int,
+    agent: Path,
+    work: Path,
+    tell: Callable[[str], None],
+) -> Ran:
+    """Runs a scheme on all paths; a run that the machine spoiled is repeated, and never used."""
+    (cell,) = cells_of(loads(scenario(scheme, places, seconds, seed)))
+    ran = Ran("failed", ["it was not run"], 0)
+    for attempt in range(1, ATTEMPTS + 1):
+        ran = _once(cell, places, agent, work)
+        ran.attempts = attempt
+        if ran.valid:
+            return ran
+        again = "trying again" if attempt < ATTEMPTS else "given up"
+        tell(f"{scheme}: {ran.verdict}, {again} ({'; '.join(ran.reasons)[:300]})")
+    return ran
+
+
+def _once(cell: Cell, places: tuple[Place, ...], agent: Path, work: Path) -> Ran:
+    work.mkdir(parents=True, exist_ok=True)
+    cell_file, log, record = work / "cell.json", work / "agent.log", work / "record"
+    shutil.rmtree(record, ignore_errors=True)
+    cell_file.write_text(json.dumps(cell.content), encoding="utf-8")
+    outcome = AgentRun(agent, PLANE, cell_file, record, log, lambda _: None, work).run()
+    if outcome.state == "interrupted":
+        raise Interrupted("interrupted; everything finished is kept", 2)
+    if outcome.state != "finished":
+        if outcome.kind == "unavailable":
+            raise UnavailableError(outcome.message)
+        return Ran("failed", [outcome.message], 0)
+    try:
+        return _read(record, places)
+    finally:
+        # A record of 30 s has hundreds of megabytes.
+        shutil.rmtree(record, ignore_errors=True)
+
+
+def _read(record: Path, places: tuple[Place, ...]) -> Ran:
+    document = json.loads((record / "run.json").read_text(encoding="utf-8"))
+    word, reasons = document.get("verdict"), document.get("reasons") or []
+    rows = {str(row["flow"]): row["metrics"] for row in json.loads(_native.measure(str(record)))["flows"]}
+    states = _native.state_series(str(record))
+    flows: list[dict[str, float | None]] = []
+    windows: list[dict[str, list[float]]] = []
+    for number in range(1, len(places) + 1):
+        metrics = rows.get(str(number)) or {}
+        flows.append(
+            {
+                "throughput_bps": metrics.get("throughput_bps"),
+                "delay_p95_ns": metrics.get("queueing_delay_p95_ns"),
+            }
+        )
+        windows.append(_window(states.get(number)))
+    texts = [str(one.get("text") if isinstance(one, dict) else one) for one in reasons]
+    return Ran(str(word), texts, 0, flows, windows)
+
+
+def _window(states: Any) -> dict[str, list[float]]:
+    """Samples of a window, some hundred of them."""
+    if states is None:
+        return {"time_s": [], "cwnd_packets": []}
+    window = states["cwnd_bytes"]
+    step = max(1, len(window) // 600)
+    known = ~np.isnan(window[::step])
+    return {
+        "time_s": [round(float(t), 3) for t in states["time_s"][::step][known]],
+        "cwnd_packets": [round(float(w) / 1448, 1) for w in window[::step][known]],
+    }
+
+
+def measured(runs: list[dict[str, Any]], places: tuple[Place, ...]) -> list[Measured]:
+    """Medians over the valid runs; paths without a valid number are left out."""
+    found = []
+    valid = [one for one in runs if one["verdict"] not in (INVALID, "failed")]
+    for index, place in enumerate(places):
+        pairs = [
+            (flow["throughput_bps"], flow["delay_p95_ns"])
+            for one in valid
+            for flow in [one["flows"][index]]
+            if flow["throughput_bps"] is not None and flow["delay_p95_ns"] is not None
+        ]
+        if pairs:
+            found.append(
+                Measured(
+                    place.name,
+                    statistics.median(rate for rate, _ in pairs) / 1e6,
+                    statistics.median(delay for _, delay in pairs) / 1e6,
+                    PACKET * 8 / (place.rate_mbps * 1e3),
+                    len(pairs),
+                )
+            )
+    return found

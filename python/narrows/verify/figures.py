@@ -1,0 +1,73 @@
+"""The windows of two implementations laid over each other, path by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from narrows.report import style
+from narrows.report.drawing import Options, new_figure, paper_style, write_figure
+from narrows.verify.grid import Place
+
+COLUMNS = 3
+_WIDTH_MM, _PANEL_MM, _HEAD_MM = 180.0, 34.0, 8.0
+
+
+def draw(
+    ours: str,
+    theirs: str,
+    places: tuple[Place, ...],
+    runs: dict[str, list[dict[str, Any]]],
+    stem: Path,
+    notes: dict[str, str],
+) -> Path:
+    """One panel per path; `notes` are words for the head of a panel, by the path's name."""
+    rows = -(-len(places) // COLUMNS)
+    options = Options(width_mm=_WIDTH_MM)
+    with paper_style(options):
+        figure = new_figure(options, rows * _PANEL_MM + _HEAD_MM)
+        height = rows * _PANEL_MM + _HEAD_MM
+        panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
+        handles: list[Any] = []
+        # The reference below, a little wider, so that it can be seen where the two are one.
+        drawn = ((theirs, 1.6, 0.55), (ours, 0.8, 1.0))
+        for panel, place, index in zip(panels, places, range(len(places)), strict=False):
+            handles = []
+            for name, width, alpha in drawn:
+                window = _window(runs.get(name, []), index)
+                how = style.of(name)
+                (line,) = panel.plot(
+                    window["time_s"], window["cwnd_packets"], color=how.color, linewidth=width, alpha=alpha
+                )
+                handles.append(line)
+            panel.set_title(place.name, fontsize=6.5, loc="left", pad=2.5)
+            if place.name in notes:
+                panel.text(
+                    0.99, 0.97, notes[place.name], ha="right", va="top", transform=panel.transAxes,
+                    fontsize=6, color=style.MUTED,
+                )  # fmt: skip
+            panel.set_ylim(bottom=0)
+            panel.tick_params(labelsize=6)
+        for panel in panels[len(places) :]:
+            panel.set_visible(False)
+        for panel in panels[::COLUMNS]:
+            panel.set_ylabel("window (packets)", fontsize=6.5)
+        for panel in panels[max(0, len(places) - COLUMNS) : len(places)]:
+            panel.set_xlabel("time (s)", fontsize=6.5)
+        figure.legend(
+            handles, [theirs, ours], loc="upper left", bbox_to_anchor=(0.01, 1.0), ncols=2, frameon=False
+        )
+        figure.subplots_adjust(
+            left=0.06, right=0.99, bottom=8 / height, top=1 - _HEAD_MM / height, hspace=0.42, wspace=0.2
+        )
+    (path,) = write_figure(figure, stem, ("png",), options)
+    return path
+
+
+def _window(runs: list[dict[str, Any]], index: int) -> dict[str, list[float]]:
+    """The window on a path in the first valid run."""
+    for ran in runs:
+        if ran["windows"] and ran["verdict"] not in ("invalid", "failed"):
+            found: dict[str, list[float]] = ran["windows"][index]
+            return found
+    return {"time_s": [], "cwnd_packets": []}

@@ -1,0 +1,56 @@
+"""All checks of single schemes. A scheme is added by its line in each list that has a law for it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from narrows.scenario import registry
+from narrows.verify.check import Check
+from narrows.verify.laws.aimd import Aimd, Counted, Scalable
+from narrows.verify.laws.cubic import Cubic
+from narrows.verify.theory import buffer, response
+from narrows.verify.theory.buffer import Buffer
+from narrows.verify.theory.response import RTT_S, Response
+
+
+def _reno(b: float = 0.5) -> Aimd:
+    return Aimd(1.0, b)
+
+
+def _cubic_mean(p: float) -> float:
+    return max(Cubic().mean(p, RTT_S), _reno().mean(p))
+
+
+_IN_WHOLE = {
+    "reno": Counted(lambda w: w, lambda w: np.floor(w) * 0.5),
+    "exp": Counted(lambda w: w, lambda w: np.floor(w * 0.75)),
+    "scalable": Counted(lambda w: np.minimum(w, 100.0), lambda w: w * 0.875),
+}
+
+_SLOW_TO_SETTLE = (150, 150)
+"""At the plateau of the cubic, a window that is off comes back by a power of its distance."""
+
+RESPONSES = (
+    Response("reno", _reno, _reno().mean, whole=_IN_WHOLE["reno"]),
+    Response("exp", lambda: _reno(0.25), _reno(0.25).mean, whole=_IN_WHOLE["exp"]),
+    Response("scalable", Scalable, Scalable().mean, whole=_IN_WHOLE["scalable"]),
+    Response("cubic", Cubic, _cubic_mean, regular=_SLOW_TO_SETTLE),
+)
+
+BUFFERS = (
+    Buffer("reno", 0.5, _reno, 400, 600),
+    Buffer("exp", 0.25, lambda: _reno(0.25), 400, 300),
+    Buffer("scalable", 0.125, Scalable, 1000, 60),
+    Buffer("cubic", 0.3, lambda: Cubic(converge=False), 400, 300, params=(("fast_convergence", "false"),)),
+)
+
+
+@lru_cache(maxsize=1)
+def all_checks() -> tuple[Check, ...]:
+    """Every check of a scheme that this package has, in the order of the registry of schemes."""
+    found = [check for one in RESPONSES for check in response.checks(one)]
+    found += [check for one in BUFFERS for check in buffer.checks(one)]
+    order = {name: index for index, name in enumerate(registry.load().schemes)}
+    return tuple(sorted((one for one in found if one.scheme in order), key=lambda one: order[one.scheme]))

@@ -1,0 +1,141 @@
+"""The response function: the mean window at a given loss ratio.
+
+A path without limit but with losses: every (1/p)-th packet (`periodicloss`), or each with probability p
+(`loss`). What is found is the mean over time in congestion avoidance. The loss ratio that enters the
+expectation is the one that moves the window: reductions per packet acknowledged in congestion avoidance.
+With losses at equal distances that is a little more than 1/p, since the packets acknowledged during a
+recovery are on its account; with independent losses it is p, because losses in the window in which a loss
+was found are not counted again.
+
+At p = 1e-2 and 1e-3 windows are so small that whole packets matter: there, schemes that count whole
+packets are held against the law in whole packets (`laws.aimd.Counted`), and the closed form is named
+beside it.
+
+For independent losses the same chance is used twice: the law runs through the gaps that the scheme met,
+and the finding is multiplied by (stationary mean of the law) / (mean of the law over these gaps). That
+removes most of the chance of a run of finite length (a control variate), and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from narrows.verify import fluid
+from narrows.verify.cells import SimulatedPath, simulated
+from narrows.verify.check import Check, Finding, number
+from narrows.verify.fluid import Law
+from narrows.verify.laws.aimd import Counted
+from narrows.verify.states import Epochs, epochs
+
+KIND = "response"
+RTT_S = 0.1
+RATIOS = (1e-2, 1e-3, 1e-4, 1e-5)
+TOLERANCE = 0.05
+WHY = (
+    "closed forms know no whole packets, which make windows of 40 packets about 2 % smaller, and neglect a"
+    " packet or two of each reduction; sampling and chance are below 2 %"
+)
+#: Loss ratio from which on whole packets matter.
+WHOLE = 5e-4
+
+
+@dataclass(frozen=True)
+class Response:
+    """What is expected of a scheme."""
+
+    scheme: str
+    law: Callable[[], Law]
+    #: The mean window with one loss in 1/p packets.
+    closed: Callable[[float], float]
+    #: Losses to forget the start, and losses that count, at equal distances and at random.
+    regular: tuple[int, int] = (10, 30)
+    chance: tuple[int, int] = (10, 200)
+    params: tuple[tuple[str, str], ...] = ()
+    whole: Counted | None = None
+    ratios: tuple[float, ...] = RATIOS
+
+
+def checks(response: Response) -> list[Check]:
+    """Two checks for each loss ratio."""
+    found = []
+    for p in response.ratios:
+        quick = p >= 1e-3
+        found.append(
+            Check(
+                response.scheme,
+                KIND,
+                f"mean window, one loss in {1 / p:.0f} packets",
+                lambda _, p=p: [_regular(response, p)],  # type: ignore[misc]
+                quick,
+            )
+        )
+        found.append(
+            Check(
+                response.scheme,
+                KIND,
+                f"mean window, {p * 100:g} % random loss",
+                lambda _, p=p: [_chance(response, p)],  # type: ignore[misc]
+                p >= 1e-2,
+            )
+        )
+    return found
+
+
+def _path(response: Response, p: float, element: str, losses: int) -> SimulatedPath:
+    # Losses come every 1/p packets, so often as the mean window is sent; half as long again, and a start.
+    seconds = losses / p * RTT_S / response.closed(p) * 1.5 + 20
+    return SimulatedPath(
+        response.scheme,
+        RTT_S * 1000,
+        seconds,
+        (element,),
+        dict(response.params),
+        sample_ms=RTT_S * 1000 / 20,
+    )
+
+
+def _met(response: Response, p: float, element: str, skip: int, losses: int) -> Epochs:
+    with simulated(_path(response, p, element, skip + losses).text()) as record:
+        return epochs(record)
+
+
+def _regular(response: Response, p: float) -> Finding:
+    skip, losses = response.regular
+    met = _met(response, p, f"{{periodicloss: {round(1 / p)} packets}}", skip, losses)
+    gaps = met.gaps(skip)
+    what = f"mean window, one loss in {1 / p:.0f} packets"
+    expected = response.closed(1 / float(np.mean(gaps)))
+    if response.whole is not None and p > WHOLE:
+        what += f", in whole packets (closed form: {number(expected)})"
+        expected = response.whole.mean_window(gaps.reshape(-1, 1), 0, _first(met, skip))
+    return _finding(what, expected, met.mean_window(skip))
+
+
+def _chance(response: Response, p: float) -> Finding:
+    skip, losses = response.chance
+    met = _met(response, p, f"{{loss: {p * 100:g} %}}", skip, losses)
+    start = response.closed(p)
+    gaps, first = met.gaps(skip).reshape(-1, 1), _first(met, skip)
+    what = f"mean window, {p * 100:g} % random loss"
+    stationary = fluid.random(response.law(), p, RTT_S, start)
+    if response.whole is not None and p > WHOLE:
+        what += f", in whole packets (fluid: {number(stationary)})"
+        stationary = response.whole.mean_window(fluid.random_gaps(p), 40, start)
+        same = response.whole.mean_window(gaps, 0, first)
+    else:
+        same = fluid.mean_window(response.law(), gaps, RTT_S, 0, first)
+    return _finding(what, stationary, met.mean_window(skip) * stationary / same)
+
+
+def _first(met: Epochs, skip: int) -> float:
+    return float(met.window[met.ends[skip]])
+
+
+def _finding(what: str, expected: float, found: float) -> Finding:
+    return Finding(
+        what, expected, found if math.isfinite(found) else math.nan, "packets", TOLERANCE, True, WHY
+    )

@@ -1,0 +1,271 @@
+"""Verification: laws against known results, the comparison against recorded numbers, verdicts."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from narrows.scenario import cells_of, loads, registry
+from narrows.verify import emulate, fluid, grid, pairs, verdict
+from narrows.verify.cells import metrics_of, simulated
+from narrows.verify.check import Finding
+from narrows.verify.compare import LOOSE, STRICT, Measured, compare
+from narrows.verify.grid import Place
+from narrows.verify.laws.aimd import Aimd, Counted, Scalable
+from narrows.verify.laws.cubic import Cubic
+from narrows.verify.registry import all_checks
+from narrows.verify.store import Store
+from narrows.verify.vectors import unit_tests
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+# -- laws --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("increase", "decrease"), [(1.0, 0.5), (1.0, 0.25), (10.0, 0.125), (0.3, 0.5)])
+def test_aimd_has_the_mean_of_its_closed_form(increase: float, decrease: float) -> None:
+    law = Aimd(increase, decrease)
+    assert fluid.deterministic(law, 1e-4, 0.1, law.mean(1e-4)) == pytest.approx(law.mean(1e-4), rel=1e-3)
+    # Mathis et al., CCR 27(3), 1997.
+    assert Aimd(1, 0.5).mean(1e-4) == pytest.approx(122.47, abs=0.01)
+
+
+def test_random_losses_give_reno_the_mean_of_ott_kemperman_and_mathis() -> None:
+    p = 1e-4
+    # E[W] over time is 1.3098 / sqrt(p); 100 000 losses leave an error below half a percent.
+    assert fluid.random(Aimd(1, 0.5), p, 0.1, 120) * math.sqrt(p) == pytest.approx(1.3098, rel=5e-3)
+
+
+def test_random_losses_do_not_change_the_mean_of_scalable() -> None:
+    p = 1e-5
+    law = Scalable()
+    # 0.0749 / p, Kelly 2003.
+    assert law.mean(p) == pytest.approx(7489, abs=1)
+    assert fluid.deterministic(law, p, 0.1, law.mean(p)) == pytest.approx(law.mean(p), rel=1e-3)
+    assert fluid.random(law, p, 0.1, law.mean(p)) == pytest.approx(law.mean(p), rel=0.01)
+
+
+def test_cubic_nears_the_formula_of_its_rfc() -> None:
+    p, rtt = 1e-5, 0.1
+    law = Cubic()
+    # RFC 9438, section 5.2, table 1: 1054 packets... 1.054 (RTT / p)^(3/4).
+    assert law.mean(p, rtt) == pytest.approx(1054, rel=1e-3)
+    # The plateau is left by a power of time: 5 % after 150 losses.
+    gaps = np.full((300, 1), 1 / p)
+    assert fluid.mean_window(law, gaps, rtt, 150, 500.0, steps=64) == pytest.approx(1054, rel=0.05)
+
+
+@pytest.mark.parametrize(("buffer", "share"), [(0.0, 0.75), (100.0, 1.0)])
+def test_use_of_a_link_by_reno(buffer: float, share: float) -> None:
+    # Without a buffer the window moves between half and all of the path: 3/4 of it on average.
+    assert fluid.utilization(Aimd(1, 0.5), 100, buffer, 0.1) == pytest.approx(share, abs=1e-3)
+
+
+def test_whole_packets_matter_less_as_windows_grow() -> None:
+    law = Counted(lambda w: w, lambda w: np.floor(w) / 2)
+    shares = [law.mean_window(np.full((64, 1), 1 / p), 32, 10.0) * math.sqrt(p) for p in (1e-2, 1e-3, 1e-5)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.97 * 1.2247
+    assert shares[2] == pytest.approx(1.2247, rel=0.01)
+
+
+# -- findings ----------------------------------------------------------------------------------------
+
+
+def test_findings_hold_within_their_tolerance() -> None:
+    def finding(found: float, upper: float | None = None) -> Finding:
+        return Finding("x", 10.0, found, "packets", 0.05, True, "why", upper)
+
+    assert finding(10.4).holds
+    assert not finding(10.6).holds
+    assert not finding(math.nan).holds
+    assert finding(15.0, 20.0).holds
+    assert finding(20.9, 20.0).holds
+    assert not finding(21.1, 20.0).holds
+    shown = finding(10.6).to_json()
+    assert (shown["expected"], shown["found"], shown["difference"], shown["outcome"]) == (
+        "10 packets",
+        "10.6 packets",
+        "+6.0 %",
+        "fails",
+    )
+
+
+def test_every_check_names_a_scheme_of_ours() -> None:
+    known = registry.load().schemes
+    checks = all_checks()
+    assert {check.scheme for check in checks} <= set(known)
+    assert {"reno", "cubic"} <= {check.scheme for check in checks}
+    assert len({(check.scheme, check.title) for check in checks}) == len(checks)
+
+
+# -- the comparison ----------------------------------------------------------------------------------
+
+#: One flow of linux:reno and of reno for 30 s on an emulator: place, Mbit/s, p95 queueing delay in ms.
+_KERNEL = (("a", 9.91, 9.1), ("b", 8.42, 8.9), ("c", 9.63, 92.0), ("d", 19.8, 71.4), ("e", 11.9, 12.7))
+_OURS = (("a", 9.90, 9.3), ("b", 8.49, 8.8), ("c", 9.58, 97.1), ("d", 19.8, 70.2), ("e", 12.1, 14.0))
+
+
+def _measured(rows: tuple[tuple[str, float, float], ...]) -> list[Measured]:
+    return [Measured(place, rate, delay, 0.1) for place, rate, delay in rows]
+
+
+def test_the_same_rules_agree() -> None:
+    found = compare("reno", "linux:reno", _measured(_OURS), _measured(_KERNEL), STRICT)
+    assert found.holds
+    assert found.trouble() == ""
+    assert found.throughput == pytest.approx(0.0052, abs=1e-4)
+    assert found.worst()[0].place == "e"
+
+
+@pytest.mark.parametrize(
+    ("rate", "delay", "says"), [(0.96, 1.0, "throughput differs"), (1.0, 1.25, "p95 queueing delay differs")]
+)
+def test_a_common_shift_is_found(rate: float, delay: float, says: str) -> None:
+    shifted = [
+        Measured(one.place, one.throughput_mbps * rate, one.delay_ms * delay, 0.1) for one in _measured(_OURS)
+    ]
+    found = compare("reno", "linux:reno", shifted, _measured(_KERNEL), STRICT)
+    assert not found.holds
+    assert says in found.trouble()
+    # The looser tolerance lets the throughput pass, and not the delay.
+    assert compare("reno", "bpf:reno", shifted, _measured(_KERNEL), LOOSE).holds == (delay == 1.0)
+
+
+def test_one_odd_path_does_not_decide() -> None:
+    odd = [*_measured(_OURS)[:-1], Measured("e", 6.0, 1.0, 0.1)]
+    found = compare("reno", "linux:reno", odd, _measured(_KERNEL), STRICT)
+    assert found.holds
+    assert found.worst()[0].place == found.worst()[1].place == "e"
+
+
+def test_delays_two_packets_apart_are_equal() -> None:
+    ours, theirs = [Measured("a", 10.0, 3.4, 1.2)], [Measured("a", 10.0, 1.2, 1.2)]
+    assert compare("reno", "linux:reno", ours, theirs, STRICT).delay == 0.0
+
+
+def test_nothing_in_common_is_no_agreement() -> None:
+    with pytest.raises(ValueError, match="no path in common"):
+        compare("reno", "linux:reno", _measured(_OURS), [Measured("z", 1.0, 1.0)], STRICT)
+
+
+_PLACES = (Place(10, 20, 0.5), Place(10, 40, 0.25), Place(20, 20, 0.25), Place(20, 30, 0.5, 0.1))
+
+
+def _simulate(scheme: str) -> list[Measured]:
+    """The grid of the comparison, simulated."""
+    text = grid.scenario("reno", _PLACES, 20, 1).replace("where: emulate", "where: simulate")
+    with simulated(text.replace('scheme: "reno"', f"scheme: {scheme}")) as record:
+        found = [metrics_of(record, str(n)) for n in range(1, len(_PLACES) + 1)]
+    return [
+        Measured(place.name, one["throughput_bps"] / 1e6, one["queueing_delay_p95_ns"] / 1e6, 0.6)
+        for place, one in zip(_PLACES, found, strict=True)
+    ]
+
+
+def test_a_planted_wrong_constant_is_found() -> None:
+    right = _simulate("reno")
+    assert compare("reno", "linux:reno", _simulate("reno"), right, STRICT).holds
+    wrong = compare("reno", "linux:reno", _simulate("{scheme: reno, beta: 0.7}"), right, STRICT)
+    assert not wrong.holds
+    assert wrong.trouble()
+
+
+def test_the_grid_is_as_large_as_promised() -> None:
+    assert len(grid.GRID) >= 12
+    rates, rtts = [p.rate_mbps for p in grid.GRID], [p.rtt_ms for p in grid.GRID]
+    buffers, losses = [p.buffer_bdp for p in grid.GRID], [p.loss_percent for p in grid.GRID]
+    assert (min(rates), max(rates), min(rtts), max(rtts)) == (10, 200, 10, 100)
+    assert (min(buffers), max(buffers), min(losses), max(losses)) == (0.25, 4, 0, 1)
+    assert sum(rates) <= 600
+    assert len({place.name for place in grid.GRID}) == len(grid.GRID)
+    (cell,) = cells_of(loads(grid.scenario("linux:reno", grid.GRID, 30, 1)))
+    assert len(cell.content["flows"]) == len(grid.GRID)
+
+
+# -- runs on the emulator ----------------------------------------------------------------------------
+
+
+class _Agent:
+    """In place of the agent: gives these verdicts one after the other."""
+
+    def __init__(self, verdicts: list[str]) -> None:
+        self.verdicts = verdicts
+
+    def __call__(self, *_: Any) -> emulate.Ran:
+        word = self.verdicts.pop(0)
+        flow: dict[str, float | None] = {"throughput_bps": 1e6, "delay_p95_ns": 1e6}
+        return emulate.Ran(word, ["busy"] if word == "invalid" else [], 0, [flow], [])
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "attempts", "word"),
+    [(["ok"], 1, "ok"), (["invalid", "degraded"], 2, "degraded"), (["invalid"] * 4, 3, "invalid")],
+)
+def test_spoiled_runs_are_repeated_and_never_used(
+    verdicts: list[str], attempts: int, word: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(emulate, "_once", _Agent(list(verdicts)))
+    told: list[str] = []
+    places = (Place(10, 10, 1),)
+    ran = emulate.run("reno", places, 5, 1, tmp_path / "agent", tmp_path, told.append)
+    assert (ran.attempts, ran.verdict) == (attempts, word)
+    assert len(told) == verdicts[:attempts].count("invalid")
+    assert bool(emulate.measured([ran.to_json()], places)) == (word != "invalid")
+
+
+# -- verdicts and what is kept -----------------------------------------------------------------------
+
+_GOOD = {"what": "a", "expected": "1", "found": "1", "outcome": "holds"}
+_BAD = {"what": "b", "expected": "1", "found": "2", "outcome": "fails"}
+_PAIR = pairs.Pair("reno", "linux:reno", STRICT)
+_AGREE = compare("reno", "linux:reno", _measured(_OURS), _measured(_KERNEL), STRICT)
+
+
+def test_verified_is_what_passed_everything_there_is() -> None:
+    done = {("reno", "linux:reno"): _AGREE}
+    assert verdict.verdict("reno", [_GOOD], [_PAIR], done, {})["status"] == "verified"
+    assert verdict.verdict("foo", [_GOOD], [_PAIR], done, {})["status"] == "verified"
+    nothing = verdict.verdict("foo", [], [_PAIR], done, {})
+    assert (nothing["status"], nothing["reason"]) == ("unverified", verdict.NOTHING)
+    failed = verdict.verdict("reno", [_GOOD, _BAD], [_PAIR], done, {})
+    assert (failed["status"], failed["reason"]) == ("unverified", "b: 2 found, 1 expected")
+    assert "have not been made" in verdict.verdict("reno", None, [_PAIR], done, {})["reason"]
+    undone = verdict.verdict("reno", [_GOOD], [_PAIR], {}, {"linux:reno": "no kernel"})
+    assert undone["reason"] == "not compared with linux:reno: no kernel"
+    json.dumps(verdict.document({"reno": {**failed, "checks": []}}))
+
+
+def test_a_program_and_its_scheme_share_their_comparison() -> None:
+    pair = pairs.Pair("vegas", "bpf:vegas", LOOSE)
+    assert pairs.concerns(pair) == ("vegas", "bpf:vegas")
+    assert pairs.concerns(_PAIR) == ("reno",)
+    done = {("vegas", "bpf:vegas"): _AGREE}
+    assert verdict.verdict("bpf:vegas", [], [pair], done, {})["status"] == "verified"
+    assert verdict.verdict("bpf:vegas", [], [pair], {}, {})["reason"] == "not compared with vegas yet"
+
+
+def test_what_is_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
+    store = Store(tmp_path, again=False)
+    key = {"version": "1"}
+    assert store.load("theory", "ledbat++", key) is None
+    store.save("theory", "ledbat++", key, {"findings": [_GOOD]})
+    kept = store.load("theory", "ledbat++", key)
+    assert kept is not None
+    assert kept["findings"] == [_GOOD]
+    # Made under other conditions, or asked for anew: to be made again.
+    assert store.load("theory", "ledbat++", {"version": "2"}) is None
+    assert Store(tmp_path, again=True).load("theory", "ledbat++", key) is None
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_unit_tests_of_all_schemes_are_found() -> None:
+    found = unit_tests(ROOT)
+    assert set(found) == set(registry.load().schemes)
+    assert "one_loss_halves_the_data_in_flight" in found["reno"][1]

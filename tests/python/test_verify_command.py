@@ -1,0 +1,43 @@
+"""`narrows verify-schemes` as it is called."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "narrows", "verify-schemes", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+def test_a_quick_look_at_reno(tmp_path: Path) -> None:
+    done = call("reno", "--quick", "--simulate-only", "-o", "out", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    entry = json.loads(done.stdout)["schemes"]["reno"]
+    assert len(entry["checks"]) >= 5
+    assert {one["outcome"] for one in entry["checks"]} == {"holds"}
+    # Not verified: the emulator has not been asked.
+    assert (entry["status"], entry["reason"]) == ("unverified", "not compared with linux:reno yet")
+    assert "## `reno`" in (tmp_path / "out" / "schemes.md").read_text(encoding="utf-8")
+    # The second time nothing is left to do.
+    again = call("reno", "--quick", "--simulate-only", "-o", "out", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "theory" not in again.stderr
+    assert "unverified" in again.stdout
+
+
+def test_wrong_usage_is_refused(tmp_path: Path) -> None:
+    both = call("--simulate-only", "--emulate-only", cwd=tmp_path)
+    assert both.returncode == 2
+    unknown = call("renno", "--simulate-only", cwd=tmp_path)
+    assert unknown.returncode == 3
+    assert 'did you mean "reno"' in unknown.stderr
