@@ -16,6 +16,8 @@ pub(crate) struct Case {
     /// Share of the events of a path at which they may differ by more: a decision that jumps at a threshold
     /// may fall otherwise when it is met within rounding, and it takes until the next one to meet again.
     pub(crate) apart: f64,
+    /// Paths on which they are not compared; the reason is beside.
+    pub(crate) except: &'static [&'static str],
     /// Values of parameters to try besides the defaults.
     pub(crate) settings: &'static [&'static [(&'static str, &'static str)]],
     /// Text of the program, and what to put in its place; each must be found.
@@ -107,6 +109,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 1.0,
         share: 0.0,
         apart: 0.0,
+        except: &[],
         settings: &[&[("growth", "2.5"), ("beta", "0.6")]],
         mutations: &[("Q16(0.75)", "Q16(0.74)"), ("Q16(3.0)", "Q16(2.0)")],
     },
@@ -118,6 +121,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.03,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("legacy_window", "5000")],
             &[("gain", "0.02"), ("beta", "0.8")],
@@ -133,6 +137,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 3.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[&[("lookup", "table")], &[("max_ssthresh", "50")]],
         mutations: &[
             (
@@ -151,6 +156,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 4.0,
         share: 0.04,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("ack_ratio", "true")],
             &[("max_increment", "32"), ("fast_convergence", "false")],
@@ -170,6 +176,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.0,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("alpha", "10"), ("beta", "20"), ("gamma", "5")],
             &[("drain", "false")],
@@ -188,6 +195,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 3.0,
         share: 0.02,
         apart: 0.0,
+        except: &[],
         settings: &[&[("threshold", "10"), ("random_kept", "0.9")]],
         mutations: &[
             ("Q16(3.0)", "Q16(30.0)"),
@@ -202,6 +210,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[&[("repair", "half")], &[("interval", "200000000")]],
         mutations: &[
             (
@@ -219,6 +228,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("alpha_max", "5"), ("theta", "2")],
             &[("beta_max", "0.6"), ("window_threshold", "50")],
@@ -240,6 +250,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 3.0,
         share: 0.02,
         apart: 0.05,
+        except: &[],
         settings: &[
             &[("alpha", "40"), ("rho", "4")],
             &[("delta", "0.2"), ("phi", "4"), ("zeta", "3")],
@@ -260,6 +271,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.02,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("bandwidth_switch", "false"), ("rtt_scaling", "false")],
             &[("whole_factor", "true"), ("max_rtt_step", "5000000")],
@@ -283,6 +295,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("rtt0", "30000000"), ("beta", "0.7")],
             &[("linux_init", "true")],
@@ -301,6 +314,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.02,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[
                 ("max_increment", "16"),
@@ -328,6 +342,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("arithmetic", "linux")],
             &[("g", "0.25"), ("initial_alpha", "0")],
@@ -349,6 +364,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         apart: 0.0,
+        except: &[],
         settings: &[
             &[("target", "20000000"), ("gain", "0.5")],
             &[
@@ -376,6 +392,7 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.02,
         apart: 0.05,
+        except: &[],
         settings: &[&[("threshold", "0.3"), ("inference", "1")]],
         mutations: &[
             ("Q16(0.15)", "Q16(0.25)"),
@@ -384,6 +401,24 @@ pub(crate) const CASES: &[Case] = &[
                 "now->smoothed / 8 + ((u64)rtt << 8) / 8",
                 "now->smoothed / 2 + ((u64)rtt << 8) / 2",
             ),
+        ],
+    },
+    // The window is a function of the window before and of RTTs, both known to 2^-16. Where the application ends
+    // slow start within a fraction of a packet of its threshold (as it does on one path, after a timeout), the
+    // program has reached the whole part of it and the native scheme has not: they then set the window in
+    // different ones of two round trips for the rest of the connection.
+    Case {
+        name: "fast",
+        native: &[],
+        packets: 2.0,
+        share: 0.01,
+        apart: 0.0,
+        except: &["trouble on a long path"],
+        settings: &[&[("alpha", "50"), ("gamma", "0.8")]],
+        mutations: &[
+            ("PARAM(alpha, 20)", "PARAM(alpha, 30)"),
+            ("PARAM(gamma, Q16(0.5))", "PARAM(gamma, Q16(0.25))"),
+            ("Q16(12.0)", "Q16(48.0)"),
         ],
     },
 ];

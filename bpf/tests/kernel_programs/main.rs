@@ -112,7 +112,10 @@ fn worst(case: &Case, program: &Program) -> (f64, String) {
     let mut worst = (0.0, String::new());
     let settings = std::iter::once::<&[(&str, &str)]>(&[]).chain(case.settings.iter().copied());
     for given in settings {
-        for path in PATHS {
+        for path in PATHS
+            .iter()
+            .filter(|path| !case.except.contains(&path.name))
+        {
             let (share, place) = difference(case, program, *path, given);
             if share > worst.0 {
                 worst = (share, format!("{} with {given:?}: {place}", path.name));
