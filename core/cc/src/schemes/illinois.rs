@@ -13,7 +13,8 @@
 //! Growth is fast while the queue is empty and slow near the loss, so that the window over time is concave.
 //! It needs a queue that can be seen: with one that is always empty it is AIMD(10, 1/8), an average window of
 //! 8.66/sqrt(p) packets; in one that is always full AIMD(0.3, 1/2). The largest delay never ages: after a
-//! single spike all others look small, and alpha stays at its largest.
+//! single spike all others look small, and alpha stays at its largest. Flows that join a standing queue take it
+//! for a part of the path, see short queues, and get more than those that were there before.
 //!
 //! | parameter | default | source |
 //! |---|---|---|
