@@ -5,7 +5,8 @@
  * Provenance: RFC 6817 (December 2012). Deviations: THE DELAY IS THE ROUND-TRIP TIME, since a program sees no
  * one-way delays: queues on the way back count too (the native scheme with `delay: round-trip`). Ten minutes
  * of base delays and four samples of the current one are kept, no other numbers of them. The timeout is the
- * kernel's, the window rests while losses are repaired, and marks count as losses.
+ * kernel's, the window rests while losses are repaired, and marks count as losses. The kernel sends batches of
+ * packets: a window that is too small for the next batch counts as used.
  *
  * The window moves by gain times the distance from the target, at most one packet per round trip. There is no
  * slow start. A flow that comes later takes the queue of the first one for the path's own delay and adds a
@@ -105,7 +106,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
-	u64 target = max_u64(param_target, 1), window, most;
+	u64 target = max_u64(param_target, 1), window, used, most;
 	u32 delay;
 
 	if (!ca->sample[SAMPLES - 1])
@@ -123,7 +124,11 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		set_window(tp, whole >> 32);
 	}
 	/* An application that sends little does not let the window grow beyond what it uses. */
-	most = ((u64)(in_flight(tp) + acked) << 16) + param_allowed_increase;
+	used = (u64)(in_flight(tp) + acked) << 16;
+	/* A window too small for another batch of packets is used up although less than it is in flight. */
+	if (window_limited(tp))
+		used = max_u64(used, window & ~(Q16_ONE - 1));
+	most = used + param_allowed_increase;
 	window = window_q16(tp, ca->fraction);
 	if (window > most)
 		set_window_q16(tp, &ca->fraction, window = most);

@@ -141,6 +141,8 @@ int main(void)
 	char line[512], name[64];
 	unsigned long long value, now;
 
+	/* Whoever waits for the answer before the next event must get it. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *args = line + 1;
 

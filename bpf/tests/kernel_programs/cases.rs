@@ -25,7 +25,7 @@ pub(crate) struct Case {
 }
 
 /// Programs that have no native scheme yet.
-pub(crate) const WITHOUT_NATIVE: &[&str] = &[];
+pub(crate) const WITHOUT_NATIVE: &[&str] = &["copa"];
 
 const PATH: Path = Path {
     name: "",

@@ -2,6 +2,7 @@
 //! told the same acknowledgements, losses, marks and timeouts, and must have the same window up to
 //! rounding. A wrong constant planted in a program must be found by the same comparison.
 
+mod alone;
 mod cases;
 mod path;
 mod program;
