@@ -216,3 +216,138 @@ fn a_late_ledbat_flow_takes_the_queue_of_the_first_for_the_path() {
     let (first, second) = (late_rate(&run, 1, 150.0), late_rate(&run, 2, 150.0));
     assert!(second > 4.0 * first, "{first} and {second}");
 }
+
+/// DualPI2 as RFC 9332 has it, with changes.
+fn dualpi2(changes: &Value) -> Value {
+    let mut queue = json!({"kind": "dualpi2"});
+    for (name, value) in changes.as_object().expect("an object") {
+        queue[name] = value.clone();
+    }
+    queue
+}
+
+#[test]
+fn prague_settles_at_two_over_p() {
+    // With its own step out of reach, the low-latency queue is marked at k p' alone, at regular
+    // intervals. Growth of 1 - p and a cut of p W / 2 per round trip balance at W0 = 2 (1 - p) / p. A cut
+    // comes with the first mark after a round, which is up to one mark later: (W / W0)^2 is between 1
+    // and 3/2 for regular marks, W / W0 at most (1 + sqrt(3)) / 2 = 1.37 for random ones.
+    let dumbbell = Dumbbell {
+        mbps: 40.0,
+        rtt_ms: 40.0,
+        schemes: vec!["prague"],
+        seconds: 60.0,
+        ..Dumbbell::default()
+    };
+    let queue = dualpi2(&json!({"step": 1_000_000_000u64}));
+    let run = run(&with_queue(&dumbbell, queue));
+    let share = mean(&run.shown(1, "alpha_ratio", 20.0));
+    let window = mean(&run.shown(1, "window_packets", 20.0));
+    let ratio = window / (2.0 * (1.0 - share) / share);
+    assert!((1.0..=1.4).contains(&ratio), "{window} at {share}: {ratio}");
+    // What the sender believes is what the queue did; the start has a few marks more.
+    let bottleneck = &run.measured.run.elements[0];
+    let marked = bottleneck.marked_packets as f64 / bottleneck.out_packets as f64;
+    assert!((share / marked - 1.0).abs() < 0.05, "{share} and {marked}");
+}
+
+#[test]
+fn prague_keeps_a_low_queue_beside_classic_flows_at_an_equal_rate() {
+    // RFC 9332, section 2.1: k = 2 makes rates equal where round trips are. Prague behaves as if its
+    // round trip were 25 ms, which classic flows have with 10 ms of path and 15 ms of queue; Reno's 1.22 / p'
+    // packets and Prague's 1 to 1.37 / p' (above) differ by up to a fifth, and CUBIC is as Reno there.
+    for (classic, mbps) in [
+        ("reno", 100.0),
+        ("cubic", 100.0),
+        ("reno", 40.0),
+        ("cubic", 40.0),
+    ] {
+        let mut schemes = vec!["prague"; 4];
+        schemes.extend([classic; 4]);
+        let dumbbell = Dumbbell {
+            mbps,
+            rtt_ms: 10.0,
+            schemes,
+            interval_s: 0.1,
+            seconds: 60.0,
+            ..Dumbbell::default()
+        };
+        let run = run(&with_queue(&dumbbell, dualpi2(&json!({}))));
+        let rate = |flows: std::ops::Range<u16>| -> f64 {
+            flows.map(|flow| late_rate(&run, flow, 20.0)).sum()
+        };
+        let ratio = rate(1..5) / rate(5..9);
+        assert!(
+            (0.8..=1.25).contains(&ratio),
+            "{classic}, {mbps} Mbit/s: {ratio}"
+        );
+        assert!(run.get("all", "utilization_ratio") > 0.99);
+        // Marks begin at 1 ms; a packet's own time on the link comes on top (0.12 and 0.3 ms).
+        let low = run.get("1", "queueing_delay_p95_ns") / 1e6;
+        assert!(low < 1.35, "{low} ms");
+        let target = run.get("5", "queueing_delay_p50_ns") / 1e6;
+        assert!((target - 15.0).abs() < 2.0, "{target} ms");
+    }
+}
+
+#[test]
+fn utp_holds_the_same_target_and_gets_there_sooner() {
+    // 3000 bytes per round trip are two packets: twice the gain of LEDBAT.
+    let run = run(&background(&["utp"], 200.0, 90.0).json());
+    let queue = mean(&run.backlog(60.0));
+    assert!((queue - 100.0).abs() < 5.0, "{queue}");
+    assert_eq!(run.get("all", "loss_ratio"), 0.0);
+    let slower = self::run(&background(&["ledbat"], 200.0, 90.0).json());
+    let early = |run: &Run| {
+        let rows = run.queues.iter().filter(|row| row.time_ns < 10_000_000_000);
+        mean(
+            &rows
+                .map(|row| f64::from(row.backlog_packets))
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert!(early(&run) > early(&slower) + 5.0);
+}
+
+#[test]
+fn ledbat_pp_holds_its_target_but_for_a_tenth_of_the_time() {
+    let run = run(&background(&["ledbat++"], 200.0, 120.0).json());
+    let rows: Vec<&StateRow> = run
+        .states
+        .iter()
+        .filter(|row| row.time_ns >= 20_000_000_000)
+        .collect();
+    let slow = rows
+        .iter()
+        .filter(|row| row.mode.as_deref() == Some("slowdown"))
+        .count();
+    let share = slow as f64 / rows.len() as f64;
+    // A tenth by construction: 1 of 1 + 9; the cycle that the end cuts may add one slowdown of 1 s.
+    assert!((0.05..=0.11).contains(&share), "{share}");
+    // In between the queue swings around 60 packets: up by 1/3 per round trip, down by the excess.
+    let mut backlog = run.backlog(20.0);
+    backlog.sort_by(f64::total_cmp);
+    let median = backlog[backlog.len() / 2];
+    assert!((median - 60.0).abs() < 10.0, "{median}");
+    assert_eq!(run.get("all", "loss_ratio"), 0.0);
+    // What two packets cost: at most the tenth, and the queue of 60 ms bridges some of it.
+    let rate = late_rate(&run, 1, 20.0) / (12.0 * 1448.0 / 1500.0);
+    assert!((0.9..1.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn slowdowns_take_the_latecomers_advantage_away() {
+    // The same as for LEDBAT above: the newcomer's slowdown and the first one's show both the path.
+    let late = Dumbbell {
+        interval_s: 60.0,
+        ..background(&["ledbat++", "ledbat++"], 400.0, 240.0)
+    };
+    let run = run(&late.json());
+    let (first, second) = (late_rate(&run, 1, 150.0), late_rate(&run, 2, 150.0));
+    let ratio = first.max(second) / first.min(second);
+    assert!(ratio < 1.5, "{first} and {second}");
+    // And all of them still give way.
+    let run = self::run(&background(&["ledbat++", "reno"], 240.0, 90.0).json());
+    let (background, reno) = (late_rate(&run, 1, 30.0), late_rate(&run, 2, 30.0));
+    assert!(background < 0.05 * reno, "{background} against {reno}");
+}

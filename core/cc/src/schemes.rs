@@ -43,9 +43,12 @@ schemes! {
     fast,
     // By marks.
     dctcp,
+    prague,
     // In the background.
     ledbat,
     lp,
+    utp,
+    ledbat_pp,
     // By a model of the path.
     bbr1,
     bbr3,

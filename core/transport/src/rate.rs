@@ -136,6 +136,19 @@ mod tests {
         assert!(!estimator.is_app_limited());
     }
 
+    // draft-cheng-iccrg-delivery-rate-estimation, section 3.4: the mark stays until what was in flight then has
+    // been delivered.
+    #[test]
+    fn the_application_limits_until_its_flight_is_delivered() {
+        let mut estimator = RateEstimator::default();
+        estimator.on_send(ms(0), true);
+        estimator.set_app_limited(3000);
+        for (at, limited) in [(40, true), (41, true), (42, true), (43, false)] {
+            estimator.on_delivered(ms(at), 1000);
+            assert_eq!(estimator.is_app_limited(), limited, "{at} ms");
+        }
+    }
+
     #[test]
     fn too_short_an_interval_gives_no_sample() {
         let mut estimator = RateEstimator {

@@ -212,6 +212,41 @@ mod tests {
         );
     }
 
+    // RFC 6298, section 2.3: SRTT and RTTVAR themselves, for 100, 200, 100, 100 ms.
+    #[test]
+    fn rfc_6298_smoothing() {
+        let mut rtt = RttEstimator::new(RtoRule::Rfc6298, Span::ZERO, Span::from_ms(120_000));
+        let series = [
+            (100, 100.0, 50.0),
+            (200, 112.5, 62.5),
+            (100, 110.94, 50.0),
+            (100, 109.57, 40.23),
+        ];
+        for (ms, smoothed, deviation) in series {
+            rtt.sample(Span::from_ms(ms), true);
+            let got = (rtt.smoothed().ns() as f64 / 1e6, rtt.deviation as f64 / 1e6);
+            assert!((got.0 - smoothed).abs() < 0.005, "{got:?}");
+            assert!((got.1 - deviation).abs() < 0.005, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn a_constant_rtt_ends_at_itself_and_the_least_variance() {
+        close(&series(RtoRule::Linux, 200, &[500; 60])[59..], &[700.0]);
+        close(&series(RtoRule::Rfc6298, 1000, &[500; 60])[59..], &[1000.0]);
+    }
+
+    // RFC 8985, section 7.2, with Linux's two milliseconds.
+    #[test]
+    fn a_probe_waits_two_round_trips_and_for_a_delayed_acknowledgement() {
+        let mut rtt = RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));
+        let hold = Span::from_ms(40);
+        assert_eq!(rtt.probe_timeout(false, hold), Span::from_ms(1000));
+        rtt.sample(Span::from_ms(50), true);
+        assert_eq!(rtt.probe_timeout(false, hold), Span::from_ms(102));
+        assert_eq!(rtt.probe_timeout(true, hold), Span::from_ms(140));
+    }
+
     #[test]
     fn before_any_sample_and_with_back_off() {
         let mut rtt = RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));

@@ -11,6 +11,7 @@ use narrows_units::ParamSpec;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
+mod feedback;
 mod less;
 
 const OWD: Span = Span::from_ms(20);
@@ -29,6 +30,10 @@ struct Heard {
     limited: u64,
     pacing: Option<Rate>,
     rates: Vec<(u64, bool)>,
+    /// Of each packet, how long it took by both clocks, where the peer has said so.
+    delays: Vec<Option<Span>>,
+    /// Bytes reported as marked.
+    ce_bytes: u64,
 }
 
 static HEARD: Mutex<Option<Arc<Mutex<Heard>>>> = Mutex::new(None);
@@ -45,6 +50,10 @@ impl CongestionControl for Fixed {
         heard.acks += 1;
         heard.acked_bytes += ack.bytes.get();
         heard.limited += u64::from(ack.cwnd_limited);
+        heard.ce_bytes += ack.ce_bytes.get();
+        let delays = ack.packets.iter();
+        let delays = delays.map(|packet| packet.arrived.map(|at| at.since(packet.sent)));
+        heard.delays.extend(delays);
         assert_eq!(
             ack.packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>(),
             ack.bytes.get()
@@ -55,6 +64,10 @@ impl CongestionControl for Fixed {
                 .all(|pair| pair[0].number < pair[1].number)
         );
         if let Some(sample) = ack.rate {
+            // What was delivered meanwhile is the rate times the interval, but for a bit/s.
+            assert_eq!(ack.delivered, sample.prior_delivered + sample.delivered);
+            let bits = sample.rate.bps() as f64 * sample.interval.secs();
+            assert!((bits / 8.0 - sample.delivered.get() as f64).abs() <= 1.0);
             heard.rates.push((sample.rate.bps(), sample.app_limited));
         }
     }
