@@ -121,6 +121,9 @@ pub enum Recovery {
     Proportional,
     /// The scheme's allowance holds at once, also during recovery.
     Direct,
+    /// Everything in flight counts as lost and is sent again from the gap on, as after a timeout, while
+    /// the scheme grows its window (Tahoe).
+    Restart,
 }
 
 /// Which ECN codepoint the scheme's packets carry when ECN is on.

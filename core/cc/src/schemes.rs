@@ -22,7 +22,9 @@ macro_rules! schemes {
 // In braces: rustfmt leaves it as it is, one name on each line.
 schemes! {
     // After losses.
+    tahoe,
     reno,
+    newreno,
     cubic,
     cubic_linux,
     cubic2008,

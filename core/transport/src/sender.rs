@@ -284,7 +284,7 @@ impl Sender {
         self.scheme.trace(&mut scheme);
         // A scheme that is its own master during recoveries goes on doing what it says.
         match (&self.phase, self.recovery) {
-            (Phase::Open, _) | (_, Recovery::Direct) => {}
+            (Phase::Open, _) | (_, Recovery::Direct | Recovery::Restart) => {}
             (Phase::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
             (Phase::Timeout, Recovery::Proportional) => scheme.mode = "loss",
         }

@@ -47,9 +47,14 @@ pub trait Rules: Clone + Send + 'static {
     /// Growth in congestion avoidance by `bytes` acknowledged.
     fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64);
 
-    /// The window after a congestion event, in packets; the caller keeps it at two or more. After a
-    /// timeout it is the threshold up to which slow start runs from one packet.
+    /// The window after a congestion event, in packets; the caller keeps it at two or more. Where the
+    /// scheme restarts it is the threshold up to which slow start runs from one packet.
     fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64;
+
+    /// Whether slow start runs again from one packet, up to what [`Rules::reduced`] says.
+    fn restarts(&self, cause: Cause) -> bool {
+        cause == Cause::Timeout
+    }
 
     /// Losses beyond the first of an epoch, and timeouts that repeat one.
     fn on_further_loss(&mut self, _window: &mut Window, _loss: &LossEvent<'_>) {}
@@ -106,9 +111,10 @@ impl<R: Rules> Classic<R> {
         };
         let target = self.rules.reduced(&self.window, &congestion) * self.window.mss();
         let target = target.round() as u64;
-        match cause {
-            Cause::Loss | Cause::Mark => self.window.reduce(target),
-            Cause::Timeout => self.window.restart(target),
+        if self.rules.restarts(cause) {
+            self.window.restart(target);
+        } else {
+            self.window.reduce(target);
         }
     }
 }

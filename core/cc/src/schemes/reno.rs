@@ -37,17 +37,24 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Reno {
+    Ok(Classic::boxed(Window::new(&setup), rules(params, false)))
+}
+
+pub(super) fn rules(params: &Params, within_window: bool) -> Reno {
+    Reno {
         beta: params.real("beta").unwrap_or(0.5),
         ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
-    };
-    Ok(Classic::boxed(Window::new(&setup), rules))
+        within_window,
+    }
 }
 
 #[derive(Clone)]
-struct Reno {
+pub(super) struct Reno {
     beta: f64,
     ecn_beta: f64,
+    /// Without selective acknowledgements what is in flight may be overestimated by far: no more than
+    /// the window counts.
+    within_window: bool,
 }
 
 impl Rules for Reno {
@@ -55,9 +62,10 @@ impl Rules for Reno {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
+    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
         let kept = if congestion.cause == Cause::Mark { self.ecn_beta } else { self.beta };
-        congestion.in_flight * kept
+        let most = if self.within_window { window.packets() } else { f64::INFINITY };
+        congestion.in_flight.min(most) * kept
     }
 }
 

@@ -231,8 +231,9 @@ impl Sender {
         self.epoch_losses = before.saturating_sub(in_epoch);
         let undone = match self.phase {
             _ if in_epoch == 0 => false,
-            // F-RTO's question (RFC 5682), which unique packet numbers answer at once.
-            Phase::Timeout => true,
+            // F-RTO's question (RFC 5682), which unique packet numbers answer at once. Where the scheme has
+            // started again after a loss, what arrives now was expected to.
+            Phase::Timeout => self.epoch_cause != LossCause::Reordering,
             Phase::Open | Phase::Recovery(_) => self.epoch_losses == 0,
         };
         if !undone {
@@ -352,6 +353,13 @@ impl Sender {
         if lost.packets == 0 {
             return;
         }
+        let restarts = self.recovery == Recovery::Restart
+            && cause == LossCause::Reordering
+            && matches!(self.phase, Phase::Open);
+        let mut lost = *lost;
+        if restarts {
+            self.go_back(&mut lost);
+        }
         let new_epoch = match cause {
             LossCause::Reordering => matches!(self.phase, Phase::Open),
             // A timeout that nothing has answered since the last one repeats it.
@@ -390,9 +398,30 @@ impl Sender {
         self.counters.recoveries += 1;
         self.phase_end = self.fresh;
         self.phase = match cause {
-            LossCause::Reordering => Phase::Recovery(self.reduction(prior, in_flight)),
-            LossCause::Timeout | LossCause::Persistent => Phase::Timeout,
+            LossCause::Reordering if self.recovery != Recovery::Restart => {
+                Phase::Recovery(self.reduction(prior, in_flight))
+            }
+            _ => Phase::Timeout,
         };
+    }
+
+    /// Takes everything in flight to be lost, to be sent again in the order of the data.
+    fn go_back(&mut self, lost: &mut Lost) {
+        self.forget_duplicates();
+        for number in self.sent.lowest_outstanding()..self.sent.next_number() {
+            let packet = self.sent.get(number);
+            if packet.is_some_and(|packet| packet.state == State::Outstanding) {
+                self.declare_lost(number, lost);
+            }
+        }
+        self.sort_repairs();
+    }
+
+    /// Puts repairs into the order of the data.
+    pub(super) fn sort_repairs(&mut self) {
+        self.repairs
+            .make_contiguous()
+            .sort_unstable_by_key(|repair| repair.offset);
     }
 
     fn reduction(&self, prior: u64, in_flight: u64) -> Option<Reduction> {
@@ -449,7 +478,7 @@ impl Sender {
 }
 
 /// Packets just declared lost.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Lost {
     pub(super) packets: u64,
     pub(super) bytes: u64,

@@ -16,7 +16,7 @@ use super::ack::{Lost, News};
 use super::{Phase, Sender};
 use crate::Ack;
 use crate::sent::State;
-use narrows_cc::{AckedPacket, LossCause};
+use narrows_cc::{AckedPacket, LossCause, Recovery};
 use narrows_units::Time;
 
 impl Sender {
@@ -110,6 +110,13 @@ impl Sender {
     /// An acknowledgement that settles nothing: something arrived beyond the gap.
     pub(super) fn on_duplicate(&mut self, now: Time, edge: u64, in_flight_before: u64) {
         if edge != self.settled || self.in_flight == 0 {
+            return;
+        }
+        // After everything from a gap on was sent again, what had arrived before arrives twice: duplicates
+        // mean nothing until more than that is acknowledged (RFC 6582, section 3.2, step 1).
+        let sent_again =
+            self.recovery == Recovery::Restart || self.epoch_cause != LossCause::Reordering;
+        if matches!(self.phase, Phase::Open) && sent_again && edge <= self.phase_end {
             return;
         }
         self.duplicates += 1;

@@ -102,10 +102,7 @@ impl Sender {
             LossCause::Timeout
         };
         self.report_losses(now, cause, &lost, in_flight);
-        // Repairs go out in the order of the data.
-        self.repairs
-            .make_contiguous()
-            .sort_unstable_by_key(|repair| repair.offset);
+        self.sort_repairs();
         self.backoffs += 1;
         self.probed = false;
         self.reordering_timer = Time::FAR;

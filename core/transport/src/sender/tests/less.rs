@@ -155,3 +155,36 @@ proptest! {
         prop_assert_eq!(rig.sender.in_flight().get(), 0);
     }
 }
+
+#[test]
+fn a_scheme_that_restarts_sends_everything_from_the_gap_on_again() {
+    for config in [without_sack(), Config::default()] {
+        let mut rig = Rig::with(20, &config).losing(&[30]);
+        rig.sender.recovery = Recovery::Restart;
+        rig.sender.set_supply(200 * MSS);
+        rig.run(3000);
+        let heard = rig.heard();
+        assert_eq!(
+            (&heard.epochs[..], heard.exits),
+            (&[LossCause::Reordering][..], 1)
+        );
+        // What arrives of the first transmissions afterwards was no mistake.
+        assert_eq!(heard.spurious, 0);
+        let counters = rig.sender.counters();
+        assert_eq!(counters.timeouts, 0);
+        // What was in flight goes out once more, in order, beginning with the gap; without selective
+        // acknowledgements also what had arrived.
+        let repeated: Vec<u64> = (rig.sends.iter())
+            .filter(|(_, data)| data.retransmission)
+            .map(|(_, data)| data.offset / MSS)
+            .collect();
+        assert_eq!(repeated[0], 30);
+        assert!(
+            repeated.windows(2).all(|pair| pair[1] > pair[0]),
+            "{repeated:?}"
+        );
+        assert!((15..=20).contains(&repeated.len()), "{repeated:?}");
+        assert!(rig.sender.is_complete());
+        assert_eq!(rig.goodput(), 200 * MSS);
+    }
+}

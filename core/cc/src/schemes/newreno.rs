@@ -1,0 +1,58 @@
+//! NewReno: Reno's window over a transport without selective acknowledgements.
+//!
+//! Provenance: RFC 6582 (April 2012) for the recovery, which is the transport's, RFC 5681 for the window.
+//! Deviations: the window comes down by Proportional Rate Reduction (RFC 6937) where RFC 6582 inflates
+//! it with each duplicate and deflates it again, as in Linux; the retransmission timer restarts with
+//! every partial acknowledgement (the "slow-but-steady" variant), not only with the first; growth counts
+//! bytes (RFC 3465), without a limit in slow start; half of what is in flight is kept, but of no more
+//! than the window: what arrived beyond a gap counts as in flight again when a recovery ends.
+//!
+//! It is the scheme `reno` with `sack: false` as the transport's setting, unless the scenario sets it.
+//! Three duplicates open a recovery and repair the first gap; each partial acknowledgement repairs the
+//! next. So one loss is repaired per round trip, and many losses in one window cost many round trips or
+//! a timeout: compare with `reno` on the same path.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | beta | 0.5 | RFC 5681, equation 4 |
+//! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
+
+use super::reno;
+use crate::parts::{Classic, Window};
+use crate::{CongestionControl, Scheme, Setup};
+use narrows_units::{ParamError, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "newreno",
+    summary: "Reno without selective acknowledgements: one loss is repaired per round trip",
+    source: "RFC 6582, RFC 5681, RFC 3465, RFC 6928",
+    transport: &[("sack", "false")],
+    build,
+    ..reno::SCHEME
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Classic::boxed(Window::new(&setup), reno::rules(params, true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::testing::{Script, setup, windows};
+    #[test]
+    fn the_window_is_renos_and_the_transport_has_no_sack() {
+        let params = Params::resolve(SCHEME.params, []).unwrap();
+        let mut s = Script::new((SCHEME.build)(&params, setup()).unwrap());
+        assert_eq!(windows(&mut s, 3), [10.0, 20.0, 40.0]);
+        s.lose(LossCause::Reordering, 80);
+        // Holes found by partial acknowledgements belong to the same epoch.
+        s.lose_again(LossCause::Reordering, 40);
+        assert_eq!(windows(&mut s, 2), [40.0, 41.0]);
+        assert_eq!(SCHEME.transport, [("sack", "false")]);
+        // What had arrived beyond a gap is no reason for a larger window.
+        s.lose(LossCause::Reordering, 3000);
+        assert_eq!(s.cwnd_packets(), 21.0);
+    }
+}

@@ -1,0 +1,84 @@
+//! Tahoe: every loss starts again from one packet.
+//!
+//! Provenance: V. Jacobson, "Congestion avoidance and control", SIGCOMM 1988, with fast retransmit as in
+//! 4.3BSD Tahoe and the threshold of RFC 5681 (half of what is in flight, at least two packets).
+//! Deviations: bytes acknowledged are counted (RFC 3465, without its limit in slow start), the initial
+//! window is the transport's (RFC 6928), and no second fast retransmit follows within one window, as
+//! later versions had it.
+//!
+//! There are no selective acknowledgements (`sack: false` unless the scenario says otherwise) and no fast
+//! recovery: after three duplicates everything from the gap on counts as lost and is sent again, except
+//! what acknowledgements jump over. From a window W, it takes about log2(W/2) round trips of slow start
+//! and W/2 of linear growth to come back.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | beta | 0.5 | Jacobson 1988 |
+
+use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "tahoe",
+    summary: "Slow start from one packet after every loss, no fast recovery, no selective acknowledgements",
+    source: "Jacobson, SIGCOMM 1988; RFC 5681",
+    recovery: Recovery::Restart,
+    ecn: EcnUse::None,
+    transport: &[("sack", "false")],
+    params: &[
+        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight where slow start ends.")
+            .default("0.5")
+            .range(0.05, 0.95)
+            .source("Jacobson 1988"),
+    ],
+    build,
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let beta = params.real("beta").unwrap_or(0.5);
+    Ok(Classic::boxed(Window::new(&setup), Tahoe { beta }))
+}
+
+#[derive(Clone)]
+struct Tahoe {
+    beta: f64,
+}
+
+impl Rules for Tahoe {
+    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+        window.additive_increase(bytes, window.cwnd().get());
+    }
+
+    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
+        congestion.in_flight * self.beta
+    }
+
+    fn restarts(&self, _: Cause) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::testing::{MSS, Script, setup, windows};
+    use narrows_units::Bytes;
+
+    #[test]
+    fn every_loss_starts_again_from_one_packet() {
+        for cause in [LossCause::Reordering, LossCause::Timeout] {
+            let setup = Setup { initial_window: 16, ..setup() };
+            let params = Params::resolve(SCHEME.params, []).unwrap();
+            let mut s = Script::new(build(&params, setup).unwrap());
+            s.lose(cause, 16);
+            assert_eq!(s.fields().ssthresh, Some(Bytes::new(8 * MSS)));
+            assert_eq!(windows(&mut s, 6), [1.0, 2.0, 4.0, 8.0, 9.0, 10.0]);
+            // A further loss of the same epoch changes nothing.
+            s.lose_again(LossCause::Reordering, 10);
+            assert_eq!(s.cwnd_packets(), 11.0);
+        }
+    }
+}
