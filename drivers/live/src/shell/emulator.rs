@@ -6,6 +6,7 @@ use super::counts::{DirectionCounts, Drops, Meter};
 use super::network::Wire;
 use super::packet::{self, Kind, Tuple};
 use super::path::Path;
+use super::stopwatch::Stopwatch;
 use crate::emulator::Writer;
 use crate::sys::mmsg::SendBatch;
 use crate::sys::poll::{Epoll, Events, Waker};
@@ -118,7 +119,7 @@ impl Emulator<'_> {
         epoll.add(self.shared.waker.as_fd(), WAKER)?;
         let start_real_ns = clock::real_ns();
         let cpu_ns = clock::thread_cpu_ns();
-        let length = self.emulate(&epoll, start_real_ns)?;
+        let length = self.emulate(&epoll)?;
         self.path.finish(length);
         if let (Some(record), Some(writer)) = (&mut self.path.record, self.writer) {
             writer.exchange(&mut record.log);
@@ -145,18 +146,18 @@ impl Emulator<'_> {
         })
     }
 
-    fn emulate(&mut self, epoll: &Epoll, start_ns: u64) -> io::Result<Time> {
-        let now = || Time::from_ns(clock::real_ns().saturating_sub(start_ns));
+    fn emulate(&mut self, epoll: &Epoll) -> io::Result<Time> {
+        let mut stopwatch = Stopwatch::start();
         let mut events = Events::default();
         let mut next_meter = Time::ZERO;
         loop {
-            let taken = self.take_frames(start_ns);
-            let at = now();
+            let taken = self.take_frames(&mut stopwatch);
+            let at = stopwatch.now();
             // What waits in a ring comes before anything that is due after it.
-            self.path.advance(at.min(self.next_stamp(start_ns)));
-            let mut sent = self.hear_words(&now)?;
+            self.path.advance(at.min(self.next_stamp(&mut stopwatch)));
+            let mut sent = self.hear_words(&stopwatch)?;
             for direction in Direction::BOTH {
-                sent += self.send(direction, &now)?;
+                sent += self.send(direction, &stopwatch)?;
             }
             if let (Some(record), Some(writer)) = (&mut self.path.record, self.writer)
                 && record.log.has_chunk()
@@ -165,6 +166,7 @@ impl Emulator<'_> {
             }
             if at >= next_meter {
                 next_meter = at + METER;
+                stopwatch.look();
                 for direction in Direction::BOTH {
                     let counts = &self.path.counts[direction as usize];
                     self.shared.meters[direction as usize]
@@ -194,17 +196,15 @@ impl Emulator<'_> {
 
     /// When the oldest frame that is still in a ring was sent.
     #[inline]
-    fn next_stamp(&self, start_ns: u64) -> Time {
+    fn next_stamp(&self, stopwatch: &mut Stopwatch) -> Time {
         let stamps = self.wires.iter().filter_map(|wire| wire.ring.peek());
-        stamps
-            .map(|frame| Time::from_ns(frame.stamp_ns.saturating_sub(start_ns)))
-            .min()
-            .unwrap_or(Time::FAR)
+        let oldest = stamps.map(|frame| frame.stamp_ns).min();
+        oldest.map_or(Time::FAR, |stamp_ns| stopwatch.time_of(stamp_ns))
     }
 
     /// Moves frames from the rings into the path, in the order of their stamps.
     #[inline]
-    fn take_frames(&mut self, start_ns: u64) -> usize {
+    fn take_frames(&mut self, stopwatch: &mut Stopwatch) -> usize {
         let [inside, outside] = &mut self.wires;
         for taken in 0..BURST {
             let stamp = |ring: &RxRing| ring.peek().map_or(u64::MAX, |frame| frame.stamp_ns);
@@ -217,7 +217,7 @@ impl Emulator<'_> {
             let Some(frame) = ring.peek() else {
                 return taken;
             };
-            let stamp = Time::from_ns(frame.stamp_ns.saturating_sub(start_ns));
+            let stamp = stopwatch.time_of(frame.stamp_ns);
             self.path.arrive(direction, stamp, frame.bytes);
             ring.release();
         }
@@ -225,14 +225,14 @@ impl Emulator<'_> {
     }
 
     /// Sends what is due in one direction; returns how many frames went.
-    fn send(&mut self, direction: Direction, now: &impl Fn() -> Time) -> io::Result<usize> {
+    fn send(&mut self, direction: Direction, stopwatch: &Stopwatch) -> io::Result<usize> {
         let mut sent = 0;
         while self.path.has_due(direction) {
             let wire = match direction {
                 Direction::Forward => 1,
                 Direction::Backward => 0,
             };
-            let at = now();
+            let at = stopwatch.now();
             let gate = self
                 .gate
                 .as_ref()
@@ -273,7 +273,7 @@ impl Emulator<'_> {
     }
 
     /// Does what the relay has asked for; returns how many frames went.
-    fn hear_words(&mut self, now: &impl Fn() -> Time) -> io::Result<usize> {
+    fn hear_words(&mut self, stopwatch: &Stopwatch) -> io::Result<usize> {
         let mut sent = 0;
         while let Some(word) = self
             .gate
@@ -291,7 +291,8 @@ impl Emulator<'_> {
                     self.settle(held.kind, held.tuple);
                 }
                 Word::Answer(frame) => {
-                    self.path.arrive(Direction::Backward, now(), &frame);
+                    let now = stopwatch.now();
+                    self.path.arrive(Direction::Backward, now, &frame);
                     sent += 1;
                 }
                 Word::Forget(tuple) => {

@@ -23,6 +23,8 @@ pub const FORWARDED: [i32; 6] = [
 ];
 /// Time that background processes have to end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
+/// Time that the kernel has to end killed processes; on a busy machine it may take a second.
+const DEATH: Duration = Duration::from_secs(20);
 /// The exit codes that shells use for programs that cannot be started.
 const CANNOT_RUN: i32 = 126;
 const NOT_FOUND: i32 = 127;
@@ -80,7 +82,8 @@ pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, LiveError> {
                 inside::send_signal(program, signal);
             }
         }
-        while let Ok(Some(Ended { pid, code })) = inside::reap() {
+        // An error would mean that there is no program any more, for which nobody could wait.
+        while let Some(Ended { pid, code }) = inside::reap().could_not("wait for the program")? {
             if pid == program {
                 end_all(true);
                 return Ok(code);
@@ -95,7 +98,8 @@ pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, LiveError> {
     }
 }
 
-/// Ends all descendants of this process, `gently` at first.
+/// Ends all descendants of this process, `gently` at first. What does not even end when it is
+/// killed (it hangs inside of the kernel) is named and left behind, so that nobody waits for ever.
 pub(super) fn end_all(gently: bool) {
     let started = Instant::now();
     let mut asked = Vec::new();
@@ -108,7 +112,16 @@ pub(super) fn end_all(gently: bool) {
             }
         }
         let patient = gently && started.elapsed() < GRACE;
-        for pid in inside::descendants() {
+        let left = inside::descendants();
+        if started.elapsed() > DEATH {
+            let pids: Vec<String> = left.iter().map(ToString::to_string).collect();
+            eprintln!(
+                "narrows shell: processes do not end although they were killed: {}",
+                pids.join(", ")
+            );
+            return;
+        }
+        for pid in left {
             if !patient {
                 inside::send_signal(pid, libc::SIGKILL);
             } else if !asked.contains(&pid) {

@@ -22,6 +22,7 @@ mod plan;
 mod record;
 mod relay;
 mod report;
+mod stopwatch;
 
 pub use guard::{block_signals, guard_main};
 pub use plan::{Plan, Wishes};
@@ -389,7 +390,8 @@ impl Session<'_> {
                     inside::send_signal(guard, signal);
                 }
             }
-            while let Ok(Some(ended)) = inside::reap() {
+            // An error would mean that there is no guard any more, for which nobody could wait.
+            while let Some(ended) = inside::reap().could_not("wait for the program")? {
                 if ended.pid == guard {
                     live.clear();
                     return Ok(ended.code);
