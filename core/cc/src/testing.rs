@@ -1,10 +1,10 @@
 //! The conformance kit for schemes, and a small script language for their unit tests.
 
-use crate::{
-    AckEvent, AckedPacket, CongestionControl, EcnEvent, Fields, LossCause, LossEvent, RateSample,
-    Scheme, SendEvent, Setup, SpuriousLossEvent,
-};
-use narrows_units::{Bytes, Params, Rate, Span, Stream, Time};
+mod history;
+
+use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
+use history::{Decisions, History};
+use narrows_units::{Bytes, Params, Span, Stream, Time};
 
 /// Packet payload in tests.
 pub const MSS: u64 = 1000;
@@ -130,6 +130,22 @@ pub fn windows(script: &mut Script, rounds: usize) -> Vec<f64> {
 /// # Panics
 /// When the scheme breaks the contract of [`CongestionControl`].
 pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
+    try_out(scheme, Decisions::by_chance(seed), seed, steps);
+}
+
+/// What fuzzers call: the first byte chooses a scheme of the registry, the others decide what
+/// happens to it.
+///
+/// # Panics
+/// When the scheme breaks the contract of [`CongestionControl`].
+pub fn fuzz(data: &[u8]) {
+    if let Some((&first, rest)) = data.split_first() {
+        let scheme = &crate::schemes::ALL[usize::from(first) % crate::schemes::ALL.len()];
+        try_out(scheme, Decisions::Bytes(rest), 1, u32::MAX);
+    }
+}
+
+fn try_out(scheme: &Scheme, decisions: Decisions<'_>, seed: u64, steps: u32) {
     let params = Params::resolve(scheme.params, []).expect("defaults resolve");
     let birth = || Setup {
         random: Stream::new(seed, "scheme"),
@@ -137,8 +153,11 @@ pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     };
     let mut first = (scheme.build)(&params, birth()).expect("defaults build");
     let mut second = (scheme.build)(&params, birth()).expect("defaults build");
-    let mut history = History::new(seed);
+    let mut history = History::new(decisions);
     for step in 0..steps {
+        if history.is_over() {
+            return;
+        }
         let before = first.allowance();
         assert!(
             before.cwnd.is_some() || before.pacing.is_some(),
@@ -202,156 +221,22 @@ pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     }
 }
 
-/// One random event.
-enum Event {
-    Send(SendEvent),
-    Ack(Box<AckEvent<'static>>, Vec<AckedPacket>),
-    Loss(LossEvent<'static>),
-    Ecn(EcnEvent),
-    Spurious(SpuriousLossEvent),
-    RecoveryExit(Time),
-}
-
-impl Event {
-    fn play(&self, scheme: &mut dyn CongestionControl) {
-        match self {
-            Event::Send(send) => scheme.on_send(send),
-            Event::Ack(ack, packets) => {
-                scheme.on_ack(&AckEvent {
-                    packets,
-                    ..(**ack).clone()
-                });
-            }
-            Event::Loss(loss) => scheme.on_loss(loss),
-            Event::Ecn(ecn) => scheme.on_ecn(ecn),
-            Event::Spurious(spurious) => scheme.on_spurious_loss(spurious),
-            Event::RecoveryExit(now) => scheme.on_recovery_exit(*now),
-        }
-    }
-}
-
-/// A random but consistent history of a connection.
-struct History {
-    stream: Stream,
-    now: Time,
-    number: u64,
-    in_flight: u64,
-    delivered: u64,
-    round: u64,
-    base_rtt: Span,
-    min_rtt: Span,
-    in_recovery: bool,
-}
-
-impl History {
-    fn new(seed: u64) -> Self {
-        let mut stream = Stream::new(seed, "history");
-        // From a data centre to a satellite and beyond.
-        let base_rtt = Span::from_us(10u64.pow(2 + stream.below(5) as u32));
-        History {
-            stream,
-            now: Time::ZERO,
-            number: 0,
-            in_flight: 0,
-            delivered: 0,
-            round: 0,
-            base_rtt,
-            min_rtt: Span::MAX,
-            in_recovery: false,
-        }
-    }
-
-    fn next(&mut self, cwnd: u64) -> Event {
-        let pause = if self.stream.chance(0.001) {
-            self.base_rtt * 1000
-        } else {
-            self.base_rtt
-        };
-        self.now += Span::from_ns(self.stream.below(pause.ns() / 4 + 1));
-        let roll = self.stream.uniform();
-        if self.in_flight == 0 || (roll < 0.45 && self.in_flight + MSS <= cwnd.max(MSS)) {
-            let idle = (self.in_flight == 0).then_some(Span::from_ms(self.stream.below(2_000)));
-            self.number += 1;
-            self.in_flight += MSS;
-            let mut send = SendEvent::new(self.now, self.number, Bytes::new(MSS));
-            send.in_flight = Bytes::new(self.in_flight);
-            send.idle = idle;
-            return Event::Send(send);
-        }
-        if roll < 0.93 {
-            return self.ack();
-        }
-        if roll < 0.97 {
-            let cause = match self.stream.below(10) {
-                0 => LossCause::Persistent,
-                1 | 2 => LossCause::Timeout,
-                _ => LossCause::Reordering,
-            };
-            let mut loss = LossEvent::new(self.now, cause, Bytes::new(MSS));
-            loss.in_flight = Bytes::new(self.in_flight);
-            loss.new_epoch = !self.in_recovery || self.stream.chance(0.1);
-            loss.smoothed_rtt = self.base_rtt;
-            self.in_flight -= MSS;
-            self.in_recovery = cause == LossCause::Reordering;
-            return Event::Loss(loss);
-        }
-        if self.in_recovery && roll < 0.98 {
-            self.in_recovery = false;
-            return Event::RecoveryExit(self.now);
-        }
-        if roll < 0.985 {
-            return Event::Spurious(SpuriousLossEvent::new(self.now, LossCause::Reordering));
-        }
-        let mut ecn = EcnEvent::new(self.now, Bytes::new(self.in_flight));
-        ecn.new_epoch = !self.in_recovery;
-        Event::Ecn(ecn)
-    }
-
-    fn ack(&mut self) -> Event {
-        let packets = 1 + self.stream.below((self.in_flight / MSS).min(20));
-        let bytes = packets * MSS;
-        let rtt = self.base_rtt + Span::from_ns(self.stream.below(self.base_rtt.ns() * 3));
-        self.min_rtt = self.min_rtt.min(rtt);
-        let round_start = self.stream.chance(0.1);
-        self.round += u64::from(round_start);
-        let mut ack = AckEvent::new(self.now);
-        ack.bytes = Bytes::new(bytes);
-        ack.ce_bytes = Bytes::new(if self.stream.chance(0.1) { MSS } else { 0 });
-        ack.latest_rtt = self.stream.chance(0.95).then_some(rtt);
-        ack.smoothed_rtt = self.base_rtt * 2;
-        ack.min_rtt = self.min_rtt;
-        ack.in_flight_before = Bytes::new(self.in_flight);
-        self.in_flight -= bytes;
-        self.delivered += bytes;
-        ack.in_flight = Bytes::new(self.in_flight);
-        ack.delivered = Bytes::new(self.delivered);
-        ack.round = self.round;
-        ack.round_start = round_start;
-        ack.cwnd_limited = self.stream.chance(0.8);
-        ack.in_recovery = self.in_recovery;
-        let interval = rtt.max(Span::from_us(1));
-        ack.rate = self.stream.chance(0.9).then(|| RateSample {
-            rate: Rate::of(Bytes::new(bytes), interval),
-            delivered: Bytes::new(bytes),
-            interval,
-            app_limited: self.stream.chance(0.1),
-            prior_delivered: Bytes::new(self.delivered - bytes),
-            in_flight_at_send: ack.in_flight_before,
-            lost: Bytes::ZERO,
-        });
-        let first = self.number.saturating_sub(packets) + 1;
-        let acked = (first..=self.number).map(|number| AckedPacket {
-            number,
-            bytes: MSS as u32,
-            sent: self.now - rtt,
-            arrived: Some(self.now - Span::from_ns(rtt.ns() / 2)),
-        });
-        Event::Ack(Box::new(ack), acked.collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        // Few decisions each, but extreme ones: chance prefers the middle.
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+        #[test]
+        fn any_bytes_are_a_history(
+            scheme: u8,
+            data in prop::collection::vec(prop_oneof![Just(0u8), Just(255u8), any::<u8>()], 0..1_000),
+        ) {
+            super::fuzz(&[&[scheme][..], &data[..]].concat());
+        }
+    }
+
     #[test]
     fn every_registered_scheme_conforms() {
         for scheme in crate::schemes::ALL {
