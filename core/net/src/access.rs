@@ -68,10 +68,7 @@ impl<P: Packet> Element<P> for Access<P> {
         self.lines
             .iter()
             .flatten()
-            .fold(Backlog::default(), |sum, line| Backlog {
-                bytes: sum.bytes + line.held().bytes,
-                packets: sum.packets + line.held().packets,
-            })
+            .fold(Backlog::default(), |sum, line| sum + line.held())
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {

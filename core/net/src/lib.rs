@@ -100,6 +100,17 @@ pub struct Backlog {
     pub packets: u32,
 }
 
+impl std::ops::Add for Backlog {
+    type Output = Backlog;
+
+    fn add(self, other: Backlog) -> Backlog {
+        Backlog {
+            bytes: self.bytes + other.bytes,
+            packets: self.packets + other.packets,
+        }
+    }
+}
+
 impl Backlog {
     /// Counts a packet of `size` bytes in.
     #[inline]

@@ -1,6 +1,7 @@
 //! `run.json`: what ran, on what, how it ended and how the run is judged.
 
 use crate::RecordError;
+use crate::histogram::Histogram;
 use crate::schema::{Direction, RUN_FILE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -374,6 +375,21 @@ pub struct Lateness {
     pub p999_ns: u64,
     /// Largest.
     pub max_ns: u64,
+}
+
+impl Lateness {
+    /// The quantiles of how late each packet was, in ns; zeros when there was none.
+    pub fn of(packets: &Histogram) -> Self {
+        let at = |p| packets.quantile(p).unwrap_or(0);
+        Lateness {
+            packets: packets.total(),
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: packets.max().unwrap_or(0),
+        }
+    }
 }
 
 /// Counters of a ring that packets were read from.

@@ -22,6 +22,7 @@ mod receiver;
 mod rtt;
 mod sender;
 mod sent;
+mod totals;
 pub mod wire;
 
 pub use config::{Config, PARAMS};
@@ -30,6 +31,7 @@ pub use ranges::{Range, RangeSet};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use rtt::{RtoRule, RttEstimator};
 pub use sender::{Sender, SenderCounters, Snapshot};
+pub use totals::Totals;
 
 use narrows_units::{Ecn, Time};
 

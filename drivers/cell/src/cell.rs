@@ -216,11 +216,7 @@ impl Cell {
 
     /// The bottlenecks whose server the timeline replaces while the run goes on.
     pub fn replaced_rates(&self) -> Vec<String> {
-        let changes = self.json["timeline"].as_array().into_iter().flatten();
-        changes
-            .filter(|change| change["set"].get("rate").is_some())
-            .filter_map(|change| change["element"].as_str().map(str::to_owned))
-            .collect()
+        replaced_rates(&self.json["timeline"])
     }
 
     /// The bottlenecks whose rate over time does not follow from the cell alone and is the same
@@ -298,6 +294,15 @@ fn host_settings(network: &Value, names: &[String]) -> Result<Vec<Host>, CellErr
         }
     }
     Ok(hosts)
+}
+
+/// Names of the elements whose rates a timeline replaces.
+pub fn replaced_rates(timeline: &Value) -> Vec<String> {
+    let changes = timeline.as_array().into_iter().flatten();
+    changes
+        .filter(|change| change["set"].get("rate").is_some())
+        .filter_map(|change| change["element"].as_str().map(str::to_owned))
+        .collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod hosts;
 mod registry;
 mod summary;
 
-pub use cell::{Cell, CellError, RecordKind};
+pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use files::{as_text, load_files};
 pub use flow::{Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};

@@ -10,8 +10,8 @@ use narrows_cell::{Cell, CellError, Flow, SchemeRef};
 use narrows_net::Direction;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
-use narrows_transport::{Config, Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
-use narrows_units::{Bytes, Ecn, Params, Rate, Span, Stream, Time};
+use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_units::{Ecn, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// No pipe.
@@ -40,16 +40,8 @@ pub(crate) struct FlowState {
     pub(crate) transfers: Vec<TransferRow>,
     /// What pipes that are gone have counted, and packets in the direction of the data that no data
     /// pipe counts.
-    pub(crate) past: Past,
+    pub(crate) past: Totals,
     pub(crate) datagrams: Datagrams,
-}
-
-/// Sums over what is gone.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Past {
-    pub(crate) sender: SenderCounters,
-    pub(crate) receiver: ReceiverCounters,
-    pub(crate) delivered: u64,
 }
 
 /// The datagrams of a flow.
@@ -89,7 +81,7 @@ impl FlowState {
             opened: 0,
             offered: Offered::default(),
             transfers: Vec::new(),
-            past: Past::default(),
+            past: Totals::default(),
             datagrams: Datagrams {
                 sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
                 ..Datagrams::default()
@@ -181,9 +173,8 @@ impl FlowState {
         if !pipe.is_data {
             return;
         }
-        self.past.delivered += pipe.sender.snapshot().delivered.get();
-        add_sender(&mut self.past.sender, pipe.sender.counters());
-        add_receiver(&mut self.past.receiver, pipe.receiver.counters());
+        self.past.add_sender(&pipe.sender);
+        self.past.add_receiver(&pipe.receiver);
     }
 }
 
@@ -238,58 +229,4 @@ pub(crate) struct Pending {
     pub(crate) down_end: u64,
     /// Everything has gone up, and the server answers.
     pub(crate) answered: bool,
-}
-
-/// Adds up counters of senders.
-pub(crate) fn add_sender(sum: &mut SenderCounters, add: &SenderCounters) {
-    sum.sent_packets += add.sent_packets;
-    sum.sent_bytes += add.sent_bytes;
-    sum.retransmitted_packets += add.retransmitted_packets;
-    sum.retransmitted_bytes += add.retransmitted_bytes;
-    sum.acked_packets += add.acked_packets;
-    sum.lost_packets += add.lost_packets;
-    sum.spurious_losses += add.spurious_losses;
-    sum.timeouts += add.timeouts;
-    sum.tail_probes += add.tail_probes;
-    sum.recoveries += add.recoveries;
-}
-
-/// Adds up counters of receivers.
-pub(crate) fn add_receiver(sum: &mut ReceiverCounters, add: &ReceiverCounters) {
-    sum.received_packets += add.received_packets;
-    sum.received_bytes += add.received_bytes;
-    sum.duplicate_packets += add.duplicate_packets;
-    sum.marked_packets += add.marked_packets;
-    sum.goodput_bytes += add.goodput_bytes;
-}
-
-/// One state for all connections of a flow: sums of windows, rates and counts, the smallest RTT and
-/// the mean of the smoothed ones.
-pub(crate) fn together(past: &Past, snapshots: impl Iterator<Item = Snapshot>) -> Snapshot {
-    let mut all = Snapshot {
-        delivered: Bytes::new(past.delivered),
-        retransmitted: Bytes::new(past.sender.retransmitted_bytes),
-        lost_packets: past.sender.lost_packets,
-        ..Snapshot::default()
-    };
-    let (mut count, mut known, mut smoothed) = (0u64, 0u64, 0u64);
-    let (mut cwnd, mut pacing) = (Some(0), Some(0));
-    for one in snapshots {
-        count += 1;
-        cwnd = cwnd.zip(one.cwnd).map(|(sum, one)| sum + one.get());
-        pacing = pacing.zip(one.pacing).map(|(sum, one)| sum + one.bps());
-        all.in_flight += one.in_flight;
-        all.delivered += one.delivered;
-        all.retransmitted += one.retransmitted;
-        all.lost_packets += one.lost_packets;
-        if let (Some(rtt), Some(min)) = (one.smoothed_rtt, one.min_rtt) {
-            known += 1;
-            smoothed += rtt.ns();
-            all.min_rtt = Some(all.min_rtt.map_or(min, |least| least.min(min)));
-        }
-    }
-    all.cwnd = cwnd.filter(|_| count > 0).map(Bytes::new);
-    all.pacing = pacing.filter(|_| count > 0).map(Rate::from_bps);
-    all.smoothed_rtt = smoothed.checked_div(known).map(Span::from_ns);
-    all
 }

@@ -123,9 +123,9 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
             summary.sender.sent_bytes = Some(state.datagrams.bytes);
             summary.receiver = narrows_cell::sink_counters(&sink.report());
         } else {
-            let (sender, receiver) = world.counters(state);
-            summary.sender = narrows_cell::sender_counters(&sender);
-            summary.receiver = narrows_cell::receiver_counters(&receiver);
+            let totals = world.counters(state);
+            summary.sender = narrows_cell::sender_counters(&totals.sender);
+            summary.receiver = narrows_cell::receiver_counters(&totals.receiver);
         }
         summary.offered = narrows_cell::offered(cell, flow, &state.offered);
         let facts = state.application.facts();

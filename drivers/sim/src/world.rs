@@ -1,13 +1,13 @@
 //! Endpoints and paths under a virtual clock.
 
-use crate::flow::{FlowState, Pipe, add_receiver, add_sender, together};
+use crate::flow::{FlowState, Pipe};
 use crate::packet::{Kind, SimPacket};
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes};
 use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
-use narrows_transport::{Body, Endpoint, Header, ReceiverCounters, SenderCounters};
+use narrows_transport::{Body, Endpoint, Header, Totals as FlowTotals};
 use narrows_units::{Time, Wakeups};
 
 /// What a world has done so far.
@@ -203,18 +203,18 @@ impl World {
     }
 
     /// What all data pipes of a flow have counted, those that are gone included.
-    pub(crate) fn counters(&self, flow: &FlowState) -> (SenderCounters, ReceiverCounters) {
-        let (mut sender, mut receiver) = (flow.past.sender, flow.past.receiver);
+    pub(crate) fn counters(&self, flow: &FlowState) -> FlowTotals {
+        let mut totals = flow.past;
         for &slot in flow.connections.values() {
             let connection = &self.connections[slot as usize];
             for index in [connection.up, connection.down] {
                 if let Some(pipe) = self.pipes.get(index as usize).filter(|pipe| pipe.is_data) {
-                    add_sender(&mut sender, pipe.sender.counters());
-                    add_receiver(&mut receiver, pipe.receiver.counters());
+                    totals.add_sender(&pipe.sender);
+                    totals.add_receiver(&pipe.receiver);
                 }
             }
         }
-        (sender, receiver)
+        totals
     }
 
     /// Advances the network and hands over what has come out.
@@ -437,7 +437,7 @@ impl World {
                 self.states.push(state_row(number, time, &snapshot));
                 self.traces.extend(trace_rows(number, time, &snapshot));
             } else {
-                let snapshot = together(&flow.past, snapshots);
+                let snapshot = flow.past.together(snapshots);
                 self.states.push(state_row(number, time, &snapshot));
             }
         }

@@ -135,11 +135,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
     }
 
     fn held(&self) -> Backlog {
-        let line = self.line.held();
-        Backlog {
-            bytes: line.bytes + self.held.bytes,
-            packets: line.packets + self.held.packets,
-        }
+        self.line.held() + self.held
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {

@@ -122,11 +122,7 @@ impl<P: Packet> Element<P> for Reorder<P> {
     }
 
     fn held(&self) -> Backlog {
-        let line = self.line.held();
-        Backlog {
-            bytes: line.bytes + self.held.bytes,
-            packets: line.packets + self.held.packets,
-        }
+        self.line.held() + self.held
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {

@@ -335,11 +335,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        let (low, classic) = (self.low.store.backlog(), self.classic.store.backlog());
-        Backlog {
-            bytes: low.bytes + classic.bytes,
-            packets: low.packets + classic.packets,
-        }
+        self.low.store.backlog() + self.classic.store.backlog()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&P)) {

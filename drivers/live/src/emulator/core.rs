@@ -7,12 +7,11 @@
 use super::frame::{self, Kind};
 use super::pool::Pool;
 use crate::hosts;
-use narrows_cell::{Cell, CellError, RecordKind, SchemeRef, element_counters, element_names};
-use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
-use narrows_record::{
-    BinLog, CapacityRow, Direction as RecordDirection, ElementCounters, Histogram, Log, PacketLog,
-    QueueRow,
+use narrows_cell::{
+    Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
 };
+use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
+use narrows_record::{BinLog, CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -577,12 +576,4 @@ fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (u16, Backlog)> 
         .stages()
         .filter(|stage| stage.element.server().is_some())
         .map(|stage| (stage.index, stage.element.queued()))
-}
-
-/// The record's word for a direction.
-pub(crate) const fn recorded(direction: Direction) -> RecordDirection {
-    match direction {
-        Direction::Forward => RecordDirection::Forward,
-        Direction::Backward => RecordDirection::Backward,
-    }
 }

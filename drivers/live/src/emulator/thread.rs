@@ -7,7 +7,7 @@
 use super::core::{Core, Refused};
 use super::frame::{self, Kind};
 use super::writer::Writer;
-use crate::sys::mmsg::SendBatch;
+use crate::sys::mmsg::{SendBatch, is_busy};
 use crate::sys::poll::{Epoll, Events, Waker};
 use crate::sys::ring::{Received, RxRing, TxPort};
 use crate::sys::{clock, cpu};
@@ -394,14 +394,7 @@ impl<'a> Emulator<'a> {
         let count = match wire.port.send(self.core.due(port)) {
             Ok(count) => count,
             // The interface takes nothing right now: the frames leave later, and are late.
-            Err(error)
-                if matches!(
-                    error.raw_os_error(),
-                    Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)
-                ) =>
-            {
-                0
-            }
+            Err(error) if is_busy(&error) => 0,
             Err(error) => return Err(error),
         };
         let last = if count > 1 { now() } else { first };

@@ -11,24 +11,12 @@ use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::CpuTicks;
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
 use narrows_record::{
-    Cpu, FlowSummary, Histogram, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument,
-    StateRow, TraceRow, TransferRow,
+    Cpu, FlowSummary, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument, StateRow,
+    TraceRow, TransferRow,
 };
 use narrows_traffic::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-fn lateness(histogram: &Histogram) -> Lateness {
-    let at = |p| histogram.quantile(p).unwrap_or(0);
-    Lateness {
-        packets: histogram.total(),
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        p999_ns: at(0.999),
-        max_ns: histogram.max().unwrap_or(0),
-    }
-}
 
 /// The wires and what they counted around the run.
 pub(super) struct Wires<'a> {
@@ -166,7 +154,7 @@ pub(super) fn describe(
         busy_ratio: all.busy_ratio(),
         stolen_ratio: all.stolen_ratio(),
     });
-    let late = lateness(&report.lateness);
+    let late = Lateness::of(&report.lateness);
     run.lateness = Some(late.clone());
     run.elements.clone_from(&report.elements);
 

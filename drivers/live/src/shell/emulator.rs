@@ -8,7 +8,7 @@ use super::packet::{self, Kind, Tuple};
 use super::path::Path;
 use super::stopwatch::Stopwatch;
 use crate::emulator::Writer;
-use crate::sys::mmsg::SendBatch;
+use crate::sys::mmsg::{SendBatch, is_busy};
 use crate::sys::poll::{Epoll, Events, Waker};
 use crate::sys::ring::RxRing;
 use crate::sys::{clock, cpu};
@@ -346,12 +346,4 @@ impl Gate {
         self.relay.wake();
         true
     }
-}
-
-/// The interface takes nothing right now.
-fn is_busy(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)
-    )
 }

@@ -102,11 +102,7 @@ impl Plan {
 
     /// Names of the elements whose rates the timeline replaces.
     pub fn replaced_rates(&self) -> Vec<String> {
-        let changes = self.json["timeline"].as_array().into_iter().flatten();
-        changes
-            .filter(|change| change["set"].get("rate").is_some())
-            .filter_map(|change| change["element"].as_str().map(str::to_owned))
-            .collect()
+        narrows_cell::replaced_rates(&self.json["timeline"])
     }
 
     /// Builds the path with everything in it idle.

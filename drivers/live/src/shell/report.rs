@@ -6,7 +6,7 @@ use super::emulator::Finished;
 use crate::error::LiveError;
 use crate::sys::cpu::{self, CpuTicks};
 use narrows_net::Direction as Flow;
-use narrows_record::{Histogram, Lateness, Severity};
+use narrows_record::{Lateness, Severity};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -79,7 +79,7 @@ impl Summary {
         let mut summary = Summary {
             seconds: finished.length.ns() as f64 / 1e9,
             directions,
-            lateness: lateness(&finished.lateness),
+            lateness: Lateness::of(&finished.lateness),
             busy,
             emulator_ratio: finished.cpu_ns as f64 / finished.length.ns().max(1) as f64,
             reasons: Vec::new(),
@@ -228,18 +228,6 @@ impl Direction {
             "dropped": dropped.collect::<Vec<_>>(),
             "queueing_delay": {"p50_ns": p50, "p95_ns": p95, "p99_ns": p99, "max_ns": max},
         })
-    }
-}
-
-fn lateness(histogram: &Histogram) -> Lateness {
-    let at = |p| histogram.quantile(p).unwrap_or(0);
-    Lateness {
-        packets: histogram.total(),
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        p999_ns: at(0.999),
-        max_ns: histogram.max().unwrap_or(0),
     }
 }
 

@@ -4,6 +4,14 @@ use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Whether an interface takes nothing right now, and may do so in a moment.
+pub fn is_busy(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)
+    )
+}
+
 /// Arrays for sending many messages at once, reused for every call.
 pub struct SendBatch {
     vectors: Box<[libc::iovec]>,

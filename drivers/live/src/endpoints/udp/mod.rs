@@ -18,8 +18,8 @@ use crate::sys::socket;
 use link::{Link, Pump};
 use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
 use narrows_traffic::{Action, Event, TransferHeader};
-use narrows_transport::{Config, Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
-use narrows_units::{Bytes, Rate, Span, Stream, Time};
+use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_units::{Span, Stream, Time};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddrV4;
@@ -44,14 +44,6 @@ fn open(part: &Part) -> Result<OwnedFd, LiveError> {
     Ok(socket)
 }
 
-/// Sums over connections that have ended.
-#[derive(Default)]
-struct Past {
-    sender: SenderCounters,
-    receiver: ReceiverCounters,
-    delivered: u64,
-}
-
 /// One end of a flow.
 pub(super) struct Node<'a> {
     part: &'a Part<'a>,
@@ -67,7 +59,8 @@ pub(super) struct Node<'a> {
     next_key: u64,
     opened: u64,
     pump: Pump,
-    past: Past,
+    /// Sums over connections that have ended.
+    past: Totals,
     outcome: Outcome,
     socket_drops: u64,
 }
@@ -97,7 +90,7 @@ impl<'a> Node<'a> {
             next_key: 0,
             opened: 0,
             pump: Pump::new(flow.flow, flow.dscp),
-            past: Past::default(),
+            past: Totals::default(),
             outcome: Outcome::default(),
             socket_drops: 0,
         };
@@ -419,17 +412,9 @@ impl<'a> Node<'a> {
     fn bury(&mut self, link: &Link) {
         self.socket_drops += u64::from(link.dropped);
         if let Some(sender) = &link.ends.sender {
-            let (sum, add) = (&mut self.past.sender, sender.counters());
-            sum.retransmitted_packets += add.retransmitted_packets;
-            sum.retransmitted_bytes += add.retransmitted_bytes;
-            sum.lost_packets += add.lost_packets;
-            sum.spurious_losses += add.spurious_losses;
-            sum.timeouts += add.timeouts;
-            sum.tail_probes += add.tail_probes;
-            self.past.delivered += sender.snapshot().delivered.get();
+            self.past.add_sender(sender);
         }
-        let add = link.ends.receiver.counters();
-        self.past.receiver.goodput_bytes += add.goodput_bytes;
+        self.past.add_receiver(&link.ends.receiver);
     }
 
     /// The state of the only connection there has been, or of all together.
@@ -456,7 +441,7 @@ impl<'a> Node<'a> {
             self.outcome.traces.extend(traces);
             return;
         }
-        let all = together(&self.past, snapshots);
+        let all = self.past.together(snapshots);
         self.outcome
             .states
             .push(State::from(state_row(flow, time, &all)));
@@ -537,35 +522,4 @@ fn sender(
     let random = Stream::new(part.cell.seed, &name);
     Sender::new(config.clone(), scheme, params, now, random)
         .map_err(|error| LiveError::Input(format!("flow {flow}: {error}")))
-}
-
-/// The state of several connections together: sums, the mean of the smoothed round-trip times and
-/// the least of their minima.
-fn together(past: &Past, snapshots: impl Iterator<Item = Snapshot>) -> Snapshot {
-    let mut all = Snapshot {
-        delivered: Bytes::new(past.delivered),
-        retransmitted: Bytes::new(past.sender.retransmitted_bytes),
-        lost_packets: past.sender.lost_packets,
-        ..Snapshot::default()
-    };
-    let (mut count, mut known, mut smoothed) = (0u64, 0u64, 0u64);
-    let (mut cwnd, mut pacing) = (Some(0), Some(0));
-    for one in snapshots {
-        count += 1;
-        cwnd = cwnd.zip(one.cwnd).map(|(sum, one)| sum + one.get());
-        pacing = pacing.zip(one.pacing).map(|(sum, one)| sum + one.bps());
-        all.in_flight += one.in_flight;
-        all.delivered += one.delivered;
-        all.retransmitted += one.retransmitted;
-        all.lost_packets += one.lost_packets;
-        if let (Some(rtt), Some(min)) = (one.smoothed_rtt, one.min_rtt) {
-            known += 1;
-            smoothed += rtt.ns();
-            all.min_rtt = Some(all.min_rtt.map_or(min, |least| least.min(min)));
-        }
-    }
-    all.cwnd = cwnd.filter(|_| count > 0).map(Bytes::new);
-    all.pacing = pacing.filter(|_| count > 0).map(Rate::from_bps);
-    all.smoothed_rtt = smoothed.checked_div(known).map(Span::from_ns);
-    all
 }
