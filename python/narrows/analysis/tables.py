@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from narrows.schemes.status import legend, weakest
+
 #: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
 SUMMARY = (
     "throughput_bps",
@@ -104,6 +106,7 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
             table.add_column(
                 f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom"
             )
+    table.add_column("status", vertical="bottom")
     notes: list[tuple[str, str]] = []
     for scheme in _schemes(campaigns):
         found = [_line(results, scheme) for _, results in campaigns]
@@ -113,6 +116,8 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         ]
         for metric in metrics:
             cells += [_value(line, metric) for line in found]
+        status = weakest([scheme.split(" ", maxsplit=1)[0]])
+        cells.append(status.mark if status else "")
         table.add_row(*cells, style="dim" if not any(found) else None)
         for name, (_, results), line in zip(names, campaigns, found, strict=True):
             where = f" ({name})" if several else ""
@@ -128,6 +133,10 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         console.print("Values are medians over the valid runs, of all flows together.")
     for note in _grouped(notes, len(_schemes(campaigns))):
         console.print(note, soft_wrap=True, markup=False)
+    marks = legend([scheme.split(" ", maxsplit=1)[0] for scheme in _schemes(campaigns)])
+    if marks:
+        shown = "; ".join(f"{mark} {word}: {meaning}" for mark, word, meaning in marks)
+        console.print(shown, soft_wrap=True, markup=False)
 
 
 def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:

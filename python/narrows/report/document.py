@@ -10,7 +10,7 @@ import shlex
 from typing import Any
 
 from narrows.analysis.checks import counted
-from narrows.report import tables, units, words
+from narrows.report import standing, tables, units, words
 from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
@@ -37,6 +37,7 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
+        "standing": standing.explained(campaign),
         "run_captions": _run_captions(figures),
         "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
         "system": _system(campaign),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from narrows.report import units
+from narrows.report import standing, units
 from narrows.report.data import Campaign, Json, Run
 
 Cell = dict[str, Any]
@@ -156,7 +156,9 @@ def results(campaign: Campaign) -> Table:
     for scheme, runs, keys in planned:
         valid = sum(1 for r in runs if r.valid)
         for index, key in enumerate(keys):
-            row = [cell(scheme, kind="scheme", span=len(keys))] if index == 0 else []
+            row = []
+            if index == 0:
+                row.append(cell(scheme, kind="scheme", span=len(keys), **standing.mark(campaign, scheme)))
             row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
             marks = []
             if valid < len(runs):
@@ -369,7 +371,7 @@ def verdicts(campaign: Campaign) -> Table:
         links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
         rows.append(
             [
-                cell(scheme, kind="scheme"),
+                cell(scheme, kind="scheme", **standing.mark(campaign, scheme)),
                 cell(", ".join(str(r.number) for r in runs), links=links),
                 cell(outcome, kind=f"outcome-{outcome}"),
                 cell(why, kind="quiet" if outcome == "ok" else ""),

@@ -77,6 +77,22 @@ def statuses_of(names: list[str]) -> dict[str, Status]:
     return {name: status_of(name) for name in dict.fromkeys(names) if name and name != UDP}
 
 
+def weakest(names: list[str]) -> Status | None:
+    """The status of a row in which several schemes may take part: that of the one known least of."""
+    known = statuses_of(names)
+    for word in (UNVERIFIED, VERIFIED, REFERENCE):
+        for status in known.values():
+            if status.word == word:
+                return status
+    return None
+
+
+def legend(names: list[str]) -> list[tuple[str, str, str]]:
+    """Mark, word and meaning of each status that occurs among these schemes."""
+    words = {status.word for status in statuses_of(names).values()}
+    return [(MARKS[word], word, MEANINGS[word]) for word in MARKS if word in words]
+
+
 @lru_cache(maxsize=4)
 def _entries(file: Path) -> dict[str, dict[str, Any]]:
     try:

@@ -12,6 +12,7 @@ Laws (`laws/`) know nothing of the schemes' code. Each works on arrays: many ind
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -84,6 +85,31 @@ def mean_window(law: Law, gaps: Floats, rtt_s: float, skip: int, start: float, s
             packets += float(np.sum(row))
         law.lose()
     return packets * rtt_s / time
+
+
+class WholeFlight:
+    """A law whose window moves in fractions, while what is in flight and is reduced are whole packets."""
+
+    def __init__(self, law: Callable[[], Law], rtt_s: float) -> None:
+        self.law, self.rtt_s = law, rtt_s
+
+    def mean_window(self, gaps: Floats, skip: int, start: float) -> float:
+        """As `mean_window`."""
+        law = self.law()
+        law.start(np.full(gaps.shape[1], start))
+        packets = rounds = 0.0
+        for index, row in enumerate(gaps):
+            step = row / 64
+            for _ in range(64):
+                flight = np.floor(law.w)
+                # A round trip carries what is in flight, not the window.
+                law.grow(step, self.rtt_s * law.w / flight)
+                if index >= skip:
+                    packets += float(np.sum(step / flight * law.w))
+                    rounds += float(np.sum(step / flight))
+            law.w = np.floor(law.w)
+            law.lose()
+        return packets / rounds
 
 
 def deterministic(law: Law, p: float, rtt_s: float, start: float) -> float:

@@ -1,0 +1,57 @@
+"""What a scheme that steers by delay leaves in the queue, alone on a path with room for everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from narrows import _native
+from narrows.verify.cells import EVERY_PACKET, SimulatedPath, simulated
+from narrows.verify.check import Check, Finding
+
+KIND = "backlog"
+RATE_MBPS, RTT_MS = 24.0, 50.0
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What is expected of a scheme: packets in the queue, or (`milliseconds`) the time that they wait."""
+
+    scheme: str
+    low: float
+    high: float
+    #: Packets or milliseconds.
+    tolerance: float
+    why: str
+    milliseconds: bool = False
+    seconds: float = 60
+    params: tuple[tuple[str, str], ...] = ()
+
+
+def checks(expected: Backlog) -> list[Check]:
+    """The mean of the second half of a run."""
+    title = "queueing delay of one flow" if expected.milliseconds else "packets of one flow in the queue"
+    return [Check(expected.scheme, KIND, title, lambda _: [_mean(expected, title)], True)]
+
+
+def _mean(expected: Backlog, title: str) -> Finding:
+    path = SimulatedPath(
+        expected.scheme,
+        RTT_MS,
+        expected.seconds,
+        (f"{{rate: {RATE_MBPS:g} Mbit/s, queue: {{droptail: 3000 packets}}}}",),
+        dict(expected.params),
+        dict(EVERY_PACKET),
+    )
+    with simulated(path.text()) as record:
+        (queue,) = _native.queue_series(str(record)).values()
+    waiting = queue["backlog_packets"]
+    # With the packet in service, if there is one: the path's own delay has no room for it.
+    later = waiting[len(waiting) // 2 :]
+    found = float(np.mean(later + (later > 0)))
+    unit = "packets"
+    if expected.milliseconds:
+        found, unit = found * 1500 * 8 / (RATE_MBPS * 1e3), "ms"
+    upper = expected.high if expected.high > expected.low else None
+    return Finding(title, expected.low, found, unit, expected.tolerance, False, expected.why, upper)
