@@ -104,6 +104,9 @@ def simulate(cell_json: str, out_dir: _Path, files_dir: _Path | None = None) -> 
 def measure(cell_dir: _Path) -> str:
     """All metrics of a record, as JSON."""
 
+def states(cell_dir: _Path, questions: str) -> str:
+    """Answers to questions about modes and values of senders (JSON lists)."""
+
 def metrics() -> str:
     """The descriptions of all metrics, as JSON."""
 

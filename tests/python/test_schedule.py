@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from narrows.campaign.expectations import judge
+from narrows.campaign.expectations import add_answers, judge
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of
@@ -296,6 +296,48 @@ def test_expectations_are_resolved_and_change_no_identity() -> None:
     ],
 )
 def test_refused_expectations(expect: str, words: str) -> None:
+    found = problems_of(f"expect: {expect}\n")
+    assert any(words in problem for problem in found), found
+
+
+def test_expectations_of_modes_and_values() -> None:
+    scenario = scenario_of(
+        "expect:\n"
+        "  - {mode: probe_rtt, measure: interval, from: 2 s, at_least: 5 s}\n"
+        "  - {mode: probe_bw, measure: share, at_most: 99 %}\n"
+        "  - {value: bandwidth_bps, measure: max, until: 1 s, at_least: 10 Mbit/s}\n"
+    )
+    questions = [(one["flow"], one["question"], one["at_least"], one["at_most"]) for one in scenario.expect]
+    assert questions == [
+        (1, {"mode": "probe_rtt", "measure": "interval", "from_ns": 2_000_000_000}, 5_000_000_000, None),
+        (1, {"mode": "probe_bw", "measure": "share"}, None, 0.99),
+        (1, {"value": "bandwidth_bps", "measure": "max", "until_ns": 1_000_000_000}, 10_000_000, None),
+    ]
+    first = scenario.expect[0]
+    row = {"scheme": "reno", "flow": 1, "verdict": "ok", "metrics": {}, "absent": {}}
+    add_answers([row], [first], [{"value": 4e9}])
+    found = judge([first], ["reno"], [row], [], [])[0]
+    assert found["outcome"] == "fails"
+    wanted = "reno, flow 1: median mean time between visits to probe_rtt (from 2 s) at least 5 s"
+    assert found["text"] == wanted
+    add_answers([row], [first], [{"absent": "the sender was never in probe_rtt"}])
+    assert judge([first], ["reno"], [row], [], [])[0]["reason"] == "the sender was never in probe_rtt"
+
+
+@pytest.mark.parametrize(
+    ("expect", "words"),
+    [
+        (
+            "[{mode: drain, at_least: 1}]",
+            "expect.0: needs measure: first, visits, interval, longest or share",
+        ),
+        ("[{mode: drain, measure: mean, at_least: 1}]", '"mean" is not one of first, visits'),
+        ("[{mode: drain, measure: first, at_least: 10}]", "expect.0.at_least: 10 has no unit"),
+        ("[{mode: drain, value: cwnd_bytes, measure: first, at_least: 1 s}]", "has mode and value"),
+        ("[{value: cwnd_bytes, measure: first, from: 1 kB, at_least: 1 kB}]", "expect.0.from"),
+    ],
+)
+def test_refused_questions(expect: str, words: str) -> None:
     found = problems_of(f"expect: {expect}\n")
     assert any(words in problem for problem in found), found
 

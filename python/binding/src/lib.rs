@@ -35,7 +35,8 @@ mod _native {
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]
     use super::{
-        check_element, measure, metrics_registry, registry, simulate, verify_record, version,
+        answer_states, check_element, measure, metrics_registry, registry, simulate, verify_record,
+        version,
     };
 }
 
@@ -116,6 +117,20 @@ fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
         let record = open(&cell_dir)?;
         let measured = metrics::measure(&record);
         measured
+            .map(|json| json.to_string())
+            .map_err(|e| errors::record_error(&cell_dir, e))
+    })
+}
+
+/// Answers to questions about modes and values of senders in the record in `cell_dir`: a JSON list of
+/// questions, and one object for each with its `value` or why it is `absent`.
+#[pyfunction(name = "states")]
+fn answer_states(py: Python<'_>, cell_dir: PathBuf, questions: &str) -> PyResult<String> {
+    let questions: Vec<metrics::states::Question> = serde_json::from_str(questions)
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    py.detach(|| {
+        let record = open(&cell_dir)?;
+        metrics::states::answer(&record, &questions)
             .map(|json| json.to_string())
             .map_err(|e| errors::record_error(&cell_dir, e))
     })

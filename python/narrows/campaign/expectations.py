@@ -39,11 +39,28 @@ def judge(
         for label in wanted:
             own = [row for row in rows if row["scheme"] == label and row["flow"] == expectation["flow"]]
             found = _judge_one(expectation, own, reasons.get(label))
-            metric = known.get(expectation["metric"], {"unit": ""})
+            metric = expectation.get("about") or known.get(expectation["metric"], {"unit": ""})
             name = next((row["label"] for row in own if "label" in row), None)
             text = in_words({**expectation, "scheme": label}, metric, name)
             findings.append({**expectation, "scheme": label, "text": text, **found})
     return findings
+
+
+def questions(expectations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The expectations about the states of senders, which no metric answers."""
+    return [one for one in expectations if "question" in one]
+
+
+def add_answers(
+    rows: list[dict[str, Any]], asked: list[dict[str, Any]], answers: list[dict[str, Any]]
+) -> None:
+    """Puts the answers for one cell into its rows, beside the metrics."""
+    for one, found in zip(asked, answers, strict=True):
+        for row in rows:
+            if row["flow"] == one["flow"]:
+                row["metrics"][one["metric"]] = found.get("value")
+                if "absent" in found:
+                    row["absent"][one["metric"]] = found["absent"]
 
 
 def _judge_one(
@@ -104,7 +121,7 @@ def lines(findings: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> list
     for one in findings:
         if one["outcome"] == SKIPPED:
             continue
-        metric = known.get(one["metric"], {"unit": ""})
+        metric = one.get("about") or known.get(one["metric"], {"unit": ""})
         what = f": {one['reason']}" if one["reason"] else f" ({amount(one['value'], metric)})"
         told.append(f"{one['outcome']:7} {one['text']}{what}")
     if left_out:

@@ -33,6 +33,17 @@ def measure_cell(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: can't be measured: {error}") from None
 
 
+def ask_states(path: Path, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Answers of one cell's record to the questions of expectations."""
+    from narrows import _native
+
+    questions = [{"flow": one["flow"], **one["question"]} for one in asked]
+    try:
+        return list(json.loads(_native.states(str(path), json.dumps(questions))))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path}: can't be measured: {error}") from None
+
+
 def metric_list() -> list[dict[str, Any]]:
     """The metrics that there are, with unit and definition."""
     from narrows import _native
@@ -49,13 +60,25 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
     # The core measures without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
-    rows = [
-        row for cell, result in zip(finished, measured, strict=True) for row in _rows(cell, result, document)
-    ]
+    of_cells = [_rows(cell, result, document) for cell, result in zip(finished, measured, strict=True)]
+    rows = [row for cell_rows in of_cells for row in cell_rows]
     metrics = metric_list()
     names = [metric["name"] for metric in metrics]
     resolved = document["scenario"]["resolved"]
-    expected = expectations.judge(resolved.get("expect", []), order, rows, document["skipped"], metrics)
+    expect = resolved.get("expect", [])
+    asked = expectations.questions(expect)
+    judged = rows
+    if asked:
+        # Answers are for the expectations alone: the rows of the results have the same metrics everywhere.
+        copies = [
+            [{**row, "metrics": dict(row["metrics"]), "absent": dict(row["absent"])} for row in cell_rows]
+            for cell_rows in of_cells
+        ]
+        for cell, cell_rows in zip(finished, copies, strict=True):
+            answers = ask_states(folder.cell_dir(cell["id"]), asked)
+            expectations.add_answers(cell_rows, asked, answers)
+        judged = [row for cell_rows in copies for row in cell_rows]
+    expected = expectations.judge(expect, order, judged, document["skipped"], metrics)
     return {
         "format": FORMAT,
         "scenario": document["name"],

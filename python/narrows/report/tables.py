@@ -336,7 +336,7 @@ def expectations(campaign: Campaign) -> Table | None:
     kinds = {"holds": "outcome-ok", "fails": "outcome-invalid", "skipped": "outcome-skipped"}
     rows = []
     for one in found:
-        metric = campaign.metric(str(one.get("metric"))) or {}
+        metric = one.get("about") or campaign.metric(str(one.get("metric"))) or {}
         outcome = str(one.get("outcome"))
         value = one.get("value")
         text = "–"

@@ -9,15 +9,26 @@ from narrows.scenario.model import SchemeRow
 from narrows.scenario.nodes import section
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.written import Mapping, Scalar, Sequence
 
-KNOWN = ("metric", "scheme", "flow", "of", "at_least", "at_most")
+KNOWN = ("metric", "mode", "value", "measure", "from", "until", "scheme", "flow", "of", "at_least", "at_most")
 #: What is looked at of the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
 #: Kinds of values by the unit of a metric.
 KINDS = {"bit/s": "rate", "ns": "span", "bytes": "bytes", "packets": "packets"}
 ALL = "all"
+#: What can be asked about a mode of a scheme: label, unit.
+OF_MODE = {
+    "first": ("first time in {}", "ns"),
+    "visits": ("visits to {}", ""),
+    "interval": ("mean time between visits to {}", "ns"),
+    "longest": ("longest time in {}", "ns"),
+    "share": ("share of time in {}", "1"),
+}
+#: What can be asked about a value over time.
+OF_VALUE = ("first", "last", "min", "max", "mean")
 
 _OF = Param("", "choice", STATISTICS, "median", None, None, False, "", "")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
@@ -48,7 +59,16 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
 def _expectation(
     mapping: Mapping, path: str, rows: list[SchemeRow], problems: Problems
 ) -> dict[str, Any] | None:
-    metric = _metric(mapping, path, problems)
+    asked = [key for key in ("metric", "mode", "value") if key in mapping.entries]
+    if len(asked) > 1:
+        problems.add(mapping.mark, path, f"has {' and '.join(asked)}; write one of metric, mode and value")
+        return None
+    question = None
+    if asked in (["mode"], ["value"]):
+        question = _question(asked[0], mapping, path, problems)
+        metric = question["about"] if question else None
+    else:
+        metric = _metric(mapping, path, problems)
     if metric is None:
         return None
     kind = kind_of(metric)
@@ -68,7 +88,61 @@ def _expectation(
         statistic = read_value(mapping.entries["of"], join(path, "of"), _OF, Context(problems))
     scheme = _scheme(mapping, path, rows, problems)
     flow = _flow(mapping, path, rows, problems)
-    return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits}
+    if question is None:
+        return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits}
+    # A sender is one flow: the first unless another is meant.
+    flow = 1 if flow == ALL else flow
+    return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits, **question}
+
+
+def unit_of(value: str) -> tuple[str, str, float]:
+    """Unit of a traced value by the end of its name, its unit for people, and the factor between them."""
+    for end, unit in (
+        ("_bps", ("bit/s", "Mbit/s", 1e-6)),
+        ("_bytes", ("bytes", "bytes", 1.0)),
+        ("_ns", ("ns", "ms", 1e-6)),
+        ("_packets", ("packets", "packets", 1.0)),
+    ):
+        if value.endswith(end):
+            return unit
+    return ("", "", 1.0)
+
+
+def _question(what: str, mapping: Mapping, path: str, problems: Problems) -> dict[str, Any] | None:
+    """A question about the states of a sender: what is asked, and its description in place of a metric's."""
+    written = mapping.entries[what]
+    subject = written.text if isinstance(written, Scalar) else ""
+    if not subject:
+        problems.add(written.mark, join(path, what), f"must be the name of a {what}")
+        return None
+    measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
+    if "measure" not in mapping.entries:
+        problems.add(mapping.mark, path, f"needs measure: {any_of(measures)}")
+        return None
+    param = Param("", "choice", measures, None, None, None, False, "", "")
+    measure = read_value(mapping.entries["measure"], join(path, "measure"), param, Context(problems))
+    if measure is None:
+        return None
+    span = Param("", "span", (), None, None, None, False, "", "")
+    times = {
+        f"{key}_ns": read_value(mapping.entries[key], join(path, key), span, Context(problems))
+        for key in ("from", "until")
+        if key in mapping.entries
+    }
+    if what == "mode":
+        label, unit = OF_MODE[measure]
+        label = label.format(subject)
+        shown = ("%", 100.0) if unit == "1" else ("ms", 1e-6) if unit else ("", 1.0)
+    else:
+        label = f"{measure} {subject}" if measure in ("first", "last", "mean") else f"{measure}imum {subject}"
+        unit, show_unit, scale = unit_of(subject)
+        shown = (show_unit, scale)
+    if times:
+        ends = [f"{key[:-3]} {show('span', value)}" for key, value in times.items() if value is not None]
+        label += f" ({', '.join(ends)})"
+    name = " ".join([what, subject, measure, *(f"{key}={value}" for key, value in times.items())])
+    about = {"name": name, "label": label, "unit": unit, "show_unit": shown[0], "show_scale": shown[1]}
+    return {"question": {what: subject, "measure": measure, **times}, "about": about}
 
 
 def _metric(mapping: Mapping, path: str, problems: Problems) -> dict[str, Any] | None:

@@ -77,6 +77,14 @@ def definitions(registry: Registry) -> dict[str, Any]:
     amount = {"type": ["string", "number"]}
     expectation = {
         "metric": {**_WORD, "description": "Name of the metric, as in results.json."},
+        "mode": {**_WORD, "description": "A mode of a scheme (probe_bw stands for probe_bw_up, too)."},
+        "value": {**_WORD, "description": "A column of the states, or a value that a scheme shows."},
+        "measure": {
+            "enum": list(dict.fromkeys([*expect.OF_MODE, *expect.OF_VALUE])),
+            "description": "What of the mode or value.",
+        },
+        "from": {"description": "States before do not count.", **_SPAN},
+        "until": {"description": "States after do not count.", **_SPAN},
         "scheme": {**_WORD, "description": "Label of the scheme. Default: each."},
         "flow": {"description": "Number or label of a flow. Default: all.", **which},
         "of": {"enum": list(expect.STATISTICS), "description": "Of the valid runs. Default: median."},
@@ -104,8 +112,16 @@ def definitions(registry: Registry) -> dict[str, Any]:
             "items": {
                 "type": "object",
                 "additionalProperties": False,
-                "required": ["metric"],
-                "anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}],
+                "allOf": [
+                    {"anyOf": [{"required": ["at_least"]}, {"required": ["at_most"]}]},
+                    {
+                        "oneOf": [
+                            {"required": ["metric"]},
+                            {"required": ["mode", "measure"]},
+                            {"required": ["value", "measure"]},
+                        ]
+                    },
+                ],
                 "properties": expectation,
             },
         },

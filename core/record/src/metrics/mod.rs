@@ -17,6 +17,7 @@ mod offered;
 mod queueing_delay;
 mod retransmitted;
 mod rtt;
+pub mod states;
 mod subject;
 mod throughput;
 mod time_scales;

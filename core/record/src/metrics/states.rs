@@ -1,0 +1,240 @@
+//! Numbers from the states that senders told: when a scheme was in a mode, for how long and how often,
+//! and what it believed.
+//!
+//! Unlike [`METRICS`](super::METRICS) these need to be asked for: each scheme has modes and values of its
+//! own. States are sampled at regular times, so a mode shorter than the distance of two samples may go
+//! unseen.
+
+use super::Measured;
+use crate::RecordError;
+use crate::read::{Record, read_states, read_traces};
+use crate::schema::{StateRow, TraceRow};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What is asked about one flow.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The flow.
+    pub flow: u16,
+    /// A mode: one of the scheme's words, or the part of it before `_` (`probe_bw` stands for
+    /// `probe_bw_up` as well). Either this or `value`.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// A column of the states, or a value that the scheme shows.
+    #[serde(default)]
+    pub value: Option<String>,
+    /// Of a mode `first`, `visits`, `interval`, `longest` or `share`; of a value `first`, `last`,
+    /// `min`, `max` or `mean`.
+    pub measure: String,
+    /// Samples before this time of the run do not count.
+    #[serde(default)]
+    pub from_ns: u64,
+    /// Nor do samples after this one.
+    #[serde(default)]
+    pub until_ns: Option<u64>,
+}
+
+impl Question {
+    fn covers(&self, flow: u16, time_ns: u64) -> bool {
+        flow == self.flow
+            && time_ns >= self.from_ns
+            && self.until_ns.is_none_or(|until| time_ns <= until)
+    }
+}
+
+/// The answers, one object for each question: `{"value": number}` or `{"absent": reason}`.
+///
+/// # Errors
+/// A damaged record.
+pub fn answer(record: &Record, questions: &[Question]) -> Result<Value, RecordError> {
+    let states = record.states.clone().map(read_states).transpose()?;
+    let traces = record.traces.clone().map(read_traces).transpose()?;
+    let (states, traces) = (states.unwrap_or_default(), traces.unwrap_or_default());
+    let one = |question: &Question| match of(&states, &traces, question) {
+        Ok(value) => json!({"value": value}),
+        Err(reason) => json!({"absent": reason}),
+    };
+    Ok(questions.iter().map(one).collect())
+}
+
+fn of(states: &[StateRow], traces: &[TraceRow], question: &Question) -> Measured {
+    match (&question.mode, &question.value) {
+        (Some(mode), None) => of_mode(states, mode, question),
+        (None, Some(value)) => of_value(states, traces, value, question),
+        _ => Err("a question is about a mode or about a value".into()),
+    }
+}
+
+/// Whether a scheme that says `word` is in `mode`.
+fn is_in(word: &str, mode: &str) -> bool {
+    word.strip_prefix(mode)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+fn of_mode(states: &[StateRow], mode: &str, question: &Question) -> Measured {
+    let rows: Vec<(u64, bool)> = states
+        .iter()
+        .filter(|row| question.covers(row.flow, row.time_ns))
+        .filter_map(|row| Some((row.time_ns, is_in(row.mode.as_deref()?, mode))))
+        .collect();
+    if rows.is_empty() {
+        return Err("the sender told no modes in this time".into());
+    }
+    // Visits: (first sample, first sample after it).
+    let mut visits: Vec<(u64, u64)> = vec![];
+    let mut inside = false;
+    for &(time, now_inside) in &rows {
+        if now_inside && !inside {
+            visits.push((time, time));
+        } else if inside && let Some(visit) = visits.last_mut() {
+            visit.1 = time;
+        }
+        inside = now_inside;
+    }
+    let never = || format!("the sender was never in {mode}");
+    match question.measure.as_str() {
+        "visits" => Ok(visits.len() as f64),
+        "share" => {
+            let count = rows.iter().filter(|(_, inside)| *inside).count();
+            Ok(count as f64 / rows.len() as f64)
+        }
+        "first" => visits.first().map(|visit| visit.0 as f64).ok_or_else(never),
+        "longest" => {
+            let lengths = visits.iter().map(|(start, end)| end - start);
+            lengths.max().map(|length| length as f64).ok_or_else(never)
+        }
+        "interval" => match (visits.first(), visits.last()) {
+            (Some(first), Some(last)) if visits.len() > 1 => {
+                Ok((last.0 - first.0) as f64 / (visits.len() - 1) as f64)
+            }
+            _ => Err(format!("the sender was in {mode} less than twice")),
+        },
+        other => Err(format!("{other} is no measure of a mode")),
+    }
+}
+
+fn column(row: &StateRow, name: &str) -> Option<u64> {
+    match name {
+        "cwnd_bytes" => row.cwnd_bytes,
+        "ssthresh_bytes" => row.ssthresh_bytes,
+        "pacing_bps" => row.pacing_bps,
+        "rtt_ns" => row.rtt_ns,
+        "srtt_ns" => row.srtt_ns,
+        "min_rtt_ns" => row.min_rtt_ns,
+        "inflight_bytes" => row.inflight_bytes,
+        "delivered_bytes" => row.delivered_bytes,
+        "delivery_rate_bps" => row.delivery_rate_bps,
+        "retransmitted_bytes" => row.retransmitted_bytes,
+        "lost_packets" => row.lost_packets,
+        _ => None,
+    }
+}
+
+fn of_value(states: &[StateRow], traces: &[TraceRow], name: &str, question: &Question) -> Measured {
+    let columns = states
+        .iter()
+        .filter(|row| question.covers(row.flow, row.time_ns))
+        .filter_map(|row| column(row, name))
+        .map(|value| value as f64);
+    let shown = traces
+        .iter()
+        .filter(|row| row.name == name && question.covers(row.flow, row.time_ns))
+        .map(|row| row.value);
+    let values: Vec<f64> = columns.chain(shown).collect();
+    let found = match question.measure.as_str() {
+        "first" => values.first().copied(),
+        "last" => values.last().copied(),
+        "min" => values.iter().copied().reduce(f64::min),
+        "max" => values.iter().copied().reduce(f64::max),
+        "mean" => (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
+        other => return Err(format!("{other} is no measure of a value")),
+    };
+    found.ok_or_else(|| format!("the sender told no {name} in this time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states(modes: &[&str]) -> Vec<StateRow> {
+        (modes.iter().zip(0u64..))
+            .map(|(mode, index)| StateRow {
+                flow: 1,
+                time_ns: index * 10,
+                cwnd_bytes: Some(1000 * index),
+                mode: Some((*mode).to_owned()),
+                ..StateRow::default()
+            })
+            .collect()
+    }
+
+    fn ask(mode: &str, measure: &str, from_ns: u64) -> Measured {
+        let states = states(&[
+            "startup",
+            "drain",
+            "probe_bw_up",
+            "probe_bw_down",
+            "probe_rtt",
+            "probe_rtt",
+            "probe_bw_up",
+            "probe_rtt",
+        ]);
+        let question = Question {
+            flow: 1,
+            mode: Some(mode.to_owned()),
+            value: None,
+            measure: measure.to_owned(),
+            from_ns,
+            until_ns: None,
+        };
+        of(&states, &[], &question)
+    }
+
+    #[test]
+    fn modes_are_counted_and_timed() {
+        assert_eq!(ask("probe_rtt", "first", 0), Ok(40.0));
+        assert_eq!(ask("probe_rtt", "visits", 0), Ok(2.0));
+        assert_eq!(ask("probe_rtt", "interval", 0), Ok(30.0));
+        assert_eq!(ask("probe_rtt", "longest", 0), Ok(20.0));
+        assert_eq!(ask("probe_rtt", "share", 0), Ok(3.0 / 8.0));
+        // The part before an underscore stands for all that begin with it, but not for other words.
+        assert_eq!(ask("probe_bw", "visits", 0), Ok(2.0));
+        assert_eq!(ask("probe_b", "visits", 0), Ok(0.0));
+        assert_eq!(
+            ask("drain", "first", 20),
+            Err("the sender was never in drain".into())
+        );
+        assert_eq!(ask("probe_rtt", "visits", 60), Ok(1.0));
+        assert!(ask("startup", "interval", 0).is_err());
+        assert!(ask("startup", "most", 0).is_err());
+    }
+
+    #[test]
+    fn values_come_from_columns_and_from_what_schemes_show() {
+        let states = states(&["a", "a", "a"]);
+        let traces = [5.0, 9.0, 7.0].map(|value| TraceRow {
+            flow: 1,
+            time_ns: (value * 10.0) as u64,
+            name: "gain".to_owned(),
+            value,
+        });
+        let ask = |name: &str, measure: &str, until_ns: Option<u64>| {
+            let question = Question {
+                flow: 1,
+                mode: None,
+                value: Some(name.to_owned()),
+                measure: measure.to_owned(),
+                from_ns: 0,
+                until_ns,
+            };
+            of(&states, &traces, &question)
+        };
+        assert_eq!(ask("cwnd_bytes", "max", None), Ok(2000.0));
+        assert_eq!(ask("cwnd_bytes", "max", Some(15)), Ok(1000.0));
+        assert_eq!(ask("gain", "last", None), Ok(7.0));
+        assert_eq!(ask("gain", "mean", None), Ok(7.0));
+        assert!(ask("loss", "mean", None).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+"""The test cases of the appendix of the BBR draft: each scenario in `scenarios/bbr` holds what it expects."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "bbr").glob("a*.yaml"))
+
+
+def test_all_cases_of_the_appendix_are_there() -> None:
+    assert [path.name[1:3] for path in CASES] == [f"{number:02}" for number in range(1, 23)]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_case_holds(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (out / "results.json").exists(), done.stderr
+    found = json.loads((out / "results.json").read_text())["expect"]
+    assert {one["scheme"] for one in found} == {"bbr3", "bbr-draft"}
+    failed = [(one["text"], one["value"], one["reason"]) for one in found if one["outcome"] != "holds"]
+    assert not failed, failed
+    assert done.returncode == 0, done.stderr
