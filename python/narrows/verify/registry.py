@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -12,9 +13,11 @@ from narrows.verify.fluid import WholeFlight
 from narrows.verify.laws.aimd import Aimd, Counted, Scalable
 from narrows.verify.laws.cubic import Cubic
 from narrows.verify.laws.large import Compound, HighSpeed
-from narrows.verify.theory import backlog, buffer, response
+from narrows.verify.theory import backlog, bbr, buffer, epochs, response
 from narrows.verify.theory.backlog import Backlog
+from narrows.verify.theory.bbr import Bbr
 from narrows.verify.theory.buffer import Buffer
+from narrows.verify.theory.epochs import Growth
 from narrows.verify.theory.response import RTT_S, Response
 
 
@@ -61,6 +64,23 @@ BACKLOGS = (
     Backlog("ledbat", 100, 100, 3, _SAMPLES + "; a packet takes half a millisecond", True, 240),
 )
 
+GROWTHS = (
+    Growth("reno", lambda turn: turn / 2, 10_000, 1500),
+    Growth("exp", lambda turn: turn / 4, 10_000, 1000),
+    Growth("veno", lambda turn: turn / 5, 10_000, 1000),
+    Growth("illinois", lambda turn: turn / 8 / 10, 10_000, 500),
+    Growth("scalable", lambda _: math.log(8 / 7) / math.log(1.01), 10_000, 200),
+)
+
+#: Half a bandwidth-delay product of the path in `theory.bbr`: 24 Mbit/s times 40 ms are 80 packets.
+_HALF = 40.0
+
+BBRS = (
+    Bbr("bbr1", (0.01, 0.05, 0.1), 1.25, 0.75, 8, 10.2, 4),
+    Bbr("bbr3", (), 1.25, 0.906, None, 5.2, _HALF),
+    Bbr("bbr-draft", (), 1.25, 0.9, None, 5.2, _HALF),
+)
+
 BUFFERS = (
     Buffer("reno", 0.5, _reno, 400, 600),
     Buffer("exp", 0.25, lambda: _reno(0.25), 400, 300),
@@ -74,6 +94,8 @@ def all_checks() -> tuple[Check, ...]:
     """Every check of a scheme that this package has, in the order of the registry of schemes."""
     found = [check for one in RESPONSES for check in response.checks(one)]
     found += [check for one in BUFFERS for check in buffer.checks(one)]
+    found += [check for one in GROWTHS for check in epochs.checks(one)]
+    found += [check for one in BBRS for check in bbr.checks(one)]
     found += [check for one in BACKLOGS for check in backlog.checks(one)]
     order = {name: index for index, name in enumerate(registry.load().schemes)}
     return tuple(sorted((one for one in found if one.scheme in order), key=lambda one: order[one.scheme]))

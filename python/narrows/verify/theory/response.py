@@ -55,8 +55,8 @@ class Response:
     #: The mean window with one loss in 1/p packets.
     closed: Callable[[float], float]
     #: Losses to forget the start, and losses that count, at equal distances and at random.
-    regular: tuple[int, int] = (10, 30)
-    chance: tuple[int, int] = (10, 150)
+    regular: tuple[int, int] = (60, 30)
+    chance: tuple[int, int] = (60, 150)
     params: tuple[tuple[str, str], ...] = ()
     whole: Counted | WholeFlight | None = None
     ratios: tuple[float, ...] = RATIOS
