@@ -127,10 +127,8 @@ struct Utp {
 impl Utp {
     /// Takes the delay of the newest packet; whether there was one.
     fn sample(&mut self, ack: &AckEvent<'_>) -> bool {
-        let newest = ack.packets.iter().rev();
-        let Some((sent, arrived)) = newest
-            .filter_map(|packet| Some((packet.sent, packet.arrived?)))
-            .next()
+        let mut newest = ack.packets.iter().rev();
+        let Some((sent, arrived)) = newest.find_map(|packet| Some((packet.sent, packet.arrived?)))
         else {
             return false;
         };
