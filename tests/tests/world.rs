@@ -162,3 +162,30 @@ fn adding_a_flow_reshuffles_no_other_chance() {
     .measure();
     assert_eq!(flow(&alone), flow(&late));
 }
+
+#[test]
+fn a_limited_window_gives_itself_per_round_trip_and_then_the_rate_and_its_queue() {
+    // 12 Mbit/s and 40 ms hold 40 packets of 1500 bytes. Below that the rate is W / RTT, the RTT with a
+    // packet's own ms on the link; above it the link is full and W less the path's 41 wait or
+    // are being served. Acknowledgements of two packets let the queue swing by a packet.
+    for (packets, mbps, waiting) in [(20u64, 20.0 * 12.0 / 41.0, 1.0), (60, 12.0, 20.0)] {
+        let mut cell = Dumbbell {
+            buffer_bdp: 4.0,
+            ..Dumbbell::default()
+        }
+        .json();
+        cell["transport"] = serde_json::json!({"window": packets * 1448});
+        let run = narrows_tests::measure(&cell);
+        let rate = run.get("1", "throughput_bps") / 1e6;
+        assert!(
+            (rate / mbps - 1.0).abs() < 0.03,
+            "{packets}: {rate} not {mbps}"
+        );
+        let delay = run.get("1", "queueing_delay_p50_ns") / 1e6;
+        assert!(
+            (delay - waiting).abs() <= 1.5,
+            "{packets}: {delay} not {waiting}"
+        );
+        assert_eq!(run.get("1", "loss_ratio"), 0.0);
+    }
+}
