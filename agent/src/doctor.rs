@@ -2,7 +2,7 @@
 
 use narrows_live::sys::netns::is_root;
 use narrows_live::sys::ring;
-use narrows_live::{LiveError, facts, hosts};
+use narrows_live::{LiveError, bpf, facts, hosts};
 use serde_json::{Value, json};
 
 /// Settings that bear on emulated runs.
@@ -31,6 +31,8 @@ pub(crate) fn examine() -> Value {
         checks.push(json!({"name": name, "ok": ok, "detail": detail, "remedy": remedy}));
     };
 
+    // Tried before we enter namespaces, as runs do it.
+    let loading = bpf::probe().map_err(|error| error.to_string());
     let network = hosts::enter_private_network();
     let namespaces = match &network {
         Ok(privilege) => json!({"ok": true, "how": privilege.name(), "why": null}),
@@ -86,6 +88,17 @@ pub(crate) fn examine() -> Value {
         offered.join(", "),
         Some("use a kernel with TCP"),
     );
+    check(
+        "BPF congestion controls",
+        loading.is_ok(),
+        match &loading {
+            Ok(name) => format!("can be loaded ({name} was, and is gone again)"),
+            Err(why) => why.clone(),
+        },
+        Some(
+            "only schemes that begin with bpf: need this; docs/guide/kernel-schemes.md tells what to do",
+        ),
+    );
     let clock_ok = matches!(
         host.clocksource.as_str(),
         "tsc" | "kvm-clock" | "arch_sys_counter"
@@ -106,6 +119,7 @@ pub(crate) fn examine() -> Value {
         "namespaces": namespaces,
         "packet_socket": {"ok": packets.is_ok(), "why": packets.err()},
         "congestion_controls": offered,
+        "bpf": {"ok": loading.is_ok(), "why": loading.err()},
         "clocksource": host.clocksource,
         "sysctls": sysctls,
         "checks": checks,

@@ -4,6 +4,7 @@
 //! people. The exit codes are those of the whole project.
 #![forbid(unsafe_code)]
 
+mod bpf;
 mod doctor;
 mod events;
 mod run;
@@ -40,6 +41,8 @@ enum Command {
     Registry,
     /// Print what this machine can do, as JSON.
     Doctor,
+    /// Load BPF congestion controls for a moment and print whether that works, as JSON.
+    Bpf(bpf::BpfArguments),
     /// Print the version, as JSON.
     Version,
     /// Run a program behind an emulated path.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Version => print(&serde_json::json!({
             "narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": PROTOCOL,
         })),
+        Command::Bpf(arguments) => print(&bpf::examine(&arguments)),
         Command::Doctor => print(&doctor::examine()),
         Command::Shell(arguments) => return shell::run(&arguments),
         Command::ShellGuard(arguments) => return shell::guard(&arguments),

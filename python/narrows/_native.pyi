@@ -92,6 +92,12 @@ def check_element(element_json: str, files: dict[str, bytes] | None = None) -> s
     ``files`` has the contents of the files that the element names, by their SHA-256.
     """
 
+def bpf_object_name(content: bytes) -> str:
+    """What the congestion control in the content of a BPF object file calls itself.
+
+    Raises ``ValueError`` with one sentence if there is none in it.
+    """
+
 def registry() -> str:
     """Everything that scenarios may name, as JSON."""
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A stand-in for narrows-agent that speaks its protocol and fails on demand.
 
-$FAKE_AGENT is a JSON object: {"sleep": seconds per cell, "fail": {CELL ID: how}, "facts": {...}}, where
+$FAKE_AGENT is a JSON object: {"sleep": seconds per cell, "fail": {CELL ID: how}, "facts": {...},
+"bpf": {PROGRAM OR FILE NAME: {"kind": "input", "message": "..."}}}, where
 `how` is an exit code with an error line (3, 4, 1), "full" (disk full), "kill" (dies by SIGKILL),
 "mute" (leaves no record), "invalid" or "degraded" (verdicts). A file named by "once" makes it fail once only.
 """
@@ -44,6 +45,15 @@ def main() -> int:
         return 0
     if command == "doctor":
         print(json.dumps(FACTS | SETTINGS.get("facts", {})))
+        return 0
+    if command == "bpf":
+        asked = sys.argv[3::2]
+        refused = SETTINGS.get("bpf") or {}
+        results = [
+            {"what": what, "ok": Path(what).name not in refused, **refused.get(Path(what).name, {})}
+            for what in asked
+        ]
+        print(json.dumps({"results": results}))
         return 0
     arguments = dict(zip(sys.argv[2:-1:2], sys.argv[3::2], strict=False))
     cell = json.loads(Path(arguments["--cell"]).read_text())

@@ -291,14 +291,19 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Waits until the agent and both endpoints of each of `flows` flows run; returns the endpoints.
 pub(crate) fn wait_for_endpoints(agent: &mut Child, flows: usize) -> Vec<u32> {
+    wait_for(agent, 2 * flows)
+}
+
+/// Waits until the agent has `number` descendants; returns them.
+pub(crate) fn wait_for(agent: &mut Child, number: usize) -> Vec<u32> {
     let mut found = Vec::new();
-    eventually("all endpoints run", || {
+    eventually("all helpers run", || {
         assert!(
             agent.try_wait().unwrap().is_none(),
             "the agent has ended early"
         );
         found = descendants(agent.id());
-        found.len() == 2 * flows
+        found.len() == number
     });
     found
 }

@@ -31,9 +31,9 @@ pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};
 pub use read::Record;
 pub use run::{
-    Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host, HostSettings, Lateness,
-    Offered, Process, Reason, ReceiverCounters, Ring, RunDocument, SenderCounters, Severity,
-    Verdict, Versions,
+    BpfFingerprint, Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host,
+    HostSettings, Lateness, Offered, Process, Reason, ReceiverCounters, Ring, RunDocument,
+    SenderCounters, Severity, Verdict, Versions,
 };
 pub use schema::{
     BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, Fate,

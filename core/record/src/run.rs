@@ -5,6 +5,7 @@ use crate::histogram::Histogram;
 use crate::schema::{Direction, RUN_FILE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Name and major version of the format that this version writes and reads.
 const FORMAT: &str = "narrows/run/";
@@ -240,7 +241,7 @@ pub struct Offered {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprint {
-    /// `native` or `linux`.
+    /// `native`, `linux` or `bpf`.
     pub kind: String,
     /// Name of the algorithm.
     pub name: String,
@@ -248,12 +249,29 @@ pub struct Fingerprint {
     pub version: Option<String>,
     /// Hash of its source, for native schemes.
     pub git: Option<String>,
-    /// Release of the kernel, for the kernel's schemes.
+    /// Release of the kernel, for schemes inside the kernel.
     pub kernel: Option<String>,
     /// Name read back from the socket or object after the start.
     pub read_back: Option<String>,
     /// Parameters in force.
     pub params: Map<String, Value>,
+    /// What was loaded into the kernel, for BPF programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bpf: Option<BpfFingerprint>,
+}
+
+/// Identity of a BPF program in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BpfFingerprint {
+    /// SHA-256 of the object file, before parameters and name were set in it.
+    pub sha256: String,
+    /// Name under which the kernel knew it during the run.
+    pub kernel_name: String,
+    /// The kernel's tags of its functions: the beginning of a hash of their instructions.
+    pub tags: BTreeMap<String, String>,
+    /// Its constants as the kernel held them.
+    pub constants: BTreeMap<String, u64>,
 }
 
 /// What a sender counted; `None` where it does not tell.

@@ -23,7 +23,9 @@ pub enum CellError {
     #[error("the cell has the format '{0}', but this program reads '{FORMAT}'")]
     Format(String),
     /// A flow has a scheme that does not exist.
-    #[error("flow {flow}: unknown scheme '{name}'; known: {known}, and linux:NAME when emulated")]
+    #[error(
+        "flow {flow}: unknown scheme '{name}'; known: {known}, and linux:NAME and bpf:NAME when emulated"
+    )]
     Scheme {
         /// The flow.
         flow: u16,
@@ -201,7 +203,7 @@ impl Cell {
     pub fn transport(&self, flow: &Flow, from: u16) -> Config {
         let settings = match &flow.scheme {
             SchemeRef::Native(scheme, _) => scheme.transport,
-            SchemeRef::Kernel(_) | SchemeRef::Datagrams => &[],
+            SchemeRef::Kernel(_) | SchemeRef::Bpf(_) | SchemeRef::Datagrams => &[],
         };
         // What a scheme is defined with counts where the scenario has left the default.
         let base = Config::new(&self.transport.with_defaults(PARAMS, settings));

@@ -23,12 +23,7 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
                 path.display()
             ))
         })?;
-        let found = Sha256::digest(&content);
-        let mut hex = String::with_capacity(64);
-        for byte in found {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        let found = hex;
+        let found = self::sha256(&content);
         if found != sha256 {
             return Err(CellError::Conflict(format!(
                 "{}: the file has changed since the cell was made (its SHA-256 is {found})",
@@ -41,6 +36,16 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
         Ok(())
     })?;
     Ok(files)
+}
+
+/// The SHA-256 of `content` in hexadecimal digits.
+pub fn sha256(content: &[u8]) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(content) {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The content of a file as the core reads it: traces in parquet files become text, everything else

@@ -1,15 +1,18 @@
 //! The flows of a cell: who sends what to whom, and how.
 
 use crate::CellError;
+use narrows_bpf::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_net::Direction;
 use narrows_traffic::{Application, Class, Setup, Traffic};
-use narrows_units::{ParamError, Params, Span, Time};
+use narrows_units::{FileRef, ParamError, Params, Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Prefix of schemes of the running kernel.
 const KERNEL: &str = "linux:";
+/// Prefix of schemes that are loaded into the running kernel.
+const BPF: &str = "bpf:";
 /// The scheme of datagrams, which have none.
 const DATAGRAMS: &str = "udp";
 
@@ -20,8 +23,19 @@ pub enum SchemeRef {
     Native(&'static Scheme, Params),
     /// The running kernel's, by its own name.
     Kernel(String),
+    /// A program that is loaded into the running kernel.
+    Bpf(BpfRef),
     /// Nobody: the flow sends datagrams.
     Datagrams,
+}
+
+/// A congestion control that is loaded into the kernel before the run.
+#[derive(Clone, Debug)]
+pub enum BpfRef {
+    /// One of ours, with its parameters.
+    Program(&'static Program, Params),
+    /// The user's own, in a file of the cell.
+    Object(FileRef),
 }
 
 /// What a flow's application does.
@@ -115,6 +129,8 @@ pub(crate) struct WrittenFlow {
     #[serde(default)]
     params: Map<String, Value>,
     #[serde(default)]
+    object: Option<WrittenFile>,
+    #[serde(default)]
     traffic: Option<Map<String, Value>>,
     #[serde(default = "one")]
     connections: u32,
@@ -133,6 +149,12 @@ pub(crate) struct WrittenFlow {
     from: Option<String>,
     #[serde(default)]
     to: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+struct WrittenFile {
+    name: String,
+    sha256: String,
 }
 
 fn one() -> u32 {
@@ -178,6 +200,15 @@ fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellE
 }
 
 fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
+    if let Some(name) = written.scheme.strip_prefix(BPF) {
+        return bpf(written, name).map(SchemeRef::Bpf);
+    }
+    if written.object.is_some() {
+        return Err(CellError::Conflict(format!(
+            "flow {}: {} needs no object file; only schemes that begin with {BPF} come from one",
+            written.flow, written.scheme
+        )));
+    }
     let kernel = written.scheme.strip_prefix(KERNEL);
     if kernel.is_some() || written.scheme == DATAGRAMS {
         if let Some(param) = written.params.keys().next() {
@@ -204,6 +235,32 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
             error,
         })?;
     Ok(SchemeRef::Native(scheme, params))
+}
+
+/// What `bpf:name` means: the object that the flow names, or one of our programs.
+fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
+    let (flow, scheme) = (written.flow, &written.scheme);
+    if let Some(WrittenFile { name, sha256 }) = written.object.clone() {
+        if let Some(param) = written.params.keys().next() {
+            return Err(CellError::Conflict(format!(
+                "flow {flow}: {scheme} comes from an object file and takes no parameters, not even '{param}'"
+            )));
+        }
+        return Ok(BpfRef::Object(FileRef { name, sha256 }));
+    }
+    let Some(program) = narrows_bpf::find(name) else {
+        let known: Vec<&str> = narrows_bpf::ALL.iter().map(|known| known.name).collect();
+        return Err(CellError::Conflict(format!(
+            "flow {flow}: there is no BPF program '{name}'; known: {}",
+            known.join(", ")
+        )));
+    };
+    let params = Params::from_json(&program.params(), &written.params);
+    let params = params.map_err(|error| CellError::Params {
+        at: format!("flow {flow} ({scheme})"),
+        error,
+    })?;
+    Ok(BpfRef::Program(program, params))
 }
 
 fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {

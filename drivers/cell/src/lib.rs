@@ -10,8 +10,8 @@ mod registry;
 mod summary;
 
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
-pub use files::{as_text, load_files};
-pub use flow::{Flow, SchemeRef, TrafficRef};
+pub use files::{as_text, load_files, sha256};
+pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use registry::registry;

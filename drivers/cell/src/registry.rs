@@ -1,6 +1,7 @@
 //! Everything that scenarios may name, as one JSON document.
 
 use crate::{HOST_SETTINGS, HostSetting};
+use narrows_bpf::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
 use narrows_traffic::{Traffic, kinds};
@@ -25,13 +26,14 @@ fn scheme(scheme: &Scheme) -> Value {
     Value::Object(object)
 }
 
-/// Schemes, queues, link elements, rate servers, the transport, kinds of traffic and settings of
+/// Schemes, BPF programs, queues, link elements, rate servers, the transport, kinds of traffic and settings of
 /// hosts, with their parameters: what
 /// scenario validation, the schema, the command line and the reference are derived from.
 pub fn registry() -> Value {
     let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
     json!({
         "schemes": schemes::ALL.iter().map(scheme).collect::<Vec<_>>(),
+        "bpf": narrows_bpf::ALL.iter().map(Program::to_json).collect::<Vec<_>>(),
         "queues": entries(queues::ALL),
         "links": entries(links::ALL),
         "rates": entries(rates::ALL),

@@ -162,10 +162,17 @@ pub fn described(flow: &Flow) -> FlowSummary {
                 Value::Object(object) => object,
                 _ => serde_json::Map::new(),
             },
+            bpf: None,
         },
         SchemeRef::Kernel(name) => Fingerprint {
             kind: "linux".into(),
             name: name.clone(),
+            ..Fingerprint::default()
+        },
+        // What was loaded, and with which parameters, only the driver that loads it knows.
+        SchemeRef::Bpf(_) => Fingerprint {
+            kind: "bpf".into(),
+            name: flow.name.trim_start_matches("bpf:").into(),
             ..Fingerprint::default()
         },
         SchemeRef::Datagrams => Fingerprint {

@@ -1,6 +1,7 @@
 //! The live driver: the same state machines as in the simulator, on the machine's clock.
 #![deny(unsafe_code)]
 
+pub mod bpf;
 pub mod emulator;
 pub mod endpoints;
 mod error;

@@ -58,9 +58,9 @@ impl FlowState {
         let scheme = match &flow.scheme {
             SchemeRef::Native(scheme, params) => Some((*scheme, params.clone())),
             SchemeRef::Datagrams => None,
-            SchemeRef::Kernel(_) => {
+            SchemeRef::Kernel(_) | SchemeRef::Bpf(_) => {
                 return Err(CellError::Conflict(format!(
-                    "flow {}: {} is the kernel's and cannot be simulated; use where: emulate",
+                    "flow {}: {} runs inside a kernel and cannot be simulated; use where: emulate",
                     flow.flow, flow.name
                 )));
             }

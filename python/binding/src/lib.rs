@@ -35,8 +35,8 @@ mod _native {
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]
     use super::{
-        answer_states, check_element, measure, metrics_registry, registry, simulate, verify_record,
-        version,
+        answer_states, bpf_object_name, check_element, measure, metrics_registry, registry,
+        simulate, verify_record, version,
     };
 }
 
@@ -75,6 +75,15 @@ fn check_element(
         Err(narrows_net::NetworkError::Build { error, .. }) => Some(error.to_string()),
         Err(error) => Some(error.to_string()),
     })
+}
+
+/// What the congestion control in the content of a BPF object file calls itself.
+#[pyfunction]
+fn bpf_object_name(content: &[u8]) -> PyResult<String> {
+    let object = narrows_bpf::Object::parse(content);
+    let object =
+        object.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    Ok(object.name().to_owned())
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.

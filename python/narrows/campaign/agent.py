@@ -50,11 +50,11 @@ def find_agent() -> Path:
     )
 
 
-def ask(agent: Path, question: str) -> dict[str, Any]:
-    """The answer of `narrows-agent doctor` or `version`."""
+def ask(agent: Path, question: str, *more: str | Path) -> dict[str, Any]:
+    """The answer of `narrows-agent doctor`, `version` or `bpf`."""
     try:
         done = subprocess.run(
-            [agent, question],
+            [agent, question, *more],
             capture_output=True,
             text=True,
             timeout=60,

@@ -8,7 +8,7 @@ from typing import Any
 
 from narrows.errors import UnavailableError
 from narrows.scenario.model import Cell, Scenario, cells_of
-from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class Plan:
 
 def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
     """Why a scheme can't run on a plane of this machine; None if it can."""
+    if scheme.startswith(BPF_PREFIX):
+        if where == "simulate":
+            return "it runs inside a kernel, and there is none in simulation; use --where emulate"
+        return no_rights(facts)
     if not scheme.startswith(KERNEL_PREFIX):
         return None
     if where == "simulate":
@@ -45,9 +49,24 @@ def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
     )
 
 
+def no_rights(facts: dict[str, Any]) -> str | None:
+    """Why no BPF program can be loaded on this machine; None if they can."""
+    loading = facts.get("bpf") or {}
+    return None if loading.get("ok", True) else str(loading.get("why"))
+
+
 def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
     """Decides what runs, in which order; refuses if nothing is left."""
     skipped: list[Skipped] = []
+    programs = [
+        name
+        for row in scenario.schemes
+        for name in row.scheme_names
+        if name.startswith(BPF_PREFIX) and scenario.where == "emulate"
+    ]
+    if programs and (reason := no_rights(facts)):
+        # Rights can be had, so the user decides: leaving the scheme out would answer another question.
+        raise UnavailableError(f"{programs[0]}: {reason}")
     for row in scenario.schemes:
         reasons = [reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))]
         if reasons:

@@ -18,6 +18,7 @@ from narrows.campaign import results as result_files
 from narrows.campaign.execute import Executor, workers_for
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, make_plan
+from narrows.campaign.programs import check_programs
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.errors import (
@@ -66,6 +67,7 @@ def plan_for(loaded: Loaded, agent: Path) -> tuple[Plan, dict[str, Any]]:
     plan = make_plan(loaded.scenario, facts)
     if loaded.scenario.where == "emulate":
         _check_namespaces(facts)
+        check_programs(plan, agent)
     return plan, facts
 
 

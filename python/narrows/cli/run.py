@@ -11,6 +11,8 @@ import typer
 from narrows.cli.app import command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from narrows.campaign.plan import Plan
     from narrows.scenario import Loaded, Override
 
@@ -34,6 +36,14 @@ def run(
     ] = None,
     schemes: Annotated[
         str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")
+    ] = None,
+    bpf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bpf",
+            metavar="FILE",
+            help="Test the congestion control in this BPF object file too. Repeatable.",
+        ),
     ] = None,
     runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
     seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
@@ -67,7 +77,7 @@ def run(
     """
     from narrows.scenario import load
 
-    loaded = load(scenario, _overrides(where, schemes, runs, seed, time, changes or []))
+    loaded = load(scenario, _overrides(where, schemes, runs, seed, time, changes or [], bpf or []))
     if dry_run:
         _print_plan(loaded, as_json)
         return
@@ -107,6 +117,7 @@ def _overrides(
     seed: str | None,
     time: str | None,
     changes: list[str],
+    objects: Sequence[str] = (),
 ) -> list[Override]:
     from narrows.scenario.overrides import Override, split_list
 
@@ -121,7 +132,7 @@ def _overrides(
             overrides.append(Override(option, path, value))
     if schemes is not None:
         overrides.append(Override("--schemes", "schemes", split_list(schemes)))
-    return overrides
+    return overrides + [Override.from_object(file) for file in objects]
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:

@@ -26,19 +26,27 @@ class Files:
     names: dict[str, str] = field(default_factory=dict)
 
     def read(self, value: Scalar) -> dict[str, str]:
-        """The file that was written, as cells name it; raises `DataError` if it can't be read."""
+        """The trace that was written, as cells name it; raises `DataError` if it can't be read."""
         from narrows.traces.store import find
 
+        return self._keep(find(value.text, self._base(value)), "trace")
+
+    def read_object(self, value: Scalar) -> dict[str, str]:
+        """The same for an object file of a BPF program."""
+        return self._keep(self._base(value) / Path(value.text).expanduser(), "object file")
+
+    def _base(self, value: Scalar) -> Path:
         # What the command line names is meant relative to where the command runs.
-        base = self.base if value.mark.line is not None else Path()
-        path = find(value.text, base)
+        return self.base if value.mark.line is not None else Path()
+
+    def _keep(self, path: Path, what: str) -> dict[str, str]:
         try:
             with path.open("rb") as stream:
                 content = stream.read(MOST_BYTES + 1)
         except OSError as error:
             raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
         if len(content) > MOST_BYTES:
-            raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no trace")
+            raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no {what}")
         sha256 = hashlib.sha256(content).hexdigest()
         self.contents[sha256] = content
         # The same content under another name is the same file.

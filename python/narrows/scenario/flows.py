@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.scenario.dscp import read_dscp
+from narrows.scenario.files import Files
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network, Pair
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.problems import Problems, join, shorten
@@ -72,6 +73,7 @@ class Flow:
             "flow": number,
             "scheme": scheme.name,
             "params": scheme.params,
+            **({"object": scheme.object} if scheme.object else {}),
             **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
             "start_ns": self.start_ns,
             "stop_ns": self.stop_ns,
@@ -106,6 +108,8 @@ class FlowReader:
     network: Network
     registry: Registry
     problems: Problems
+    #: Where the files are that schemes name.
+    files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
 
     def flows(self, value: Written) -> None:
@@ -218,7 +222,7 @@ class FlowReader:
                 text = "needs the key scheme: background traffic is the same whatever is tested"
                 self.problems.add(mapping.mark, path, f"{text}; write for example scheme: reno")
             return None
-        scheme = read_scheme(written, at, self.registry, self.problems, datagrams=datagrams)
+        scheme = read_scheme(written, at, self.registry, self.problems, datagrams=datagrams, files=self.files)
         if scheme is not None and datagrams and scheme.name != UDP:
             text = f"{traffic.name if traffic else ''} sends datagrams, which no scheme governs; leave it out"
             self.problems.add(written.mark, at, text)

@@ -84,7 +84,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "schemes",
         "The congestion controls under test; each gets its own runs. Ours by name (`cubic`), the"
-        " kernel's with a prefix (`linux:cubic`), with parameters as `{scheme: cubic, beta: 0.7}`.",
+        " kernel's with a prefix (`linux:cubic`, `bpf:scalable`), with parameters as"
+        " `{scheme: cubic, beta: 0.7}`.",
         "[linux:cubic, cubic, reno]",
     ),
     Key(

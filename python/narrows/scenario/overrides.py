@@ -13,6 +13,9 @@ from narrows.errors import UsageError
 from narrows.scenario.problems import did_you_mean
 from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
 
+#: The index of an item that is not there yet.
+MORE = "+"
+
 
 @dataclass(frozen=True)
 class Override:
@@ -21,6 +24,12 @@ class Override:
     option: str
     path: str
     text: str
+
+    @classmethod
+    def from_object(cls, file: str) -> Override:
+        """From the argument of `--bpf`: one more scheme under test."""
+        quoted = file.replace("'", "''")
+        return cls("--bpf", f"schemes.{MORE}", f"{{bpf: '{quoted}'}}")
 
     @classmethod
     def from_set(cls, argument: str) -> Override:
@@ -58,6 +67,11 @@ def split_list(text: str) -> str:
 
 def _place(tree: Mapping, override: Override, value: Written) -> None:
     parts = override.path.split(".")
+    if parts[-1] == MORE and parts[0] not in tree.entries:
+        raise UsageError(
+            f"{override.option}: there is no list of {parts[0]} in this scenario, every flow names its own;"
+            " write {bpf: FILE} as the scheme of a flow"
+        )
     here: Written = tree
     walked: list[str] = []
     for part in parts[:-1]:
@@ -100,6 +114,8 @@ def _step(here: Written, part: str, walked: list[str], override: Override) -> Wr
 
 def _index(here: Sequence, part: str, walked: list[str], override: Override) -> int:
     count = len(here.items)
+    if part == MORE:
+        return count
     if not part.isdecimal() or len(part) > 6 or int(part) > count:
         raise UsageError(
             f"{override.option}: {'.'.join(walked)} is a list of {count}; its items are 0 to {count - 1}"

@@ -24,6 +24,7 @@ def markdown(registry: Registry) -> str:
         "rates": _family(registry.rates, "rate"),
         "queues": _family(registry.queues, "queue"),
         "schemes": _family(registry.schemes, "scheme"),
+        "programs": _programs(registry),
         "transport": parameters(registry.transport),
     }
     text = _TEMPLATE.read_text(encoding="utf-8")
@@ -46,6 +47,15 @@ def _family(family: dict[str, Entry], what: str) -> str:
         text += short_form(entry)
         if entry.params:
             text += parameters(entry.params) + "\n"
+    return text
+
+
+def _programs(registry: Registry) -> str:
+    """Our programs for the kernel; their parameters are those of the schemes of the same name."""
+    text = "| name | what it is | parameters |\n| --- | --- | --- |\n"
+    for entry in registry.bpf.values():
+        names = ", ".join(f"`{param.name}`" for param in entry.params) or "none"
+        text += f"| `{entry.name}` | {cell(entry.summary)} | {names} |\n"
     return text
 
 

@@ -77,6 +77,9 @@ class Registry:
     refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = field(default_factory=dict)
+    #: What the congestion control in the content of a BPF object file calls itself; raises `ValueError`
+    #: with one sentence if there is none.
+    object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
 
 
 def parse(text: str) -> Registry:
@@ -113,7 +116,11 @@ def load() -> Registry:
             f"the extension module narrows._native can't be loaded ({error}); build it with: make build"
         ) from None
     known = parse(_native.registry())
-    return replace(known, refusal=lambda element, files: _native.check_element(json.dumps(element), files))
+    return replace(
+        known,
+        refusal=lambda element, files: _native.check_element(json.dumps(element), files),
+        object_name=_native.bpf_object_name,
+    )
 
 
 @lru_cache(maxsize=1)

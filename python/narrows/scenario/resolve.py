@@ -55,8 +55,8 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     if "hosts" in tree.entries:
         hosts = problems.expect_mapping(tree.entries["hosts"], "hosts", BY_NAME["hosts"].example)
         read_settings(hosts or Mapping(tree.mark), "hosts", network, registry, problems)
-    schemes = read_schemes(tree.entries["schemes"], registry, problems) if "schemes" in tree.entries else []
-    flows = _flows(tree, duration, network, registry, problems)
+    schemes = _schemes(tree, registry, files, problems)
+    flows = _flows(tree, duration, network, registry, files, problems)
     _check_extra_rtt(flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[dict[str, Any]] = []
@@ -95,11 +95,22 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     )
 
 
+def _schemes(tree: Mapping, registry: Registry, files: Files, problems: Problems) -> list[Scheme]:
+    """The schemes under test."""
+    written = tree.entries.get("schemes")
+    return [] if written is None else read_schemes(written, registry, problems, files)
+
+
 def _flows(
-    tree: Mapping, duration: int | None, network: Network, registry: Registry, problems: Problems
+    tree: Mapping,
+    duration: int | None,
+    network: Network,
+    registry: Registry,
+    files: Files,
+    problems: Problems,
 ) -> Flows:
     """The flows under test, then the background."""
-    reader = FlowReader(duration, network, registry, problems)
+    reader = FlowReader(duration, network, registry, problems, files)
     reader.flows(tree.entries.get("flows", Mapping(tree.mark)))
     if "background" in tree.entries:
         reader.background(tree.entries["background"])

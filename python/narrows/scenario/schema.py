@@ -21,7 +21,7 @@ from narrows.scenario.schema_values import (
     params_schema,
     quantity_schema,
 )
-from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX
 
 
 def schema_text(registry: Registry) -> str:
@@ -129,7 +129,7 @@ def _element(registry: Registry) -> dict[str, Any]:
 def _scheme_name(registry: Registry) -> dict[str, Any]:
     return {
         "anyOf": [
-            {"enum": list(registry.schemes)},
+            {"enum": [*registry.schemes, *registry.bpf]},
             {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
         ]
     }
@@ -146,7 +146,7 @@ def _scheme(registry: Registry) -> dict[str, Any]:
                 **{param.name: param_schema(param) for param in entry.params},
             },
         }
-        for name, entry in registry.schemes.items()
+        for name, entry in (*registry.schemes.items(), *registry.bpf.items())
     ]
     plain = {
         "type": "object",
@@ -154,7 +154,19 @@ def _scheme(registry: Registry) -> dict[str, Any]:
         "required": ["scheme"],
         "properties": {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}},
     }
+    from_file = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [BPF_FILE],
+        "properties": {
+            BPF_FILE: {
+                "type": "string",
+                "minLength": 1,
+                "description": "Object file of a BPF congestion control of your own (my_cc.bpf.o).",
+            }
+        },
+    }
     return {
         "description": "A scheme by name, or with parameters.",
-        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain],
+        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain, from_file],
     }

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from narrows.errors import DataError
+from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.registry import Param, Registry
@@ -13,6 +15,10 @@ from narrows.scenario.written import Mapping, Scalar, Sequence, Written
 
 #: The kernel's schemes are named by this prefix and the kernel's own name.
 KERNEL_PREFIX = "linux:"
+#: Our programs for the kernel, and those in object files, are named by this prefix.
+BPF_PREFIX = "bpf:"
+#: The key that names an object file in the place of a scheme.
+BPF_FILE = "bpf"
 #: What datagrams run over that no congestion control governs.
 UDP = "udp"
 
@@ -26,15 +32,28 @@ class Scheme:
     name: str
     params: dict[str, Any]
     label: str
+    #: The object file that it comes from, as cells name files.
+    object: dict[str, str] | None = None
 
 
 def read_scheme(
-    value: Written, path: str, registry: Registry, problems: Problems, *, datagrams: bool = False
+    value: Written,
+    path: str,
+    registry: Registry,
+    problems: Problems,
+    *,
+    datagrams: bool = False,
+    files: Files | None = None,
 ) -> Scheme | None:
-    """A scheme: `cubic`, `linux:bbr`, or `{scheme: cubic, beta: 0.7}`."""
+    """A scheme: `cubic`, `linux:bbr`, `{scheme: cubic, beta: 0.7}`, or `{bpf: my_cc.bpf.o}`.
+
+    Object files are read into `files`.
+    """
     given = Mapping(value.mark)
     name_value: Written = value
     if isinstance(value, Mapping):
+        if BPF_FILE in value.entries and "scheme" not in value.entries:
+            return _read_object(value, path, registry, problems, files or Files())
         if "scheme" not in value.entries:
             problems.add(value.mark, path, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
             return None
@@ -55,6 +74,8 @@ def read_scheme(
         params: tuple[Param, ...] = ()
     elif name in registry.schemes:
         params = registry.schemes[name].params
+    elif name in registry.bpf:
+        params = registry.bpf[name].params
     elif name == UDP and datagrams:
         params = ()
     elif name == UDP:
@@ -66,8 +87,11 @@ def read_scheme(
         )
         return None
     else:
-        known = [*registry.schemes, *(KERNEL_PREFIX + known for known in registry.schemes)]
-        hint = did_you_mean(name, known) or f"; known: {', '.join(registry.schemes)} and linux:NAME"
+        known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
+        hint = did_you_mean(name, known)
+        if not hint and name.startswith(BPF_PREFIX):
+            hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
+        hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
         problems.add(name_value.mark, path, f'unknown scheme "{shorten(name)}"{hint}')
         return None
     values = read_params(given, path, params, name, Context(problems), ignore=("scheme",))
@@ -75,11 +99,35 @@ def read_scheme(
     return Scheme(name, values, f"{name} {' '.join(written)}" if written else name)
 
 
+def _read_object(
+    value: Mapping, path: str, registry: Registry, problems: Problems, files: Files
+) -> Scheme | None:
+    """A congestion control in an object file; it is called by the name inside."""
+    for key, mark, _ in value:
+        if key != BPF_FILE:
+            text = f"a program in an object file has no parameters, so {shorten(key)} can't be set; remove it"
+            problems.add(mark, join(path, key), text)
+    written, at = value.entries[BPF_FILE], join(path, BPF_FILE)
+    if not isinstance(written, Scalar) or written.is_null or not written.text:
+        problems.add(written.mark, at, "must be the path of an object file such as my_cc.bpf.o")
+        return None
+    try:
+        file = files.read_object(written)
+        name = BPF_PREFIX + registry.object_name(files.contents[file["sha256"]])
+    except DataError as error:
+        problems.add(written.mark, at, str(error))
+        return None
+    except ValueError as error:
+        problems.add(written.mark, at, f"{file['name']}: {error}")
+        return None
+    return Scheme(name, {}, name, file)
+
+
 def _plain(value: Written) -> str:
     return value.text.replace(" ", "") if isinstance(value, Scalar) else "?"
 
 
-def read_schemes(value: Written, registry: Registry, problems: Problems) -> list[Scheme]:
+def read_schemes(value: Written, registry: Registry, problems: Problems, files: Files) -> list[Scheme]:
     """The list of schemes under test."""
     if not isinstance(value, Sequence) or not value.items:
         problems.add(value.mark, "schemes", "must be a list of schemes such as [cubic, reno]")
@@ -87,10 +135,14 @@ def read_schemes(value: Written, registry: Registry, problems: Problems) -> list
     schemes: list[Scheme] = []
     for index, item in enumerate(value.items):
         path = join("schemes", index)
-        scheme = read_scheme(item, path, registry, problems)
+        scheme = read_scheme(item, path, registry, problems, files=files)
         if scheme is None:
             continue
-        if any(scheme.label == other.label for other in schemes):
+        same = next((other for other in schemes if scheme.label == other.label), None)
+        if same is not None and scheme.object != same.object:
+            text = f"another program is called {scheme.label} as well; change .name in one of the C files"
+            problems.add(item.mark, path, text)
+        elif same is not None:
             problems.add(
                 item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
             )

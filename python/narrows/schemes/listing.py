@@ -16,8 +16,6 @@ from narrows.schemes.status import status_of
 #: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own.
 NATIVE, BPF, LINUX = "native", "bpf", "linux"
 KINDS = (NATIVE, BPF, LINUX)
-#: Our programs for the kernel are named by this prefix and the name of the scheme of the same rules.
-BPF_PREFIX = "bpf:"
 
 
 @dataclass(frozen=True)

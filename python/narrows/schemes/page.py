@@ -11,11 +11,10 @@ from narrows.scenario.problems import did_you_mean
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import allowed
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.schemes import KERNEL_PREFIX
+from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.schemes import header
 from narrows.schemes.listing import (
     BPF,
-    BPF_PREFIX,
     NATIVE,
     Machine,
     SchemeInfo,

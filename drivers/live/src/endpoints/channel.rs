@@ -45,6 +45,8 @@ pub enum Order {
         role: Role,
         /// Unsent data to keep in the send buffer of a connection.
         unsent: u32,
+        /// The kernel's name of what was loaded for the flow (`bpf:` schemes).
+        loaded: Option<String>,
     },
     /// The run starts at these times of the two clocks (or has just started).
     Start {

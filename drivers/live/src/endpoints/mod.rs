@@ -96,6 +96,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         flow,
         role,
         unsent,
+        loaded,
     } = wait_for_order(channel)?
     else {
         return Err(LiveError::Internal(
@@ -120,15 +121,12 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         unsent,
     };
     let mut outcome = match (&flow.scheme, role) {
-        (SchemeRef::Kernel(name), _) if part.is_client() => {
-            let client = tcp::Client::prepare(&part, name)?;
-            let clock = get_ready(channel)?;
-            client.run(&clock, channel)?
-        }
-        (SchemeRef::Kernel(name), _) => {
-            let server = tcp::Server::prepare(&part, name)?;
-            let clock = get_ready(channel)?;
-            server.run(&clock, channel)?
+        (SchemeRef::Kernel(name), _) => kernel_tcp(&part, name, channel)?,
+        (SchemeRef::Bpf(_), _) => {
+            let name = loaded.ok_or_else(|| {
+                LiveError::Internal(format!("nothing was loaded for flow {number}"))
+            })?;
+            kernel_tcp(&part, &name, channel)?
         }
         (SchemeRef::Datagrams, Role::Sender) => {
             let socket = datagrams::prepare(&part)?;
@@ -152,6 +150,19 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
     channel
         .send(&News::Done(Box::new(outcome)))
         .could_not("report to the agent")
+}
+
+/// One end of a flow of the kernel's TCP with the congestion control called `name`.
+fn kernel_tcp(part: &Part, name: &str, channel: &mut Channel) -> Result<Outcome, LiveError> {
+    if part.is_client() {
+        let client = tcp::Client::prepare(part, name)?;
+        let clock = get_ready(channel)?;
+        client.run(&clock, channel)
+    } else {
+        let server = tcp::Server::prepare(part, name)?;
+        let clock = get_ready(channel)?;
+        server.run(&clock, channel)
+    }
 }
 
 /// Says that everything is prepared and waits for the start.

@@ -1,6 +1,8 @@
 //! The endpoint processes of a run: started, watched and stopped by handle.
 
+use super::CREW;
 use super::sizing::Sizing;
+use crate::bpf::Programs;
 use crate::endpoints::{Channel, News, Order, Outcome, Received, Role, host_at};
 use crate::error::{Context, LiveError};
 use crate::hosts::Hosts;
@@ -38,16 +40,16 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Starts the endpoints of all flows and tells them what to prepare. `first_key` and what
-    /// follows are the keys under which `epoll` reports them.
+    /// Starts the endpoints of all flows and tells them what to prepare. `CREW` and what follows are
+    /// the keys under which `epoll` reports them.
     pub(super) fn start(
         cell: &Cell,
+        programs: Option<&Programs>,
         sizing: &Sizing,
         hosts: &Hosts,
         cpus: &[usize],
         folder: &RecordFolder,
         epoll: &Epoll,
-        first_key: u64,
     ) -> Result<Self, LiveError> {
         let text = cell.json.to_string();
         let mut members = Vec::new();
@@ -76,10 +78,13 @@ impl Crew {
                     flow: flow.flow,
                     role,
                     unsent: sizing.unsent(cell, flow),
+                    loaded: programs
+                        .and_then(|programs| programs.kernel_name(flow.flow))
+                        .map(str::to_owned),
                 };
                 channel.send(&order).could_not("instruct an endpoint")?;
                 epoll
-                    .add(channel.as_fd(), first_key + members.len() as u64)
+                    .add(channel.as_fd(), CREW + members.len() as u64)
                     .could_not("watch an endpoint")?;
                 members.push(Member {
                     flow: flow.flow,

@@ -2,6 +2,7 @@
 
 use super::Watched;
 use super::sizing::Sizing;
+use crate::bpf::Programs;
 use crate::emulator::Report;
 use crate::endpoints::{Offer, Role};
 use crate::error::{Context, LiveError};
@@ -131,6 +132,7 @@ fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &O
 pub(super) fn describe(
     run: &mut RunDocument,
     cell: &Cell,
+    programs: Option<&Programs>,
     sizing: &Sizing,
     report: Report,
     mut watched: Watched,
@@ -180,8 +182,13 @@ pub(super) fn describe(
     let kernel = facts::kernel();
     for flow in &cell.flows {
         let mut summary: FlowSummary = narrows_cell::native_flow(flow, None, None);
-        if let SchemeRef::Kernel(_) = flow.scheme {
+        if let SchemeRef::Kernel(_) | SchemeRef::Bpf(_) = flow.scheme {
             summary.fingerprint.kernel = Some(kernel.clone());
+        }
+        let loaded = programs.and_then(|programs| programs.describe(flow.flow));
+        if let Some((identity, params)) = loaded {
+            summary.fingerprint.bpf = Some(identity);
+            summary.fingerprint.params = params;
         }
         summary.fingerprint.read_back = None;
         let mut offer: Option<Offer> = None;

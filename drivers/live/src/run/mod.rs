@@ -14,6 +14,7 @@ mod crew;
 mod describe;
 mod sizing;
 
+use crate::bpf::Programs;
 use crate::emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use crate::error::{Context, LiveError};
 use crate::facts;
@@ -79,6 +80,8 @@ pub fn emulate(
     let elements = element_names(&network);
     drop(network);
     check_kernel_schemes(cell)?;
+    // Before we enter namespaces: rights that we have here are not worth anything inside.
+    let mut programs = Programs::of(cell)?;
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
@@ -117,6 +120,7 @@ pub fn emulate(
             .could_not("start a thread")?;
         let mut watch = Watch {
             cell,
+            programs: programs.as_ref(),
             sizing,
             hosts: &hosts,
             folder: &folder,
@@ -153,6 +157,11 @@ pub fn emulate(
     };
 
     let processes = watched.crew.dismiss();
+    if programs.as_mut().is_some_and(|it| !it.are_there()) {
+        return Err(LiveError::Internal(
+            "the program that holds the BPF congestion controls ended during the run".to_owned(),
+        ));
+    }
     let after = hosts.counters().could_not("read the wires' counters")?;
     let mut run = RunDocument::new(
         cell.json.clone(),
@@ -170,6 +179,7 @@ pub fn emulate(
     describe(
         &mut run,
         cell,
+        programs.as_ref(),
         &sizing,
         report,
         watched,
@@ -244,6 +254,7 @@ fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, LiveError> {
 /// Everything the main thread needs while the emulator runs.
 struct Watch<'a, 'b> {
     cell: &'a Cell,
+    programs: Option<&'a Programs>,
     sizing: &'a Sizing,
     hosts: &'a Hosts,
     folder: &'a RecordFolder,
@@ -276,12 +287,12 @@ impl Watch<'_, '_> {
         }
         let mut crew = Crew::start(
             self.cell,
+            self.programs,
             self.sizing,
             self.hosts,
             cpus,
             self.folder,
             &epoll,
-            CREW,
         )?;
         let limit = Instant::now() + READY_LIMIT;
         let mut warmed: Option<Instant> = None;
