@@ -56,6 +56,8 @@ def verify_schemes(
 
     if simulate_only and emulate_only:
         raise UsageError("--simulate-only and --emulate-only leave nothing to do; use one of them")
+    if update and quick:
+        raise UsageError("--quick proves nothing that could be shipped; leave it out to --update")
     messages = stderr_console()
     options = Options(
         names=tuple(names or ()),

@@ -62,6 +62,9 @@ BACKLOGS = (
     Backlog("vegas-linux", 2, 4, 1, _SAMPLES),
     Backlog("fast", 20, 20, 1, _SAMPLES),
     Backlog("ledbat", 100, 100, 3, _SAMPLES + "; a packet takes half a millisecond", True, 240),
+    Backlog("utp", 100, 100, 3, _SAMPLES + "; a packet takes half a millisecond", True, 240),
+    # Slowdowns, a tenth of the time, empty the queue on purpose.
+    Backlog("ledbat++", 60, 60, 3, _SAMPLES, True, 240, params=(("slowdowns", "false"),)),
 )
 
 GROWTHS = (
