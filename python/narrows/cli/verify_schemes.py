@@ -41,7 +41,7 @@ def verify_schemes(
 ) -> None:
     """Check the schemes against theory, and against the kernel on the same emulated paths.
 
-    Simulation takes about 5 minutes for all schemes on two processors, the comparison about 45 seconds for
+    Simulation takes about 5 minutes for all schemes on two processors, the comparison about 35 seconds for
     each implementation: half an hour for everything. What is done is kept in the folder and not done again,
     so that the command can be interrupted. Leave the machine alone meanwhile.
 

@@ -143,7 +143,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         page=item.get("page", ""),
         transport={str(key): str(value) for key, value in (item.get("transport") or {}).items()},
         ecn=item.get("ecn", ""),
-        native=item.get("native", ""),
+        native=item.get("native") or "",
     )
 
 

@@ -58,7 +58,7 @@ GRID = (
     Place(100, 20, 1),
     Place(200, 10, 1),
 )
-SECONDS = 30
+SECONDS = 25
 
 #: For a look at a busy machine: it says little about the schemes.
 QUICK_GRID = (Place(4, 20, 1), Place(6, 40, 0.5), Place(5, 20, 2), Place(8, 30, 1, 0.5))

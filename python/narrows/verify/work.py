@@ -27,7 +27,7 @@ from narrows.verify.verdict import verdict
 
 THEORY, RUNS = "theory", "runs"
 #: Setting up the hosts of the grid, and writing and reading the record of a cell.
-OVERHEAD_S = 12
+OVERHEAD_S = 10
 
 
 @dataclass(frozen=True)
