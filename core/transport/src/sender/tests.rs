@@ -709,9 +709,10 @@ proptest! {
         }
     }
 
-    /// The same network gives the same history.
+    /// The same network gives the same history. (Nothing but loss limits the window here, so without any it
+    /// would double for the whole run.)
     #[test]
-    fn the_same_events_give_the_same_packets(seed: u64, loss in 0.0f64..0.2) {
+    fn the_same_events_give_the_same_packets(seed: u64, loss in 0.002f64..0.2) {
         let history = || {
             let mut rig = Rig::of("cubic");
             rig.fault = Box::new(move |index| (roll(seed, index) >= loss).then_some(Span::ZERO));
