@@ -1,0 +1,67 @@
+//! The conformance kit over the whole registry: a scheme in the list is tried without being named
+//! here.
+
+use narrows_cc::{schemes, testing};
+use proptest::prelude::*;
+
+proptest! {
+    // Few decisions each, but extreme ones: chance prefers the middle.
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #[test]
+    fn any_bytes_are_a_history(
+        scheme: u8,
+        data in prop::collection::vec(prop_oneof![Just(0u8), Just(255u8), any::<u8>()], 0..1_000),
+    ) {
+        testing::fuzz(&[&[scheme][..], &data[..]].concat());
+    }
+}
+
+#[test]
+fn every_registered_scheme_conforms() {
+    for scheme in schemes::ALL {
+        for seed in 0..64 {
+            testing::check(scheme, seed, 5_000);
+        }
+    }
+}
+
+#[test]
+fn every_file_begins_with_its_provenance() {
+    for scheme in schemes::ALL {
+        let page = schemes::page(scheme.name).unwrap();
+        for word in ["Provenance:", "Deviations:"] {
+            assert!(
+                page.contains(word),
+                "{}: its header lacks \"{word}\"",
+                scheme.name
+            );
+        }
+        for param in scheme.params {
+            let row = format!("| {} |", param.name);
+            assert!(
+                page.contains(&row),
+                "{}: its header lacks {row}",
+                scheme.name
+            );
+        }
+    }
+}
+
+#[test]
+fn names_are_unique_and_parameters_have_sources() {
+    let schemes = schemes::ALL;
+    for (index, scheme) in schemes.iter().enumerate() {
+        assert!(
+            schemes[..index]
+                .iter()
+                .all(|other| other.name != scheme.name)
+        );
+        assert!(!scheme.source.is_empty() && !scheme.summary.is_empty());
+        for param in scheme.params {
+            assert!(!param.source.is_empty(), "{}: {}", scheme.name, param.name);
+            if param.default.is_some() {
+                param.default_value();
+            }
+        }
+    }
+}

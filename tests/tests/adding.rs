@@ -1,0 +1,194 @@
+//! Adding a scheme touches one file and one line: done here, in a copy of the workspace. What
+//! follows from it (conformance kit, registry, simulation) is not told of the scheme.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// For compiling the copy on a busy machine; a minute is usual, and nothing to do is quick.
+const LIMIT: Duration = Duration::from_mins(25);
+
+/// A scheme that allows nothing after the first loss: no flow would ever get anywhere.
+const STUCK: &str = r#"//! Stuck: nothing after a loss.
+//!
+//! Provenance: this test. Deviations: none.
+
+use crate::{AckEvent, Allowance, CongestionControl, EcnUse, LossEvent, Recovery, Scheme};
+use narrows_units::Bytes;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "added",
+    summary: "Nothing after a loss",
+    source: "this test",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: &[],
+    params: &[],
+    build: |_, setup| Ok(Box::new(Stuck(setup.initial_cwnd()))),
+};
+
+struct Stuck(Bytes);
+
+impl CongestionControl for Stuck {
+    fn on_ack(&mut self, _: &AckEvent<'_>) {}
+
+    fn on_loss(&mut self, _: &LossEvent<'_>) {
+        self.0 = Bytes::ZERO;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance {
+            cwnd: Some(self.0),
+            ..Allowance::default()
+        }
+    }
+}
+"#;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
+}
+
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
+}
+
+/// The copy. It stays where it is, so that the next run compiles only what has changed.
+fn copy() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("adding")
+}
+
+/// All sources of the workspace by their paths in it.
+fn sources() -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"] {
+        files.insert(name.into(), fs::read(root().join(name)).unwrap());
+    }
+    let manifest = String::from_utf8(files[Path::new("Cargo.toml")].clone()).unwrap();
+    let members = manifest.split_once("members = [").unwrap().1;
+    let members = members.split_once(']').unwrap().0;
+    for member in members.split('"').skip(1).step_by(2) {
+        gather(Path::new(member), &mut files);
+    }
+    files
+}
+
+fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = folder.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            // Tests of other languages, and tables.
+            if !["target", "python", "golden"]
+                .iter()
+                .any(|&other| path.ends_with(other))
+            {
+                gather(&path, files);
+            }
+        } else {
+            files.insert(path.clone(), fs::read(root().join(path)).unwrap());
+        }
+    }
+}
+
+/// Copies the workspace, with one file and one line more.
+fn prepare(scheme: &str) {
+    let mut files = sources();
+    let list = Path::new("core/cc/src/schemes.rs");
+    let old = String::from_utf8(files[list].clone()).unwrap();
+    let new = old.replace("\n    reno,\n", "\n    reno,\n    added,\n");
+    assert_eq!(new.lines().count(), old.lines().count() + 1, "one line");
+    files.insert(list.into(), new.into());
+    let file = list.with_extension("").join("added.rs");
+    assert!(files.insert(file, scheme.into()).is_none(), "one file");
+    for (path, content) in files {
+        let place = copy().join(path);
+        // The time of a file tells cargo whether to compile it.
+        if fs::read(&place).is_ok_and(|old| old == content) {
+            continue;
+        }
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, content).unwrap();
+    }
+}
+
+/// Runs cargo in the copy on all crates at once, so that what comes from elsewhere is compiled as
+/// it already is. The results go where ours are.
+fn cargo(what: &[&str], program: &[&str]) -> Output {
+    let [said, told] = ["stdout.txt", "stderr.txt"].map(|name| copy().join(name));
+    let mut child = Command::new(env!("CARGO"))
+        .args(what)
+        .args(["--release", "--offline", "--locked", "--quiet"])
+        .args(["--workspace", "--exclude", "narrows-native"])
+        .args(program)
+        .current_dir(copy())
+        .env("CARGO_TARGET_DIR", target())
+        .stdin(Stdio::null())
+        .stdout(File::create(&said).unwrap())
+        .stderr(File::create(&told).unwrap())
+        .spawn()
+        .unwrap();
+    let limit = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > limit {
+            let _ = child.kill();
+            panic!(
+                "cargo has not ended: {}",
+                fs::read_to_string(&told).unwrap()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    Output {
+        status,
+        stdout: fs::read(&said).unwrap(),
+        stderr: fs::read(&told).unwrap(),
+    }
+}
+
+/// What the example `try_scheme` of the copy says of a scheme.
+fn tried(name: &str) -> Value {
+    let example = target().join("release/examples/try_scheme");
+    let output = Command::new(example).arg(name).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn adding_a_scheme_touches_one_file_and_one_line() {
+    // Reno under another name, which must do what Reno does.
+    let reno = fs::read_to_string(root().join("core/cc/src/schemes/reno.rs")).unwrap();
+    let added = reno.replace("name: \"reno\"", "name: \"added\"");
+    assert_ne!(reno, added);
+    prepare(&added);
+    let kit = cargo(&["test"], &["--test", "conformance"]);
+    assert!(kit.status.success(), "{kit:?}");
+    let built = cargo(&["build"], &["--example", "try_scheme"]);
+    assert!(built.status.success(), "{built:?}");
+    let (added, reno) = (tried("added"), tried("reno"));
+    assert_eq!(added["registry"]["name"], "added");
+    for member in ["page", "params", "summary"] {
+        assert_eq!(added["registry"][member], reno["registry"][member]);
+    }
+    assert!(
+        reno["metrics"]["throughput_bps"].as_f64().unwrap() > 1e6,
+        "{reno}"
+    );
+    assert_eq!(added["metrics"], reno["metrics"]);
+    // The kit is not told of a scheme either that breaks its rules.
+    prepare(STUCK);
+    let kit = cargo(&["test"], &["--test", "conformance"]);
+    let words = String::from_utf8_lossy(&kit.stdout) + String::from_utf8_lossy(&kit.stderr);
+    assert!(!kit.status.success(), "{words}");
+    assert!(words.contains("added: window of zero"), "{words}");
+}
