@@ -1,0 +1,74 @@
+"""What is written about verification: the document, its figures, the status that ships, marks in tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from narrows.schemes import status
+from narrows.verify import emulate, grid
+from narrows.verify.cells import simulated
+from narrows.verify.compare import STRICT, compare
+from narrows.verify.grid import Place
+from narrows.verify.output import write
+from narrows.verify.pairs import Pair
+from narrows.verify.verdict import verdict
+from narrows.verify.work import Outcome
+
+PLACES = (Place(5, 20, 1), Place(5, 30, 0.5, 0.2))
+
+
+def _ran(scheme: str) -> emulate.Ran:
+    """A run on two paths; simulated records are read like emulated ones."""
+    text = grid.scenario("reno", PLACES, 5, 1).replace("where: emulate", "where: simulate")
+    with simulated(text.replace('scheme: "reno"', f"scheme: {scheme}")) as record:
+        return emulate._read(record, PLACES)
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    runs = {"reno": [_ran("reno").to_json()], "linux:reno": [_ran("{scheme: reno, beta: 0.55}").to_json()]}
+    ours, theirs = (emulate.measured(runs[name], PLACES) for name in ("reno", "linux:reno"))
+    one = compare("reno", "linux:reno", ours, theirs, STRICT)
+    pair = Pair("reno", "linux:reno", STRICT)
+    entry = verdict("reno", [], [pair], {("reno", "linux:reno"): one}, {})
+    entries = {"reno": {**entry, "date": "2026-01-01", "version": "1"}}
+    return Outcome(theory={}, comparisons=[one], runs=runs, entries=entries, places=PLACES)
+
+
+def test_records_of_the_grid_are_read(outcome: Outcome) -> None:
+    (ran,) = outcome.runs["reno"]
+    assert ran["verdict"] == "ok"
+    assert len(ran["flows"]) == len(ran["windows"]) == len(PLACES)
+    for place, one in zip(PLACES, emulate.measured([ran], PLACES), strict=True):
+        assert 0.5 * place.rate_mbps < one.throughput_mbps <= place.rate_mbps
+        assert one.packet_ms == pytest.approx(12 / place.rate_mbps)
+    assert max(ran["windows"][0]["cwnd_packets"]) > 5
+
+
+def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
+    write(outcome, tmp_path, update=False)
+    text = (tmp_path / "schemes.md").read_text(encoding="utf-8")
+    assert "## `reno`" in text
+    assert all(place.name in text for place in PLACES)
+    assert "(figures/reno.png)" in text
+    assert "## How it is done" in text
+    assert "@grid@" not in text
+    assert (tmp_path / "figures" / "reno.png").stat().st_size > 10_000
+    shipped = status.status_of("reno", tmp_path / "verification.json")
+    assert shipped.word == outcome.entries["reno"]["status"]
+    assert len(shipped.checks) == 2
+    assert json.loads((tmp_path / "verification.json").read_text())["format"] == status.FORMAT
+
+
+def test_rows_of_several_schemes_have_the_weakest_status() -> None:
+    def word(*names: str) -> str | None:
+        found = status.weakest(list(names))
+        return found.word if found else None
+
+    assert word("linux:reno") == status.REFERENCE
+    assert word("linux:reno", "never-heard-of") == status.UNVERIFIED
+    assert word("udp") is None
+    assert [mark for mark, _, _ in status.legend(["linux:reno", "never-heard-of"])] == ["?", "="]
