@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     Folder, MS, can_emulate, cell, emulate, eventually, failure, is_alive, last_event, my_turn,
-    signal, wait_for,
+    run_to_end, signal, wait, wait_for,
 };
 use narrows_cell::{open_record, sha256};
 use narrows_record::read::read_states;
@@ -20,7 +20,7 @@ fn agent() -> Command {
 
 /// Whether BPF congestion controls can be loaded here; says why when they cannot.
 fn can_load(test: &str) -> bool {
-    let output = agent().arg("doctor").output().unwrap();
+    let output = run_to_end(agent().arg("doctor"));
     let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
     let able = facts["bpf"]["ok"] == true;
     if !able {
@@ -52,7 +52,7 @@ fn finish(folder: &Folder, output: &Output) -> Record {
 }
 
 fn run(folder: &Folder, cell: &Value) -> Record {
-    let output = emulate(folder, cell).output().unwrap();
+    let output = run_to_end(&mut emulate(folder, cell));
     finish(folder, &output)
 }
 
@@ -66,13 +66,13 @@ fn compile(folder: &Folder, name: &str, source: &str) -> PathBuf {
     let object = folder.path().join(format!("{name}.bpf.o"));
     std::fs::write(&file, source).unwrap();
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let done = Command::new(clang)
-        .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-c"])
-        .arg(&file)
-        .arg("-o")
-        .arg(&object)
-        .output()
-        .unwrap();
+    let done = run_to_end(
+        Command::new(clang)
+            .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-c"])
+            .arg(&file)
+            .arg("-o")
+            .arg(&object),
+    );
     assert!(
         done.status.success(),
         "{}",
@@ -118,7 +118,7 @@ fn every_program_loads_carries_data_and_is_gone_afterwards() {
             name = new.find(|it| it.starts_with(&own)).unwrap_or_default();
             !name.is_empty()
         });
-        let record = finish(&folder, &child.wait_with_output().unwrap());
+        let record = finish(&folder, &common::finish(child));
         eventually(&format!("{name} is gone"), || !loaded().contains(&name));
         let flow = &record.run.flows[0];
         // A tenth of what the path carries: schemes for the background may be slow to begin.
@@ -169,7 +169,7 @@ fn a_killed_agent_leaves_nothing_in_the_kernel() {
     let new = loaded().into_iter().find(|it| !before.contains(it));
     let name = new.expect("the run has registered its program");
     signal(child.id(), "-KILL");
-    child.wait().unwrap();
+    wait(&mut child);
     eventually("its helpers are gone", || {
         helpers.iter().all(|pid| !is_alive(*pid))
     });
@@ -191,7 +191,7 @@ fn two_agents_use_one_program_at_the_same_time() {
     eventually("both are registered", || loaded().len() >= before.len() + 2);
     let mut names = Vec::new();
     for (folder, child) in folders.iter().zip(children) {
-        let record = finish(folder, &child.wait_with_output().unwrap());
+        let record = finish(folder, &common::finish(child));
         let identity = &record.run.flows[0].fingerprint;
         let bpf = identity.bpf.clone().unwrap();
         assert_eq!(
@@ -301,12 +301,7 @@ fn a_program_in_a_plain_section_is_not_left_behind() {
     let source = example().replace(".struct_ops.link", ".struct_ops");
     let object = compile(&folder, "plain", &source);
     let name = narrows_bpf::Object::parse(&std::fs::read(&object).unwrap()).unwrap();
-    let answer = agent()
-        .arg("bpf")
-        .arg("--object")
-        .arg(&object)
-        .output()
-        .unwrap();
+    let answer = run_to_end(agent().arg("bpf").arg("--object").arg(&object));
     let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(answer["results"][0]["ok"], true, "{answer}");
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -329,7 +324,7 @@ fn objects_that_the_kernel_refuses_are_explained() {
         let object = compile(&folder, name, &source);
         let mut cell = cell(&["bpf:x"], 500);
         use_object(&folder, &mut cell, &object);
-        failure(&emulate(&folder, &cell).output().unwrap(), 3, "input")
+        failure(&run_to_end(&mut emulate(&folder, &cell)), 3, "input")
     };
     // Not a member that congestion controls may write.
     let message = refuse("write", &[("tp->snd_cwnd_cnt = 0", "tp->prior_cwnd = 0")]);
@@ -361,7 +356,7 @@ fn unknown_programs_parameters_and_files_are_refused() {
     let refuse = |change: fn(&mut Value)| {
         let mut cell = cell(&["bpf:exp"], 500);
         change(&mut cell["flows"][0]);
-        failure(&emulate(&folder, &cell).output().unwrap(), 3, "input")
+        failure(&run_to_end(&mut emulate(&folder, &cell)), 3, "input")
     };
     let message = refuse(|flow| flow["scheme"] = "bpf:nonsense".into());
     assert!(
@@ -387,19 +382,19 @@ fn without_rights_there_is_one_sentence_and_exit_code_4() {
     }
     let folder = Folder::new("rights");
     let full = emulate(&folder, &cell(&["bpf:exp"], 500));
-    let output = Command::new("setpriv")
-        .args([
-            "--bounding-set",
-            "-bpf,-perfmon,-sys_admin",
-            "--inh-caps",
-            "-all",
-            "--",
-        ])
-        .arg(full.get_program())
-        .args(full.get_args())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = run_to_end(
+        Command::new("setpriv")
+            .args([
+                "--bounding-set",
+                "-bpf,-perfmon,-sys_admin",
+                "--inh-caps",
+                "-all",
+                "--",
+            ])
+            .arg(full.get_program())
+            .args(full.get_args())
+            .stdin(Stdio::null()),
+    );
     let message = failure(&output, 4, "unavailable");
     assert!(
         message.contains("CAP_BPF") && message.contains("run as root"),
@@ -412,15 +407,15 @@ fn without_rights_there_is_one_sentence_and_exit_code_4() {
 fn simulation_refuses_programs_of_the_kernel() {
     let folder = Folder::new("simulate");
     emulate(&folder, &cell(&["bpf:exp"], 500));
-    let output = agent()
-        .arg("simulate")
-        .arg("--cell")
-        .arg(folder.path().join("cell.json"))
-        .arg("--out")
-        .arg(folder.path().join("out"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = run_to_end(
+        agent()
+            .arg("simulate")
+            .arg("--cell")
+            .arg(folder.path().join("cell.json"))
+            .arg("--out")
+            .arg(folder.path().join("out"))
+            .stdin(Stdio::null()),
+    );
     assert!(failure(&output, 3, "input").contains("cannot be simulated"));
 }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import processes
 
 CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "bbr").glob("a*.yaml"))
 
@@ -20,7 +21,7 @@ def test_all_cases_of_the_appendix_are_there() -> None:
 def test_the_case_holds(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = processes.run(command, seconds=240)
     assert (out / "results.json").exists(), done.stderr
     found = json.loads((out / "results.json").read_text())["expect"]
     assert {one["scheme"] for one in found} == {"bbr3", "bbr-draft"}

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
+
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-m", "narrows", "verify-schemes", *arguments],
-        capture_output=True,
-        text=True,
+        seconds=240,
         cwd=cwd,
         env={**os.environ, "NO_COLOR": "1"},
     )

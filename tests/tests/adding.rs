@@ -65,18 +65,27 @@ fn copy() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("adding")
 }
 
-/// All sources of the workspace by their paths in it.
+/// Where the crates are in the copy. Cargo knows a crate by its path in the workspace: under the
+/// same paths, what is compiled here would be taken for our own.
+const INSIDE: &str = "copied";
+
+/// All sources of the workspace by their paths in the copy.
 fn sources() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
-    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"] {
+    for name in ["Cargo.lock", "rust-toolchain.toml"] {
         files.insert(name.into(), fs::read(root().join(name)).unwrap());
     }
-    let manifest = String::from_utf8(files[Path::new("Cargo.toml")].clone()).unwrap();
-    let members = manifest.split_once("members = [").unwrap().1;
-    let members = members.split_once(']').unwrap().0;
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (head, rest) = manifest.split_once("members = [").unwrap();
+    let (members, rest) = rest.split_once(']').unwrap();
+    let mut moved = Vec::new();
     for member in members.split('"').skip(1).step_by(2) {
         gather(Path::new(member), &mut files);
+        moved.push(format!("\"{INSIDE}/{member}\""));
     }
+    let rest = rest.replace("path = \"", &format!("path = \"{INSIDE}/"));
+    let manifest = format!("{head}members = [{}]{rest}", moved.join(", "));
+    files.insert("Cargo.toml".into(), manifest.into());
     files
 }
 
@@ -93,7 +102,8 @@ fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
                 gather(&path, files);
             }
         } else {
-            files.insert(path.clone(), fs::read(root().join(path)).unwrap());
+            let content = fs::read(root().join(&path)).unwrap();
+            files.insert(Path::new(INSIDE).join(path), content);
         }
     }
 }
@@ -101,12 +111,12 @@ fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
 /// Copies the workspace, with one file and one line more.
 fn prepare(scheme: &str) {
     let mut files = sources();
-    let list = Path::new("core/cc/src/schemes.rs");
-    let old = String::from_utf8(files[list].clone()).unwrap();
+    let list = Path::new(INSIDE).join("core/cc/src/schemes.rs");
+    let old = String::from_utf8(files[&list].clone()).unwrap();
     let new = old.replace("\n    reno,\n", "\n    reno,\n    added,\n");
     assert_eq!(new.lines().count(), old.lines().count() + 1, "one line");
-    files.insert(list.into(), new.into());
     let file = list.with_extension("").join("added.rs");
+    files.insert(list, new.into());
     assert!(files.insert(file, scheme.into()).is_none(), "one file");
     for (path, content) in files {
         let place = copy().join(path);
