@@ -19,8 +19,8 @@ from narrows import _native
 #: put it between HighSpeed and Reno (Xu, Harfoush and Rhee, INFOCOM 2004). CUBIC grows by time and not by
 #: round trips, and shares about in the inverse ratio; H-TCP also scales its growth with the round-trip time.
 #:
-#: Measured were 71, 56 and 40, 19, 3.4 and 2.4 (geometric means). The same seeds give the same numbers on every
-#: machine, so nothing is added for chance: with other seeds a mean of four runs moves by 5 to 14 %, and
+#: Measured were 71, 56 and 40, 19, 3.4 and 2.4 (geometric means). The same seeds give the same numbers on
+#: every machine, so nothing is added for chance: with other seeds a mean of four runs moves by 5 to 14 %, and
 #: neighbours are at least 27 % apart.
 ORDER = (("scalable",), ("bic", "highspeed"), ("reno",), ("cubic2008",), ("htcp",))
 #: Round trips of the second flow: 22 and 42 ms, against 162 ms of the first. Where they differ more, the far
