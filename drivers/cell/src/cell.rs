@@ -378,7 +378,7 @@ mod tests {
             (|c| c["flows"] = json!([]), "at least one flow"),
             (
                 |c| c["flows"][0]["scheme"] = "vegsa".into(),
-                "flow 1: unknown scheme 'vegsa'; known: reno",
+                "flow 1: unknown scheme 'vegsa'; known: tahoe",
             ),
             (
                 |c| c["flows"][0]["params"] = json!({"x": 1}),
