@@ -189,6 +189,14 @@ def test_the_grid_is_as_large_as_promised() -> None:
     assert len(cell.content["flows"]) == len(grid.GRID)
 
 
+def test_cells_carry_no_more_than_the_machine_can() -> None:
+    parts = grid.groups(grid.GRID)
+    assert [number for part in parts for number in part] == list(range(len(grid.GRID)))
+    loads_mbps = [sum(grid.GRID[number].rate_mbps for number in part) for part in parts]
+    assert max(loads_mbps) <= grid.MOST_MBPS
+    assert len(parts) > 1
+
+
 # -- runs on the emulator ----------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The paths on which implementations of the same rules are compared, all in one emulated cell.
+"""The paths on which implementations of the same rules are compared, several in one emulated cell.
 
 Each path is a link of its own between two hosts of its own, with one flow. A router that no packet ever
 needs joins them, because a network is one piece.
@@ -59,10 +59,25 @@ GRID = (
     Place(200, 10, 1),
 )
 SECONDS = 25
+#: Most that one cell carries. The whole grid in one cell fills two processors, and every run is invalid.
+MOST_MBPS = 300
 
 #: For a look at a busy machine: it says little about the schemes.
 QUICK_GRID = (Place(4, 20, 1), Place(6, 40, 0.5), Place(5, 20, 2), Place(8, 30, 1, 0.5))
 QUICK_SECONDS = 8
+
+
+def groups(places: tuple[Place, ...]) -> list[tuple[int, ...]]:
+    """The places of each cell, by their numbers in the order of the grid."""
+    found: list[tuple[int, ...]] = []
+    current: tuple[int, ...] = ()
+    for index, place in enumerate(places):
+        load = sum(places[number].rate_mbps for number in current)
+        if current and load + place.rate_mbps > MOST_MBPS:
+            found.append(current)
+            current = ()
+        current += (index,)
+    return [*found, current]
 
 
 def scenario(scheme: str, places: tuple[Place, ...], seconds: int, seed: int) -> str:
@@ -99,4 +114,14 @@ def _link(number: int, place: Place) -> str:
     )
 
 
-__all__ = ["GRID", "PACKET", "PAYLOAD", "QUICK_GRID", "QUICK_SECONDS", "SECONDS", "Place", "scenario"]
+__all__ = [
+    "GRID",
+    "PACKET",
+    "PAYLOAD",
+    "QUICK_GRID",
+    "QUICK_SECONDS",
+    "SECONDS",
+    "Place",
+    "groups",
+    "scenario",
+]
