@@ -104,14 +104,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
-		additive_increase(tp, tp->snd_cwnd, acked);
+	grow_like_reno(tcp_sk(sk), acked);
 }
 
 SEC("struct_ops")

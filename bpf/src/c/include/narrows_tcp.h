@@ -321,6 +321,17 @@ INLINE void additive_increase(struct tcp_sock *tp, u32 per_packet, u32 acked)
 	set_window(tp, window);
 }
 
+/* Slow start, then one packet more for each window acknowledged. */
+INLINE void grow_like_reno(struct tcp_sock *tp, u32 acked)
+{
+	if (!window_limited(tp))
+		return;
+	if (in_slow_start(tp))
+		acked = slow_start(tp, acked);
+	if (acked && !in_slow_start(tp))
+		additive_increase(tp, tp->snd_cwnd, acked);
+}
+
 /* Grows by `q32`/2^32 packets; the remainder is kept in `fraction` (Q32). */
 INLINE void grow_q32(struct tcp_sock *tp, u32 *fraction, u64 q32)
 {
