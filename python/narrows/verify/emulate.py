@@ -6,7 +6,7 @@ import json
 import shutil
 import statistics
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from narrows.verify.compare import Measured
 from narrows.verify.grid import PACKET, Place, groups, scenario
 
 PLANE = "emulate"
-#: How often a cell is tried before its numbers are given up.
+#: How often a cell with one path is tried before its numbers are given up. One with several is tried once:
+#: what was too much for the machine is less in two halves.
 ATTEMPTS = 3
 INVALID = "invalid"
 #: Verdicts of runs that count, the better first.
@@ -62,10 +63,10 @@ def run(
     """Runs a scheme on all paths; a run that the machine spoiled is repeated, and never used."""
     parts = []
     for numbers in groups(places):
-        part = _run(scheme, tuple(places[number] for number in numbers), seconds, seed, agent, work, tell)
-        parts.append(part)
-        if not part.valid:
-            return part
+        cell = _Cell(scheme, tuple(places[number] for number in numbers), seconds, seed)
+        parts += _run(cell, agent, work, tell)
+        if not parts[-1].valid:
+            return parts[-1]
     worst = max(parts, key=lambda part: _ORDER.index(part.verdict) if part.verdict in _ORDER else len(_ORDER))
     return Ran(
         worst.verdict,
@@ -76,25 +77,44 @@ def run(
     )
 
 
-def _run(
-    scheme: str,
-    places: tuple[Place, ...],
-    seconds: int,
-    seed: int,
-    agent: Path,
-    work: Path,
-    tell: Callable[[str], None],
-) -> Ran:
-    (cell,) = cells_of(loads(scenario(scheme, places, seconds, seed)))
-    ran = Ran("failed", ["it was not run"], 0)
-    for attempt in range(1, ATTEMPTS + 1):
-        ran = _once(cell, places, agent, work)
+@dataclass(frozen=True)
+class _Cell:
+    """A scheme on some of the paths at once."""
+
+    scheme: str
+    places: tuple[Place, ...]
+    seconds: int
+    seed: int
+
+    def halves(self) -> list[_Cell]:
+        """The same in two cells."""
+        middle = (len(self.places) + 1) // 2
+        return [replace(self, places=part) for part in (self.places[:middle], self.places[middle:])]
+
+    def content(self) -> Cell:
+        """What the agent is given."""
+        (cell,) = cells_of(loads(scenario(self.scheme, self.places, self.seconds, self.seed)))
+        return cell
+
+
+def _run(cell: _Cell, agent: Path, work: Path, tell: Callable[[str], None]) -> list[Ran]:
+    """Runs a cell, in halves if it is too much at once. Ends with the first part that stays invalid."""
+    several = len(cell.places) > 1
+    for attempt in range(1, 2 if several else ATTEMPTS + 1):
+        ran = _once(cell.content(), cell.places, agent, work)
         ran.attempts = attempt
         if ran.valid:
-            return ran
-        again = "trying again" if attempt < ATTEMPTS else "given up"
-        tell(f"{scheme}: {ran.verdict}, {again} ({'; '.join(ran.reasons)[:300]})")
-    return ran
+            return [ran]
+        again = "in halves" if several else "trying again" if attempt < ATTEMPTS else "given up"
+        tell(f"{cell.scheme}: {ran.verdict}, {again} ({'; '.join(ran.reasons)[:300]})")
+    if not several or ran.verdict != INVALID:
+        return [ran]
+    parts: list[Ran] = []
+    for half in cell.halves():
+        parts += _run(half, agent, work, tell)
+        if not parts[-1].valid:
+            break
+    return parts
 
 
 def _once(cell: Cell, places: tuple[Place, ...], agent: Path, work: Path) -> Ran:
