@@ -6,7 +6,7 @@
 use narrows_bench::{emulator, machine, peak_memory_mb, repeat};
 use narrows_cc::{AckEvent, Setup, schemes};
 use narrows_tests::Dumbbell;
-use narrows_units::{Bytes, Params, Span, Stream, Time};
+use narrows_units::{Bytes, Files, Params, Span, Stream, Time};
 
 const RUNS: usize = 5;
 
@@ -140,6 +140,7 @@ fn per_ack() {
                     mss: Bytes::new(1448),
                     initial_window: 10,
                     ecn: false,
+                    files: Files::default(),
                     now: Time::ZERO,
                     random: Stream::new(1, "bench"),
                 };

@@ -6,11 +6,12 @@ use narrows_cell::{Cell, load_files};
 use narrows_live::sys::poll::Signals;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn read_cell(arguments: &CellArguments) -> Result<Cell, Failure> {
+/// The cell, and the folder of the files that it names.
+fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
     let path = arguments.cell.display();
     let text = fs::read_to_string(&arguments.cell)
         .map_err(|error| Failure::input(format!("the cell {path} cannot be read: {error}")))?;
@@ -20,17 +21,22 @@ fn read_cell(arguments: &CellArguments) -> Result<Cell, Failure> {
         .parent()
         .unwrap_or(Path::new(""))
         .join("files");
-    let folder = arguments.files.as_deref().unwrap_or(&beside);
-    Cell::parse_with(&text, |json| load_files(json, folder))
-        .map_err(|error| Failure::input(format!("{path}: {error}")))
+    let folder = arguments.files.clone().unwrap_or(beside);
+    // Endpoints read it too, wherever they work.
+    let folder = std::path::absolute(&folder)
+        .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+    let cell = Cell::parse_with(&text, |json| load_files(json, &folder))
+        .map_err(|error| Failure::input(format!("{path}: {error}")))?;
+    Ok((cell, folder))
 }
 
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
-    let cell = read_cell(arguments)?;
+    let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::new();
     let mut around = narrows_live::Surroundings {
         signals,
         watch_stdin: arguments.watch_stdin,
+        files: &files,
         progress: &mut |time, of| progress.report(time, of),
     };
     let run = narrows_live::emulate(&cell, &arguments.out, &mut around)?;
@@ -39,7 +45,7 @@ pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<()
 }
 
 pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
-    let cell = read_cell(arguments)?;
+    let (cell, _) = read_cell(arguments)?;
     let orphaned = Arc::new(AtomicBool::new(false));
     if arguments.watch_stdin {
         let orphaned = orphaned.clone();

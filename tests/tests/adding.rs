@@ -27,6 +27,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
     transport: &[],
+    profiles: &[],
     params: &[],
     build: |_, setup| Ok(Box::new(Stuck(setup.initial_cwnd()))),
 };

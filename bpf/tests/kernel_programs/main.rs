@@ -61,6 +61,7 @@ fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]
         now: Connection::birth(),
         random: Stream::new(1, "scheme"),
         ecn: true,
+        files: narrows_units::Files::default(),
     };
     let mut native = (scheme.build)(&params, setup).expect("a scheme");
     let mut connection = Connection::new(path, &mut *native, 7);

@@ -22,7 +22,7 @@ pub use events::{
     SendEvent, SpuriousLossEvent,
 };
 
-use narrows_units::{Bytes, ParamError, ParamSpec, Params, Rate, Stream, Time};
+use narrows_units::{Bytes, Files, ParamError, ParamSpec, Params, Rate, Stream, Time};
 
 /// What a scheme allows the transport to do. At least one member is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Setup {
     pub random: Stream,
     /// Whether packets will carry an ECN codepoint.
     pub ecn: bool,
+    /// Contents of the files that parameters name.
+    pub files: Files,
 }
 
 impl Setup {
@@ -137,6 +139,19 @@ pub enum EcnUse {
     Scalable,
 }
 
+/// A set-up of a scheme that somebody has used and published results of: other defaults under one name.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// What it reproduces and where that is described, one sentence.
+    pub doc: &'static str,
+    /// Parameters of the scheme, names and values as in scenarios.
+    pub params: &'static [(&'static str, &'static str)],
+    /// Settings of the transport, likewise.
+    pub transport: &'static [(&'static str, &'static str)],
+}
+
 /// Constructor of a scheme.
 pub type Build = fn(&Params, Setup) -> Result<Box<dyn CongestionControl>, ParamError>;
 
@@ -156,6 +171,8 @@ pub struct Scheme {
     /// Settings of the transport that the scheme is defined with (name and value as in scenarios),
     /// used unless the scenario sets them: NewReno has no selective acknowledgements.
     pub transport: &'static [(&'static str, &'static str)],
+    /// Set-ups that others have used, by which a scenario may call it (`profile: pantheon`).
+    pub profiles: &'static [Profile],
     /// Its parameters.
     pub params: &'static [ParamSpec],
     /// Its constructor.

@@ -2,6 +2,7 @@
 
 pub mod bbr;
 mod classic;
+mod coarse_clock;
 mod cube_root;
 mod delay;
 mod hystart;
@@ -11,6 +12,7 @@ mod minima;
 mod window;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
+pub use coarse_clock::CoarseClock;
 pub use cube_root::{cube_root, rough_cube_root};
 #[cfg(test)]
 pub(crate) use delay::play_round;

@@ -1,8 +1,8 @@
 //! THE REGISTRY of congestion control schemes.
 //!
 //! To add one: a file in `schemes/` with a `pub const SCHEME: Scheme`, and its name in the list
-//! below. The file's header is what `narrows schemes NAME` shows. Scenario validation, all planes, the command line, the reference, the conformance kit,
-//! fuzzing and the golden tables follow from it.
+//! below. The file's header is what `narrows schemes NAME` shows. Scenario validation, all planes, the
+//! command line, the reference, the conformance kit, fuzzing and the golden tables follow from it.
 
 use crate::{CongestionControl, Scheme, Setup};
 use narrows_units::{ParamError, Params};
@@ -68,13 +68,16 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
 /// parameters. Markdown, paragraphs separated by empty lines.
 pub fn page(name: &str) -> Option<String> {
     let index = ALL.iter().position(|scheme| scheme.name == name)?;
-    let header = FILES[index]
-        .lines()
-        .map_while(|line| line.strip_prefix("//!"));
+    Some(header(FILES[index]))
+}
+
+/// The comment at the head of a Rust file, as Markdown.
+pub fn header(source: &str) -> String {
+    let header = source.lines().map_while(|line| line.strip_prefix("//!"));
     let lines: Vec<&str> = header
         .map(|line| line.strip_prefix(' ').unwrap_or(line))
         .collect();
-    Some(lines.join("\n"))
+    lines.join("\n")
 }
 
 /// Builds `scheme` with checked parameters.

@@ -17,6 +17,7 @@ pub fn setup() -> Setup {
         now: Time::ZERO,
         random: Stream::new(1, "test"),
         ecn: true,
+        files: narrows_units::Files::default(),
     }
 }
 

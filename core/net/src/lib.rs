@@ -28,7 +28,6 @@ mod bucket;
 mod change;
 mod describe;
 mod fifo;
-mod files;
 mod fluid;
 pub mod links;
 mod network;
@@ -47,7 +46,6 @@ pub mod trace;
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
 pub use fifo::Fifo;
-pub use files::Files;
 pub use network::{Network, Plan, Stage};
 pub use outcomes::{Copied, Drop, Outcomes, Reason};
 pub use path::Counters;
@@ -57,7 +55,7 @@ pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology
 
 pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
-pub use narrows_units::{Ecn, Entry};
+pub use narrows_units::{Ecn, Entry, Files};
 
 /// What the network needs to know of a packet.
 pub trait Packet: Copy {

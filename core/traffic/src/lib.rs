@@ -60,6 +60,8 @@ pub struct Traffic {
     pub class: Class,
     /// Whether a flow may have several connections of this kind side by side.
     pub parallel: bool,
+    /// Whether its transfers are over when every byte has arrived, so that losses must be repaired.
+    pub whole: bool,
     build: fn(&Params, &Setup) -> Built,
 }
 

@@ -61,6 +61,20 @@ pub const PARAMS: &[ParamSpec] = &[
     .default("true")
     .source("RFC 2018; without it RFC 6582 (NewReno)"),
     ParamSpec::new(
+        "reliable",
+        Kind::Flag,
+        "Lost data is sent again; without it, what is lost stays lost and every packet carries new data. Schemes that were made for datagrams are defined without it.",
+    )
+    .default("true")
+    .source("TCP; without it datagrams, as in QUIC's RFC 9221"),
+    ParamSpec::new(
+        "clock",
+        Kind::Span,
+        "Steps of the clock by which the scheme reads all times, rounded down; 0 for a clock without steps.",
+    )
+    .default("0")
+    .range(0.0, 1e9),
+    ParamSpec::new(
         "rack",
         Kind::Flag,
         "Losses are detected by time as well as by the number of packets that overtook.",
@@ -105,6 +119,10 @@ pub struct Config {
     pub ecn: bool,
     /// Whether acknowledgements tell what has arrived beyond a gap.
     pub sack: bool,
+    /// Whether lost data is sent again.
+    pub reliable: bool,
+    /// Steps of the scheme's clock; zero for none.
+    pub clock: Span,
     /// Whether losses are detected by time.
     pub rack: bool,
     /// Most payload bytes between the oldest unacknowledged and the newest one sent.
@@ -139,6 +157,9 @@ impl Config {
             pacing_burst: span("pacing_burst"),
             ecn: params.flag("ecn").unwrap_or(false),
             sack: params.flag("sack").unwrap_or(true),
+            // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
+            reliable: params.flag("reliable").unwrap_or(true) || params.flag("sack") == Some(false),
+            clock: span("clock"),
             rack: params.flag("rack").unwrap_or(true),
             // At least one packet, or nothing could ever be sent.
             window: match integer("window") {

@@ -26,7 +26,7 @@ mod totals;
 pub mod wire;
 
 pub use config::{Config, PARAMS};
-pub use message::{Ack, Arrival, Body, Data, Header, Outgoing};
+pub use message::{Ack, Arrival, Body, Data, Header, Media, Outgoing};
 pub use ranges::{Range, RangeSet};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use rtt::{RtoRule, RttEstimator};

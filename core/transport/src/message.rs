@@ -40,6 +40,18 @@ pub struct Ack {
     pub cumulative: Option<u64>,
 }
 
+/// A message of a real-time scheme. Its content is in the [`Body`], as bytes; what is longer than the content
+/// is padding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Media {
+    /// Packet number: unique in its direction, in order of transmission.
+    pub number: u64,
+    /// Bytes after our header, the content included.
+    pub length: u16,
+    /// Whether it travels against the media: reports of the receiver.
+    pub feedback: bool,
+}
+
 /// The fixed part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
@@ -47,6 +59,8 @@ pub enum Header {
     Data(Data),
     /// Acknowledgement.
     Ack(Ack),
+    /// A message of a real-time scheme, whose content only the scheme's two ends understand.
+    Media(Media),
 }
 
 /// When one packet arrived.
@@ -66,6 +80,8 @@ pub struct Body {
     /// Arrival times of the packets that are new in this acknowledgement, other than the largest,
     /// at most [`Body::MAX_ARRIVALS`].
     pub arrivals: Vec<Arrival>,
+    /// Content of a message of a real-time scheme, at most as long as the message says.
+    pub bytes: Vec<u8>,
 }
 
 impl Body {
@@ -74,11 +90,12 @@ impl Body {
     /// Most arrival times in one acknowledgement.
     pub const MAX_ARRIVALS: usize = 16;
 
-    /// Empties both lists, keeping their capacity.
+    /// Empties everything, keeping the capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.arrivals.clear();
+        self.bytes.clear();
     }
 }
 

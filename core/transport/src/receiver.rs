@@ -29,6 +29,7 @@ pub struct Receiver {
     max_ack_delay: Span,
     quick_acks: u64,
     sack: bool,
+    reliable: bool,
     /// The packet that last filled the stream up to `contiguous`.
     filler: Option<Arrival>,
     /// Packet numbers received, above the sender's floor.
@@ -54,6 +55,7 @@ impl Receiver {
             max_ack_delay: config.max_ack_delay,
             quick_acks: config.quick_acks,
             sack: config.sack,
+            reliable: config.reliable,
             filler: None,
             numbers: RangeSet::default(),
             stream: RangeSet::default(),
@@ -146,7 +148,11 @@ impl Receiver {
         }
 
         let before = self.contiguous;
-        if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
+        if !self.reliable {
+            // Gaps are never filled: everything new counts, and the stream is where its last byte is.
+            self.counters.goodput_bytes += u64::from(data.length);
+            self.contiguous = self.contiguous.max(data.offset + u64::from(data.length));
+        } else if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
             let goodput = &mut self.counters.goodput_bytes;
             let first = data.offset.max(self.contiguous);
             let last = data.offset + u64::from(data.length) - 1;
@@ -279,7 +285,7 @@ mod tests {
             let out = self.receiver.transmit(self.now, &mut self.body)?;
             match out.header {
                 Header::Ack(ack) => Some(ack),
-                Header::Data(_) => None,
+                Header::Data(_) | Header::Media(_) => None,
             }
         }
     }

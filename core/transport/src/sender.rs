@@ -12,11 +12,12 @@ use crate::prr::Reduction;
 use crate::rate::RateEstimator;
 use crate::sent::{Sent, SentPackets, State};
 use crate::{Body, Config, Data, Endpoint, Header, Outgoing, RangeSet, RttEstimator, wire};
+use narrows_cc::parts::CoarseClock;
 use narrows_cc::{
     AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossCause, LostPacket, Recovery,
     Scheme, SendEvent, Setup,
 };
-use narrows_units::{Bytes, Ecn, ParamError, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Span, Stream, Time};
 use std::collections::VecDeque;
 
 /// What a sender has counted.
@@ -177,6 +178,7 @@ impl Sender {
         params: &Params,
         now: Time,
         random: Stream,
+        files: &Files,
     ) -> Result<Self, ParamError> {
         let mss = Bytes::new(u64::from(config.mss));
         let setup = Setup {
@@ -185,8 +187,12 @@ impl Sender {
             now,
             random,
             ecn: config.ecn && scheme.ecn != EcnUse::None,
+            files: files.clone(),
         };
-        let built = (scheme.build)(params, setup)?;
+        let mut built = (scheme.build)(params, setup)?;
+        if !config.clock.is_zero() {
+            built = Box::new(CoarseClock::new(built, config.clock));
+        }
         let allowance = built.allowance();
         let ecn = match (config.ecn, scheme.ecn) {
             (false, _) | (true, EcnUse::None) => Ecn::NotEct,
@@ -482,7 +488,7 @@ impl Sender {
     }
 
     /// One packet beyond the window that asks whether the tail of the flight was lost: new data if
-    /// there is some, else the newest outstanding data again (RFC 8985, section 7.3).
+    /// there is some, else the newest outstanding data again (RFC 8985, section 7.3), if data is ever repeated.
     fn transmit_probe(&mut self, now: Time) -> Option<Outgoing> {
         self.send_probe = false;
         self.probed = true;
@@ -492,6 +498,9 @@ impl Sender {
             let offset = self.fresh;
             self.fresh += length;
             return Some(self.send(now, offset, length as u16, false));
+        }
+        if !self.config.reliable {
+            return None;
         }
         let newest = self.sent.next_number().checked_sub(1)?;
         let (offset, length) = {

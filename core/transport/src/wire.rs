@@ -4,25 +4,31 @@
 //! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 payload...
 //! ack   kind=2:8 ranges:8 arrivals:8 flags:8 delay_ns:32 largest:64 largest_arrived:64
 //!       received:64 marked:64 [cumulative:64 if bit 0 of flags] then per range gap:32 length:32, then per arrival below:32 before_ns:32
+//! media kind=3:8 flags:8 flow:16 content:16 zero:16 number:64 content... padding...
 //! ```
+//!
+//! Bit 0 of the flags of a media message says that it is feedback; the content's meaning is the scheme's.
 //!
 //! A range is given by its distance from the end of the range above it (the first one from
 //! `largest`) and its length; an arrival by how far its number lies below `largest` and how long
 //! before `largest` it arrived (negative when later, two's complement).
 
-use crate::{Ack, Arrival, Body, Data, Header, Range};
+use crate::{Ack, Arrival, Body, Data, Header, Media, Range};
 use narrows_units::{Span, Time};
 
 /// IPv4 and UDP headers.
 pub const IP_UDP: u32 = 28;
 /// Our header of a data packet.
 pub const DATA_HEADER: u32 = 24;
+/// Our header of a message of a real-time scheme.
+pub const MEDIA_HEADER: u32 = 16;
 /// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
 /// what a peer says cannot overflow.
 pub const LARGEST: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
 const KIND_DATA: u8 = 1;
 const KIND_ACK: u8 = 2;
+const KIND_MEDIA: u8 = 3;
 
 /// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +39,8 @@ pub enum WireError {
     /// The first byte names no kind of message.
     #[error("the datagram has the unknown kind {0}")]
     Kind(u8),
-    /// Ranges or arrivals contradict the header.
-    #[error("the acknowledgement contradicts itself")]
+    /// Ranges, arrivals or lengths contradict the header.
+    #[error("the message contradicts itself")]
     Inconsistent,
 }
 
@@ -47,13 +53,18 @@ pub fn size(header: &Header, body: &Body) -> u32 {
             let lists = body.ranges.len() + body.arrivals.len();
             IP_UDP + ACK_HEADER + 8 * (lists + usize::from(ack.cumulative.is_some())) as u32
         }
+        Header::Media(media) => IP_UDP + MEDIA_HEADER + u32::from(media.length),
     }
 }
 
-/// Whether a datagram is an acknowledgement, going by its kind alone.
+/// Whether a datagram is an acknowledgement or other feedback, going by its first bytes alone.
 #[inline]
 pub fn is_ack(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&KIND_ACK)
+    match bytes {
+        [KIND_ACK, ..] => true,
+        [KIND_MEDIA, flags, ..] => flags & 1 != 0,
+        _ => false,
+    }
 }
 
 /// Writes a message of flow `flow` into `out` (cleared first). The payload of data is zeros.
@@ -105,6 +116,17 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
                 out.extend(before.to_be_bytes());
             }
         }
+        Header::Media(media) => {
+            let length = usize::from(media.length);
+            let content = &body.bytes[..body.bytes.len().min(length)];
+            out.extend([KIND_MEDIA, u8::from(media.feedback)]);
+            out.extend(flow.to_be_bytes());
+            out.extend((content.len() as u16).to_be_bytes());
+            out.extend([0, 0]);
+            out.extend(media.number.to_be_bytes());
+            out.extend(content);
+            out.resize(MEDIA_HEADER as usize + length, 0);
+        }
     }
 }
 
@@ -155,6 +177,24 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
             }))
         }
         KIND_ACK => decode_ack(reader, body),
+        KIND_MEDIA => {
+            let feedback = reader.u8()? & 1 != 0;
+            reader.take::<2>()?;
+            let content = usize::from(u16::from_be_bytes(reader.take()?));
+            reader.take::<2>()?;
+            let number = reader.u64()?;
+            let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
+            let content = reader.0.get(..content).ok_or(WireError::Inconsistent)?;
+            if number > LARGEST {
+                return Err(WireError::Inconsistent);
+            }
+            body.bytes.extend_from_slice(content);
+            Ok(Header::Media(Media {
+                number,
+                length,
+                feedback,
+            }))
+        }
         kind => Err(WireError::Kind(kind)),
     }
 }
@@ -272,6 +312,19 @@ mod tests {
             encode(3, &Header::Data(data), &Body::default(), &mut bytes);
             prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&Header::Data(data), &Body::default()));
             prop_assert_eq!(decode(&bytes, &mut Body::default()), Ok(Header::Data(data)));
+        }
+
+        #[test]
+        fn media_survives_the_wire(number in 0..=LARGEST, bytes in prop::collection::vec(any::<u8>(), 0..60), padding in 0u16..1400, feedback: bool) {
+            let media = Header::Media(Media { number, length: bytes.len() as u16 + padding, feedback });
+            let body = Body { bytes, ..Body::default() };
+            let mut wire = Vec::new();
+            encode(3, &media, &body, &mut wire);
+            prop_assert_eq!(wire.len() as u32 + IP_UDP, size(&media, &body));
+            prop_assert_eq!(is_ack(&wire), feedback);
+            let mut back = Body::default();
+            prop_assert_eq!(decode(&wire, &mut back), Ok(media));
+            prop_assert_eq!(back, body);
         }
 
         #[test]

@@ -6,6 +6,7 @@
 
 mod ecn;
 mod entry;
+mod files;
 mod laws;
 mod params;
 mod quantity;
@@ -14,6 +15,7 @@ mod wakeups;
 
 pub use ecn::Ecn;
 pub use entry::Entry;
+pub use files::Files;
 pub use laws::{Law, Zipf};
 pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};

@@ -199,14 +199,26 @@ impl Cell {
     }
 
     /// The transport's parameters for data of `flow` that host `from`, one of the flow's two, sends
-    /// to the other: those of the scenario, and what the settings of both hosts make of them.
+    /// to the other: those of the scenario, of the scheme and of the flow, each before the one named before it, and
+    /// what the settings of both hosts make of them.
     pub fn transport(&self, flow: &Flow, from: u16) -> Config {
         let settings = match &flow.scheme {
             SchemeRef::Native(scheme, _) => scheme.transport,
             SchemeRef::Kernel(_) | SchemeRef::Bpf(_) | SchemeRef::Datagrams => &[],
         };
         // What a scheme is defined with counts where the scenario has left the default.
-        let base = Config::new(&self.transport.with_defaults(PARAMS, settings));
+        let mut params = self.transport.with_defaults(PARAMS, settings).to_json();
+        if let Some(params) = params.as_object_mut() {
+            if flow.traffic.kind.whole {
+                params.insert("reliable".into(), true.into());
+            }
+            let own = flow.transport.iter();
+            params.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        let params = params
+            .as_object()
+            .and_then(|all| Params::from_json(PARAMS, all).ok());
+        let base = Config::new(&params.unwrap_or_else(|| self.transport.clone()));
         let to = if from == flow.from {
             flow.to
         } else {

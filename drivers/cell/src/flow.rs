@@ -76,6 +76,8 @@ pub struct Flow {
     pub to: u16,
     /// Round-trip time in addition to the path's.
     pub extra_rtt: Span,
+    /// Settings of the transport for this flow alone, checked.
+    pub transport: Map<String, Value>,
 }
 
 impl Flow {
@@ -130,6 +132,8 @@ pub(crate) struct WrittenFlow {
     params: Map<String, Value>,
     #[serde(default)]
     object: Option<WrittenFile>,
+    #[serde(default)]
+    transport: Map<String, Value>,
     #[serde(default)]
     traffic: Option<Map<String, Value>>,
     #[serde(default = "one")]
@@ -308,6 +312,15 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
             "the scheme {DATAGRAMS} sends datagrams, but traffic of the kind '{kind}' needs connections; give it a scheme, or traffic of a kind that sends datagrams"
         ));
     }
+    if let Err(error) = Params::from_json(narrows_transport::PARAMS, &written.transport) {
+        let at = format!("flow {number} (transport)");
+        return Err(CellError::Params { at, error });
+    }
+    if traffic.kind.whole && written.transport.get("reliable") == Some(&Value::Bool(false)) {
+        return conflict(format!(
+            "traffic of the kind '{kind}' waits until everything has arrived, so that losses have to be repaired; leave out reliable"
+        ));
+    }
     if written.dscp > 63 {
         return conflict(format!("dscp goes from 0 to 63, not {}", written.dscp));
     }
@@ -331,6 +344,7 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
         from,
         to,
         extra_rtt: Span::from_ns(written.extra_rtt_ns),
+        transport: written.transport,
     };
     flow.application(seed)?;
     Ok(flow)

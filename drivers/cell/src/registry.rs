@@ -2,7 +2,7 @@
 
 use crate::{HOST_SETTINGS, HostSetting};
 use narrows_bpf::Program;
-use narrows_cc::{Scheme, schemes};
+use narrows_cc::{Profile, Scheme, schemes};
 use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
 use narrows_traffic::{Traffic, kinds};
 use narrows_units::ParamSpec;
@@ -22,8 +22,30 @@ fn scheme(scheme: &Scheme) -> Value {
     let settings = scheme.transport.iter();
     let settings = settings.map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
     object.insert("transport".into(), Value::Object(settings.collect()));
+    let profiles = scheme.profiles.iter();
+    let profiles = profiles.map(|one| profile(one, scheme.params)).collect();
+    object.insert("profiles".into(), Value::Array(profiles));
     object.insert("params".into(), params(scheme.params).into());
     Value::Object(object)
+}
+
+/// A profile with its values in base units.
+fn profile(profile: &Profile, specs: &[ParamSpec]) -> Value {
+    let values = |settings: &[(&str, &str)], specs: &[ParamSpec]| {
+        let value = |(name, text): &(&str, &str)| {
+            let spec = specs.iter().find(|spec| spec.name == *name)?;
+            Some(((*name).to_owned(), spec.parse(text).ok()?.to_json()))
+        };
+        let found: serde_json::Map<_, _> = settings.iter().filter_map(value).collect();
+        debug_assert_eq!(found.len(), settings.len(), "profile {}", profile.name);
+        Value::Object(found)
+    };
+    json!({
+        "name": profile.name,
+        "doc": profile.doc,
+        "params": values(profile.params, specs),
+        "transport": values(profile.transport, narrows_transport::PARAMS),
+    })
 }
 
 /// Schemes, BPF programs, queues, link elements, rate servers, the transport, kinds of traffic and settings of

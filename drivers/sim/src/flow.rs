@@ -11,7 +11,7 @@ use narrows_net::Direction;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
 use narrows_transport::{Config, Receiver, Sender, Totals};
-use narrows_units::{Ecn, Params, Stream, Time};
+use narrows_units::{Ecn, Files, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// No pipe.
@@ -32,6 +32,7 @@ pub(crate) struct FlowState {
     /// Transport of data from client to server, and from server to client.
     configs: [Config; 2],
     seed: u64,
+    files: Files,
     /// Open connections: number given by the application, index in the world.
     pub(crate) connections: BTreeMap<u32, u32>,
     pub(crate) opened: u32,
@@ -77,6 +78,7 @@ impl FlowState {
             scheme,
             configs: [flow.client(), flow.server()].map(|from| cell.transport(flow, from)),
             seed: cell.seed,
+            files: cell.files.clone(),
             connections: BTreeMap::new(),
             opened: 0,
             offered: Offered::default(),
@@ -120,12 +122,10 @@ impl FlowState {
             .scheme
             .as_ref()
             .expect("only flows with a scheme open connections");
-        let mut sender =
-            Sender::new(config.clone(), scheme, params, now, random).map_err(|error| {
-                CellError::Params {
-                    at: format!("flow {} ({})", self.number, scheme.name),
-                    error,
-                }
+        let mut sender = Sender::new(config.clone(), scheme, params, now, random, &self.files)
+            .map_err(|error| CellError::Params {
+                at: format!("flow {} ({})", self.number, scheme.name),
+                error,
             })?;
         sender.set_supply(0);
         let is_data = down == (self.class == Class::Pull);

@@ -74,6 +74,7 @@ class Flow:
             "scheme": scheme.name,
             "params": scheme.params,
             **({"object": scheme.object} if scheme.object else {}),
+            **({"transport": scheme.transport} if scheme.transport else {}),
             **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
             "start_ns": self.start_ns,
             "stop_ns": self.stop_ns,

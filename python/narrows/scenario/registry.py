@@ -31,6 +31,16 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """A set-up of a scheme under one name: other defaults, in base units."""
+
+    name: str
+    doc: str
+    params: dict[str, Any]
+    transport: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Entry:
     """A scheme, queue, link element or rate server."""
 
@@ -47,6 +57,8 @@ class Entry:
     page: str = ""
     #: Of schemes: settings of the transport that the scheme is defined with, as written in scenarios.
     transport: dict[str, str] = field(default_factory=dict)
+    #: Of schemes: set-ups that others have used, by their names.
+    profiles: dict[str, Profile] = field(default_factory=dict)
     #: Of schemes: the ECN codepoint of their packets: none, classic or scalable.
     ecn: str = ""
     #: Of programs for the kernel: the scheme of ours with the same rules.
@@ -142,6 +154,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         parallel=bool(item.get("parallel", True)),
         page=item.get("page", ""),
         transport={str(key): str(value) for key, value in (item.get("transport") or {}).items()},
+        profiles={one["name"]: Profile(**one) for one in item.get("profiles", ())},
         ecn=item.get("ecn", ""),
         native=item.get("native") or "",
     )

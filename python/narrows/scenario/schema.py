@@ -12,7 +12,7 @@ from typing import Any
 from narrows.scenario import schema_places as places
 from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
-from narrows.scenario.registry import Registry
+from narrows.scenario.registry import Entry, Registry
 from narrows.scenario.schema_values import (
     WITH_UNIT,
     entries_schema,
@@ -21,7 +21,7 @@ from narrows.scenario.schema_values import (
     params_schema,
     quantity_schema,
 )
-from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX
+from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX, PROFILE, TRANSPORT
 
 
 def schema_text(registry: Registry) -> str:
@@ -48,6 +48,7 @@ def schema(registry: Registry) -> dict[str, Any]:
             "elements": {"type": ["array", "null"], "items": {"$ref": "#/definitions/element"}},
             "schemeName": _scheme_name(registry),
             "scheme": _scheme(registry),
+            "transport": params_schema(registry.transport),
             **places.definitions(registry),
             **schedule.definitions(registry),
         },
@@ -70,7 +71,7 @@ def _key(name: str, registry: Registry) -> dict[str, Any]:
     elif name in ("topology", "network", "hosts", "flows", "background", "timeline", "expect"):
         content = {"$ref": f"#/definitions/{name}"}
     elif name == "transport":
-        content = params_schema(registry.transport)
+        content = {"$ref": "#/definitions/transport"}
     elif name == "matrix":
         content = {
             "type": "object",
@@ -135,6 +136,17 @@ def _scheme_name(registry: Registry) -> dict[str, Any]:
     }
 
 
+def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
+    """What may be written beside the parameters of a scheme."""
+    found: dict[str, Any] = {}
+    if entry.profiles:
+        docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
+        found[PROFILE] = {"enum": list(entry.profiles), "description": f"A set-up that others have used. {docs}"}
+    if ours:
+        found[TRANSPORT] = {"$ref": "#/definitions/transport"}
+    return found
+
+
 def _scheme(registry: Registry) -> dict[str, Any]:
     with_params = [
         {
@@ -143,6 +155,7 @@ def _scheme(registry: Registry) -> dict[str, Any]:
             "required": ["scheme"],
             "properties": {
                 "scheme": {"const": name, "description": entry.summary},
+                **_beside(entry, name in registry.schemes, registry),
                 **{param.name: param_schema(param) for param in entry.params},
             },
         }

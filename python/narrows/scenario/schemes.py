@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
-from narrows.scenario.registry import Param, Registry
+from narrows.scenario.registry import Entry, Param, Profile, Registry
 from narrows.scenario.written import Mapping, Scalar, Sequence, Written
 
 #: The kernel's schemes are named by this prefix and the kernel's own name.
@@ -21,6 +21,8 @@ BPF_PREFIX = "bpf:"
 BPF_FILE = "bpf"
 #: What datagrams run over that no congestion control governs.
 UDP = "udp"
+#: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
+PROFILE, TRANSPORT = "profile", "transport"
 
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}$")
 
@@ -34,6 +36,8 @@ class Scheme:
     label: str
     #: The object file that it comes from, as cells name files.
     object: dict[str, str] | None = None
+    #: Settings of the transport for its flows alone, in base units.
+    transport: dict[str, Any] = field(default_factory=dict)
 
 
 def read_scheme(
@@ -94,9 +98,68 @@ def read_scheme(
         hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
         problems.add(name_value.mark, path, f'unknown scheme "{shorten(name)}"{hint}')
         return None
-    values = read_params(given, path, params, name, Context(problems), ignore=("scheme",))
-    written = [f"{key}={_plain(item)}" for key, _, item in given if key != "scheme"]
-    return Scheme(name, values, f"{name} {' '.join(written)}" if written else name)
+    entry = registry.schemes.get(name)
+    profile = _read_profile(given, path, entry, problems)
+    transport = dict(profile.transport) if profile else {}
+    transport |= _read_transport(given, path, entry, registry, problems)
+    if profile:
+        params = tuple(_with_default(param, profile) for param in params)
+    beside = ("scheme", PROFILE, TRANSPORT)
+    values = read_params(given, path, params, name, Context(problems, files=files or Files()), ignore=beside)
+    written = [text for key, _, item in given if key != "scheme" for text in _label_parts(key, item)]
+    label = f"{name} {' '.join(written)}" if written else name
+    return Scheme(name, values, label, transport=transport)
+
+
+def _with_default(param: Param, profile: Profile) -> Param:
+    if param.name not in profile.params:
+        return param
+    return replace(param, default=profile.params[param.name], required=False)
+
+
+def _read_profile(given: Mapping, path: str, entry: Entry | None, problems: Problems) -> Profile | None:
+    """The set-up that is asked for by name."""
+    written = given.entries.get(PROFILE)
+    if written is None:
+        return None
+    at = join(path, PROFILE)
+    known = entry.profiles if entry else {}
+    if not known:
+        problems.add(given.key_marks[PROFILE], at, "this scheme has no profiles; remove it")
+        return None
+    name = written.text if isinstance(written, Scalar) else ""
+    if name not in known:
+        hint = did_you_mean(name, list(known))
+        text = f'"{shorten(name)}" is not one of {", ".join(known)}{hint}'
+        problems.add(written.mark, at, text)
+        return None
+    return known[name]
+
+
+def _read_transport(
+    given: Mapping, path: str, entry: Entry | None, registry: Registry, problems: Problems
+) -> dict[str, Any]:
+    """Settings of the transport that hold for this scheme only; those that are written."""
+    written = given.entries.get(TRANSPORT)
+    if written is None:
+        return {}
+    at = join(path, TRANSPORT)
+    if entry is None:
+        text = "only schemes of ours run over our transport; remove it"
+        problems.add(given.key_marks[TRANSPORT], at, text)
+        return {}
+    mapping = problems.expect_mapping(written, at, "{initial_window: 4 packets}")
+    if mapping is None:
+        return {}
+    values = read_params(mapping, at, registry.transport, "the transport", Context(problems))
+    return {name: value for name, value in values.items() if name in mapping.entries}
+
+
+def _label_parts(key: str, value: Written) -> list[str]:
+    """How a key and its value are written in the label of a scheme."""
+    if key == TRANSPORT and isinstance(value, Mapping):
+        return [f"{name}={_plain(item)}" for name, _, item in value]
+    return [f"{key}={_plain(value)}"]
 
 
 def _read_object(

@@ -47,6 +47,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("startup_gain", Kind::Number, "Gain of rate and window in STARTUP.")
             .default("2.88671875")

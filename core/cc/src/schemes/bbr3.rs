@@ -38,6 +38,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("startup_gain", Kind::Number, "Gain of the rate in STARTUP.")
             .default("2.7734375")

@@ -33,6 +33,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
             .default("0.7998046875")

@@ -37,6 +37,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("alpha", Kind::Number, "Growth of the delay part: alpha win^0.75 per round trip.")
             .default("0.125")

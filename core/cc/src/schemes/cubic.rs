@@ -27,6 +27,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("c", Kind::Number, "Aggressiveness C in packets/s^3.")
             .default("0.4")

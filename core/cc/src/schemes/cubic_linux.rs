@@ -43,6 +43,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("beta", Kind::Count, "Share of the window kept after a loss, of 1024.")
             .default("717")

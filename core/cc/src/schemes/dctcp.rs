@@ -35,6 +35,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[("ecn", "true")],
+    profiles: &[],
     params: &[
         ParamSpec::new("g", Kind::Ratio, "Weight of the newest round in alpha (linux: always 1/16).")
             .default("0.0625")

@@ -30,6 +30,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("growth", Kind::Number, "Factor per round trip in slow start.")
             .default("3")

@@ -32,6 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("rtt_scaling", Kind::Flag, "Growth in proportion to the smallest RTT.")
             .default("true")

@@ -31,6 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("rtt0", Kind::Span, "RTT of the flow whose growth is imitated.")
             .default("25000000")

@@ -39,6 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("alpha_max", Kind::Number, "Largest growth in packets per round trip.")
             .default("10")

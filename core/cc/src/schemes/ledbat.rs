@@ -43,6 +43,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
             .default("100000000")

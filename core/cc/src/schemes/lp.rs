@@ -36,6 +36,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("threshold", Kind::Ratio, "Share of the range of one-way delays that is congestion.")
             .default("0.15")

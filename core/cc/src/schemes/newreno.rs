@@ -28,6 +28,7 @@ pub const SCHEME: Scheme = Scheme {
     summary: "Reno without selective acknowledgements: one loss is repaired per round trip",
     source: "RFC 6582, RFC 5681, RFC 3465, RFC 6928",
     transport: &[("sack", "false")],
+    profiles: &[],
     build,
     ..reno::SCHEME
 };

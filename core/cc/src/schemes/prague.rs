@@ -39,6 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::Scalable,
     transport: &[("ecn", "true")],
+    profiles: &[],
     params: &[
         ParamSpec::new("g", Kind::Ratio, "Weight of the newest round in alpha.")
             .default("0.0625")

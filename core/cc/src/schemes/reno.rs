@@ -23,6 +23,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
             .default("0.5")

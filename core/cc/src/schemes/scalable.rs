@@ -28,6 +28,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("gain", Kind::Ratio, "Packets of growth for each packet acknowledged.")
             .default("0.01")

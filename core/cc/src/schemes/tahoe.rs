@@ -27,6 +27,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Restart,
     ecn: EcnUse::None,
     transport: &[("sack", "false")],
+    profiles: &[],
     params: &[
         ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight where slow start ends.")
             .default("0.5")

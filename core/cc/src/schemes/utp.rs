@@ -47,6 +47,7 @@ pub const SCHEME: Scheme = Scheme {
         ("tail_loss_probe", "false"),
         ("rack", "false"),
     ],
+    profiles: &[],
     params: &[
         ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
             .default("100000000")

@@ -39,6 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("alpha", Kind::Number, "Backlog in packets below which the window grows.")
             .default("2")

@@ -35,6 +35,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("alpha", Kind::Packets, "Backlog below which the window grows.")
             .default("2")

@@ -32,6 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("threshold", Kind::Number, "Backlog in packets from which a loss is congestion.")
             .default("3")

@@ -40,6 +40,7 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[
         ParamSpec::new("alpha", Kind::Number, "Backlog in packets above which it is reduced.")
             .default("80")

@@ -31,6 +31,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Push,
     parallel: false,
+    whole: true,
     build,
 };
 

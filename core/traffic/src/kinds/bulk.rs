@@ -14,6 +14,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Push,
     parallel: true,
+    whole: false,
     build,
 };
 

@@ -26,6 +26,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Datagrams,
     parallel: false,
+    whole: false,
     build,
 };
 

@@ -15,6 +15,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Datagrams,
     parallel: false,
+    whole: false,
     build,
 };
 

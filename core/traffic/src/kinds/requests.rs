@@ -47,6 +47,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Pull,
     parallel: true,
+    whole: true,
     build,
 };
 

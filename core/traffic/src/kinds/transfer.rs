@@ -20,6 +20,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Push,
     parallel: true,
+    whole: true,
     build,
 };
 

@@ -103,6 +103,7 @@ pub const TRAFFIC: Traffic = Traffic {
     },
     class: Class::Pull,
     parallel: false,
+    whole: true,
     build,
 };
 

@@ -208,15 +208,7 @@ impl Sender {
             arrived: None,
         });
 
-        // The stream: mostly in order.
-        if offset == self.settled && self.stream.is_empty() {
-            self.settled += bytes;
-        } else if offset + bytes > self.settled && bytes > 0 {
-            self.stream
-                .insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
-            self.settled = self.stream.first_missing(self.settled);
-            self.stream.remove_below(self.settled);
-        }
+        self.settle(offset, bytes);
     }
 
     /// Packets that had been declared lost have arrived. If all losses of the epoch were such, or
@@ -335,11 +327,30 @@ impl Sender {
         self.in_flight -= taken;
         self.assumed -= (u64::from(length) - taken).min(self.assumed);
         self.counters.lost_packets += 1;
-        self.repairs.push_back(Repair {
-            offset,
-            length,
-            number,
-        });
+        if self.config.reliable {
+            self.repairs.push_back(Repair {
+                offset,
+                length,
+                number,
+            });
+        } else {
+            // Given up: for the stream that is as good as delivered.
+            self.settle(offset, u64::from(length));
+        }
+    }
+
+    /// Notes that nothing more is to be done about a part of the stream.
+    #[inline]
+    fn settle(&mut self, offset: u64, bytes: u64) {
+        // Mostly in order.
+        if offset == self.settled && self.stream.is_empty() {
+            self.settled += bytes;
+        } else if offset + bytes > self.settled && bytes > 0 {
+            self.stream
+                .insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
+            self.settled = self.stream.first_missing(self.settled);
+            self.stream.remove_below(self.settled);
+        }
     }
 
     /// Tells the scheme of losses and opens an epoch if none is running.

@@ -7,12 +7,13 @@
 use super::*;
 use crate::{Receiver, Sender};
 use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent};
-use narrows_units::ParamSpec;
+use narrows_units::{Files, ParamSpec};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
 mod feedback;
 mod less;
+mod unreliable;
 
 const OWD: Span = Span::from_ms(20);
 const MSS: u64 = 1448;
@@ -104,6 +105,7 @@ const FIXED: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::Classic,
     transport: &[],
+    profiles: &[],
     params: &[ParamSpec::new("window", narrows_units::Kind::Packets, "")],
     build: |params, _| {
         let heard = HEARD.lock().unwrap().clone().unwrap();
@@ -152,6 +154,7 @@ impl Rig {
             &params,
             Time::ZERO,
             Stream::new(1, "t"),
+            &Files::default(),
         )
         .unwrap();
         drop(guard);
@@ -168,6 +171,7 @@ impl Rig {
             &params,
             Time::ZERO,
             Stream::new(1, "t"),
+            &Files::default(),
         )
         .unwrap();
         Rig::around(sender, &config, Arc::default())
@@ -585,6 +589,7 @@ fn acknowledgements_of_packets_never_sent_are_ignored() {
             last: 1_000_000,
         }],
         arrivals: vec![],
+        ..Body::default()
     };
     rig.sender
         .receive(rig.now, Ecn::NotEct, &Header::Ack(ack), &body);
@@ -700,7 +705,7 @@ proptest! {
             let first = number.saturating_sub(length);
             let ranges = vec![crate::Range { first, last: number }, crate::Range { first: 0, last: near }];
             let arrivals = vec![crate::Arrival { number: b, at: Time::from_ns(a) }];
-            let body = Body { ranges, arrivals };
+            let body = Body { ranges, arrivals, ..Body::default() };
             rig.sender.receive(rig.now, Ecn::Ce, &header, &body);
             rig.receiver.receive(rig.now, Ecn::Ce, &header, &body);
             rig.pump();

@@ -106,6 +106,11 @@ impl Sender {
         self.backoffs += 1;
         self.probed = false;
         self.reordering_timer = Time::FAR;
-        self.timer = now + self.rtt.backed_off(self.backoffs);
+        self.timer = if self.in_flight + self.assumed == 0 && self.repairs.is_empty() {
+            // Given up, and nothing left to ask for: the next packet starts the timer.
+            Time::FAR
+        } else {
+            now + self.rtt.backed_off(self.backoffs)
+        };
     }
 }

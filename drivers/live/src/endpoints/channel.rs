@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 /// Longer documents are a mistake (an hour of states is about 40 MB).
 const LONGEST: usize = 1 << 30;
@@ -39,6 +40,8 @@ pub enum Order {
     Prepare {
         /// Text of the cell.
         cell: String,
+        /// Folder of the files that the cell names.
+        files: PathBuf,
         /// Number of the flow.
         flow: u16,
         /// Which end.

@@ -18,7 +18,7 @@ use crate::error::{Context, LiveError};
 use crate::hosts;
 use crate::sys::{cpu, process};
 use clock::RunClock;
-use narrows_cell::{Cell, Flow, SchemeRef};
+use narrows_cell::{Cell, Flow, SchemeRef, load_files};
 use narrows_units::Time;
 use std::net::SocketAddrV4;
 
@@ -93,6 +93,7 @@ pub fn endpoint_main(fd: i32) -> Result<(), LiveError> {
 fn play(channel: &mut Channel) -> Result<(), LiveError> {
     let Order::Prepare {
         cell,
+        files,
         flow,
         role,
         unsent,
@@ -103,7 +104,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
             "the endpoint was started before it was prepared".into(),
         ));
     };
-    let cell = Cell::parse(&cell)?;
+    let cell = Cell::parse_with(&cell, |json| load_files(json, &files))?;
     let number = flow;
     let flow = cell
         .flows

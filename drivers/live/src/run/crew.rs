@@ -12,7 +12,7 @@ use narrows_cell::{Cell, RecordFolder};
 use narrows_record::Process as ProcessRecord;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An endpoint that has reported has nothing left to do but to end.
@@ -34,6 +34,15 @@ pub(super) struct Member {
     log: PathBuf,
 }
 
+/// What endpoints need besides the cell.
+#[derive(Clone, Copy)]
+pub(super) struct Supplies<'a> {
+    /// What was loaded into the kernel.
+    pub(super) programs: Option<&'a Programs>,
+    /// Folder of the files that the cell names.
+    pub(super) files: &'a Path,
+}
+
 /// All endpoints of a run.
 pub(super) struct Crew {
     pub(super) members: Vec<Member>,
@@ -44,7 +53,7 @@ impl Crew {
     /// the keys under which `epoll` reports them.
     pub(super) fn start(
         cell: &Cell,
-        programs: Option<&Programs>,
+        supplies: Supplies<'_>,
         sizing: &Sizing,
         hosts: &Hosts,
         cpus: &[usize],
@@ -75,10 +84,12 @@ impl Crew {
                 drop(theirs);
                 let order = Order::Prepare {
                     cell: text.clone(),
+                    files: supplies.files.to_owned(),
                     flow: flow.flow,
                     role,
                     unsent: sizing.unsent(cell, flow),
-                    loaded: programs
+                    loaded: supplies
+                        .programs
                         .and_then(|programs| programs.kernel_name(flow.flow))
                         .map(str::to_owned),
                 };

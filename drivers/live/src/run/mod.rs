@@ -23,7 +23,7 @@ use crate::sys::cpu::{self, CpuTicks};
 use crate::sys::poll::{Epoll, Events, Signals};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock, ring};
-use crew::Crew;
+use crew::{Crew, Supplies};
 use describe::{Wires, describe, describe_hosts};
 use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, SchemeRef, VERSION, element_names};
 use narrows_net::Network;
@@ -58,6 +58,8 @@ pub struct Surroundings<'a> {
     pub signals: &'a Signals,
     /// Whether the end of standard input means that the parent is gone.
     pub watch_stdin: bool,
+    /// Folder of the files that the cell names, for the endpoints.
+    pub files: &'a Path,
     /// Told how much of the run has passed: time and length, in ns.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -287,7 +289,10 @@ impl Watch<'_, '_> {
         }
         let mut crew = Crew::start(
             self.cell,
-            self.programs,
+            Supplies {
+                programs: self.programs,
+                files: self.around.files,
+            },
             self.sizing,
             self.hosts,
             cpus,

@@ -105,7 +105,7 @@ impl Ends {
                 }
                 None => false,
             },
-            Err(_) => false,
+            Ok(Header::Media(_)) | Err(_) => false,
         }
     }
 

@@ -520,6 +520,13 @@ fn sender(
         return Err(LiveError::Internal("this scheme is not one of ours".into()));
     };
     let random = Stream::new(part.cell.seed, &name);
-    Sender::new(config.clone(), scheme, params, now, random)
-        .map_err(|error| LiveError::Input(format!("flow {flow}: {error}")))
+    Sender::new(
+        config.clone(),
+        scheme,
+        params,
+        now,
+        random,
+        &part.cell.files,
+    )
+    .map_err(|error| LiveError::Input(format!("flow {flow}: {error}")))
 }

@@ -1,6 +1,6 @@
 //! Contents of files that parameters name.
 
-use narrows_units::{FileRef, ParamError};
+use crate::{FileRef, ParamError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,0 +1,215 @@
+//! A clock with steps, put around a scheme: what programs that count whole milliseconds see.
+
+use crate::{
+    AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, LossEvent, LostPacket,
+    SendEvent, SpuriousLossEvent,
+};
+use narrows_units::{Span, Time};
+
+/// A scheme that reads all times from a clock with steps.
+///
+/// Times are rounded down; the RTT is the difference of two rounded times, as in programs that stamp their
+/// packets with such a clock, so that it may be zero. Delivery-rate samples are the transport's and stay as they are.
+pub struct CoarseClock {
+    scheme: Box<dyn CongestionControl>,
+    step: u64,
+    min_rtt: Option<Span>,
+    /// Copies with rounded times; kept for their capacity.
+    packets: Vec<AckedPacket>,
+    lost: Vec<LostPacket>,
+}
+
+impl CoarseClock {
+    /// Puts a clock with steps of `step` (at least 1 ns) around `scheme`.
+    pub fn new(scheme: Box<dyn CongestionControl>, step: Span) -> Self {
+        CoarseClock {
+            scheme,
+            step: step.ns().max(1),
+            min_rtt: None,
+            packets: Vec::with_capacity(64),
+            lost: Vec::with_capacity(64),
+        }
+    }
+
+    fn time(&self, time: Time) -> Time {
+        Time::from_ns(time.ns() / self.step * self.step)
+    }
+
+    fn span(&self, span: Span) -> Span {
+        Span::from_ns(span.ns() / self.step * self.step)
+    }
+}
+
+impl CongestionControl for CoarseClock {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        let mut packets = std::mem::take(&mut self.packets);
+        packets.clear();
+        packets.extend(ack.packets.iter().map(|packet| AckedPacket {
+            sent: self.time(packet.sent),
+            arrived: packet.arrived.map(|at| self.time(at)),
+            ..*packet
+        }));
+        let now = self.time(ack.now);
+        let newest = packets.last().map(|packet| now.since(packet.sent));
+        let latest_rtt = ack.latest_rtt.map(|rtt| newest.unwrap_or(self.span(rtt)));
+        if let Some(rtt) = latest_rtt {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.scheme.on_ack(&AckEvent {
+            now,
+            packets: &packets,
+            latest_rtt,
+            smoothed_rtt: self.span(ack.smoothed_rtt),
+            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
+            ..ack.clone()
+        });
+        self.packets = packets;
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.clear();
+        lost.extend(loss.lost.iter().map(|packet| LostPacket {
+            sent: self.time(packet.sent),
+            ..*packet
+        }));
+        self.scheme.on_loss(&LossEvent {
+            now: self.time(loss.now),
+            lost: &lost,
+            newest_sent: self.time(loss.newest_sent),
+            smoothed_rtt: self.span(loss.smoothed_rtt),
+            ..loss.clone()
+        });
+        self.lost = lost;
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.scheme.allowance()
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        let now = self.time(send.now);
+        let idle = send.idle.map(|idle| self.span(idle));
+        self.scheme.on_send(&SendEvent {
+            now,
+            idle,
+            ..send.clone()
+        });
+    }
+
+    fn on_ecn(&mut self, ecn: &EcnEvent) {
+        let now = self.time(ecn.now);
+        self.scheme.on_ecn(&EcnEvent { now, ..ecn.clone() });
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLossEvent) {
+        let now = self.time(spurious.now);
+        self.scheme.on_spurious_loss(&SpuriousLossEvent {
+            now,
+            ..spurious.clone()
+        });
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.scheme.on_recovery_exit(self.time(now));
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        // Rounded up: a timer that is woken before its time by its own clock would be asked for again at once.
+        let timer = self.scheme.next_timer()?;
+        let steps = timer.ns().div_ceil(self.step);
+        Some(
+            steps
+                .checked_mul(self.step)
+                .map_or(Time::FAR, Time::from_ns),
+        )
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.scheme.on_timer(self.time(now));
+    }
+
+    fn holds_back(&self) -> bool {
+        self.scheme.holds_back()
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        self.scheme.trace(fields);
+    }
+}
+
+// The scheme under test and the test share an ear.
+#[cfg(test)]
+#[allow(clippy::disallowed_types)]
+mod tests {
+    use super::*;
+    use narrows_units::Bytes;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Default)]
+    struct Heard {
+        now: Vec<u64>,
+        rtt: Vec<Option<u64>>,
+        min: Vec<u64>,
+    }
+
+    struct Ear(Arc<Mutex<Heard>>, Time);
+
+    impl CongestionControl for Ear {
+        fn on_ack(&mut self, ack: &AckEvent<'_>) {
+            let mut heard = self.0.lock().unwrap();
+            heard.now.push(ack.now.ns());
+            heard.rtt.push(ack.latest_rtt.map(Span::ns));
+            heard.min.push(ack.min_rtt.ns());
+        }
+        fn on_loss(&mut self, _: &LossEvent<'_>) {}
+        fn allowance(&self) -> Allowance {
+            Allowance {
+                cwnd: Some(Bytes::new(1)),
+                ..Allowance::default()
+            }
+        }
+        fn next_timer(&self) -> Option<Time> {
+            Some(self.1)
+        }
+        fn on_timer(&mut self, now: Time) {
+            self.0.lock().unwrap().now.push(now.ns());
+        }
+    }
+
+    #[test]
+    fn round_trips_are_differences_of_whole_steps() {
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let ear = Box::new(Ear(heard.clone(), Time::from_ns(2_000_001)));
+        let mut clock = CoarseClock::new(ear, Span::from_ms(1));
+        for (sent, now) in [(900_000, 1_100_000), (1_000_000, 1_900_000)] {
+            let packets = [AckedPacket {
+                number: 1,
+                bytes: 1,
+                sent: Time::from_ns(sent),
+                arrived: None,
+            }];
+            let mut ack = AckEvent::new(Time::from_ns(now));
+            ack.latest_rtt = Some(Span::from_ns(now - sent));
+            ack.min_rtt = Span::from_ns(200_000);
+            ack.packets = &packets;
+            clock.on_ack(&ack);
+        }
+        {
+            let heard = heard.lock().unwrap();
+            assert_eq!(heard.now, [1_000_000, 1_000_000]);
+            // 0.2 ms across a step is one step; 0.9 ms within one is none.
+            assert_eq!(heard.rtt, [Some(1_000_000), Some(0)]);
+            assert_eq!(heard.min, [1_000_000, 0]);
+        }
+        // Woken at the time that the clock shows as not before the one asked for.
+        let timer = clock.next_timer().unwrap();
+        assert_eq!(timer, Time::from_ns(3_000_000));
+        clock.on_timer(timer);
+        assert_eq!(heard.lock().unwrap().now.last(), Some(&3_000_000));
+        assert_eq!(
+            CoarseClock::new(Box::new(Ear(heard, Time::FAR)), Span::from_ms(1)).next_timer(),
+            Some(Time::FAR)
+        );
+    }
+}
