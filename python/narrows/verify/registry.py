@@ -13,11 +13,12 @@ from narrows.verify.fluid import WholeFlight
 from narrows.verify.laws.aimd import Aimd, Counted, Scalable
 from narrows.verify.laws.cubic import Cubic
 from narrows.verify.laws.large import Compound, HighSpeed
-from narrows.verify.theory import backlog, bbr, buffer, epochs, response
+from narrows.verify.theory import backlog, bbr, buffer, epochs, marks, response
 from narrows.verify.theory.backlog import Backlog
 from narrows.verify.theory.bbr import Bbr
 from narrows.verify.theory.buffer import Buffer
 from narrows.verify.theory.epochs import Growth
+from narrows.verify.theory.marks import Marks
 from narrows.verify.theory.response import RTT_S, Response
 
 
@@ -49,8 +50,17 @@ RESPONSES = (
     Response("hybla", lambda: Aimd(16, 0.5), Aimd(16, 0.5).mean),
     # Without a queue: losses are taken for random, a fifth is removed.
     Response("veno", lambda: _reno(0.2), _reno(0.2).mean, whole=_IN_WHOLE["veno"]),
-    # The bound of an empty queue: ten packets per round trip, an eighth less (the other bound is below).
+    # The bound of an empty queue: ten packets per round trip, an eighth less.
     Response("illinois", lambda: Aimd(10, 0.125), Aimd(10, 0.125).mean),
+    # The bound of a queue that is always full: 0.3 packets, half. Below 15 packets Illinois is Reno.
+    Response(
+        "illinois",
+        lambda: Aimd(0.3, 0.5),
+        Aimd(0.3, 0.5).mean,
+        ratios=(1e-4, 1e-5),
+        standing_ms=100,
+        setting=" with a full queue",
+    ),
     Response("yeah", Scalable, Scalable().mean, whole=_IN_WHOLE["scalable"]),
     Response("compound", Compound, Compound().mean),
 )
@@ -84,6 +94,8 @@ BBRS = (
     Bbr("bbr-draft", (), 1.25, 0.9, None, 5.2, _HALF),
 )
 
+MARKS = (Marks("dctcp", "the queue holds whole packets, and two of them may leave in a burst"),)
+
 BUFFERS = (
     Buffer("reno", 0.5, _reno, 400, 600),
     Buffer("exp", 0.25, lambda: _reno(0.25), 400, 300),
@@ -100,5 +112,6 @@ def all_checks() -> tuple[Check, ...]:
     found += [check for one in GROWTHS for check in epochs.checks(one)]
     found += [check for one in BBRS for check in bbr.checks(one)]
     found += [check for one in BACKLOGS for check in backlog.checks(one)]
+    found += [check for one in MARKS for check in marks.checks(one)]
     order = {name: index for index, name in enumerate(registry.load().schemes)}
     return tuple(sorted((one for one in found if one.scheme in order), key=lambda one: order[one.scheme]))

@@ -60,6 +60,10 @@ class Response:
     params: tuple[tuple[str, str], ...] = ()
     whole: Counted | WholeFlight | None = None
     ratios: tuple[float, ...] = RATIOS
+    #: Round-trip time (ms) that comes on top after the first half second, and what it is for: to schemes that
+    #: look at the delay it is a queue that never empties.
+    standing_ms: float = 0
+    setting: str = ""
 
 
 def checks(response: Response) -> list[Check]:
@@ -71,7 +75,7 @@ def checks(response: Response) -> list[Check]:
             Check(
                 response.scheme,
                 KIND,
-                f"mean window, one loss in {1 / p:.0f} packets",
+                f"mean window{response.setting}, one loss in {1 / p:.0f} packets",
                 lambda _, p=p: [_regular(response, p)],  # type: ignore[misc]
                 quick,
             )
@@ -82,7 +86,7 @@ def checks(response: Response) -> list[Check]:
             Check(
                 response.scheme,
                 KIND,
-                f"mean window, {p * 100:g} % random loss",
+                f"mean window{response.setting}, {p * 100:g} % random loss",
                 lambda _, p=p: [_chance(response, p)],  # type: ignore[misc]
                 p >= 1e-2,
             )
@@ -92,12 +96,16 @@ def checks(response: Response) -> list[Check]:
 
 def _path(response: Response, p: float, element: str, losses: int) -> SimulatedPath:
     # Losses come every 1/p packets, so often as the mean window is sent; half as long again, and a start.
-    seconds = losses / p * RTT_S / response.closed(p) * 1.5 + 20
+    rtt_s = RTT_S + response.standing_ms / 1000
+    seconds = losses / p * rtt_s / response.closed(p) * 1.5 + 20
+    elements: tuple[str, ...] = (element,)
+    if response.standing_ms:
+        elements += (f"{{delaysteps: [[0 s, 0 ms], [0.5 s, {response.standing_ms:g} ms]]}}",)
     return SimulatedPath(
         response.scheme,
         RTT_S * 1000,
         seconds,
-        (element,),
+        elements,
         dict(response.params),
         sample_ms=RTT_S * 1000 / 20,
     )
@@ -112,7 +120,7 @@ def _regular(response: Response, p: float) -> Finding:
     skip, losses = response.regular
     met = _met(response, p, f"{{periodicloss: {round(1 / p)} packets}}", skip, losses)
     gaps = met.gaps(skip)
-    what = f"mean window, one loss in {1 / p:.0f} packets"
+    what = f"mean window{response.setting}, one loss in {1 / p:.0f} packets"
     expected = response.closed(1 / float(np.mean(gaps)))
     if response.whole is not None and p > WHOLE:
         what += f", in whole packets (closed form: {number(expected)})"
@@ -127,7 +135,7 @@ def _chance(response: Response, p: float) -> Finding:
     met = _met(response, p, f"{{loss: {p * 100:g} %}}", skip, losses)
     start = response.closed(p)
     gaps, first = met.gaps(skip).reshape(-1, 1), _first(met, skip)
-    what = f"mean window, {p * 100:g} % random loss"
+    what = f"mean window{response.setting}, {p * 100:g} % random loss"
     stationary = fluid.random(response.law(), p, RTT_S, start)
     if response.whole is not None and p > WHOLE:
         what += f", in whole packets (fluid: {number(stationary)})"
