@@ -8,6 +8,7 @@ mod delay;
 mod hystart;
 mod hystart_pp;
 mod limited_slow_start;
+pub mod math;
 mod minima;
 mod window;
 
