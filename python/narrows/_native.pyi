@@ -77,6 +77,17 @@ class TransferSeries(TypedDict):
     started_s: _Series
     ended_s: _Series
 
+class FrameSeries(TypedDict):
+    """Frames of video; ``key`` and ``discarded`` are 0 or 1, ``arrived_s`` is NaN where one was never whole."""
+
+    flow: _Series
+    frame: _Series
+    captured_s: _Series
+    bytes: _Series
+    key: _Series
+    discarded: _Series
+    arrived_s: _Series
+
 class CapacitySeries(TypedDict):
     """What bottlenecks could carry, in bit/s per bin."""
 
@@ -130,6 +141,9 @@ def queue_series(cell_dir: _Path) -> dict[str, QueueSeries]:
 
 def transfers(cell_dir: _Path) -> TransferSeries:
     """The transfers of applications, as columns."""
+
+def frames(cell_dir: _Path) -> FrameSeries:
+    """The frames of video of real-time schemes, as columns."""
 
 def capacity_series(cell_dir: _Path, bin_ns: int) -> CapacitySeries:
     """What each bottleneck could carry over time, where that is known."""

@@ -1,6 +1,7 @@
 //! Helpers for tests across crates: a builder of cells, and a run with its measurements.
 
 pub mod fuzz;
+pub mod media;
 
 use narrows_cell::Cell;
 use narrows_record::{Record, RunDocument, TransferRow, metrics, read};

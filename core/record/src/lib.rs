@@ -36,11 +36,12 @@ pub use run::{
     SenderCounters, Severity, Verdict, Versions,
 };
 pub use schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, Fate,
-    PACKETS_FILE, PacketRow, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE,
-    TRANSFERS_FILE, TraceRow, TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, FRAMES_FILE,
+    Fate, FrameRow, PACKETS_FILE, PacketRow, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE,
+    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 pub use steps::{PARQUET_MAGIC, Steps};
 pub use write::{
-    BinFile, CapacityFile, DelayFile, PacketFile, QueueFile, StateFile, TraceFile, TransferFile,
+    BinFile, CapacityFile, DelayFile, FrameFile, PacketFile, QueueFile, StateFile, TraceFile,
+    TransferFile,
 };

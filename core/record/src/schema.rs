@@ -16,6 +16,8 @@ pub const QUEUES_FILE: &str = "queues.parquet";
 pub const TRACES_FILE: &str = "traces.parquet";
 /// Transfers of applications: when each began and was complete.
 pub const TRANSFERS_FILE: &str = "transfers.parquet";
+/// Frames of video that real-time schemes sent: when each was captured and complete.
+pub const FRAMES_FILE: &str = "frames.parquet";
 /// What servers could have carried over time, where the cell alone does not tell.
 pub const CAPACITY_FILE: &str = "capacity.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
@@ -203,6 +205,26 @@ pub struct TransferRow {
     pub started_ns: u64,
     /// When its last byte arrived; absent if it was not complete at the end.
     pub ended_ns: Option<u64>,
+}
+
+/// One frame of video that a real-time scheme sent (`frames.parquet`, flow by flow in order of
+/// `frame`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameRow {
+    /// Flow it belongs to.
+    pub flow: u16,
+    /// 0, 1, 2... in the order in which the encoder made them, without gaps.
+    pub frame: u64,
+    /// When it was captured.
+    pub captured_ns: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// Whether it needs no other frame to be decoded.
+    pub key: bool,
+    /// Whether the sender threw it away before all of it was sent.
+    pub discarded: bool,
+    /// When its last packet arrived; absent if not all of them did.
+    pub arrived_ns: Option<u64>,
 }
 
 /// What one server could have carried during one bin of time (`capacity.parquet`).

@@ -4,7 +4,9 @@ use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::Cell;
 use crate::log::{Chunk, NOT_ARRIVED};
-use crate::read::{PacketReader, Record, read_bins, read_queues, read_states, read_transfers};
+use crate::read::{
+    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers,
+};
 use crate::schema::{BINS_FILE, Direction, StateRow};
 use std::collections::BTreeMap;
 
@@ -404,6 +406,46 @@ pub fn transfers(record: &Record) -> Result<TransferSeries, RecordError> {
         all.bytes.push(row.bytes as f64);
         all.started_s.push(seconds(row.started_ns));
         all.ended_s.push(row.ended_ns.map_or(f64::NAN, seconds));
+    }
+    Ok(all)
+}
+
+/// Frames of video, as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FrameSeries {
+    /// Flow of each.
+    pub flow: Vec<f64>,
+    /// Its number within the flow.
+    pub frame: Vec<f64>,
+    /// When it was captured.
+    pub captured_s: Vec<f64>,
+    /// Its bytes.
+    pub bytes: Vec<f64>,
+    /// 1 if it needs no other frame to be decoded, else 0.
+    pub key: Vec<f64>,
+    /// 1 if the sender threw it away, else 0.
+    pub discarded: Vec<f64>,
+    /// When it was whole at the receiver, NaN if it never was.
+    pub arrived_s: Vec<f64>,
+}
+
+/// The frames of all flows.
+///
+/// # Errors
+/// A damaged record.
+pub fn frames(record: &Record) -> Result<FrameSeries, RecordError> {
+    let mut all = FrameSeries::default();
+    let Some(bytes) = &record.frames else {
+        return Ok(all);
+    };
+    for row in read_frames(bytes.clone())? {
+        all.flow.push(f64::from(row.flow));
+        all.frame.push(row.frame as f64);
+        all.captured_s.push(seconds(row.captured_ns));
+        all.bytes.push(f64::from(row.bytes));
+        all.key.push(f64::from(u8::from(row.key)));
+        all.discarded.push(f64::from(u8::from(row.discarded)));
+        all.arrived_s.push(row.arrived_ns.map_or(f64::NAN, seconds));
     }
     Ok(all)
 }

@@ -7,11 +7,12 @@ mod reference;
 use bytes::Bytes;
 use narrows_record::log::Chunk;
 use narrows_record::read::{
-    PacketReader, read_bins, read_delays, read_queues, read_states, read_traces, read_transfers,
+    PacketReader, read_bins, read_delays, read_frames, read_queues, read_states, read_traces,
+    read_transfers,
 };
 use narrows_record::{
-    Direction, Log, PacketFile, PacketLog, PacketRow, RecordError, RunDocument, TraceFile,
-    TraceRow, TransferFile, TransferRow,
+    Direction, FrameFile, FrameRow, Log, PacketFile, PacketLog, PacketRow, RecordError,
+    RunDocument, TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use proptest::prelude::*;
 use reference::Plan;
@@ -112,6 +113,25 @@ fn transfers_survive() {
         file.push(row.clone()).unwrap();
     }
     assert_eq!(read_transfers(file.finish().unwrap().into()).unwrap(), rows);
+}
+
+#[test]
+fn frames_survive() {
+    let row = |frame, arrived_ns: Option<u64>| FrameRow {
+        flow: 3,
+        frame,
+        captured_ns: 40_000_000 * frame,
+        bytes: 1200,
+        key: frame == 0,
+        discarded: arrived_ns.is_none(),
+        arrived_ns,
+    };
+    let rows = [row(0, Some(9)), row(1, None), row(2, Some(90_000_000))];
+    let mut file = FrameFile::create(Vec::new()).unwrap();
+    for row in &rows {
+        file.push(*row).unwrap();
+    }
+    assert_eq!(read_frames(file.finish().unwrap().into()).unwrap(), rows);
 }
 
 #[test]

@@ -230,6 +230,8 @@ fn draft() -> Draft {
         states: Vec::new(),
         queues: Vec::new(),
         transfers: Vec::new(),
+        frames: Vec::new(),
+        traces: Vec::new(),
     };
     recount(&mut draft);
     draft

@@ -585,6 +585,40 @@ fn states_changed() {
 }
 
 #[test]
+fn frames_changed() {
+    let dropped = |d: &Draft| d.frames.iter().position(|f| f.arrived_ns.is_none());
+    let mut d = draft();
+    let last = d.frames.len() - 1;
+    d.frames[last].flow = 9;
+    expect(&d, &["frames"]);
+    // A number is left out, or comes again: the same frame arrived twice.
+    let mut d = draft();
+    d.frames.remove(1);
+    expect(&d, &["frames"]);
+    let mut d = draft();
+    d.frames.insert(1, d.frames[1]);
+    expect(&d, &["frames"]);
+    let mut d = draft();
+    d.frames[9].arrived_ns = Some(d.frames[9].captured_ns - 1);
+    expect(&d, &["frames"]);
+    let mut d = draft();
+    d.frames[9].captured_ns = d.frames[8].captured_ns - 1;
+    expect(&d, &["frames"]);
+    let mut d = draft();
+    d.frames[0].bytes = u32::MAX;
+    expect(&d, &["frames"]);
+    // What never arrived may be as large as it likes, and may have been thrown away.
+    let mut d = draft();
+    let lost = dropped(&d).unwrap();
+    d.frames[lost].bytes = u32::MAX;
+    d.frames[lost].discarded = true;
+    assert!(verify(&d.record()).ok());
+    let mut d = draft();
+    d.frames[0].discarded = true;
+    expect(&d, &["frames"]);
+}
+
+#[test]
 fn transfers_changed() {
     let mut d = draft();
     let last = d.transfers.len() - 1;

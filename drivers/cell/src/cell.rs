@@ -204,7 +204,10 @@ impl Cell {
     pub fn transport(&self, flow: &Flow, from: u16) -> Config {
         let settings = match &flow.scheme {
             SchemeRef::Native(scheme, _) => scheme.transport,
-            SchemeRef::Kernel(_) | SchemeRef::Bpf(_) | SchemeRef::Datagrams => &[],
+            SchemeRef::Media(..)
+            | SchemeRef::Kernel(_)
+            | SchemeRef::Bpf(_)
+            | SchemeRef::Datagrams => &[],
         };
         // What a scheme is defined with counts where the scenario has left the default.
         let mut params = self.transport.with_defaults(PARAMS, settings).to_json();

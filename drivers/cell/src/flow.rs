@@ -3,6 +3,7 @@
 use crate::CellError;
 use narrows_bpf::Program;
 use narrows_cc::{Scheme, schemes};
+use narrows_media::Media;
 use narrows_net::Direction;
 use narrows_traffic::{Application, Class, Setup, Traffic};
 use narrows_units::{FileRef, ParamError, Params, Span, Time};
@@ -13,6 +14,8 @@ use serde_json::{Map, Value};
 const KERNEL: &str = "linux:";
 /// Prefix of schemes that are loaded into the running kernel.
 const BPF: &str = "bpf:";
+/// What real-time schemes take of the transport's settings.
+const PACKET_SIZE: &str = "packet_size";
 /// The scheme of datagrams, which have none.
 const DATAGRAMS: &str = "udp";
 
@@ -21,6 +24,8 @@ const DATAGRAMS: &str = "udp";
 pub enum SchemeRef {
     /// One of ours, with its parameters.
     Native(&'static Scheme, Params),
+    /// A real-time scheme of ours, which is both ends of a flow, with its parameters.
+    Media(&'static Media, Params),
     /// The running kernel's, by its own name.
     Kernel(String),
     /// A program that is loaded into the running kernel.
@@ -225,8 +230,18 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
             SchemeRef::Kernel(name.to_owned())
         }));
     }
+    if let Some(scheme) = narrows_media::schemes::find(&written.scheme) {
+        let params = Params::from_json(scheme.params, &written.params);
+        let params = params.map_err(|error| CellError::Params {
+            at: format!("flow {} ({})", written.flow, scheme.name),
+            error,
+        })?;
+        return Ok(SchemeRef::Media(scheme, params));
+    }
     let Some(scheme) = schemes::find(&written.scheme) else {
-        let known: Vec<&str> = schemes::ALL.iter().map(|scheme| scheme.name).collect();
+        let media = narrows_media::schemes::ALL.iter();
+        let ours = schemes::ALL.iter().map(|scheme| scheme.name);
+        let known: Vec<&str> = ours.chain(media.map(|scheme| scheme.name)).collect();
         return Err(CellError::Scheme {
             flow: written.flow,
             name: written.scheme.clone(),
@@ -293,6 +308,30 @@ fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {
     Ok(TrafficRef { kind, params })
 }
 
+/// What a flow of a real-time scheme may say besides the scheme.
+fn check_media(written: &WrittenFlow, traffic: &str) -> Result<(), CellError> {
+    let (flow, scheme) = (written.flow, &written.scheme);
+    let conflict = |text: String| Err(CellError::Conflict(format!("flow {flow}: {text}")));
+    if traffic != "bulk" {
+        return conflict(format!(
+            "{scheme} makes its own media and carries no traffic of the kind '{traffic}'; leave out traffic"
+        ));
+    }
+    if written.connections != 1 {
+        return conflict(format!(
+            "{scheme} has one connection, not {}; leave out connections",
+            written.connections
+        ));
+    }
+    let other = written.transport.keys().find(|name| *name != PACKET_SIZE);
+    if let Some(name) = other {
+        return conflict(format!(
+            "{scheme} has a transport of its own, for which {name} means nothing; of the transport only {PACKET_SIZE} can be set"
+        ));
+    }
+    Ok(())
+}
+
 /// Checks one flow. `seed` is that of the run: an application that cannot be built is refused now.
 pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<Flow, CellError> {
     let (from, to) = hosts_of(&written, hosts)?;
@@ -311,6 +350,9 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
         return conflict(format!(
             "the scheme {DATAGRAMS} sends datagrams, but traffic of the kind '{kind}' needs connections; give it a scheme, or traffic of a kind that sends datagrams"
         ));
+    }
+    if let SchemeRef::Media(..) = scheme {
+        check_media(&written, kind)?;
     }
     if let Err(error) = Params::from_json(narrows_transport::PARAMS, &written.transport) {
         let at = format!("flow {number} (transport)");

@@ -2,9 +2,9 @@
 
 use narrows_record::{
     BINS_FILE, BinFile, BinLog, CAPACITY_FILE, CapacityFile, CapacityRow, DELAYS_FILE, DelayFile,
-    PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE, Record, RecordError,
-    RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE, TRANSFERS_FILE,
-    TraceFile, TraceRow, TransferFile, TransferRow,
+    FRAMES_FILE, FrameFile, FrameRow, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow,
+    RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow,
+    TRACES_FILE, TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -188,6 +188,20 @@ impl RecordFolder {
             Ok(())
         };
         write().map_err(self.record(TRANSFERS_FILE))
+    }
+
+    /// Writes the frames of video; nothing if there were none.
+    pub fn frames(&self, rows: &[FrameRow]) -> Result<(), FolderError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let write = || -> Result<(), RecordError> {
+            let mut file = FrameFile::create(self.open(FRAMES_FILE).map_err(lower)?)?;
+            rows.iter().try_for_each(|row| file.push(*row))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(FRAMES_FILE))
     }
 
     /// Writes what servers could have carried over time; nothing if the cell tells it for all.

@@ -6,6 +6,7 @@ mod files;
 mod flow;
 mod folder;
 mod hosts;
+mod media;
 mod registry;
 mod summary;
 
@@ -14,6 +15,7 @@ pub use files::{as_text, load_files, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
+pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use registry::registry;
 pub use summary::{
     capacity_rows, described, element_counters, element_names, native_flow, offered,

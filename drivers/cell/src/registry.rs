@@ -3,6 +3,7 @@
 use crate::{HOST_SETTINGS, HostSetting};
 use narrows_bpf::Program;
 use narrows_cc::{Profile, Scheme, schemes};
+use narrows_media::Media;
 use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
 use narrows_traffic::{Traffic, kinds};
 use narrows_units::ParamSpec;
@@ -13,20 +14,38 @@ fn params(specs: &[ParamSpec]) -> Vec<Value> {
 }
 
 fn scheme(scheme: &Scheme) -> Value {
-    let mut object: serde_json::Map<String, Value> = scheme
-        .words()
-        .into_iter()
-        .map(|(name, word)| (name.to_owned(), Value::from(word)))
-        .collect();
+    let mut object = words(scheme.words());
     object.insert("page".into(), schemes::page(scheme.name).into());
     let settings = scheme.transport.iter();
     let settings = settings.map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
     object.insert("transport".into(), Value::Object(settings.collect()));
-    let profiles = scheme.profiles.iter();
-    let profiles = profiles.map(|one| profile(one, scheme.params)).collect();
-    object.insert("profiles".into(), Value::Array(profiles));
+    object.insert("profiles".into(), profiles(scheme.profiles, scheme.params));
     object.insert("params".into(), params(scheme.params).into());
     Value::Object(object)
+}
+
+/// A real-time scheme stands among the others, and says what it is.
+fn media(scheme: &Media) -> Value {
+    let mut object = words(scheme.words());
+    let page = narrows_media::schemes::page(scheme.name);
+    object.insert("page".into(), page.into());
+    object.insert("media".into(), true.into());
+    object.insert("frames".into(), scheme.frames.into());
+    object.insert("transport".into(), json!({}));
+    object.insert("profiles".into(), profiles(scheme.profiles, scheme.params));
+    object.insert("params".into(), params(scheme.params).into());
+    Value::Object(object)
+}
+
+fn words(words: Vec<(&'static str, String)>) -> serde_json::Map<String, Value> {
+    let words = words.into_iter();
+    words
+        .map(|(name, word)| (name.to_owned(), Value::from(word)))
+        .collect()
+}
+
+fn profiles(profiles: &[Profile], specs: &[ParamSpec]) -> Value {
+    profiles.iter().map(|one| profile(one, specs)).collect()
 }
 
 /// A profile with its values in base units.
@@ -54,7 +73,11 @@ fn profile(profile: &Profile, specs: &[ParamSpec]) -> Value {
 pub fn registry() -> Value {
     let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
     json!({
-        "schemes": schemes::ALL.iter().map(scheme).collect::<Vec<_>>(),
+        "schemes": schemes::ALL
+            .iter()
+            .map(scheme)
+            .chain(narrows_media::schemes::ALL.iter().map(media))
+            .collect::<Vec<_>>(),
         "bpf": narrows_bpf::ALL.iter().map(Program::to_json).collect::<Vec<_>>(),
         "queues": entries(queues::ALL),
         "links": entries(links::ALL),

@@ -8,7 +8,7 @@ use narrows_record::{
 };
 use narrows_traffic::{DatagramReport, Offered};
 use narrows_transport::{Receiver, Sender, Snapshot};
-use narrows_units::{Bytes, Rate, Span, Time};
+use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
 /// Names of all elements, in the order of their indices, by which a packet log refers to them.
@@ -150,20 +150,22 @@ pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_re
 
 /// The summary of a flow without its counters: what it is.
 pub fn described(flow: &Flow) -> FlowSummary {
-    let fingerprint = match &flow.scheme {
-        SchemeRef::Native(scheme, params) => Fingerprint {
-            kind: "native".into(),
-            name: scheme.name.into(),
-            version: Some(VERSION.into()),
-            git: GIT.map(str::to_owned),
-            kernel: None,
-            read_back: Some(scheme.name.into()),
-            params: match params.to_json() {
-                Value::Object(object) => object,
-                _ => serde_json::Map::new(),
-            },
-            bpf: None,
+    let ours = |name: &str, params: &Params| Fingerprint {
+        kind: "native".into(),
+        name: name.into(),
+        version: Some(VERSION.into()),
+        git: GIT.map(str::to_owned),
+        kernel: None,
+        read_back: Some(name.into()),
+        params: match params.to_json() {
+            Value::Object(object) => object,
+            _ => serde_json::Map::new(),
         },
+        bpf: None,
+    };
+    let fingerprint = match &flow.scheme {
+        SchemeRef::Native(scheme, params) => ours(scheme.name, params),
+        SchemeRef::Media(scheme, params) => ours(scheme.name, params),
         SchemeRef::Kernel(name) => Fingerprint {
             kind: "linux".into(),
             name: name.clone(),

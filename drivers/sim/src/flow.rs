@@ -4,6 +4,7 @@
 //! server answers, one down. Our transport has no handshake: data goes out as soon as a connection
 //! is open. What arrives at the server is answered at the same instant.
 
+use crate::media::MediaEnds;
 use crate::packet::{Kind, SimPacket};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef};
@@ -43,6 +44,8 @@ pub(crate) struct FlowState {
     /// pipe counts.
     pub(crate) past: Totals,
     pub(crate) datagrams: Datagrams,
+    /// Both ends of a real-time scheme, in the place of connections.
+    pub(crate) media: Option<Box<MediaEnds>>,
 }
 
 /// The datagrams of a flow.
@@ -58,7 +61,7 @@ impl FlowState {
     pub(crate) fn new(cell: &Cell, flow: &Flow, routes: [u16; 2]) -> Result<Self, CellError> {
         let scheme = match &flow.scheme {
             SchemeRef::Native(scheme, params) => Some((*scheme, params.clone())),
-            SchemeRef::Datagrams => None,
+            SchemeRef::Media(..) | SchemeRef::Datagrams => None,
             SchemeRef::Kernel(_) | SchemeRef::Bpf(_) => {
                 return Err(CellError::Conflict(format!(
                     "flow {}: {} runs inside a kernel and cannot be simulated; use where: emulate",
@@ -88,6 +91,7 @@ impl FlowState {
                 sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
                 ..Datagrams::default()
             },
+            media: MediaEnds::of(cell, flow)?,
         })
     }
 

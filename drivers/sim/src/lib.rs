@@ -3,7 +3,8 @@
 //! The world has one pending event for the network, per endpoint and for sampler and applications,
 //! never one per packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
 //! act, and asks it when it wants to act next. Nothing is allocated per packet: packets are small
-//! and `Copy`, and the variable parts of acknowledgements live in reused slots.
+//! and `Copy`, and the variable parts of acknowledgements and of messages of real-time schemes live in reused
+//! slots.
 //!
 //! The same cell gives the same bytes: time is virtual, chance comes from named streams, and ties
 //! are broken by the fixed order of the parts.
@@ -11,6 +12,7 @@
 
 mod applications;
 mod flow;
+mod media;
 mod packet;
 mod run;
 mod slots;

@@ -31,6 +31,10 @@ pub(crate) enum Kind {
     Data,
     Ack,
     Datagram,
+    /// A real-time scheme's, from its sender.
+    Media,
+    /// A real-time scheme's, from its receiver.
+    Feedback,
 }
 
 impl Packet for SimPacket {
@@ -64,7 +68,7 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        self.kind == Kind::Ack
+        matches!(self.kind, Kind::Ack | Kind::Feedback)
     }
     #[inline]
     fn corrupt(&mut self) {

@@ -66,6 +66,7 @@ pub fn run(
     )?;
     folder.queues(std::mem::take(&mut world.queues))?;
     folder.transfers(world.take_transfers())?;
+    folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
     let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);
     folder.capacity(capacity)?;
@@ -118,7 +119,12 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
         narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
         let mut summary = narrows_cell::described(flow);
-        if let Some(sink) = &state.datagrams.sink {
+        if let Some(ends) = &state.media {
+            let (sender, receiver) = ends.counters();
+            summary.sender = narrows_cell::sender_counters(&sender);
+            summary.receiver = narrows_cell::receiver_counters(&receiver);
+            narrows_cell::judge_frames(&mut document, flow, ends.frames(flow.flow).1);
+        } else if let Some(sink) = &state.datagrams.sink {
             summary.sender.sent_packets = Some(state.datagrams.sequence);
             summary.sender.sent_bytes = Some(state.datagrams.bytes);
             summary.receiver = narrows_cell::sink_counters(&sink.report());
@@ -127,7 +133,9 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
             summary.sender = narrows_cell::sender_counters(&totals.sender);
             summary.receiver = narrows_cell::receiver_counters(&totals.receiver);
         }
-        summary.offered = narrows_cell::offered(cell, flow, &state.offered);
+        if state.media.is_none() {
+            summary.offered = narrows_cell::offered(cell, flow, &state.offered);
+        }
         let facts = state.application.facts();
         if !facts.is_empty() {
             let facts = facts

@@ -4,7 +4,7 @@ use crate::packet::{Kind, SimPacket};
 use narrows_traffic::Stamp;
 use narrows_transport::{Body, Data, Header};
 
-/// An acknowledgement in flight.
+/// A message in flight whose content varies.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) header: Header,
@@ -70,11 +70,30 @@ impl<T> Slots<T> {
     }
 }
 
+impl Slots<Message> {
+    /// Stores a message, taking the content of `body` in exchange for an old buffer.
+    #[inline]
+    fn exchange(&mut self, header: Header, body: &mut Body) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            let message = &mut self.items[slot as usize];
+            message.header = header;
+            std::mem::swap(&mut message.body, body);
+            return slot;
+        }
+        self.put(Message {
+            header,
+            body: std::mem::take(body),
+        })
+    }
+}
+
 /// What all packets in flight carry: the packets themselves stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) data: Slots<Data>,
     pub(crate) acks: Slots<Message>,
+    /// Of real-time schemes, whose content is of another kind and size.
+    pub(crate) media: Slots<Message>,
     pub(crate) stamps: Slots<Stamp>,
 }
 
@@ -82,17 +101,12 @@ impl Contents {
     /// Stores an acknowledgement, taking the content of `body` in exchange for an old buffer.
     #[inline]
     pub(crate) fn put_ack(&mut self, header: Header, body: &mut Body) -> u32 {
-        let slots = &mut self.acks;
-        if let Some(slot) = slots.free.pop() {
-            let message = &mut slots.items[slot as usize];
-            message.header = header;
-            std::mem::swap(&mut message.body, body);
-            return slot;
-        }
-        slots.put(Message {
-            header,
-            body: std::mem::take(body),
-        })
+        self.acks.exchange(header, body)
+    }
+
+    /// Stores a message of a real-time scheme in the same way.
+    pub(crate) fn put_media(&mut self, header: Header, body: &mut Body) -> u32 {
+        self.media.exchange(header, body)
     }
 
     /// A copy of `packet` came into being.
@@ -101,6 +115,7 @@ impl Contents {
             Kind::Data => self.data.share(packet.slot),
             Kind::Ack => self.acks.share(packet.slot),
             Kind::Datagram => self.stamps.share(packet.slot),
+            Kind::Media | Kind::Feedback => self.media.share(packet.slot),
         }
     }
 
@@ -110,6 +125,7 @@ impl Contents {
             Kind::Data => self.data.free(packet.slot),
             Kind::Ack => self.acks.free(packet.slot),
             Kind::Datagram => self.stamps.free(packet.slot),
+            Kind::Media | Kind::Feedback => self.media.free(packet.slot),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::packet::{Kind, SimPacket};
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes};
-use narrows_record::{BinLog, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
+use narrows_record::{BinLog, FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
 use narrows_transport::{Body, Endpoint, Header, Totals as FlowTotals};
 use narrows_units::{Time, Wakeups};
@@ -18,7 +18,7 @@ pub struct Totals {
 }
 
 // Numbers of the parts in the wake-up tree.
-/// The sampler, and the applications that wait for a time.
+/// The sampler, and the applications and real-time schemes that wait for a time.
 const SAMPLER: usize = 0;
 /// Sender and receiver of each pipe.
 pub(crate) const ENDPOINTS: usize = 1;
@@ -36,9 +36,11 @@ pub struct World {
     pub(crate) serials: u32,
     /// When each flow's application wants to act.
     pub(crate) applications: Wakeups,
+    /// When the sender and the receiver of each flow of a real-time scheme want to act.
+    pub(crate) media: Wakeups,
     pub(crate) actions: Vec<Action>,
     /// By flow number: index into `flows`.
-    index: Vec<u16>,
+    pub(crate) index: Vec<u16>,
     pub(crate) log: Log,
     pub(crate) states: Vec<StateRow>,
     pub(crate) traces: Vec<TraceRow>,
@@ -46,12 +48,12 @@ pub struct World {
     pub(crate) wakeups: Wakeups,
     pub(crate) contents: Contents,
     outcomes: Outcomes<SimPacket>,
-    body: Body,
+    pub(crate) body: Body,
     empty: Body,
     sample: narrows_units::Span,
     next_sample: Time,
     duration: Time,
-    totals: Totals,
+    pub(crate) totals: Totals,
 }
 
 impl World {
@@ -82,10 +84,13 @@ impl World {
             RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
         };
         let wakeups = Wakeups::new(ENDPOINTS + 2 * flows.len());
+        let real_time = flows.iter().any(|flow| flow.media.is_some());
+        let media = Wakeups::new(if real_time { 2 * flows.len() } else { 0 });
         let next_sample = Time::ZERO + cell.sample;
         let mut world = World {
             network,
             applications: Wakeups::new(flows.len()),
+            media,
             flows,
             pipes: Vec::new(),
             free_pipes: Vec::new(),
@@ -110,7 +115,9 @@ impl World {
         };
         for index in 0..world.flows.len() {
             let start = world.flows[index].start;
-            if world.flows[index].class == Class::Datagrams {
+            if world.flows[index].media.is_some() {
+                world.begin_media(index);
+            } else if world.flows[index].class == Class::Datagrams {
                 world.applications.set(index, start);
             } else {
                 // Connections that are open from the start exist from the start: what they do begins
@@ -154,6 +161,7 @@ impl World {
                         self.take_samples(now);
                     }
                     self.run_applications(now);
+                    self.run_media(now);
                     self.look_at_sampler();
                 }
                 endpoint => {
@@ -183,16 +191,19 @@ impl World {
 
     /// Closes the books: what is still in the network is in flight.
     pub fn finish(&mut self) {
+        self.end_media();
         let log = &mut self.log;
         self.network
             .visit_held(&mut |element, packet| log.hold(packet.uid, element));
         self.log.finish();
     }
 
-    /// Asks the sampler and the applications anew when they want to act.
+    /// Asks the sampler, the applications and the real-time schemes anew when they want to act.
     pub(crate) fn look_at_sampler(&mut self) {
         let (application, _) = self.applications.earliest();
-        self.wakeups.set(SAMPLER, self.next_sample.min(application));
+        let (media, _) = self.media.earliest();
+        let next = self.next_sample.min(application).min(media);
+        self.wakeups.set(SAMPLER, next);
     }
 
     /// All transfers that applications have begun, flow by flow.
@@ -200,6 +211,15 @@ impl World {
         self.flows
             .iter_mut()
             .flat_map(|flow| std::mem::take(&mut flow.transfers))
+    }
+
+    /// The frames of video of all flows, flow by flow.
+    pub fn frames(&self) -> Vec<FrameRow> {
+        let media = self.flows.iter().filter_map(|flow| {
+            let ends = flow.media.as_ref()?;
+            Some(ends.frames(flow.number).0)
+        });
+        media.flatten().collect()
     }
 
     /// What all data pipes of a flow have counted, those that are gone included.
@@ -266,14 +286,19 @@ impl World {
                         self.retire_if_done(connection);
                     }
                 }
-                Kind::Datagram => self.contents.free(&packet),
+                // Those belong to no pipe.
+                Kind::Datagram | Kind::Media | Kind::Feedback => self.contents.free(&packet),
             }
         }
     }
 
-    /// A datagram, or what arrives after its connection has ended.
+    /// A datagram, a message of a real-time scheme, or what arrives after its connection has ended.
     #[cold]
     fn arrive_without_pipe(&mut self, at: Time, packet: SimPacket) {
+        if matches!(packet.kind, Kind::Media | Kind::Feedback) {
+            self.arrive_media(at, packet);
+            return;
+        }
         if packet.kind == Kind::Datagram {
             self.totals.data_delivered += 1;
             let stamp = *self.contents.stamps.get(packet.slot);
@@ -416,8 +441,14 @@ impl World {
     }
 
     fn take_samples(&mut self, now: Time) {
-        for flow in &self.flows {
+        for flow in &mut self.flows {
             if now < flow.start || now > flow.stop || flow.class == Class::Datagrams {
+                continue;
+            }
+            if let Some(ends) = &mut flow.media {
+                let (snapshot, number, time) = (ends.sample(), flow.number, now.ns());
+                self.states.push(state_row(number, time, &snapshot));
+                self.traces.extend(trace_rows(number, time, &snapshot));
                 continue;
             }
             let (pipes, connections) = (&self.pipes, &self.connections);

@@ -29,7 +29,8 @@ mod _native {
     use super::probe::probe_element;
     #[pymodule_export]
     use super::series::{
-        capacity_series, delay_points, queue_series, state_series, throughput_series, transfers,
+        capacity_series, delay_points, frames, queue_series, state_series, throughput_series,
+        transfers,
     };
     #[pymodule_export]
     use super::traces::{read_trace, write_trace};

@@ -98,6 +98,23 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
     Ok(all)
 }
 
+/// The frames of video as columns: `flow`, `frame`, `captured_s`, `bytes`, `key`, `discarded` (0 or 1),
+/// `arrived_s` (NaN if it was never whole).
+#[pyfunction]
+pub(crate) fn frames(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let frames =
+        py.detach(|| series::frames(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
+    let all = PyDict::new(py);
+    all.set_item("flow", array(py, frames.flow))?;
+    all.set_item("frame", array(py, frames.frame))?;
+    all.set_item("captured_s", array(py, frames.captured_s))?;
+    all.set_item("bytes", array(py, frames.bytes))?;
+    all.set_item("key", array(py, frames.key))?;
+    all.set_item("discarded", array(py, frames.discarded))?;
+    all.set_item("arrived_s", array(py, frames.arrived_s))?;
+    Ok(all)
+}
+
 /// The transfers of applications as columns: `flow`, `connection`, `transfer`, `bytes`, `started_s`,
 /// and `ended_s`, NaN where a transfer was not complete at the end.
 #[pyfunction]

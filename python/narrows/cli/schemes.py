@@ -118,6 +118,9 @@ def _print_page(console: Console, page: Page) -> None:
     console.print(f"runs on: {', '.join(info.planes) or 'nothing here'}", markup=False)
     if info.missing:
         console.print(f"missing here: {info.missing}", markup=False, soft_wrap=True)
+    if info.media:
+        load = "the frames of an encoder" if info.frames else "as much as it lets through"
+        console.print(f"real-time: both ends of a flow, which sends {load}", markup=False)
     if page.ecn:
         told = {
             "none": "none; packets carry no ECN codepoint",

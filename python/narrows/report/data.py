@@ -208,6 +208,12 @@ class Run:
         return found
 
     @cached_property
+    def frames(self) -> Json:
+        """Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s."""
+        found: Json = self._series("frames")
+        return found
+
+    @cached_property
     def states(self) -> dict[int, Json]:
         """Samples of every sender."""
         found: dict[int, Json] = self._series("state_series")
@@ -220,7 +226,7 @@ class Run:
 
     def forget(self) -> None:
         """Let go of the series, so that a campaign of many runs does not fill the memory."""
-        for name in ("throughput", "queues", "states", "transfers"):
+        for name in ("throughput", "queues", "states", "transfers", "frames"):
             self.__dict__.pop(name, None)
 
 

@@ -64,6 +64,12 @@ def _more_tables(campaign: Campaign) -> list[Json]:
             "smallest and largest value.",
         ),
         (
+            "Frames of video",
+            tables.frames(campaign),
+            "What became of the frames that real-time schemes sent: medians over the valid runs and, below "
+            "them, their smallest and largest value. Flows of other schemes are not listed.",
+        ),
+        (
             "Expectations",
             tables.expectations(campaign),
             "What the scenario says its numbers should be. Each is held against the valid runs.",

@@ -25,7 +25,19 @@ SAME = "Runs of a simulated scheme are identical when nothing on the path uses c
 MOST_BACKGROUND = 4
 """Background flows that get a column of their own."""
 
-OPTIONAL = ("completion_", "transfers", "datagram_", "out_of_order_", "jitter_", "offered_", "jain_", "cov_")
+OPTIONAL = (
+    "completion_",
+    "transfers",
+    "datagram_",
+    "out_of_order_",
+    "jitter_",
+    "offered_",
+    "jain_",
+    "cov_",
+    "frame_",
+    "freeze",
+    "media_",
+)
 """Metrics, by the start of their names, that are left out where no run has a value: they are about traffic,
 or about lengths of time, that the scenario does not have."""
 
@@ -34,6 +46,7 @@ NOT_MEANT = (
     "no application made transfers",
     "no sink of datagrams reported",
     "no application with a load of its own took part",
+    "no frames of video were sent",
 )
 """Reasons, in the core's words, for which a metric is not about a flow at all."""
 
@@ -325,6 +338,20 @@ def completion(campaign: Campaign) -> Table | None:
 def datagrams(campaign: Campaign) -> Table | None:
     """What the sinks of datagrams reported; nothing where there were none."""
     names = ("datagram_loss_ratio", "out_of_order_ratio", "jitter_ns", "offered_bps", "throughput_bps")
+    return _median_table(campaign, names, flows=True)
+
+
+def frames(campaign: Campaign) -> Table | None:
+    """What became of the frames of real-time schemes; nothing where there were none."""
+    names = (
+        "media_sent_bps",
+        "media_target_bps",
+        "frame_delay_p50_ns",
+        "frame_delay_p95_ns",
+        "frame_loss_ratio",
+        "freezes",
+        "freeze_ratio",
+    )
     return _median_table(campaign, names, flows=True)
 
 

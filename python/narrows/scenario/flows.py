@@ -65,6 +65,8 @@ class Flow:
     group: str | None = None
     #: Which of start and stop the entry says itself.
     says: tuple[str, ...] = ()
+    #: Where the entry asks for other traffic than one bulk transfer, by the name of the key.
+    special: dict[str, tuple[str, Mark]] = field(default_factory=dict)
 
     def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
         """The flow as cells have it; what is at its default is left out."""
@@ -168,6 +170,8 @@ class FlowReader:
         direction = value("direction", _DIRECTION, FORWARD)
         extras = self._extra_rtts(mapping, join(path, "extra_rtt"), count, context)
         first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
+        odd = {"traffic": traffic != BULK, "connections": connections != 1}
+        special = {key: (join(path, key), mapping.key_marks[key]) for key, is_odd in odd.items() if is_odd}
         if len(self.found.items) + count > MOST_FLOWS:
             problems.add(mapping.mark, path, f"makes more than {MOST_FLOWS} flows in all")
             return
@@ -194,6 +198,7 @@ class FlowReader:
                     f"{label} {k + 1}" if label and count > 1 else label,
                     label,
                     tuple(key for key in ("start", "stop") if key in mapping.entries),
+                    special,
                 )
             )
 

@@ -61,6 +61,10 @@ class Entry:
     profiles: dict[str, Profile] = field(default_factory=dict)
     #: Of schemes: the ECN codepoint of their packets: none, classic or scalable.
     ecn: str = ""
+    #: Of schemes: whether it is both ends of a real-time flow and no congestion control of a bulk transport.
+    media: bool = False
+    #: Of real-time schemes: whether it sends the frames of an encoder; otherwise there is always more to send.
+    frames: bool = False
     #: Of programs for the kernel: the scheme of ours with the same rules.
     native: str = ""
 
@@ -156,6 +160,8 @@ def _entry(item: dict[str, Any]) -> Entry:
         transport={str(key): str(value) for key, value in (item.get("transport") or {}).items()},
         profiles={one["name"]: Profile(**one) for one in item.get("profiles", ())},
         ecn=item.get("ecn", ""),
+        media=bool(item.get("media")),
+        frames=bool(item.get("frames")),
         native=item.get("native") or "",
     )
 

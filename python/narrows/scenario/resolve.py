@@ -11,7 +11,7 @@ from narrows.scenario import matrix
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
-from narrows.scenario.flows import FlowReader, Flows
+from narrows.scenario.flows import Flow, FlowReader, Flows
 from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET_WHERE, SCHEMA
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
@@ -250,6 +250,9 @@ def _rows(
     rows: list[SchemeRow] = []
     for scheme in tested:
         used = [flow.scheme or scheme for flow in flows.items]
+        for flow, one in zip(flows.items, used, strict=True):
+            if one is not None and one.media:
+                _check_media(one, flow, problems)
         tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
         # Datagrams have no scheme that could be under test.
         labels = list(dict.fromkeys(one.label for one in tests if one.name != UDP)) or [UDP]
@@ -267,6 +270,15 @@ def _rows(
             )
         )
     return rows
+
+
+def _check_media(scheme: Scheme, flow: Flow, problems: Problems) -> None:
+    """A real-time scheme is the application as well: it has nothing to carry, and one connection."""
+    for key, (path, mark) in flow.special.items():
+        what = "one connection" if key == "connections" else "no traffic but its own media"
+        text = f"{scheme.name} has {what}; remove {key}, or give the flow another scheme"
+        if not any(known.key == path and known.text == text for known in problems.found):
+            problems.add(mark, path, text)
 
 
 def _transport(tree: Mapping, registry: Registry, problems: Problems) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from narrows.scenario.schema_values import (
     params_schema,
     quantity_schema,
 )
-from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX, PROFILE, TRANSPORT
+from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX, PROFILE, TRANSPORT, transport_of
 
 
 def schema_text(registry: Registry) -> str:
@@ -142,7 +142,14 @@ def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
         found[PROFILE] = {"enum": list(entry.profiles), "description": f"A set-up that others have used. {docs}"}
-    if ours:
+    if ours and entry.media:
+        settings = transport_of(entry, registry)
+        found[TRANSPORT] = {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {param.name: param_schema(param) for param in settings},
+        }
+    elif ours:
         found[TRANSPORT] = {"$ref": "#/definitions/transport"}
     return found
 

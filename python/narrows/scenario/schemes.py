@@ -23,6 +23,8 @@ BPF_FILE = "bpf"
 UDP = "udp"
 #: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
+#: What real-time schemes, which have a transport of their own, take of the settings of ours.
+FOR_MEDIA = ("packet_size",)
 
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}$")
 
@@ -38,6 +40,8 @@ class Scheme:
     object: dict[str, str] | None = None
     #: Settings of the transport for its flows alone, in base units.
     transport: dict[str, Any] = field(default_factory=dict)
+    #: Whether it makes the media that it sends, so that its flows carry no other traffic.
+    media: bool = False
 
 
 def read_scheme(
@@ -108,7 +112,8 @@ def read_scheme(
     values = read_params(given, path, params, name, Context(problems, files=files or Files()), ignore=beside)
     written = [text for key, _, item in given if key != "scheme" for text in _label_parts(key, item)]
     label = f"{name} {' '.join(written)}" if written else name
-    return Scheme(name, values, label, transport=transport)
+    media = entry is not None and entry.media
+    return Scheme(name, values, label, transport=transport, media=media)
 
 
 def _with_default(param: Param, profile: Profile) -> Param:
@@ -151,8 +156,16 @@ def _read_transport(
     mapping = problems.expect_mapping(written, at, "{initial_window: 4 packets}")
     if mapping is None:
         return {}
-    values = read_params(mapping, at, registry.transport, "the transport", Context(problems))
+    known = transport_of(entry, registry)
+    whose = f"the transport of {entry.name}" if entry.media else "the transport"
+    values = read_params(mapping, at, known, whose, Context(problems))
     return {name: value for name, value in values.items() if name in mapping.entries}
+
+
+def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
+    """The settings of the transport that mean something to a scheme of ours."""
+    every = registry.transport
+    return tuple(param for param in every if param.name in FOR_MEDIA) if entry.media else every
 
 
 def _label_parts(key: str, value: Written) -> list[str]:

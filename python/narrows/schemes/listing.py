@@ -29,6 +29,9 @@ class SchemeInfo:
     summary: str
     source: str
     missing: str | None
+    #: Whether it is both ends of a real-time flow, and whether it sends frames of video.
+    media: bool = False
+    frames: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -40,6 +43,8 @@ class SchemeInfo:
             "summary": self.summary,
             "source": self.source,
             "missing": self.missing,
+            "media": self.media,
+            "frames": self.frames,
         }
 
 
@@ -88,7 +93,8 @@ def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:
     if missing is None:
         planes += ("emulate",)
     status = status_of(entry.name).word
-    return SchemeInfo(entry.name, kind, planes, status, entry.summary, entry.source, missing)
+    about = (entry.name, kind, planes, status, entry.summary, entry.source, missing)
+    return SchemeInfo(*about, media=entry.media, frames=entry.frames)
 
 
 def describe_kernel(label: str, machine: Machine) -> SchemeInfo:

@@ -65,6 +65,10 @@ def _section(entry: Entry) -> str:
     text = f"\n## `{entry.name}`\n\n**{told.first or entry.summary}**\n"
     for paragraph in told.paragraphs:
         text += f"\n{paragraph}\n"
+    if entry.media:
+        load = "the frames of an encoder" if entry.frames else "as much as it lets through"
+        text += f"\nA real-time scheme: it is both ends of a flow, and sends {load}. Of the transport's settings"
+        text += " it takes `packet_size`; it carries no other traffic.\n"
     if entry.transport:
         listed = ", ".join(f"`{name}: {value}`" for name, value in entry.transport.items())
         text += f"\nDefined with these settings of the transport: {listed}.\n"

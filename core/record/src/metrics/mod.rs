@@ -10,9 +10,13 @@ mod datagrams;
 mod delay;
 mod distribution;
 mod drop_ratio;
+mod frame_delay;
+mod frame_loss;
+mod freezes;
 mod goodput;
 mod jain;
 mod loss;
+mod media_rate;
 mod offered;
 mod queueing_delay;
 mod retransmitted;
@@ -25,13 +29,15 @@ mod traffic;
 mod utilization;
 
 pub use distribution::DelayDistribution;
-pub use subject::Subject;
+pub use subject::{FramesOfFlow, Subject};
 pub use traffic::{FlowTraffic, Traffic};
 
 use crate::RecordError;
 use crate::capacity::Capacities;
-use crate::read::{Record, read_states, read_transfers};
+use crate::read::{Record, read_frames, read_states, read_traces, read_transfers};
+use crate::schema::TraceRow;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use subject::Material;
 
 /// All metrics, in the order in which tables show them.
@@ -63,6 +69,13 @@ pub const METRICS: &[Metric] = &[
     datagrams::LOSS,
     datagrams::OUT_OF_ORDER,
     datagrams::JITTER,
+    frame_delay::P50,
+    frame_delay::P95,
+    frame_loss::METRIC,
+    freezes::COUNT,
+    freezes::SHARE,
+    media_rate::SENT,
+    media_rate::TARGET,
     offered::METRIC,
     time_scales::JAIN_1,
     time_scales::JAIN_5,
@@ -231,11 +244,38 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         Some(bytes) => read_transfers(bytes.clone())?,
         None => Vec::new(),
     };
+    let frames = match &record.frames {
+        Some(bytes) => read_frames(bytes.clone())?,
+        None => Vec::new(),
+    };
+    let targets = match &record.traces {
+        Some(bytes) if !frames.is_empty() => targets(&read_traces(bytes.clone())?),
+        _ => BTreeMap::new(),
+    };
     Ok(Material {
         record,
         traffic: Traffic::gather(record)?,
         capacities: Capacities::gather(record)?,
         transfers,
+        frames,
+        targets,
         rtts,
     })
+}
+
+/// The trace in which schemes that steer an encoder tell what they ask it for.
+const TARGET: &str = "target_bps";
+
+/// The mean target of each flow that told one.
+fn targets(traces: &[TraceRow]) -> BTreeMap<u16, f64> {
+    let mut sums: BTreeMap<u16, (f64, u64)> = BTreeMap::new();
+    for row in traces.iter().filter(|row| row.name == TARGET) {
+        let (sum, count) = sums.entry(row.flow).or_default();
+        *sum += row.value;
+        *count += 1;
+    }
+    let means = sums.into_iter();
+    means
+        .map(|(flow, (sum, count))| (flow, sum / count as f64))
+        .collect()
 }

@@ -6,7 +6,8 @@ use crate::capacity::Capacities;
 use crate::cell::{Cell, Element};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
-use crate::schema::TransferRow;
+use crate::schema::{FrameRow, TransferRow};
+use std::collections::BTreeMap;
 
 /// What is gathered once for all subjects of a record.
 pub(super) struct Material<'a> {
@@ -14,8 +15,25 @@ pub(super) struct Material<'a> {
     pub(super) traffic: Traffic,
     pub(super) capacities: Capacities,
     pub(super) transfers: Vec<TransferRow>,
+    /// Flow by flow.
+    pub(super) frames: Vec<FrameRow>,
+    /// Mean bitrate that each flow asked its encoder for.
+    pub(super) targets: BTreeMap<u16, f64>,
     /// Round-trip samples, per flow of the cell.
     pub(super) rtts: Vec<Vec<u64>>,
+}
+
+/// The frames of video of one flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FramesOfFlow<'a> {
+    /// In the order of their capture.
+    pub rows: &'a [FrameRow],
+    /// When the flow began.
+    pub start_ns: u64,
+    /// When it stopped, or the run ended.
+    pub stop_ns: u64,
+    /// Mean bitrate that its scheme asked the encoder for.
+    pub target_bps: Option<f64>,
 }
 
 /// One flow or all flows of a record, with what metrics ask about them.
@@ -37,6 +55,7 @@ pub struct Subject<'a> {
     /// All flows of the cell, background included.
     whole: &'a [FlowTraffic],
     transfers: Vec<&'a TransferRow>,
+    frames: Vec<FramesOfFlow<'a>>,
     rtts: Vec<u64>,
 }
 
@@ -65,6 +84,18 @@ impl<'a> Subject<'a> {
         let transfers = transfers
             .filter(|row| traffic.iter().any(|t| t.flow == row.flow))
             .collect();
+        let frames = material.frames.chunk_by(|a, b| a.flow == b.flow);
+        let frames = frames.filter_map(|rows| {
+            let known = cell.flow(rows[0].flow)?;
+            let mine = traffic.iter().any(|t| t.flow == known.flow);
+            mine.then(|| FramesOfFlow {
+                rows,
+                start_ns: known.start_ns,
+                stop_ns: known.stop_ns.min(cell.duration_ns),
+                target_bps: material.targets.get(&known.flow).copied(),
+            })
+        });
+        let frames = frames.collect();
         let mut rtts: Vec<u64> = indices
             .iter()
             .flat_map(|&index| material.rtts[index].iter().copied())
@@ -107,6 +138,7 @@ impl<'a> Subject<'a> {
             traffic,
             whole,
             transfers,
+            frames,
             rtts,
         }
     }
@@ -125,6 +157,17 @@ impl<'a> Subject<'a> {
     /// Transfers of the applications of the subject's flows.
     pub fn transfers(&self) -> impl Iterator<Item = &TransferRow> {
         self.transfers.iter().copied()
+    }
+
+    /// The frames of each flow of the subject that sent any.
+    ///
+    /// # Errors
+    /// That none did.
+    pub fn frames(&self) -> Result<impl Iterator<Item = FramesOfFlow<'a>> + '_, String> {
+        if self.frames.is_empty() {
+            return Err("no frames of video were sent".into());
+        }
+        Ok(self.frames.iter().copied())
     }
 
     /// The flow, or all flows of the cell, background included.

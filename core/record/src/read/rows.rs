@@ -3,12 +3,14 @@
 use super::table::{TableReader, damaged, whole};
 use crate::RecordError;
 use crate::schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, QUEUES_FILE,
-    QueueRow, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, FRAMES_FILE,
+    FrameRow, QUEUES_FILE, QueueRow, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow,
+    TransferRow,
 };
 use crate::write::{Column, Rows};
 use arrow_array::{
-    Array, Float64Array, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array,
+    Array, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use bytes::Bytes;
 
@@ -153,6 +155,29 @@ pub fn read_transfers(bytes: Bytes) -> Result<Vec<TransferRow>, RecordError> {
             bytes: size.value(i),
             started_ns: started.value(i),
             ended_ns: ended(i),
+        }));
+        Ok(())
+    })
+}
+
+/// Reads `frames.parquet`.
+pub fn read_frames(bytes: Bytes) -> Result<Vec<FrameRow>, RecordError> {
+    read(FRAMES_FILE, bytes, |batch, rows| {
+        let flow = batch.get::<UInt16Array>("flow")?;
+        let frame = batch.get::<UInt64Array>("frame")?;
+        let captured = batch.get::<UInt64Array>("captured_ns")?;
+        let size = batch.get::<UInt32Array>("bytes")?;
+        let key = batch.get::<BooleanArray>("key")?;
+        let discarded = batch.get::<BooleanArray>("discarded")?;
+        let arrived = batch.maybe("arrived_ns")?;
+        rows.extend((0..flow.len()).map(|i| FrameRow {
+            flow: flow.value(i),
+            frame: frame.value(i),
+            captured_ns: captured.value(i),
+            bytes: size.value(i),
+            key: key.value(i),
+            discarded: discarded.value(i),
+            arrived_ns: arrived(i),
         }));
         Ok(())
     })

@@ -6,12 +6,13 @@ use crate::RecordError;
 use crate::cell::Cell;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::read::{
-    PacketReader, Record, read_bins, read_delays, read_queues, read_states, read_traces,
-    read_transfers,
+    PacketReader, Record, read_bins, read_delays, read_frames, read_queues, read_states,
+    read_traces, read_transfers,
 };
 use crate::run::RunDocument;
 use crate::schema::{
-    BinRow, DelayRow, Direction, Fate, PACKETS_FILE, QueueRow, RUN_FILE, StateRow, TransferRow,
+    BinRow, DelayRow, Direction, Fate, FrameRow, PACKETS_FILE, QueueRow, RUN_FILE, StateRow,
+    TransferRow,
 };
 
 /// A record, laid out for the checks.
@@ -24,6 +25,7 @@ pub(super) struct Evidence<'a> {
     pub(super) states: Vec<StateRow>,
     pub(super) queues: Vec<QueueRow>,
     pub(super) transfers: Vec<TransferRow>,
+    pub(super) frames: Vec<FrameRow>,
     /// All elements, in the order in which the run counts them.
     pub(super) stages: Vec<Stage>,
     /// Link of each element.
@@ -124,6 +126,12 @@ impl<'a> Evidence<'a> {
             .map(read_transfers)
             .transpose()?
             .unwrap_or_default();
+        let frames = record
+            .frames
+            .clone()
+            .map(read_frames)
+            .transpose()?
+            .unwrap_or_default();
         let run = &record.run;
         Ok(Evidence {
             cell,
@@ -133,6 +141,7 @@ impl<'a> Evidence<'a> {
             states,
             queues,
             transfers,
+            frames,
             stages,
             links,
             lanes,

@@ -19,6 +19,7 @@ mod cuts;
 mod endpoints;
 mod evidence;
 mod fates;
+mod frames;
 mod lateness;
 mod layout;
 mod natures;
@@ -59,6 +60,7 @@ const CHECKS: &[Check] = &[
     random_loss::CHECK,
     states::CHECK,
     transfers::CHECK,
+    frames::CHECK,
 ];
 
 /// One check.

@@ -13,4 +13,6 @@ pub(crate) use packets::columns as packet_columns;
 pub(crate) use rows::Rows;
 pub(crate) use table::{Coding, Column, Table, column};
 
-pub use rows::{BinFile, CapacityFile, DelayFile, QueueFile, StateFile, TraceFile, TransferFile};
+pub use rows::{
+    BinFile, CapacityFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile, TransferFile,
+};

@@ -1,10 +1,14 @@
-//! The files with few rows: states, queues, traces, transfers, bins and delays. Rows are pushed one by one
+//! The files with few rows: states, queues, traces, transfers, frames, bins and delays. Rows are pushed one by one
 //! and encoded in batches.
 
 use super::table::{Coding, Column, Table, column, optional};
 use crate::RecordError;
-use crate::schema::{BinRow, CapacityRow, DelayRow, QueueRow, StateRow, TraceRow, TransferRow};
-use arrow_array::{ArrayRef, Float64Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use crate::schema::{
+    BinRow, CapacityRow, DelayRow, FrameRow, QueueRow, StateRow, TraceRow, TransferRow,
+};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, StringArray, UInt16Array, UInt32Array, UInt64Array,
+};
 use arrow_schema::DataType;
 use std::io::Write;
 use std::sync::Arc;
@@ -144,6 +148,39 @@ impl Rows for TransferRow {
             u64s(rows, |r| r.bytes),
             u64s(rows, |r| r.started_ns),
             maybe(rows, |r| r.ended_ns),
+        ]
+    }
+}
+
+impl Rows for FrameRow {
+    fn columns() -> Vec<Column> {
+        vec![
+            column("flow", DataType::UInt16, Coding::Words),
+            column("frame", DataType::UInt64, Coding::Delta),
+            column("captured_ns", DataType::UInt64, Coding::Delta),
+            column("bytes", DataType::UInt32, Coding::Delta),
+            column("key", DataType::Boolean, Coding::Plain),
+            column("discarded", DataType::Boolean, Coding::Plain),
+            optional("arrived_ns", DataType::UInt64, Coding::Delta),
+        ]
+    }
+
+    fn arrays(rows: &[Self]) -> Vec<ArrayRef> {
+        let flags = |field: fn(&Self) -> bool| -> ArrayRef {
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(field(row)))
+                    .collect::<BooleanArray>(),
+            )
+        };
+        vec![
+            flows(rows, |r| r.flow),
+            u64s(rows, |r| r.frame),
+            u64s(rows, |r| r.captured_ns),
+            Arc::new(UInt32Array::from_iter_values(rows.iter().map(|r| r.bytes))),
+            flags(|r| r.key),
+            flags(|r| r.discarded),
+            maybe(rows, |r| r.arrived_ns),
         ]
     }
 }
@@ -293,6 +330,11 @@ file!(
     /// Writes `transfers.parquet`.
     TransferFile,
     TransferRow
+);
+file!(
+    /// Writes `frames.parquet`.
+    FrameFile,
+    FrameRow
 );
 file!(
     /// Writes `capacity.parquet`.

@@ -8,8 +8,9 @@
 
 use narrows_record::{
     BinFile, BinLog, Cell, DelayFile, Direction, ElementCounters, Fate, Fingerprint, FlowSummary,
-    Lateness, PacketFile, PacketLog, PacketRow, QueueFile, QueueRow, ReceiverCounters, Record,
-    RunDocument, SenderCounters, StateFile, StateRow, TransferFile, TransferRow, Versions,
+    FrameFile, FrameRow, Lateness, PacketFile, PacketLog, PacketRow, QueueFile, QueueRow,
+    ReceiverCounters, Record, RunDocument, SenderCounters, StateFile, StateRow, TraceFile,
+    TraceRow, TransferFile, TransferRow, Versions,
 };
 use serde_json::json;
 use std::collections::VecDeque;
@@ -61,6 +62,8 @@ pub struct Draft {
     pub states: Vec<StateRow>,
     pub queues: Vec<QueueRow>,
     pub transfers: Vec<TransferRow>,
+    pub frames: Vec<FrameRow>,
+    pub traces: Vec<TraceRow>,
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
@@ -309,6 +312,8 @@ impl Plan {
             queues: self.samples(&movers),
             states: self.states(&rows),
             transfers: transfers(&rows),
+            frames: frames(&rows),
+            traces: Vec::new(),
             rows,
         }
     }
@@ -495,6 +500,26 @@ fn transfers(rows: &[PacketRow]) -> Vec<TransferRow> {
         .collect()
 }
 
+/// Each data packet is a frame of its payload, captured when it was sent; flow by flow.
+fn frames(rows: &[PacketRow]) -> Vec<FrameRow> {
+    let data = rows.iter().filter(|r| r.direction == Direction::Forward);
+    let mut all: Vec<FrameRow> = data
+        .filter(|r| r.flow > 0)
+        .map(|row| FrameRow {
+            flow: row.flow,
+            captured_ns: row.sent_ns,
+            bytes: row.size_bytes - 52,
+            arrived_ns: row.arrived_ns,
+            ..FrameRow::default()
+        })
+        .collect();
+    all.sort_by_key(|row| row.flow);
+    for flow in all.chunk_by_mut(|a, b| a.flow == b.flow) {
+        (0..).zip(flow).for_each(|(number, row)| row.frame = number);
+    }
+    all
+}
+
 fn summary(flow: u16, rows: &[PacketRow]) -> FlowSummary {
     let mine = || {
         rows.iter()
@@ -600,6 +625,20 @@ impl Draft {
         file.finish().unwrap()
     }
 
+    pub fn frames(&self) -> Vec<u8> {
+        let mut file = FrameFile::create(Vec::new()).unwrap();
+        self.frames.iter().for_each(|row| file.push(*row).unwrap());
+        file.finish().unwrap()
+    }
+
+    pub fn traces(&self) -> Vec<u8> {
+        let mut file = TraceFile::create(Vec::new()).unwrap();
+        self.traces
+            .iter()
+            .for_each(|row| file.push(row.clone()).unwrap());
+        file.finish().unwrap()
+    }
+
     /// The record as a reader sees it.
     pub fn record(&self) -> Record {
         Record {
@@ -610,8 +649,9 @@ impl Draft {
             delays: None,
             states: Some(self.states().into()),
             queues: Some(self.queues().into()),
-            traces: None,
+            traces: (!self.traces.is_empty()).then(|| self.traces().into()),
             transfers: Some(self.transfers().into()),
+            frames: Some(self.frames().into()),
             capacity: None,
         }
     }

@@ -208,7 +208,7 @@ impl Core {
                 from: flow.from,
                 direction: flow.direction,
                 stop: flow.stop,
-                native: matches!(flow.scheme, SchemeRef::Native(..)),
+                native: matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..)),
             });
         }
         let log = match cell.record {

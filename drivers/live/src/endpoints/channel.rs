@@ -1,7 +1,9 @@
 //! What the agent and its endpoints say to each other: JSON documents behind their length, over a
 //! socket pair. The end of the stream means that the other side is gone.
 
+use narrows_media::FrameSent;
 use narrows_record::{ReceiverCounters, SenderCounters, StateRow, TraceRow};
+use narrows_units::Time;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -107,6 +109,39 @@ pub struct Outcome {
     pub ended: Vec<(u32, u64)>,
     /// Connections that broke before the flow stopped.
     pub broken: u64,
+    /// Frames of video, from the sender of a real-time scheme.
+    pub frames: Vec<Frame>,
+    /// Frames of which everything arrived, and when, by number, from the receiver of one.
+    pub whole: Vec<(u64, u64)>,
+}
+
+/// A [`FrameSent`] in a form that can be sent: number, when it was captured, bytes, whether it stands alone
+/// and whether it was thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame(u64, u64, u32, bool, bool);
+
+impl From<FrameSent> for Frame {
+    fn from(frame: FrameSent) -> Self {
+        Frame(
+            frame.number,
+            frame.at.ns(),
+            frame.bytes,
+            frame.key,
+            frame.discarded,
+        )
+    }
+}
+
+impl From<Frame> for FrameSent {
+    fn from(Frame(number, at, bytes, key, discarded): Frame) -> Self {
+        FrameSent {
+            number,
+            at: Time::from_ns(at),
+            bytes,
+            key,
+            discarded,
+        }
+    }
 }
 
 /// What an application asked for.

@@ -7,11 +7,14 @@
 mod channel;
 mod clock;
 mod datagrams;
+mod media;
 mod source;
 mod tcp;
 mod udp;
 
-pub use channel::{Channel, Limits, News, Noted, Offer, Order, Outcome, Received, Role, State};
+pub use channel::{
+    Channel, Frame, Limits, News, Noted, Offer, Order, Outcome, Received, Role, State,
+};
 
 use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
@@ -138,6 +141,11 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
             let socket = datagrams::prepare(&part)?;
             let clock = get_ready(channel)?;
             datagrams::receive(&socket, &part, &clock, channel)?
+        }
+        (SchemeRef::Media(..), _) => {
+            let node = media::Node::prepare(&part)?;
+            let clock = get_ready(channel)?;
+            node.run(&clock, channel)?
         }
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&part)?;

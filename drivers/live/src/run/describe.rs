@@ -10,12 +10,14 @@ use crate::facts;
 use crate::hosts::{Host, Hosts, WireCounters};
 use crate::judge::{EndpointFacts, Facts, judge};
 use crate::sys::cpu::CpuTicks;
-use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
+use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, judge_frames, merge_frames};
+use narrows_media::{FrameArrived, FrameSent};
 use narrows_record::{
-    Cpu, FlowSummary, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument, StateRow,
-    TraceRow, TransferRow,
+    Cpu, FlowSummary, FrameRow, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument,
+    StateRow, TraceRow, TransferRow,
 };
 use narrows_traffic::Class;
+use narrows_units::Time;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -179,6 +181,7 @@ pub(super) fn describe(
     let mut states: Vec<StateRow> = Vec::new();
     let mut traces: Vec<TraceRow> = Vec::new();
     let mut transfers: Vec<TransferRow> = Vec::new();
+    let mut frames: Vec<FrameRow> = Vec::new();
     let kernel = facts::kernel();
     for flow in &cell.flows {
         let mut summary: FlowSummary = narrows_cell::native_flow(flow, None, None);
@@ -193,6 +196,7 @@ pub(super) fn describe(
         summary.fingerprint.read_back = None;
         let mut offer: Option<Offer> = None;
         let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
+        let (mut made, mut whole) = (Vec::new(), Vec::new());
         for (member, (_, failure)) in watched.crew.members.iter_mut().zip(&processes) {
             if member.flow != flow.flow {
                 continue;
@@ -210,6 +214,13 @@ pub(super) fn describe(
                 let damaged = report.damaged[usize::from(flow.flow)];
                 outcome.socket_drops = outcome.socket_drops.saturating_sub(damaged);
                 ended.extend(std::mem::take(&mut outcome.ended));
+                let told = std::mem::take(&mut outcome.frames).into_iter();
+                made.extend(told.map(FrameSent::from));
+                let told = std::mem::take(&mut outcome.whole).into_iter();
+                whole.extend(told.map(|(number, at)| FrameArrived {
+                    number,
+                    at: Time::from_ns(at),
+                }));
                 offer = offer.or(outcome.offer.take());
                 match member.role {
                     Role::Sender => {
@@ -250,6 +261,9 @@ pub(super) fn describe(
                 ended_ns: noted.ended_ns.or(there).map(|at| at.max(noted.started_ns)),
             }
         }));
+        let (rows, strangers) = merge_frames(flow.flow, &made, &whole);
+        frames.extend(rows);
+        judge_frames(run, flow, strangers);
         run.flows.push(summary);
     }
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
@@ -258,6 +272,7 @@ pub(super) fn describe(
     folder.states(states, traces)?;
     folder.queues(report.queues)?;
     folder.transfers(transfers)?;
+    folder.frames(&frames)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;

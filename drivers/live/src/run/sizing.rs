@@ -3,7 +3,7 @@
 use crate::emulator::frame;
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_net::{Network, Packet, queues};
-use narrows_transport::{Config, wire};
+use narrows_transport::wire;
 use narrows_units::{ParamSpec, Rate, Span, Time};
 use serde_json::{Map, Value};
 
@@ -216,13 +216,13 @@ fn room(queue: &Value) -> u64 {
     limits.min().unwrap_or(UNLIMITED).min(MOST_BUFFER)
 }
 
-/// Size of a full packet of our transport, if a flow uses it; the kernel's TCP fills whatever the
-/// wire allows.
+/// Size of the largest full packet of our own flows; the kernel's TCP fills whatever the wire allows.
 fn packet_size(cell: &Cell) -> u32 {
-    let ours = |flow: &Flow| matches!(flow.scheme, SchemeRef::Native(..));
-    if cell.flows.iter().any(ours) {
-        u32::from(Config::new(&cell.transport).mss) + wire::IP_UDP + wire::DATA_HEADER
-    } else {
-        0
-    }
+    let ours = |flow: &&Flow| matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..));
+    let payload = |flow: &Flow| {
+        let ends = [flow.from, flow.to].map(|from| cell.transport(flow, from).mss);
+        u32::from(ends[0].max(ends[1]))
+    };
+    let largest = cell.flows.iter().filter(ours).map(payload).max();
+    largest.map_or(0, |payload| payload + wire::IP_UDP + wire::DATA_HEADER)
 }

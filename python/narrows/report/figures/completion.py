@@ -8,8 +8,8 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Campaign, floats
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style
-from narrows.report.style import of
+from narrows.report.drawing import Numbers, Options
+from narrows.report.figures._shares import curve, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 TITLE = "Completion times"
 SCOPE = "campaign"
 ORDER = 40
-
-POINTS = 400
-"""Points of a curve: more than a page can show."""
 
 
 def _times(data: Campaign) -> dict[str, tuple[Any, int, int]]:
@@ -59,16 +56,9 @@ def absent(data: Campaign) -> str | None:
     return None if _times(data) else "No transfer was completed in a valid run."
 
 
-def _curve(times: Any) -> tuple[Any, Any]:
-    """Times and the shares of transfers that took no longer, thinned out evenly by share."""
-    shares = np.arange(1, len(times) + 1) / len(times)
-    keep = np.unique(np.linspace(0, len(times) - 1, POINTS).round().astype(int))
-    return times[keep], shares[keep]
-
-
 def numbers(data: Campaign) -> Numbers:
     """One row per point of a curve."""
-    curves = {scheme: _curve(times) for scheme, (times, _, _) in _times(data).items()}
+    curves = {scheme: curve(times) for scheme, (times, _, _) in _times(data).items()}
     return {
         "scheme": [scheme for scheme, (times, _) in curves.items() for _ in times],
         "completion_ms": np.concatenate([times for times, _ in curves.values()] or [np.zeros(0)]),
@@ -91,50 +81,7 @@ def caption(data: Campaign) -> str:
 
 def figure(data: Campaign, options: Options) -> Figure:
     """A rising line per scheme, on a logarithmic axis if the times differ much."""
-    found = _times(data)
-    with paper_style(options):
-        picture = new_figure(options, 62.0)
-        axes = picture.add_axes((0.1, 0.1, 0.8, 0.8))
-        handles: list[Any] = []
-        labels: list[str] = []
-        for scheme, (times, _, _) in found.items():
-            style = of(scheme)
-            x, y = _curve(times)
-            (line,) = axes.step(
-                np.append(x[:1], x),
-                np.append([0.0], y),
-                where="post",
-                color=style.color,
-                linestyle=style.linestyle,
-                marker=style.marker,
-                markersize=3.6,
-                markeredgecolor="white",
-                markeredgewidth=0.4,
-                markevery=max(1, len(x) // 8),
-            )
-            handles.append(line)
-            labels.append(f"{scheme} ({units.plural(len(times), 'transfer')})")
-        low = min(float(times[0]) for times, _, _ in found.values())
-        high = max(float(times[-1]) for times, _, _ in found.values())
-        if low > 0 and high > 20 * low:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, _: units.trimmed(value))
-        else:
-            axes.set_xlim(left=0)
-        axes.set_ylim(0, 1.02)
-        axes.set_xlabel("completion time (ms)", labelpad=1.5)
-        axes.set_ylabel("share of transfers")
-        # Places the axes, and makes the figure higher if the legend needs more rows.
-        _place(axes)
-        legend_above(axes, handles, labels)
-    return picture
-
-
-def _place(axes: Any) -> None:
-    from narrows.report import drawing
-
-    figure = axes.get_figure(root=True)
-    width, height = figure.get_figwidth() * 25.4, figure.get_figheight() * 25.4
-    left, bottom = drawing.LEFT_MM / width, drawing.BOTTOM_MM / height
-    across = (width - drawing.LEFT_MM - drawing.RIGHT_MM) / width
-    axes.set_position((left, bottom, across, (height - drawing.BOTTOM_MM - drawing.TOP_MM) / height))
+    found = {
+        scheme: (times, units.plural(len(times), "transfer")) for scheme, (times, _, _) in _times(data).items()
+    }
+    return draw(options, found, ("completion time (ms)", "share of transfers"))

@@ -1,0 +1,107 @@
+//! Times in which a viewer saw a picture that stood still.
+
+use super::subject::FramesOfFlow;
+use super::{Better, Measured, Metric, Scope, Subject};
+use std::collections::VecDeque;
+
+/// Intervals whose mean says what is usual.
+const WINDOW: usize = 30;
+/// Fewer intervals say nothing yet.
+const FEWEST: usize = 5;
+/// A freeze lasts at least this much longer than usual.
+const MORE_NS: u64 = 150_000_000;
+
+/// Registry entry.
+pub(super) const COUNT: Metric = Metric {
+    name: "freezes",
+    label: "freezes",
+    unit: "1",
+    show_unit: "",
+    show_scale: 1.0,
+    better: Some(Better::Lower),
+    scope: Scope::Both,
+    definition: "Times between two frames that were at least three times as long as the mean of the \
+                 last 30, and at least 150 ms longer. Frames count at the moment at which they were \
+                 whole, unless a later one was before; whether they could be decoded without those \
+                 that are missing is not asked. A source that pauses freezes as well. The end of \
+                 the flow ends the last time.",
+    source: "W3C Identifiers for WebRTC's Statistics API, freezeCount",
+    compute: |subject| Ok(total(subject)?.count as f64),
+};
+
+/// Registry entry.
+pub(super) const SHARE: Metric = Metric {
+    name: "freeze_ratio",
+    label: "time frozen",
+    show_unit: "%",
+    show_scale: 100.0,
+    definition: "Sum of the freezes divided by the time from the first whole frame to the end of the \
+                 flow.",
+    source: "W3C Identifiers for WebRTC's Statistics API, totalFreezesDuration",
+    compute: share,
+    ..COUNT
+};
+
+/// The freezes of one flow or more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Freezes {
+    count: u64,
+    frozen_ns: u64,
+    shown_ns: u64,
+}
+
+fn share(subject: &Subject<'_>) -> Measured {
+    let total = total(subject)?;
+    if total.shown_ns == 0 {
+        return Err("no frame arrived whole before the end of its flow".into());
+    }
+    Ok(total.frozen_ns as f64 / total.shown_ns as f64)
+}
+
+fn total(subject: &Subject<'_>) -> Result<Freezes, String> {
+    let mut sum = Freezes::default();
+    for one in subject.frames()? {
+        let found = freezes(&one);
+        sum.count += found.count;
+        sum.frozen_ns += found.frozen_ns;
+        sum.shown_ns += found.shown_ns;
+    }
+    Ok(sum)
+}
+
+fn freezes(flow: &FramesOfFlow<'_>) -> Freezes {
+    let rows = flow.rows.iter();
+    let mut whole: Vec<(u64, u64)> = rows
+        .filter_map(|row| Some((row.arrived_ns?, row.frame)))
+        .filter(|(at, _)| *at <= flow.stop_ns)
+        .collect();
+    whole.sort_unstable();
+    let mut found = Freezes::default();
+    let mut usual: VecDeque<u64> = VecDeque::with_capacity(WINDOW);
+    let mut last: Option<(u64, u64)> = None;
+    for (at, frame) in whole.into_iter().chain([(flow.stop_ns, u64::MAX)]) {
+        let Some((before, newest)) = last else {
+            last = Some((at, frame));
+            continue;
+        };
+        // Nobody shows a frame after its successor.
+        if frame < newest {
+            continue;
+        }
+        let interval = at - before;
+        if usual.len() >= FEWEST {
+            let mean = usual.iter().sum::<u64>() / usual.len() as u64;
+            if interval >= (3 * mean).max(mean + MORE_NS) {
+                found.count += 1;
+                found.frozen_ns += interval;
+            }
+        }
+        if usual.len() == WINDOW {
+            usual.pop_front();
+        }
+        usual.push_back(interval);
+        found.shown_ns += interval;
+        last = Some((at, frame));
+    }
+    found
+}

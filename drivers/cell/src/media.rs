@@ -1,0 +1,143 @@
+//! Flows of real-time schemes: how their ends are built, and how what both ends tell of the frames of video
+//! becomes one table.
+
+use crate::{Cell, CellError, Flow, SchemeRef};
+use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use narrows_record::{FrameRow, RunDocument, Severity};
+use narrows_transport::wire;
+use narrows_units::{ParamError, Params, Stream};
+
+/// The sending end of a real-time flow.
+///
+/// # Errors
+/// Parameters that contradict each other, or a flow of another kind.
+pub fn media_sender(cell: &Cell, flow: &Flow) -> Result<Box<dyn MediaSender>, CellError> {
+    let (scheme, params) = scheme_of(flow)?;
+    let setup = setup(cell, flow, &format!("flow/{}", flow.flow));
+    (scheme.sender)(params, setup).map_err(|error| refuse(flow, error))
+}
+
+/// The receiving end of a real-time flow.
+///
+/// # Errors
+/// Parameters that contradict each other, or a flow of another kind.
+pub fn media_receiver(cell: &Cell, flow: &Flow) -> Result<Box<dyn MediaReceiver>, CellError> {
+    let (scheme, params) = scheme_of(flow)?;
+    let setup = setup(cell, flow, &format!("flow/{}/receiver", flow.flow));
+    (scheme.receiver)(params, setup).map_err(|error| refuse(flow, error))
+}
+
+fn scheme_of(flow: &Flow) -> Result<(&'static Media, &Params), CellError> {
+    match &flow.scheme {
+        SchemeRef::Media(scheme, params) => Ok((scheme, params)),
+        _ => Err(CellError::Conflict(format!(
+            "flow {}: {} is no real-time scheme of ours",
+            flow.flow, flow.name
+        ))),
+    }
+}
+
+fn setup(cell: &Cell, flow: &Flow, stream: &str) -> Setup {
+    let payload = cell.transport(flow, flow.from).mss;
+    Setup {
+        now: flow.start,
+        // What our transport would send in a full packet over the same hosts.
+        packet_size: wire::IP_UDP + wire::DATA_HEADER + u32::from(payload),
+        random: Stream::new(cell.seed, stream),
+    }
+}
+
+fn refuse(flow: &Flow, error: ParamError) -> CellError {
+    CellError::Params {
+        at: format!("flow {} ({})", flow.flow, flow.name),
+        error,
+    }
+}
+
+/// One table of what the sender and the receiver of `flow` tell of its frames, and how many frames arrived
+/// that were never sent. A frame of which the receiver tells twice is there twice, for the verifier to see.
+pub fn merge_frames(
+    flow: u16,
+    sent: &[FrameSent],
+    arrived: &[FrameArrived],
+) -> (Vec<FrameRow>, u64) {
+    let row = |frame: &FrameSent| FrameRow {
+        flow,
+        frame: frame.number,
+        captured_ns: frame.at.ns(),
+        bytes: frame.bytes,
+        key: frame.key,
+        discarded: frame.discarded,
+        arrived_ns: None,
+    };
+    let mut rows: Vec<FrameRow> = sent.iter().map(row).collect();
+    let mut again = Vec::new();
+    let mut strangers = 0;
+    for FrameArrived { number, at } in arrived {
+        match rows.binary_search_by_key(number, |row| row.frame) {
+            Ok(place) if rows[place].arrived_ns.is_none() => rows[place].arrived_ns = Some(at.ns()),
+            Ok(place) => again.push(FrameRow {
+                arrived_ns: Some(at.ns()),
+                ..rows[place]
+            }),
+            Err(_) => strangers += 1,
+        }
+    }
+    rows.extend(again);
+    rows.sort_by_key(|row| row.frame);
+    (rows, strangers)
+}
+
+/// Judges a run in which frames of `flow` arrived that its sender never told of.
+pub fn judge_frames(run: &mut RunDocument, flow: &Flow, strangers: u64) {
+    if strangers > 0 {
+        let text = format!(
+            "{strangers} frames of flow {} ({}) arrived that its sender never sent.",
+            flow.flow, flow.name
+        );
+        run.judge(Severity::Invalid, "frames", text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_units::{Span, Time};
+
+    fn time(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    #[test]
+    fn both_ends_tell_one_story() {
+        let sent = |number| FrameSent {
+            number,
+            at: time(40 * number),
+            bytes: 1000,
+            key: number == 0,
+            discarded: number == 2,
+        };
+        let arrived = |number, ms| FrameArrived {
+            number,
+            at: time(ms),
+        };
+        let (rows, strangers) = merge_frames(
+            7,
+            &[sent(0), sent(1), sent(2), sent(3)],
+            &[arrived(0, 50), arrived(3, 160), arrived(1, 170)],
+        );
+        assert_eq!(strangers, 0);
+        let times: Vec<Option<u64>> = rows.iter().map(|row| row.arrived_ns).collect();
+        let ms = |ms: u64| Some(ms * 1_000_000);
+        assert_eq!(times, [ms(50), ms(170), None, ms(160)]);
+        assert!(rows[0].key && rows[2].discarded && rows.iter().all(|row| row.flow == 7));
+        // What does not fit is not hidden.
+        let (rows, strangers) = merge_frames(
+            7,
+            &[sent(0)],
+            &[arrived(0, 1), arrived(0, 2), arrived(5, 3)],
+        );
+        assert_eq!((rows.len(), strangers), (2, 1));
+        assert_eq!(rows[1].arrived_ns, ms(2));
+    }
+}

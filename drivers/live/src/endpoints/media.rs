@@ -1,0 +1,327 @@
+//! Flows of real-time schemes over UDP: one machine at each end of a pair of ports.
+
+use super::clock::{RunClock, Sleeper};
+use super::{Channel, Frame, Outcome, Part, Role, State, check_agent};
+use crate::emulator::frame::FLOW_PORTS;
+use crate::error::{Context, LiveError};
+use crate::hosts;
+use crate::sys::mmsg::{ReceiveBatch, SendBatch};
+use crate::sys::socket;
+use narrows_cell::{
+    SchemeRef, media_receiver, media_sender, receiver_counters, sender_counters, state_row,
+    trace_rows,
+};
+use narrows_media::{MediaReceiver, MediaSender};
+use narrows_transport::{Body, Endpoint, Header, wire};
+use narrows_units::{Ecn, Span, Time};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Wanted size of the socket's buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
+const SOCKET_BUFFER: i32 = 16 << 20;
+/// The agent is looked after at least this often, even under load.
+const ROUND: usize = 256;
+/// When to try again where the interface was full, or the scheme wanted to act and had nothing to send.
+const BREATH: Span = Span::from_us(50);
+/// Key of the socket among the things waited for.
+const SOCKET: u64 = 0;
+
+/// The machine of one end.
+enum End {
+    Sender(Box<dyn MediaSender>),
+    Receiver(Box<dyn MediaReceiver>),
+}
+
+impl End {
+    fn endpoint(&mut self) -> &mut dyn Endpoint {
+        match self {
+            End::Sender(sender) => &mut **sender,
+            End::Receiver(receiver) => &mut **receiver,
+        }
+    }
+
+    fn next_wakeup(&self) -> Time {
+        match self {
+            End::Sender(sender) => sender.next_wakeup(),
+            End::Receiver(receiver) => receiver.next_wakeup(),
+        }
+    }
+}
+
+/// One end of a flow.
+pub(super) struct Node<'a> {
+    part: &'a Part<'a>,
+    end: End,
+    line: Line,
+    outcome: Outcome,
+}
+
+impl<'a> Node<'a> {
+    /// An end with its socket. What the scheme calculates beforehand is calculated now.
+    pub(super) fn prepare(part: &'a Part<'a>) -> Result<Self, LiveError> {
+        let Part { cell, flow, .. } = *part;
+        let refused = |error: narrows_cell::CellError| LiveError::Input(error.to_string());
+        let (end, own, peer) = match part.role {
+            Role::Sender => {
+                let sender = media_sender(cell, flow).map_err(refused)?;
+                (End::Sender(sender), flow.from, flow.to)
+            }
+            Role::Receiver => {
+                let receiver = media_receiver(cell, flow).map_err(refused)?;
+                (End::Receiver(receiver), flow.to, flow.from)
+            }
+        };
+        let fd = socket::udp_any().could_not("open a UDP socket")?;
+        let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
+        socket::bind(fd.as_fd(), at(own)).could_not("bind the flow's port")?;
+        socket::connect(fd.as_fd(), at(peer)).could_not("connect a UDP socket")?;
+        Ok(Node {
+            part,
+            end,
+            line: Line::new(fd, flow.flow, flow.dscp)?,
+            outcome: Outcome::default(),
+        })
+    }
+
+    /// Plays its part until the flow stops (the sender) or the run ends. After the stop, a receiver only
+    /// listens.
+    pub(super) fn run(
+        mut self,
+        clock: &RunClock,
+        channel: &mut Channel,
+    ) -> Result<Outcome, LiveError> {
+        let Part { cell, flow, .. } = *self.part;
+        let sends = self.part.role == Role::Sender;
+        let stop = self.part.stop();
+        let end = if sends { stop } else { cell.duration };
+        let mut sleeper = Sleeper::new(channel)?;
+        sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+        sleeper.until_readable(self.line.fd.as_fd(), SOCKET)?;
+        let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
+        let mut rounds = 0usize;
+        loop {
+            let mut work = self.line.receive(&mut self.end, clock)?;
+            let now = clock.now();
+            if now >= end {
+                break;
+            }
+            if now < stop {
+                work += self.line.transmit(&mut self.end, now)?;
+            }
+            if now >= next_sample {
+                self.sample(now);
+                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
+                next_sample += Span::from_ns(cell.sample.ns() * passed);
+            }
+            rounds += 1;
+            if work > 0 {
+                if rounds.is_multiple_of(ROUND) {
+                    check_agent(channel)?;
+                }
+                continue;
+            }
+            let mut until = end.min(next_sample);
+            if now < stop {
+                until = until.min(self.line.next_wakeup(&self.end, now));
+            }
+            sleeper.wait(clock, until, channel)?;
+        }
+        if let End::Sender(sender) = &mut self.end {
+            sender.stop();
+            // The socket stays: late feedback would otherwise be answered with ICMP.
+            sleeper.forget(self.line.fd.as_fd())?;
+            sleeper.wait_until(clock, cell.duration, channel)?;
+        }
+        Ok(self.finish())
+    }
+
+    /// Takes the frames that are settled, and from a sender its state.
+    fn sample(&mut self, now: Time) {
+        let (flow, time) = (self.part.flow.flow, now.ns());
+        self.collect();
+        let End::Sender(sender) = &self.end else {
+            return;
+        };
+        let snapshot = sender.snapshot();
+        let state = state_row(flow, time, &snapshot);
+        self.outcome.states.push(State::from(state));
+        let rows = trace_rows(flow, time, &snapshot);
+        let traces = rows.map(|row| (row.time_ns, row.name, row.value));
+        self.outcome.traces.extend(traces);
+    }
+
+    fn collect(&mut self) {
+        match &mut self.end {
+            End::Sender(sender) => {
+                let mut frames = Vec::new();
+                sender.take_frames(&mut frames);
+                let frames = frames.into_iter().map(Frame::from);
+                self.outcome.frames.extend(frames);
+            }
+            End::Receiver(receiver) => {
+                let mut frames = Vec::new();
+                receiver.take_frames(&mut frames);
+                let frames = frames
+                    .into_iter()
+                    .map(|frame| (frame.number, frame.at.ns()));
+                self.outcome.whole.extend(frames);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.collect();
+        let (sent, received) = (self.line.sent, self.line.received);
+        let mut outcome = self.outcome;
+        match &self.end {
+            End::Sender(sender) => {
+                // What left the socket.
+                let mut counters = sender.counters();
+                [counters.sent_packets, counters.sent_bytes] = sent;
+                outcome.sender = sender_counters(&counters);
+                if let SchemeRef::Media(scheme, _) = &self.part.flow.scheme {
+                    outcome.read_back = Some(scheme.name.to_owned());
+                }
+            }
+            End::Receiver(receiver) => {
+                let mut counters = receiver.counters();
+                [counters.received_packets, counters.received_bytes] = received;
+                outcome.receiver = receiver_counters(&counters);
+            }
+        }
+        outcome.socket_drops = u64::from(self.line.inbox.dropped());
+        if self.line.garbage > 0 {
+            let text = format!("{} datagrams were no messages of ours", self.line.garbage);
+            outcome.problem.get_or_insert(text);
+        }
+        outcome
+    }
+}
+
+/// A socket with what is needed to exchange messages over it.
+struct Line {
+    fd: OwnedFd,
+    flow: u16,
+    dscp: u8,
+    inbox: ReceiveBatch,
+    outbox: SendBatch,
+    /// Buffers for encoded messages, used again and again.
+    spare: Vec<Vec<u8>>,
+    /// Encoded messages that wait to be sent.
+    waiting: VecDeque<(Ecn, Vec<u8>)>,
+    /// ECN bits that the socket is set to.
+    ecn: Ecn,
+    body: Body,
+    /// Latest time that the machine has seen.
+    latest: Time,
+    /// Datagrams that were none of the peer's messages.
+    garbage: u64,
+    /// Datagrams and their IP bytes, sent and received.
+    sent: [u64; 2],
+    received: [u64; 2],
+}
+
+impl Line {
+    /// Over a connected socket.
+    fn new(fd: OwnedFd, flow: u16, dscp: u8) -> Result<Self, LiveError> {
+        socket::prepare_udp(fd.as_fd(), SOCKET_BUFFER).could_not("prepare a UDP socket")?;
+        socket::never_fragment(fd.as_fd()).could_not("prepare a UDP socket")?;
+        socket::set_tos(fd.as_fd(), dscp << 2).could_not("set the code point")?;
+        Ok(Line {
+            fd,
+            flow,
+            dscp,
+            inbox: ReceiveBatch::new(),
+            outbox: SendBatch::new(),
+            spare: (0..SendBatch::CAPACITY)
+                .map(|_| Vec::with_capacity(2048))
+                .collect(),
+            waiting: VecDeque::new(),
+            ecn: Ecn::NotEct,
+            body: Body::default(),
+            latest: Time::ZERO,
+            garbage: 0,
+            sent: [0; 2],
+            received: [0; 2],
+        })
+    }
+
+    /// Takes what has arrived, at the times at which the kernel saw it; returns how much.
+    fn receive(&mut self, end: &mut End, clock: &RunClock) -> Result<usize, LiveError> {
+        let wanted = matches!(end, End::Sender(_));
+        let (body, latest) = (&mut self.body, &mut self.latest);
+        let (garbage, received) = (&mut self.garbage, &mut self.received);
+        let result = self.inbox.receive(self.fd.as_fd(), |datagram| {
+            let at = datagram
+                .stamp_ns
+                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+            received[0] += 1;
+            received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
+            // Times never decrease; what arrived while we sent is seen a moment later.
+            *latest = at.max(*latest);
+            match wire::decode(datagram.bytes, body) {
+                Ok(header @ Header::Media(media)) if media.feedback == wanted => {
+                    let ecn = Ecn::from_bits(datagram.ecn);
+                    end.endpoint().receive(*latest, ecn, &header, body);
+                }
+                _ => *garbage += 1,
+            }
+        });
+        match result {
+            // The peer's socket is not there yet, or any more: not a matter of this end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(1),
+            other => other.could_not("receive datagrams"),
+        }
+    }
+
+    /// Sends what the machine wants to send, up to one batch; returns how much.
+    fn transmit(&mut self, end: &mut End, now: Time) -> Result<usize, LiveError> {
+        self.latest = now.max(self.latest);
+        while self.waiting.len() < SendBatch::CAPACITY {
+            let Some(out) = end.endpoint().transmit(self.latest, &mut self.body) else {
+                break;
+            };
+            let mut bytes = self.spare.pop().unwrap_or_default();
+            wire::encode(self.flow, &out.header, &self.body, &mut bytes);
+            self.waiting.push_back((out.ecn, bytes));
+        }
+        let Some(&(ecn, _)) = self.waiting.front() else {
+            return Ok(0);
+        };
+        if ecn != self.ecn {
+            let tos = self.dscp << 2 | ecn as u8;
+            socket::set_tos(self.fd.as_fd(), tos).could_not("set the ECN field")?;
+            self.ecn = ecn;
+        }
+        let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
+        let payloads = same.map(|(_, bytes)| bytes.as_slice());
+        let sent = match self.outbox.send(self.fd.as_fd(), payloads) {
+            Ok(sent) => sent,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
+                _ => return Err(error).could_not("send datagrams"),
+            },
+        };
+        for (_, bytes) in self.waiting.drain(..sent) {
+            self.sent[0] += 1;
+            self.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
+            self.spare.push(bytes);
+        }
+        Ok(sent)
+    }
+
+    /// When [`Line::transmit`] is needed next.
+    fn next_wakeup(&self, end: &End, now: Time) -> Time {
+        if !self.waiting.is_empty() {
+            // The interface was full a moment ago, and says nothing when it is not any more.
+            return now + BREATH;
+        }
+        let wakeup = end.next_wakeup();
+        if wakeup <= now { now + BREATH } else { wakeup }
+    }
+}
+
+#[cfg(test)]
+mod tests;
