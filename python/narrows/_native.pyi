@@ -78,7 +78,7 @@ class TransferSeries(TypedDict):
     ended_s: _Series
 
 class FrameSeries(TypedDict):
-    """Frames of video; ``key`` and ``discarded`` are 0 or 1, ``arrived_s`` is NaN where one was never whole."""
+    """Frames of video; ``key`` and ``discarded`` are 0 or 1, ``arrived_s`` is NaN for one never whole."""
 
     flow: _Series
     frame: _Series

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from narrows import _native
 from narrows.campaign.plan import make_plan
 from narrows.errors import ScenarioError
-from narrows import _native
 from narrows.report import data, figures, tables
 from narrows.report.drawing import Options
 from narrows.scenario import loads, registry
@@ -123,7 +123,9 @@ def test_it_carries_no_traffic_and_has_one_connection() -> None:
 
 def test_the_schema_knows_it(known: registry.Registry) -> None:
     forms = schema(known)["definitions"]["scheme"]["anyOf"]
-    (mine,) = [one for one in forms if one.get("properties", {}).get("scheme", {}).get("const") == "metronome"]
+    (mine,) = [
+        one for one in forms if one.get("properties", {}).get("scheme", {}).get("const") == "metronome"
+    ]
     assert list(mine["properties"]["transport"]["properties"]) == ["packet_size"]
     assert mine["properties"]["profile"]["enum"] == ["small"]
 
@@ -139,7 +141,10 @@ def test_the_list_and_the_reference_say_what_it_is(known: registry.Registry) -> 
 
 def test_the_report_tells_of_frames_where_there_are_any(tmp_path: Path) -> None:
     with_frames = [one["name"] for one in json.loads(_native.registry())["schemes"] if one.get("frames")]
-    specs = [Spec("cubic", runs_as=("cubic",)), *(Spec(name, runs_as=(name, "cubic")) for name in with_frames)]
+    specs = [
+        Spec("cubic", runs_as=("cubic",)),
+        *(Spec(name, runs_as=(name, "cubic")) for name in with_frames),
+    ]
     campaign = data.load(write_campaign(tmp_path / "made", specs, simulated=True))
     figure = figures.registry()["frames"]
     shown = {str(metric["name"]) for metric in tables.meant(campaign)}

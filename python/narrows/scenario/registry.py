@@ -61,7 +61,7 @@ class Entry:
     profiles: dict[str, Profile] = field(default_factory=dict)
     #: Of schemes: the ECN codepoint of their packets: none, classic or scalable.
     ecn: str = ""
-    #: Of schemes: whether it is both ends of a real-time flow and no congestion control of a bulk transport.
+    #: Of schemes: whether it is both ends of a real-time flow, and no congestion control of our transport.
     media: bool = False
     #: Of real-time schemes: whether it sends the frames of an encoder; otherwise there is always more to send.
     frames: bool = False

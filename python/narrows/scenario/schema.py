@@ -141,7 +141,10 @@ def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
-        found[PROFILE] = {"enum": list(entry.profiles), "description": f"A set-up that others have used. {docs}"}
+        found[PROFILE] = {
+            "enum": list(entry.profiles),
+            "description": f"A set-up that others have used. {docs}",
+        }
     if ours and entry.media:
         settings = transport_of(entry, registry)
         found[TRANSPORT] = {

@@ -67,7 +67,9 @@ def _section(entry: Entry) -> str:
         text += f"\n{paragraph}\n"
     if entry.media:
         load = "the frames of an encoder" if entry.frames else "as much as it lets through"
-        text += f"\nA real-time scheme: it is both ends of a flow, and sends {load}. Of the transport's settings"
+        text += (
+            f"\nA real-time scheme: it is both ends of a flow, and sends {load}. Of the transport's settings"
+        )
         text += " it takes `packet_size`; it carries no other traffic.\n"
     if entry.transport:
         listed = ", ".join(f"`{name}: {value}`" for name, value in entry.transport.items())

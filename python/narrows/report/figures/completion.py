@@ -82,6 +82,7 @@ def caption(data: Campaign) -> str:
 def figure(data: Campaign, options: Options) -> Figure:
     """A rising line per scheme, on a logarithmic axis if the times differ much."""
     found = {
-        scheme: (times, units.plural(len(times), "transfer")) for scheme, (times, _, _) in _times(data).items()
+        scheme: (times, units.plural(len(times), "transfer"))
+        for scheme, (times, _, _) in _times(data).items()
     }
     return draw(options, found, ("completion time (ms)", "share of transfers"))

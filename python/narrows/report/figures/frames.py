@@ -68,8 +68,8 @@ def numbers(data: Campaign) -> Numbers:
 def caption(data: Campaign) -> str:
     """How to read it."""
     text = (
-        "Share of the frames of video that were whole at the receiver no later than the time on the axis after "
-        "their capture; further left is better. All frames of a scheme's valid runs together."
+        "Share of the frames of video that were whole at the receiver no later than the time on the axis "
+        "after their capture; further left is better. All frames of a scheme's valid runs together."
     )
     lost = [f"{scheme} {count}" for scheme, (_, count) in _delays(data).items() if count]
     if lost:
