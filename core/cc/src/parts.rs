@@ -10,7 +10,9 @@ mod hystart_pp;
 mod limited_slow_start;
 pub mod math;
 mod minima;
+mod silence;
 mod window;
+mod window_min;
 
 pub use classic::{Cause, Classic, Congestion, Rules};
 pub use coarse_clock::CoarseClock;
@@ -22,4 +24,6 @@ pub use hystart::{Detect as HyStartDetect, HyStart, Sample as HyStartSample};
 pub use hystart_pp::{HyStartPp, Step as HyStartStep};
 pub use limited_slow_start::LimitedSlowStart;
 pub use minima::{RecentMin, SlotMinima};
+pub use silence::Silence;
 pub use window::Window;
+pub use window_min::WindowMin;

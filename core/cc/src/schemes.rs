@@ -55,6 +55,10 @@ schemes! {
     bbr1,
     bbr3,
     bbr_draft,
+    // By delay, over datagrams.
+    copa,
+    koho,
+    koho_calibrated,
     // For teaching.
     exp,
 }

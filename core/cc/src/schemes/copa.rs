@@ -1,0 +1,401 @@
+//! Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the flow wait.
+//!
+//! Provenance: V. Arun and H. Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI
+//! 2018; its reference implementation as Pantheon ran it (github.com/venkatarun95/genericCC, class MarkovianCC, commit
+//! d0153f8; of early 2018: 80b516c). The default velocity is the reference's, `velocity: paper` is the paper's, which
+//! waits for three round trips in the same direction.
+//!
+//! Deviations: from the paper as the reference has them (the queue must have been nearly empty within four smoothed RTTs,
+//! not five; 30 % of losses cut the window; velocity never more than doubles the window in a round trip). From the
+//! reference: the window does not grow while it is not what limits the sender; a path without any queue counts as empty
+//! (its strict comparison takes a path without jitter for a full queue); before the first adjustment packets are
+//! spaced by a tenth of the first RTT, because there is no handshake to measure; the first window leaves unspaced;
+//! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by
+//! time (the profiles: as soon as a later one has). Of the version of 2018-01 it is not published what its velocity does when a
+//! round trip went the same way without two thirds agreeing: here it begins anew.
+//!
+//! The queueing delay is the smallest RTT of the last half round trip less the smallest of ten seconds. Below the
+//! target of RTT / (delta x queueing delay) packets the window grows by velocity / delta packets per round trip, above it
+//! shrinks likewise, so that the queue swings between empty and 2.5 / delta packets with a period of about five
+//! round trips. If it has not been nearly empty for four round trips, others fill it: in the competitive
+//! mode 1/delta becomes one larger per round trip and half after a loss. Losses do not matter otherwise; nothing is
+//! repeated unless the scenario asks for it (`reliable`). After two seconds of silence everything begins anew, and what was
+//! in flight is written off.
+//!
+//! Pitfalls: with delta 0.5 it takes tens of seconds to fill a large bandwidth-delay product when slow start ended early;
+//! RTTs that vary by more than the queue it wants make it slow; who joins a standing queue takes it for the path; flows
+//! that swing together now and then take each other for competitors.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | mode | auto | paper, section 2.2 |
+//! | delta | 0.5 | paper, section 2.1; Pantheon from March 2020: 0.1 |
+//! | velocity | reference | genericCC d0153f8: markoviancc.cc |
+//! | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it |
+//! | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 |
+//! | beyond | 0 | genericCC: 1, by its count of what is in flight |
+
+mod mode;
+mod rtts;
+#[cfg(test)]
+mod tests;
+mod velocity;
+
+use self::mode::Mode;
+use self::rtts::Rtts;
+use self::velocity::{Rule, Velocity};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
+    SendEvent, Setup,
+};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "copa",
+    summary: "Keeps 1/delta packets queued, and more beside flows that fill the queue",
+    source: "Arun and Balakrishnan, NSDI 2018; genericCC (MarkovianCC) d0153f8",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    // Two seconds of silence are the scheme's own timeout.
+    transport: &[
+        ("reliable", "false"),
+        ("ack_every", "1"),
+        ("rto_rule", "rfc6298"),
+        ("min_rto", "2000000000"),
+    ],
+    profiles: &[
+        Profile {
+            name: "pantheon",
+            doc: "Pantheon after March 2020: genericCC d0153f8 with do_ss:auto:0.1, 1440 bytes of UDP payload.",
+            params: &[("mode", "auto"), ("delta", "0.1"), ("beyond", "1")],
+            transport: DATAGRAMS,
+        },
+        Profile {
+            name: "pantheon-2018",
+            doc: "Pantheon from mid 2018 to March 2020: genericCC d0153f8 with do_ss:auto:0.5.",
+            params: &[("mode", "auto"), ("delta", "0.5"), ("beyond", "1")],
+            transport: DATAGRAMS,
+        },
+        Profile {
+            name: "pantheon-2018-01",
+            doc: "Pantheon in January 2018: genericCC 80b516c, whose parser took do_ss:auto for a constant delta of 1; smoothed RTT, one window per RTT; 1500 bytes with headers, for its 1500 of payload would not fit into one packet.",
+            params: &[
+                ("mode", "constant"),
+                ("delta", "1"),
+                ("velocity", "agreement"),
+                ("rtt", "smoothed"),
+                ("pacing_gain", "1"),
+                ("beyond", "1"),
+            ],
+            transport: &[
+                ("packet_size", "1500"),
+                ("packet_threshold", "1"),
+                ("rack", "false"),
+                ("tail_loss_probe", "false"),
+            ],
+        },
+    ],
+    params: &[
+        ParamSpec::new(
+            "mode",
+            Kind::Choice(&["auto", "constant"]),
+            "Whether delta becomes smaller beside flows that fill the queue.",
+        )
+        .default("auto")
+        .source("paper, section 2.2"),
+        ParamSpec::new("delta", Kind::Number, "Weight of the queueing delay: 1/delta packets are kept queued.")
+            .default("0.5")
+            .range(0.001, 100.0)
+            .source("paper, section 2.1"),
+        ParamSpec::new(
+            "velocity",
+            Kind::Choice(&["reference", "paper", "agreement"]),
+            "When the window moves faster: after each round trip in the same direction, after the third, or after each in which two thirds of the steps agreed.",
+        )
+        .default("reference")
+        .source("genericCC d0153f8; paper, section 2.1; genericCC 80b516c"),
+        ParamSpec::new(
+            "rtt",
+            Kind::Choice(&["standing", "smoothed"]),
+            "RTT whose distance from the smallest is the queueing delay.",
+        )
+        .default("standing")
+        .source("paper, section 2.1; genericCC 80b516c"),
+        ParamSpec::new("pacing_gain", Kind::Number, "Windows per RTT at which packets are spaced.")
+            .default("2")
+            .range(1.0, 10.0)
+            .source("paper, section 2.1"),
+        ParamSpec::new("beyond", Kind::Packets, "Packets in flight beyond the window.")
+            .default("0")
+            .range(0.0, 10.0)
+            .source("genericCC d0153f8: sends while next < highest acknowledged + 2 + window"),
+    ],
+    build,
+};
+
+/// As genericCC sends: 1440 bytes of UDP payload, and a packet is lost as soon as a later one has arrived.
+const DATAGRAMS: &[(&str, &str)] = &[
+    ("packet_size", "1468"),
+    ("packet_threshold", "1"),
+    ("rack", "false"),
+    ("tail_loss_probe", "false"),
+];
+
+/// Smallest window in packets.
+const FLOOR: f64 = 2.0;
+/// Silence after which everything begins anew.
+const SILENCE: Span = Span::from_ms(2000);
+/// Part of the first RTT by which packets are spaced before the first adjustment.
+const FIRST_SPACING: f64 = 0.1;
+/// Losses are judged after more than so many packets and two RTTs; beyond this share they cut the window to this.
+const BRAKE_PACKETS: u64 = 20;
+const BRAKE_SHARE: f64 = 0.3;
+const BRAKE_KEEPS: f64 = 0.7;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Copa::new(params, &setup)))
+}
+
+/// Packets acknowledged and lost since losses were last judged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Brake {
+    since: Time,
+    packets: u64,
+    lost: u64,
+}
+
+/// The window is in packets.
+struct Copa {
+    mss: f64,
+    initial: f64,
+    smoothed: bool,
+    pacing_gain: f64,
+    beyond: f64,
+    rtts: Rtts,
+    last_rtt: Span,
+    mode: Mode,
+    velocity: Velocity,
+    rule: Rule,
+    window: f64,
+    slow_start: bool,
+    acked: f64,
+    brake: Brake,
+    pacing: Option<Rate>,
+    /// When something was last heard, or sent after nothing had been in flight.
+    heard: Time,
+    /// Payload bytes in flight, and those that count no longer.
+    in_flight: u64,
+    written_off: u64,
+}
+
+impl Copa {
+    fn new(params: &Params, setup: &Setup) -> Self {
+        let rule = match params.word("velocity") {
+            Some("paper") => Rule::Paper,
+            Some("agreement") => Rule::Agreement,
+            _ => Rule::Reference,
+        };
+        let initial = (setup.initial_window as f64).max(FLOOR);
+        Copa {
+            mss: setup.mss.get() as f64,
+            initial,
+            smoothed: params.word("rtt") == Some("smoothed"),
+            pacing_gain: params.real("pacing_gain").unwrap_or(2.0),
+            beyond: params.integer("beyond").unwrap_or(0) as f64,
+            rtts: Rtts::default(),
+            last_rtt: Span::ZERO,
+            mode: Mode::new(
+                params.word("mode") != Some("constant"),
+                params.real("delta").unwrap_or(0.5),
+            ),
+            velocity: Velocity::new(rule),
+            rule,
+            window: initial,
+            slow_start: true,
+            acked: 0.0,
+            brake: Brake {
+                since: setup.now,
+                ..Brake::default()
+            },
+            pacing: None,
+            heard: setup.now,
+            in_flight: 0,
+            written_off: 0,
+        }
+    }
+
+    /// The RTT that tells of the queue, in ns.
+    fn standing(&self) -> f64 {
+        if self.smoothed {
+            self.rtts.smoothed
+        } else {
+            self.rtts.standing()
+        }
+    }
+
+    /// The window at which the rate is what delta and the queueing delay ask for; without a queue, none is too large.
+    fn target(&self) -> f64 {
+        let standing = self.standing();
+        let queueing = standing - self.rtts.base();
+        if queueing > 0.0 {
+            standing / (queueing * self.mode.delta())
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// One packet was acknowledged after `rtt`; `limited` tells whether the window is what limits the sender.
+    fn on_packet(&mut self, now: Time, rtt: Span, limited: bool) {
+        self.last_rtt = rtt;
+        self.rtts.push(now, rtt);
+        self.mode.on_ack(now, rtt, self.rtts.were_low());
+        if self.acked >= 2.0 * self.initial - 1.0 {
+            self.adjust(now, rtt, limited);
+            self.pace();
+        } else if self.acked == 0.0 {
+            self.pacing = self.spaced_by(rtt.ns() as f64 * FIRST_SPACING);
+        }
+        self.acked += 1.0;
+        self.brake.packets += 1;
+        self.brake(now);
+    }
+
+    fn adjust(&mut self, now: Time, rtt: Span, limited: bool) {
+        let target = self.target();
+        if self.slow_start {
+            if limited {
+                self.window += 1.0;
+            }
+            self.slow_start = self.window < target;
+        } else {
+            let delta = self.mode.delta();
+            let velocity = self.velocity.turn(now, rtt, self.window, delta);
+            let step = velocity / (delta * self.window);
+            let up = self.window < target;
+            if !up {
+                self.window -= step;
+            } else if limited {
+                self.window += step;
+            }
+            if limited || !up {
+                self.velocity.step(up);
+            }
+        }
+        self.window = self.window.max(FLOOR);
+    }
+
+    /// Many losses: a buffer so short that delay does not show it.
+    fn brake(&mut self, now: Time) {
+        let brake = self.brake;
+        if brake.packets <= BRAKE_PACKETS || now.since(brake.since) <= self.last_rtt * 2 {
+            return;
+        }
+        if brake.lost as f64 > BRAKE_SHARE * brake.packets as f64 {
+            self.window = (BRAKE_KEEPS * self.window).max(FLOOR);
+            self.pace();
+        }
+        self.brake = Brake {
+            since: now,
+            packets: 0,
+            lost: 0,
+        };
+    }
+
+    fn pace(&mut self) {
+        self.pacing = self.spaced_by(self.standing() / (self.pacing_gain * self.window));
+    }
+
+    /// The rate of one packet every `ns` nanoseconds; none without space.
+    fn spaced_by(&self, ns: f64) -> Option<Rate> {
+        (ns > 0.0).then(|| Rate::from_bps(((self.mss * 8e9 / ns) as u64).max(1)))
+    }
+
+    /// Nothing was heard for too long: as at birth, and what is in flight counts no longer.
+    fn restart(&mut self, now: Time) {
+        self.rtts.clear();
+        self.mode.reset();
+        self.velocity = Velocity::new(self.rule);
+        self.window = self.initial;
+        self.slow_start = true;
+        self.acked = 0.0;
+        self.brake = Brake {
+            since: now,
+            packets: 0,
+            lost: 0,
+        };
+        self.pacing = None;
+        self.written_off = self.in_flight;
+        self.heard = now;
+    }
+}
+
+impl CongestionControl for Copa {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.heard = ack.now;
+        self.in_flight = ack.in_flight.get();
+        self.written_off = self
+            .written_off
+            .saturating_sub(ack.bytes.get())
+            .min(self.in_flight);
+        for packet in ack.packets {
+            self.on_packet(ack.now, ack.now.since(packet.sent), ack.cwnd_limited);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
+        self.written_off = self
+            .written_off
+            .saturating_sub(loss.bytes.get())
+            .min(self.in_flight);
+        self.mode.on_loss(loss.now, self.last_rtt);
+        self.brake.packets += loss.packets;
+        self.brake.lost += loss.packets;
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        if send.in_flight == send.bytes {
+            self.heard = send.now;
+        }
+        self.in_flight = send.in_flight.get();
+    }
+
+    fn allowance(&self) -> Allowance {
+        let window = (self.window + self.beyond).ceil() * self.mss;
+        Allowance {
+            cwnd: Some(Bytes::new(self.written_off.saturating_add(window as u64))),
+            pacing: self.pacing,
+            ..Allowance::default()
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        (self.in_flight > 0).then(|| self.heard + SILENCE)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        // Something may have been heard meanwhile.
+        if self.next_timer().is_some_and(|timer| timer <= now) {
+            self.restart(now);
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = match (self.slow_start, self.mode.is_competitive()) {
+            (true, _) => "slow_start",
+            (false, true) => "competitive",
+            (false, false) => "default",
+        };
+        let target = self.target();
+        if target.is_finite() {
+            fields.values.push(("target_packets", target));
+        }
+        fields.values.extend([
+            ("delta", self.mode.delta()),
+            ("velocity", self.velocity.value),
+            ("standing_rtt_ms", self.standing() / 1e6),
+            ("base_rtt_ms", self.rtts.base() / 1e6),
+        ]);
+    }
+}

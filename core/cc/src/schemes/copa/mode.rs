@@ -1,0 +1,115 @@
+//! Copa's delta: a constant, or smaller while others keep the queue from ever becoming empty.
+
+use narrows_units::{Span, Time};
+
+/// Delta and what it is decided by.
+#[derive(Clone, Debug)]
+pub(super) struct Mode {
+    automatic: bool,
+    default: f64,
+    delta: f64,
+    competitive: bool,
+    /// When 1/delta last grew, and when losses last doubled delta.
+    grown: Time,
+    lowered: Option<Time>,
+}
+
+impl Mode {
+    pub(super) fn new(automatic: bool, default: f64) -> Self {
+        Mode {
+            automatic,
+            default,
+            delta: default,
+            competitive: false,
+            grown: Time::ZERO,
+            lowered: None,
+        }
+    }
+
+    /// What weighs the queueing delay now.
+    pub(super) fn delta(&self) -> f64 {
+        self.delta
+    }
+
+    pub(super) fn is_competitive(&self) -> bool {
+        self.competitive
+    }
+
+    /// A packet was acknowledged; `empty` tells whether the queue was nearly empty of late.
+    pub(super) fn on_ack(&mut self, now: Time, rtt: Span, empty: bool) {
+        if !self.automatic {
+            return;
+        }
+        if empty {
+            self.competitive = false;
+            self.delta = self.default;
+        } else if !self.competitive {
+            self.competitive = true;
+            self.delta = self.default;
+            self.grown = now;
+        } else if now > self.grown + rtt {
+            // AIMD on 1/delta, the number of packets kept in the queue.
+            self.delta = self.default.min(1.0 / (1.0 / self.delta + 1.0));
+            self.grown = now;
+        }
+    }
+
+    /// Packets were lost.
+    pub(super) fn on_loss(&mut self, now: Time, rtt: Span) {
+        if self.competitive && self.lowered.is_none_or(|at| now > at + rtt) {
+            self.delta = self.default.min(2.0 * self.delta);
+            self.lowered = Some(now);
+        }
+    }
+
+    /// Begins anew.
+    pub(super) fn reset(&mut self) {
+        *self = Mode::new(self.automatic, self.default);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_ms(40);
+
+    #[test]
+    fn one_packet_more_per_round_trip_and_half_after_a_loss() {
+        let mut mode = Mode::new(true, 0.5);
+        let mut now = Time::ZERO + Span::from_ms(1000);
+        mode.on_ack(now, RTT, true);
+        assert_eq!((mode.delta(), mode.is_competitive()), (0.5, false));
+        mode.on_ack(now, RTT, false);
+        assert_eq!((mode.delta(), mode.is_competitive()), (0.5, true));
+        for round in 1..=8u32 {
+            now += RTT + Span::from_ns(1);
+            for _ in 0..5 {
+                mode.on_ack(now, RTT, false);
+            }
+            assert!((1.0 / mode.delta() - f64::from(2 + round)).abs() < 1e-9);
+        }
+        // Ten packets; the losses of one round trip count once.
+        mode.on_loss(now, RTT);
+        mode.on_loss(now + RTT, RTT);
+        assert!((1.0 / mode.delta() - 5.0).abs() < 1e-9);
+        for _ in 0..5 {
+            now += RTT + Span::from_ns(1);
+            mode.on_loss(now, RTT);
+        }
+        // Never less than alone.
+        assert_eq!(mode.delta(), 0.5);
+        mode.on_ack(now, RTT, true);
+        assert!(!mode.is_competitive());
+    }
+
+    #[test]
+    fn a_constant_is_constant() {
+        let mut mode = Mode::new(false, 1.0);
+        for ms in 0..1000 {
+            mode.on_ack(Time::ZERO + Span::from_ms(ms), RTT, false);
+            mode.on_loss(Time::ZERO + Span::from_ms(ms), RTT);
+        }
+        assert_eq!((mode.delta(), mode.is_competitive()), (1.0, false));
+    }
+}

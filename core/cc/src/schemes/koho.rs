@@ -1,0 +1,446 @@
+//! Koho: a quarter of a packet more per acknowledgement while the way there is short, a quarter less while it is long.
+//!
+//! Provenance: github.com/greghill/koho_cc, commit f0f2e69, on the datagram sender of Stanford's "sourdough" exercise, as
+//! Pantheon ran it. The way there is the one-way delay above its smallest plus half of the smallest RTT; it is long from 1.45
+//! times that half on.
+//!
+//! Deviations: the window does not grow while it is not what limits the sender; after silence one packet goes regardless of
+//! the window, as in the original, but not before two smoothed RTTs have passed (`patient`), without which a path of
+//! 10 kbit/s is flooded; times are exact where the original has whole milliseconds (the profile has them);
+//! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by time
+//! (the profile: as soon as a later one has). The transport's timeout, which the original lacks, comes after a minute.
+//!
+//! Growing and shrinking by a share of each acknowledgement makes the window rise and fall by a quarter of
+//! itself per round trip, and the queue swing around 45 % of the way there. Pitfalls: never more than 100 packets in flight;
+//! flows do not become equal; who joins a standing queue takes it for the path; clocks that drift apart look like a queue; losses do not matter at
+//! all; on paths of less than some milliseconds any jitter is more than 45 %.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | threshold | 1.45 | koho_cc f0f2e69: controller.cc |
+//! | step | 0.25 packets | koho_cc f0f2e69: controller.cc |
+//! | largest | 100 packets | koho_cc f0f2e69: controller.cc |
+//! | silence | 50 ms | koho_cc f0f2e69: controller.cc, timeout_ms |
+//! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
+
+use crate::parts::Silence;
+use crate::{
+    AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
+    Recovery, Scheme, SendEvent, Setup,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use std::collections::VecDeque;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "koho",
+    summary: "A quarter of a packet up or down per acknowledgement, by one-way delay",
+    source: "greghill/koho_cc f0f2e69",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: DATAGRAMS,
+    profiles: PROFILES,
+    params: &[
+        ParamSpec::new(
+            "threshold",
+            Kind::Number,
+            "One-way delays of this many times half the RTT are long.",
+        )
+        .default("1.45")
+        .range(1.0, 100.0)
+        .source("koho_cc f0f2e69: controller.cc"),
+        ParamSpec::new(
+            "step",
+            Kind::Number,
+            "Packets by which an acknowledgement moves the window.",
+        )
+        .default("0.25")
+        .range(0.001, 1.0)
+        .source("koho_cc f0f2e69: controller.cc"),
+        ParamSpec::new("largest", Kind::Packets, "Largest window.")
+            .default("100")
+            .range(2.0, 1e6)
+            .source("koho_cc f0f2e69: controller.cc"),
+        SILENCE,
+        PATIENT,
+    ],
+    build,
+};
+
+/// The transport of both versions.
+pub(super) const DATAGRAMS: &[(&str, &str)] = &[
+    ("reliable", "false"),
+    ("ack_every", "1"),
+    ("rto_rule", "rfc6298"),
+    ("min_rto", "60000000000"),
+];
+
+/// How Pantheon ran both versions.
+pub(super) const PROFILES: &[Profile] = &[Profile {
+    name: "pantheon",
+    doc: "Pantheon's set-up: whole milliseconds, 1388 bytes of UDP payload, one packet after each 50 ms of silence.",
+    params: &[("patient", "false")],
+    transport: &[
+        ("clock", "1000000"),
+        ("packet_size", "1416"),
+        ("packet_threshold", "1"),
+        ("rack", "false"),
+        ("tail_loss_probe", "false"),
+    ],
+}];
+
+pub(super) const SILENCE: ParamSpec = ParamSpec::new(
+    "silence",
+    Kind::Span,
+    "Time without news after which one packet goes regardless of the window.",
+)
+.default("50000000")
+.range(1e6, 6e10)
+.source("koho_cc: controller.cc, timeout_ms");
+
+pub(super) const PATIENT: ParamSpec = ParamSpec::new(
+    "patient",
+    Kind::Flag,
+    "Silence lasts two smoothed RTTs at least.",
+)
+.default("true")
+.source("false in koho_cc; without it a path of 10 kbit/s is flooded");
+
+/// Window at birth and the smallest one, in packets.
+const INITIAL: f64 = 16.0;
+const FLOOR: f64 = 2.0;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let rules = Rules {
+        long: Long::Times(params.real("threshold").unwrap_or(1.45)),
+        step: params.real("step").unwrap_or(0.25),
+        largest: params.integer("largest").unwrap_or(100) as f64,
+        late: None,
+    };
+    Ok(Box::new(Koho::new(rules, params, &setup)))
+}
+
+/// From which one-way delay on the window shrinks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Long {
+    /// From so many times half the smallest RTT on.
+    Times(f64),
+    /// From half the smallest RTT and this, in ns, on.
+    Plus(f64),
+}
+
+/// What becomes of packets that were not acknowledged before later ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Late {
+    /// Sent so much before one that is acknowledged, a packet is lost.
+    pub(super) after: Span,
+    /// Packets that it takes off the window.
+    pub(super) step: f64,
+}
+
+/// What the two versions differ in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) long: Long,
+    pub(super) step: f64,
+    pub(super) largest: f64,
+    pub(super) late: Option<Late>,
+}
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    sent: Time,
+    acked: bool,
+}
+
+/// Most packets that are remembered; older ones are forgotten without a loss.
+const MOST_FLIGHTS: usize = 1 << 16;
+
+/// Packets since the oldest one that is neither acknowledged nor lost.
+#[derive(Clone, Debug, Default)]
+struct Flights {
+    first: u64,
+    flights: VecDeque<Flight>,
+}
+
+impl Flights {
+    fn push(&mut self, number: u64, sent: Time) {
+        if self.flights.is_empty() || number != self.first + self.flights.len() as u64 {
+            self.flights.clear();
+            self.first = number;
+        }
+        self.flights.push_back(Flight { sent, acked: false });
+        if self.flights.len() > MOST_FLIGHTS {
+            self.flights.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Removes the oldest packets that were sent more than `after` before `acked` was, and counts them; then `acked`.
+    fn take(&mut self, acked: &AckedPacket, after: Span) -> u32 {
+        let mut late = 0;
+        while let Some(oldest) = self.flights.front() {
+            if !oldest.acked && oldest.sent + after >= acked.sent {
+                break;
+            }
+            late += u32::from(!oldest.acked);
+            self.flights.pop_front();
+            self.first += 1;
+        }
+        let index = acked.number.checked_sub(self.first);
+        if let Some(flight) =
+            index.and_then(|index| self.flights.get_mut(usize::try_from(index).ok()?))
+        {
+            flight.acked = true;
+        }
+        late
+    }
+}
+
+/// Both versions. The window is in packets, delays are in ns.
+pub(super) struct Koho {
+    rules: Rules,
+    mss: u64,
+    window: f64,
+    /// Smallest one-way delay, by two clocks.
+    least_way: Option<i64>,
+    least_rtt: Span,
+    flights: Flights,
+    silence: Silence,
+    silence_after: Span,
+    patient: bool,
+}
+
+impl Koho {
+    pub(super) fn new(rules: Rules, params: &Params, setup: &Setup) -> Self {
+        let silence_after = params.span("silence").unwrap_or(Span::from_ms(50));
+        Koho {
+            rules,
+            mss: setup.mss.get(),
+            window: INITIAL.min(rules.largest),
+            least_way: None,
+            least_rtt: Span::MAX,
+            flights: Flights::default(),
+            silence: Silence::new(silence_after, setup.now),
+            silence_after,
+            patient: params.flag("patient").unwrap_or(true),
+        }
+    }
+
+    fn on_packet(&mut self, now: Time, packet: &AckedPacket, limited: bool) {
+        if let Some(late) = self.rules.late {
+            let lost = self.flights.take(packet, late.after);
+            self.window -= late.step * f64::from(lost);
+        }
+        self.least_rtt = self.least_rtt.min(now.since(packet.sent));
+        if let Some(arrived) = packet.arrived {
+            let way = arrived.ns().wrapping_sub(packet.sent.ns()) as i64;
+            let least = self.least_way.map_or(way, |least| least.min(way));
+            self.least_way = Some(least);
+            let half = self.least_rtt.ns() as f64 / 2.0;
+            let estimate = way.saturating_sub(least) as f64 + half;
+            let threshold = match self.rules.long {
+                Long::Times(times) => times * half,
+                Long::Plus(ns) => half + ns,
+            };
+            if estimate > threshold {
+                self.window -= self.rules.step;
+            } else if limited {
+                self.window += self.rules.step;
+            }
+        }
+        self.window = self.window.clamp(FLOOR, self.rules.largest);
+    }
+}
+
+impl CongestionControl for Koho {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        let patience = if self.patient {
+            ack.smoothed_rtt * 2
+        } else {
+            Span::ZERO
+        };
+        self.silence.on_ack(ack, self.silence_after.max(patience));
+        for packet in ack.packets {
+            self.on_packet(ack.now, packet, ack.cwnd_limited);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.silence.on_loss(loss);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        self.silence.on_send(send);
+        if self.rules.late.is_some() {
+            self.flights.push(send.number, send.now);
+        }
+    }
+
+    fn allowance(&self) -> Allowance {
+        let window = self.window as u64 * self.mss;
+        Allowance {
+            cwnd: Some(self.silence.window(window, self.mss)),
+            ..Allowance::default()
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.silence.timer()
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.silence.on_timer(now);
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = "by_delay";
+        fields.values.push(("window_packets", self.window));
+        if self.least_rtt != Span::MAX {
+            fields
+                .values
+                .push(("least_rtt_ms", self.least_rtt.ns() as f64 / 1e6));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::testing::{MSS, setup};
+    use narrows_units::Bytes;
+
+    /// A path of 20 ms each way.
+    pub(in crate::schemes) struct Peer {
+        pub(in crate::schemes) koho: Koho,
+        now: Time,
+        pub(in crate::schemes) number: u64,
+    }
+
+    pub(in crate::schemes) fn peer(rules: Rules) -> Peer {
+        let koho = Koho::new(
+            rules,
+            &Params::resolve(SCHEME.params, []).unwrap(),
+            &setup(),
+        );
+        Peer {
+            koho,
+            now: Time::from_ns(5_000_000_000),
+            number: 0,
+        }
+    }
+
+    impl Peer {
+        pub(in crate::schemes) fn send(&mut self, later_ms: u64) {
+            self.now += Span::from_ms(later_ms);
+            self.number += 1;
+            let mut send = SendEvent::new(self.now, self.number, Bytes::new(MSS));
+            send.in_flight = Bytes::new(self.number * MSS);
+            self.koho.on_send(&send);
+        }
+
+        /// Packet `number`, sent at `sent`, is acknowledged after `queue_ms` in a queue.
+        pub(in crate::schemes) fn ack_of(
+            &mut self,
+            number: u64,
+            sent: Time,
+            queue_ms: u64,
+            limited: bool,
+        ) {
+            let arrived = Some(sent + Span::from_ms(777 + 20 + queue_ms));
+            let packets = [AckedPacket {
+                number,
+                bytes: MSS as u32,
+                sent,
+                arrived,
+            }];
+            let mut ack = AckEvent::new(sent + Span::from_ms(40 + queue_ms));
+            ack.packets = &packets;
+            ack.bytes = Bytes::new(MSS);
+            ack.in_flight = Bytes::new(MSS);
+            ack.smoothed_rtt = Span::from_ms(40);
+            ack.cwnd_limited = limited;
+            self.koho.on_ack(&ack);
+        }
+
+        pub(in crate::schemes) fn ack(&mut self, queue_ms: u64) -> f64 {
+            let before = self.koho.window;
+            self.send(10);
+            self.ack_of(self.number, self.now, queue_ms, true);
+            self.koho.window - before
+        }
+
+        pub(in crate::schemes) fn window(&self) -> f64 {
+            self.koho.window
+        }
+
+        pub(in crate::schemes) fn now(&self) -> Time {
+            self.now
+        }
+    }
+
+    const RULES: Rules = Rules {
+        long: Long::Times(1.45),
+        step: 0.25,
+        largest: 100.0,
+        late: None,
+    };
+
+    // Half of an RTT of 40 ms is 20 ms, and 1.45 times that 29 ms.
+    #[test]
+    fn nine_milliseconds_of_queue_are_the_turning_point() {
+        let mut peer = peer(RULES);
+        assert_eq!(peer.ack(0), 0.25);
+        assert_eq!(peer.ack(8), 0.25);
+        assert_eq!(peer.ack(9), 0.25);
+        assert_eq!(peer.ack(10), -0.25);
+    }
+
+    #[test]
+    fn the_window_stays_between_two_and_a_hundred_packets() {
+        let mut peer = peer(RULES);
+        for _ in 0..1000 {
+            peer.ack(0);
+        }
+        assert_eq!(peer.window(), 100.0);
+        assert_eq!(peer.koho.allowance().cwnd, Some(Bytes::new(100 * MSS)));
+        for _ in 0..1000 {
+            peer.ack(100);
+        }
+        assert_eq!(peer.window(), 2.0);
+    }
+
+    #[test]
+    fn a_window_that_does_not_limit_does_not_grow_but_shrinks() {
+        let mut peer = peer(RULES);
+        peer.ack(0);
+        let window = peer.window();
+        let now = peer.now();
+        peer.ack_of(2, now, 0, false);
+        assert_eq!(peer.window(), window);
+        peer.ack_of(3, now, 100, false);
+        assert_eq!(peer.window(), window - 0.25);
+    }
+
+    #[test]
+    fn fractions_of_a_packet_are_not_sent_and_silence_sends_one() {
+        let mut peer = peer(RULES);
+        peer.ack(0);
+        assert_eq!(peer.window(), 16.25);
+        assert_eq!(peer.koho.allowance().cwnd, Some(Bytes::new(16 * MSS)));
+        for _ in 0..40 {
+            peer.send(0);
+        }
+        // Two RTTs of 40 ms are longer than 50 ms.
+        let timer = peer.koho.next_timer().unwrap();
+        assert_eq!(timer, peer.now() + Span::from_ms(80));
+        peer.koho.on_timer(timer);
+        assert_eq!(peer.koho.allowance().cwnd, Some(Bytes::new(42 * MSS)));
+        peer.koho.patient = false;
+        let now = peer.now();
+        peer.ack_of(42, now, 0, true);
+        assert_eq!(peer.koho.next_timer(), Some(now + Span::from_ms(40 + 50)));
+        assert_eq!(peer.koho.allowance().cwnd, Some(Bytes::new(16 * MSS)));
+    }
+}
