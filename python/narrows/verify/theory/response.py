@@ -59,6 +59,8 @@ class Response:
     chance: tuple[int, int] = (60, 150)
     params: tuple[tuple[str, str], ...] = ()
     whole: Counted | WholeFlight | None = None
+    #: Loss ratio from which on `whole` holds.
+    whole_above: float = WHOLE
     ratios: tuple[float, ...] = RATIOS
     #: Round-trip time (ms) that comes on top after the first half second, and what it is for: to schemes that
     #: look at the delay it is a queue that never empties.
@@ -122,7 +124,7 @@ def _regular(response: Response, p: float) -> Finding:
     gaps = met.gaps(skip)
     what = f"mean window{response.setting}, one loss in {1 / p:.0f} packets"
     expected = response.closed(1 / float(np.mean(gaps)))
-    if response.whole is not None and p > WHOLE:
+    if response.whole is not None and p > response.whole_above:
         what += f", in whole packets (closed form: {number(expected)})"
         expected = response.whole.mean_window(gaps.reshape(-1, 1), 0, _first(met, skip))
     return _finding(what, expected, met.mean_window(skip))
@@ -137,7 +139,7 @@ def _chance(response: Response, p: float) -> Finding:
     gaps, first = met.gaps(skip).reshape(-1, 1), _first(met, skip)
     what = f"mean window{response.setting}, {p * 100:g} % random loss"
     stationary = fluid.random(response.law(), p, RTT_S, start)
-    if response.whole is not None and p > WHOLE:
+    if response.whole is not None and p > response.whole_above:
         what += f", in whole packets (fluid: {number(stationary)})"
         stationary = response.whole.mean_window(fluid.random_gaps(p), 40, start)
         same = response.whole.mean_window(gaps, 0, first)
