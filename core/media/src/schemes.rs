@@ -17,7 +17,9 @@ macro_rules! schemes {
     };
 }
 
-schemes! {}
+schemes! {
+    sprout,
+}
 
 /// The scheme called `name`.
 pub fn find(name: &str) -> Option<&'static Media> {

@@ -1,0 +1,177 @@
+//! Sprout: a receiver that infers how the rate of a cellular link wanders, and a sender that bets on it cautiously.
+//!
+//! Provenance: Winstein, Sivaraman and Balakrishnan, "Stochastic forecasts achieve high throughput and low delay over
+//! cellular networks" (NSDI 2013); constants and the sender's accounting as in keithw/sprout, branch `sendonly`,
+//! commit 366e35c, which the Pantheon of Congestion Control ran. Deviations: the tables of forecasts are computed
+//! from the constants when the first receiver starts, not shipped; likelihoods are logarithms, so that
+//! hundreds of packets in a tick do not make all of them zero; the ends wake at the tick or the packet that changes
+//! something, not every 10 ms; reports pause after 10 s without a packet. By default a tick that passes
+//! without a new forecast takes its own part of the forecast from the queue estimate; the original takes the whole
+//! cumulative forecast, and so forgets packets that are still queued (`drain: cumulative`, in the profile `pantheon`).
+//!
+//! The receiver counts what arrives in ticks of 20 ms, unless the sender announced silence. It holds
+//! probabilities for 256 rates up to 1000 packets/s and for an outage; each tick they spread as a Brownian motion
+//! and are weighed with the Poisson probability of the count. Every 20 ms it reports how many packets at least
+//! will arrive within 1 to 8 ticks (95 % sure), and how many bytes have been received or lost: everything
+//! sent more than 10 ms before a packet that arrived is one or the other. The sender keeps as much under
+//! way as the forecast says will have arrived within the look-ahead of 100 ms. Nothing is repeated and losses do not matter.
+//! If it may not send for 50 ms it sends an empty packet, which after an outage is what shows that the link is back.
+//!
+//! Pitfalls: what is under way includes the propagation of both directions, so throughput collapses as the round trip
+//! nears the look-ahead (above 80 ms), however fast the link. It rises no further than the grid, 1000 packets/s or
+//! about 11 Mbit/s, unless the round trip is much shorter than the look-ahead. An outage is believed in for a
+//! second after it has ended. Tables take 2 MB and some 10 ms; they are shared by all receivers with the published volatility and escape.
+//! The clock may be made as coarse as the original's whole milliseconds.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | confidence | 0.95 | paper, section 3 |
+//! | lookahead | 100 ms | paper, section 3: five ticks |
+//! | payload | 1400 B | Pantheon's patch of keithw/sprout; 1440 B before it |
+//! | volatility | 200 | paper, section 3: packets/s per square root of a second |
+//! | escape | 1 | paper, section 3: per second |
+//! | drain | tick | own choice; keithw/sprout: cumulative |
+//! | clock | 1 ns | own choice; keithw/sprout: 1 ms |
+
+mod forecast;
+mod message;
+mod model;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use crate::{Media, MediaReceiver, MediaSender, Setup};
+use model::Model;
+use narrows_cc::Profile;
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry line.
+pub const SCHEME: Media = Media {
+    name: "sprout",
+    summary: "Sprout: sends what a cautious forecast of the link's rate will carry within 100 ms",
+    source: "Winstein, Sivaraman, Balakrishnan, NSDI 2013; keithw/sprout, branch sendonly",
+    frames: false,
+    params: &[
+        ParamSpec::new("confidence", Kind::Ratio, "Probability that at least the forecast arrives.")
+            .default("0.95")
+            .range(0.5, 0.9999)
+            .source("paper, section 3"),
+        ParamSpec::new("lookahead", Kind::Span, "Time within which all packets are to be through, in whole ticks of 20 ms.")
+            .default("100000000")
+            .range(2e7, 1.4e8)
+            .source("paper, section 3: five ticks"),
+        ParamSpec::new("payload", Kind::Bytes, "Largest payload of a packet; 78 bytes of headers come on top.")
+            .default("1400")
+            .range(1.0, 9000.0)
+            .source("Pantheon's patch of keithw/sprout"),
+        ParamSpec::new("volatility", Kind::Number, "Standard deviation that the rate acquires in one second, in packets/s.")
+            .default("200")
+            .range(10.0, 2000.0)
+            .source("paper, section 3"),
+        ParamSpec::new("escape", Kind::Number, "How often per second an outage ends.")
+            .default("1")
+            .range(0.01, 50.0)
+            .source("paper, section 3"),
+        ParamSpec::new("drain", Kind::Choice(&["tick", "cumulative"]),
+            "What a tick that passes takes from the queue estimate: its own part of the forecast, or the forecast from the start on.")
+            .default("tick")
+            .source("own choice; keithw/sprout: cumulative"),
+        ParamSpec::new("clock", Kind::Span, "Steps of the clock that both ends read.")
+            .default("1")
+            .range(1.0, 2e7)
+            .source("own choice; keithw/sprout: 1 ms"),
+    ],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "As the Pantheon of Congestion Control ran it (StanfordSNR/pantheon, src/wrappers/sprout.py): payload of 1400 bytes, whole milliseconds, queue estimate of the original.",
+        params: &[
+            ("payload", "1400"),
+            ("drain", "cumulative"),
+            ("clock", "1000000"),
+        ],
+        transport: &[],
+    }],
+    sender,
+    receiver,
+};
+
+/// Length of a tick.
+const TICK: Span = Span::from_ms(20);
+/// Bytes of a packet in the model.
+const UNIT: u64 = 1400;
+
+/// What a passing tick takes from the queue estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drain {
+    /// What is forecast for the tick.
+    Tick,
+    /// What is forecast from the beginning to the end of the tick.
+    Cumulative,
+}
+
+/// A clock with steps.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    step: u64,
+}
+
+impl Clock {
+    /// What it shows.
+    fn read(self, now: Time) -> Time {
+        Time::from_ns(now.ns() / self.step * self.step)
+    }
+
+    /// When it shows `time`, or a later one.
+    fn reached(self, time: Time) -> Time {
+        let steps = time.ns().div_ceil(self.step);
+        steps.checked_mul(self.step).map_or(Time::FAR, Time::from_ns)
+    }
+}
+
+/// The parameters.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    model: Model,
+    confidence: f64,
+    /// In ticks.
+    lookahead: usize,
+    payload: u32,
+    drain: Drain,
+    clock: Clock,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        let published = Model::PUBLISHED;
+        let lookahead = params.span("lookahead").unwrap_or(TICK * 5);
+        let payload = params.integer("payload").unwrap_or(UNIT);
+        Settings {
+            model: Model {
+                volatility: params.real("volatility").unwrap_or(published.volatility),
+                escape: params.real("escape").unwrap_or(published.escape),
+            },
+            confidence: params.real("confidence").unwrap_or(0.95),
+            lookahead: (lookahead.ns() / TICK.ns()) as usize,
+            payload: payload as u32,
+            drain: match params.word("drain") {
+                Some("cumulative") => Drain::Cumulative,
+                _ => Drain::Tick,
+            },
+            clock: Clock {
+                step: params.integer("clock").unwrap_or(1).max(1),
+            },
+        }
+    }
+}
+
+fn sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
+    let settings = Settings::new(params);
+    Ok(Box::new(sender::Sender::new(settings, setup.now, setup.packet_size)))
+}
+
+fn receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
+    Ok(Box::new(receiver::Receiver::new(Settings::new(params), setup.now)))
+}

@@ -1,0 +1,238 @@
+//! The end that listens: it infers the rate of the link from what arrives in each tick, and reports forecasts.
+
+use super::forecast::{Belief, Forecast, Tables};
+use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::{Settings, TICK, UNIT};
+use crate::MediaReceiver;
+use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, RangeSet, ReceiverCounters};
+use narrows_units::{Ecn, Span, Time};
+use std::collections::VecDeque;
+
+/// Time between reports.
+const REPORT_INTERVAL: Span = Span::from_ms(20);
+/// After this much silence a flow is taken to have ended, and reports pause until the next packet.
+const GIVEN_UP: Span = Span::from_ms(10_000);
+/// More ticks than this at once change nothing: 30 s without a packet are an outage, whatever was before.
+const MOST_TICKS: u64 = 1500;
+/// Most packets remembered; what is older counts as lost.
+const MOST_REMEMBERED: usize = 8192;
+/// Packet numbers further below the largest than this are forgotten, and no longer known as copies.
+const NUMBERS_KEPT: u64 = 8192;
+
+/// The bytes that are received or lost.
+#[derive(Debug, Default)]
+struct Settled {
+    /// Everything before this position is one or the other.
+    floor: u64,
+    /// Positions and lengths from there on, ascending.
+    received: VecDeque<(u64, u32)>,
+    /// Sum of the lengths.
+    bytes: u64,
+}
+
+impl Settled {
+    fn add(&mut self, position: u64, length: u32, young: u32) {
+        self.raise(position.saturating_sub(u64::from(young)));
+        // Nearly always after all others.
+        let index = match self.received.back() {
+            Some((last, _)) if *last >= position => {
+                self.received.partition_point(|(known, _)| *known < position)
+            }
+            _ => self.received.len(),
+        };
+        let copy = self.received.get(index).is_some_and(|(known, _)| *known == position);
+        if copy || position < self.floor {
+            return;
+        }
+        self.received.insert(index, (position, length));
+        self.bytes += u64::from(length);
+        if self.received.len() > MOST_REMEMBERED {
+            let (first, length) = self.received[0];
+            self.raise(first.saturating_add(u64::from(length.max(1))));
+        }
+    }
+
+    fn raise(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
+        while let Some((position, length)) = self.received.front().copied() {
+            if position >= self.floor {
+                break;
+            }
+            self.received.pop_front();
+            self.bytes -= u64::from(length);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.floor.saturating_add(self.bytes)
+    }
+}
+
+/// Sprout's receiver.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    settings: Settings,
+    belief: Belief,
+    /// Ticks before this have been taken into account.
+    ticked: Time,
+    /// Silence before this was announced.
+    silent_until: Time,
+    /// Packets, in units, since `ticked`.
+    count: f64,
+    settled: Settled,
+    /// The forecast for `ticked`, once it is asked for.
+    forecast: Option<Forecast>,
+    next_report: Time,
+    heard_at: Time,
+    /// Content of the packet that arrived last, and when.
+    last: Option<(Data, Time)>,
+    number: u64,
+    largest: u64,
+    numbers: RangeSet,
+    received: u64,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: Settings, now: Time) -> Self {
+        let now = settings.clock.read(now);
+        Receiver {
+            belief: Belief::new(Tables::of(settings.model)),
+            settings,
+            ticked: now,
+            silent_until: now,
+            count: 0.0,
+            settled: Settled::default(),
+            forecast: None,
+            next_report: Time::FAR,
+            heard_at: now,
+            last: None,
+            number: 0,
+            largest: 0,
+            numbers: RangeSet::default(),
+            received: 0,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Takes account of the ticks that are over.
+    fn advance(&mut self, now: Time) {
+        let ticks = now.since(self.ticked).ns() / TICK.ns();
+        if ticks > MOST_TICKS {
+            self.ticked += TICK * (ticks - MOST_TICKS);
+        }
+        while self.ticked + TICK < now {
+            let seen = self.count > 0.0 || self.ticked >= self.silent_until;
+            // Anything at all is a sign of life, if only of one.
+            let count = if self.count > 0.0 {
+                self.count.round().max(1.0)
+            } else {
+                0.0
+            };
+            self.belief.tick(seen.then_some(count));
+            self.count = 0.0;
+            self.ticked += TICK;
+            self.forecast = None;
+        }
+    }
+}
+
+impl Endpoint for Receiver {
+    fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
+        let Header::Media(Media {
+            number,
+            length,
+            feedback: false,
+        }) = *header
+        else {
+            return;
+        };
+        let Some(data) = Data::read(&body.bytes) else {
+            return;
+        };
+        let length = u32::from(length);
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += u64::from(IP_UDP + MEDIA_HEADER + length);
+        if ecn == Ecn::Ce {
+            self.counters.marked_packets += 1;
+        }
+        let mut new = number.saturating_add(NUMBERS_KEPT) > self.largest;
+        if new {
+            new = false;
+            self.numbers.insert(number, number, |_, _| new = true);
+            self.largest = self.largest.max(number);
+            self.numbers
+                .remove_below(self.largest.saturating_sub(NUMBERS_KEPT));
+        }
+        if new {
+            self.received += 1;
+            self.counters.goodput_bytes += u64::from(length.saturating_sub(HEADER));
+        } else {
+            self.counters.duplicate_packets += 1;
+        }
+
+        self.last = Some((data, now));
+        let now = self.settings.clock.read(now);
+        self.advance(now);
+        let bytes = length + MEDIA_HEADER;
+        self.count += f64::from(bytes) / UNIT as f64;
+        let silence = Span::from_ms(u64::from(data.time_to_next_ms));
+        self.silent_until = self.silent_until.max(self.ticked + silence);
+        self.settled.add(data.position, bytes, data.young);
+        self.heard_at = now;
+        if self.next_report == Time::FAR {
+            self.next_report = now;
+        }
+    }
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        let clock = self.settings.clock.read(now);
+        if clock < self.next_report {
+            return None;
+        }
+        self.advance(clock);
+        if clock.since(self.heard_at) > GIVEN_UP {
+            self.next_report = Time::FAR;
+            return None;
+        }
+        self.next_report = clock + REPORT_INTERVAL;
+        let quantile = 1.0 - self.settings.confidence;
+        let forecast = *(self.forecast).get_or_insert_with(|| self.belief.forecast(quantile));
+        let (data, at) = self.last.unwrap_or_default();
+        body.clear();
+        let report = Report {
+            settled: self.settled.total(),
+            forecast,
+            received: self.received,
+            payload: self.counters.goodput_bytes,
+            largest: self.largest,
+            sent_ns: data.sent_ns,
+            held_ns: now.since(at).ns(),
+        };
+        report.write(&mut body.bytes);
+        let header = Header::Media(Media {
+            number: self.number,
+            length: Report::SIZE,
+            feedback: true,
+        });
+        self.number += 1;
+        Some(Outgoing {
+            header,
+            size: wire::size(&header, body),
+            ecn: Ecn::NotEct,
+        })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.settings.clock.reached(self.next_report)
+    }
+}
+
+impl MediaReceiver for Receiver {
+    fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+}
+
+const _: () = assert!(OVERHEAD == HEADER + MEDIA_HEADER);

@@ -1,0 +1,265 @@
+//! The end that sends: as much as the forecast says will be through the queue in time.
+
+use super::forecast::{Forecast, HORIZON, first_forecast};
+use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::{Drain, Settings, TICK, UNIT};
+use crate::MediaSender;
+use narrows_cc::Fields;
+use narrows_transport::wire::{self, IP_UDP};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot};
+use narrows_units::{Bytes, Ecn, Span, Time};
+use std::collections::VecDeque;
+
+/// After this much silence an empty packet is sent.
+const FALLBACK: Span = Span::from_ms(50);
+/// Packets sent less than this apart may overtake each other.
+const REORDERING: Span = Span::from_ms(10);
+/// Most arrivals that the tables know per tick: larger numbers are no forecasts of ours.
+const MOST_PER_TICK: u32 = 30;
+
+/// Sprout's sender.
+#[derive(Debug)]
+pub(super) struct Sender {
+    settings: Settings,
+    /// Largest payload of a packet.
+    payload: u32,
+    forecast: Forecast,
+    /// When the forecast arrived, and how many of its ticks have passed.
+    forecast_at: Time,
+    tick: usize,
+    /// Bytes believed to be under way.
+    queued: u64,
+    /// Bytes sent so far, overhead included.
+    position: u64,
+    /// Bytes of the running flight that are still to be sent.
+    flight: u64,
+    /// When something was sent last.
+    sent_at: Option<Time>,
+    /// Positions at which the latest bursts began.
+    bursts: VecDeque<(Time, u64)>,
+    /// Number of the newest report.
+    report: Option<u64>,
+    stopped: bool,
+    empty_packets: u64,
+    delivered: u64,
+    latest_rtt: Option<Span>,
+    smoothed_rtt: Option<Span>,
+    min_rtt: Option<Span>,
+    counters: SenderCounters,
+}
+
+impl Sender {
+    /// A sender whose packets have at most `packet_size` bytes at the IP layer.
+    pub(super) fn new(settings: Settings, now: Time, packet_size: u32) -> Self {
+        let room = packet_size.saturating_sub(IP_UDP + OVERHEAD).max(1);
+        Sender {
+            payload: settings.payload.min(room),
+            forecast: first_forecast(settings.model, 1.0 - settings.confidence),
+            forecast_at: settings.clock.read(now),
+            settings,
+            tick: 0,
+            queued: 0,
+            position: 0,
+            flight: 0,
+            sent_at: None,
+            bursts: VecDeque::with_capacity(16),
+            report: None,
+            stopped: false,
+            empty_packets: 0,
+            delivered: 0,
+            latest_rtt: None,
+            smoothed_rtt: None,
+            min_rtt: None,
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// What will be through the queue within the look-ahead, from the present tick on.
+    fn through(&self) -> u64 {
+        let ahead = (self.tick + self.settings.lookahead).min(HORIZON - 1);
+        let packets = self.forecast[ahead].saturating_sub(self.forecast[self.tick]);
+        UNIT * u64::from(packets)
+    }
+
+    /// What may be sent now.
+    fn window(&self) -> u64 {
+        self.through().saturating_sub(self.queued)
+    }
+
+    /// Takes what the forecast says from the queue for each tick that has passed.
+    fn advance(&mut self, now: Time) {
+        let ticks = now.since(self.forecast_at).ns() / TICK.ns();
+        let ticks = ticks.min(HORIZON as u64 - 1) as usize;
+        while self.tick < ticks {
+            let upto = self.forecast[self.tick];
+            let before = match (self.settings.drain, self.tick.checked_sub(1)) {
+                (Drain::Tick, Some(before)) => self.forecast[before],
+                _ => 0,
+            };
+            let drained = UNIT * u64::from(upto.saturating_sub(before));
+            self.queued = self.queued.saturating_sub(drained);
+            self.tick += 1;
+        }
+    }
+
+    /// Bytes before the current position that were sent so lately that they may still be overtaken.
+    fn young(&mut self, now: Time) -> u32 {
+        while self.bursts.front().is_some_and(|(at, _)| *at + REORDERING < now) {
+            self.bursts.pop_front();
+        }
+        if self.bursts.back().is_none_or(|(at, _)| *at < now) {
+            self.bursts.push_back((now, self.position));
+        }
+        let oldest = self.bursts.front().map_or(self.position, |burst| burst.1);
+        u32::try_from(self.position - oldest).unwrap_or(u32::MAX)
+    }
+
+    fn count(&mut self, now: Time, report: &Report) {
+        self.counters.acked_packets = self.counters.acked_packets.max(report.received);
+        self.delivered = self.delivered.max(report.payload);
+        // Numbers start at 0. What is missing for the moment may only be late.
+        let missing = (report.largest + 1).saturating_sub(report.received);
+        let known = self.counters.lost_packets - self.counters.spurious_losses;
+        self.counters.lost_packets += missing.saturating_sub(known);
+        self.counters.spurious_losses += known.saturating_sub(missing);
+        let passed = now.ns().checked_sub(report.sent_ns);
+        let Some(rtt) = passed.and_then(|passed| passed.checked_sub(report.held_ns)) else {
+            return;
+        };
+        let rtt = Span::from_ns(rtt);
+        self.latest_rtt = Some(rtt);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.smoothed_rtt = Some(match self.smoothed_rtt {
+            Some(smoothed) => Span::from_ns(smoothed.ns() - smoothed.ns() / 8 + rtt.ns() / 8),
+            None => rtt,
+        });
+    }
+}
+
+impl Endpoint for Sender {
+    fn receive(&mut self, now: Time, _ecn: Ecn, header: &Header, body: &Body) {
+        let Header::Media(Media {
+            number,
+            feedback: true,
+            ..
+        }) = *header
+        else {
+            return;
+        };
+        let Some(report) = Report::read(&body.bytes) else {
+            return;
+        };
+        // Overtaken, or about packets that were never sent: not from our receiver.
+        let overtaken = self.report.is_some_and(|newest| number <= newest);
+        let sent = self.counters.sent_packets;
+        if overtaken || report.settled > self.position || report.largest >= sent || report.received > sent {
+            return;
+        }
+        self.report = Some(number);
+        self.count(now, &report);
+        self.forecast = report.forecast;
+        for (count, ticks) in self.forecast.iter_mut().zip(1..) {
+            *count = (*count).min(MOST_PER_TICK * ticks);
+        }
+        self.forecast_at = self.settings.clock.read(now);
+        self.tick = 0;
+        self.queued = self.position - report.settled;
+    }
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        if self.stopped {
+            return None;
+        }
+        let clock = self.settings.clock.read(now);
+        self.advance(clock);
+        if self.flight == 0 {
+            self.flight = self.window();
+            if self.flight == 0 {
+                if self.sent_at.is_some_and(|sent| clock < sent + FALLBACK) {
+                    return None;
+                }
+                self.empty_packets += 1;
+            }
+        }
+        let payload = self.flight.min(u64::from(self.payload)) as u32;
+        self.flight -= u64::from(payload);
+        let last = self.flight == 0;
+        let data = Data {
+            position: self.position,
+            young: self.young(clock),
+            time_to_next_ms: if last { (FALLBACK.ns() / 1_000_000) as u16 } else { 0 },
+            sent_ns: now.ns(),
+        };
+        body.clear();
+        data.write(&mut body.bytes);
+        let header = Header::Media(Media {
+            number: self.counters.sent_packets,
+            length: (HEADER + payload) as u16,
+            feedback: false,
+        });
+        let size = wire::size(&header, body);
+        let bytes = u64::from(OVERHEAD + payload);
+        self.position += bytes;
+        self.queued += bytes;
+        self.sent_at = Some(clock);
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(size);
+        Some(Outgoing {
+            header,
+            size,
+            ecn: Ecn::NotEct,
+        })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        if self.stopped {
+            return Time::FAR;
+        }
+        let Some(sent_at) = self.sent_at else {
+            return self.forecast_at;
+        };
+        if self.flight > 0 {
+            return sent_at;
+        }
+        // The window opens as ticks pass.
+        let tick = if self.tick < HORIZON - 1 {
+            self.forecast_at + TICK * (self.tick as u64 + 1)
+        } else {
+            Time::FAR
+        };
+        self.settings.clock.reached(tick.min(sent_at + FALLBACK))
+    }
+}
+
+impl MediaSender for Sender {
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
+        Snapshot {
+            cwnd: Some(Bytes::new(self.through())),
+            latest_rtt: self.latest_rtt,
+            smoothed_rtt: self.smoothed_rtt,
+            min_rtt: self.min_rtt,
+            in_flight: Bytes::new(self.queued),
+            delivered: Bytes::new(self.delivered),
+            lost_packets: self.counters.lost_packets,
+            scheme: Fields {
+                mode: if self.through() == 0 { "fallback" } else { "forecast" },
+                values: vec![
+                    ("forecast_bps", rate),
+                    ("tick", self.tick as f64),
+                    ("empty_packets", self.empty_packets as f64),
+                ],
+                ..Fields::default()
+            },
+            ..Snapshot::default()
+        }
+    }
+
+    fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+}

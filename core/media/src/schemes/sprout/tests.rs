@@ -1,0 +1,206 @@
+//! The accounts of both ends of Sprout, by hand.
+
+use super::message::{Data, Report};
+use super::*;
+use narrows_transport::{Body, Header, Media as Message};
+use narrows_units::{Ecn, Stream};
+use proptest::prelude::*;
+
+pub(super) fn at(ms: u64) -> Time {
+    Time::from_ns(ms * 1_000_000)
+}
+
+fn params(profile: &str) -> Params {
+    let params = Params::resolve(SCHEME.params, []).expect("the defaults are allowed");
+    let profile = SCHEME.profiles.iter().find(|known| known.name == profile);
+    params.with_defaults(SCHEME.params, profile.map_or(&[], |profile| profile.params))
+}
+
+fn setup(now: Time, packet_size: u32) -> Setup {
+    Setup {
+        now,
+        packet_size,
+        random: Stream::new(1, "sprout"),
+    }
+}
+
+/// Both ends; the receiver's ticks are `late` behind those of the sender.
+pub(super) fn ends(profile: &str, late: Span) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
+    let params = params(profile);
+    let sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500));
+    let receiver = (SCHEME.receiver)(&params, setup(Time::ZERO + late, 1500));
+    (sender.expect("a sender"), receiver.expect("a receiver"))
+}
+
+fn build(profile: &str) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
+    ends(profile, Span::ZERO)
+}
+
+/// Everything that a sender sends at `now`: payloads and content.
+fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
+    let mut body = Body::default();
+    let mut sent = Vec::new();
+    while let Some(packet) = sender.transmit(now, &mut body) {
+        let data = Data::read(&body.bytes).expect("content");
+        // IPv4, UDP, our header and the scheme's.
+        sent.push((packet.size - 28 - 50, data));
+        assert!(sent.len() < 10_000, "a flight without end");
+    }
+    sent
+}
+
+fn report(sender: &mut dyn MediaSender, now: Time, number: u64, settled: u64, forecast: [u32; 8]) {
+    let report = Report {
+        settled,
+        forecast,
+        ..Report::default()
+    };
+    let mut body = Body::default();
+    report.write(&mut body.bytes);
+    let header = Header::Media(Message {
+        number,
+        length: Report::SIZE,
+        feedback: true,
+    });
+    sender.receive(now, Ecn::NotEct, &header, &body);
+}
+
+#[test]
+fn the_first_flight_follows_from_ignorance() {
+    let (mut sender, _) = build("pantheon");
+    // 1, 1, 3, 4, 5, 6, 8, 9: five packets of 1400 bytes from the first to the sixth tick.
+    let sent = flight(&mut *sender, at(0));
+    let payloads: Vec<u32> = sent.iter().map(|packet| packet.0).collect();
+    assert_eq!(payloads, [1400; 5]);
+    let positions: Vec<u64> = sent.iter().map(|packet| packet.1.position).collect();
+    assert_eq!(positions, [0, 1450, 2900, 4350, 5800]);
+    // All of them may still be overtaken; only the last one is followed by silence.
+    assert!(sent.iter().all(|(_, data)| u64::from(data.young) == data.position));
+    let silences: Vec<u16> = sent.iter().map(|packet| packet.1.time_to_next_ms).collect();
+    assert_eq!(silences, [0, 0, 0, 0, 50]);
+    assert_eq!(sender.counters().sent_bytes, 5 * 1478);
+}
+
+#[test]
+fn ticks_drain_the_queue_estimate() {
+    for (profile, third) in [("", vec![1350]), ("pantheon", vec![1400, 1350])] {
+        let (mut sender, _) = build(profile);
+        let payloads = |sender: &mut dyn MediaSender, ms: u64| -> Vec<u32> {
+            let sent = flight(sender, at(ms));
+            sent.iter().map(|packet| packet.0).collect()
+        };
+        payloads(&mut *sender, 0);
+        report(&mut *sender, at(10), 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]);
+        // 7250 bytes are under way, 1400 * (6 - 1) may be.
+        assert!(payloads(&mut *sender, 10).is_empty());
+        assert_eq!(sender.next_wakeup(), at(30));
+        // One packet has left the queue: 7000 - 5850 bytes.
+        assert_eq!(payloads(&mut *sender, 30), [1150]);
+        // 7050 bytes were under way. The second tick takes one packet more, but two in the original, which takes the
+        // first one again.
+        assert_eq!(payloads(&mut *sender, 50), third, "{profile}");
+    }
+}
+
+#[test]
+fn reports_settle_the_accounts() {
+    let (mut sender, _) = build("");
+    flight(&mut *sender, at(0));
+    // Two of the five packets have arrived.
+    report(&mut *sender, at(40), 3, 2900, [4, 8, 12, 16, 20, 24, 28, 32]);
+    let sent = flight(&mut *sender, at(40));
+    let payload: u32 = sent.iter().map(|packet| packet.0).sum();
+    assert_eq!(payload, 20 * 1400 - 3 * 1450);
+    // What was sent 40 ms ago is not young any more.
+    assert_eq!(sent[0].1.young, 0);
+    assert_eq!(sent[1].1.young, 1450);
+    // Reports that were overtaken, and those about bytes that were never sent, are not believed.
+    let before = sender.snapshot().in_flight;
+    report(&mut *sender, at(41), 2, 0, [0; 8]);
+    report(&mut *sender, at(41), 4, 1 << 60, [200; 8]);
+    assert_eq!(sender.snapshot().in_flight, before);
+    assert!(flight(&mut *sender, at(41)).is_empty());
+}
+
+#[test]
+fn silence_is_broken_by_empty_packets() {
+    let (mut sender, _) = build("");
+    flight(&mut *sender, at(0));
+    report(&mut *sender, at(20), 0, 7250, [0; 8]);
+    let mut sent = Vec::new();
+    for ms in 20..=200 {
+        for (payload, data) in flight(&mut *sender, at(ms)) {
+            assert_eq!((payload, data.time_to_next_ms), (0, 50));
+            sent.push(ms);
+        }
+    }
+    assert_eq!(sent, [50, 100, 150, 200]);
+    sender.stop();
+    assert!(flight(&mut *sender, at(1000)).is_empty());
+    assert_eq!(sender.next_wakeup(), Time::FAR);
+}
+
+#[test]
+fn received_and_lost_bytes_are_settled() {
+    let (mut sender, mut receiver) = build("");
+    let mut body = Body::default();
+    let mut arrive = |receiver: &mut dyn MediaReceiver, number: u64, position: u64, young: u32, ms: u64| {
+        body.clear();
+        Data { position, young, time_to_next_ms: 0, sent_ns: 0 }.write(&mut body.bytes);
+        let header = Header::Media(Message { number, length: 1434, feedback: false });
+        receiver.receive(at(ms), Ecn::NotEct, &header, &body);
+        let mut out = Body::default();
+        let packet = receiver.transmit(at(ms), &mut out).map(|_| Report::read(&out.bytes));
+        packet.flatten().map(|report| report.settled)
+    };
+    // The first packet is answered at once.
+    assert_eq!(arrive(&mut *receiver, 0, 0, 0, 5), Some(1450));
+    assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 6), None);
+    // The second and third are missing, but still young: two packets of four are settled. A copy adds nothing.
+    assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 25), Some(2900));
+    // Everything before the fourth is old now, and lost if it is not there.
+    assert_eq!(arrive(&mut *receiver, 4, 5800, 1450, 46), Some(7250));
+    // One of them arrives after all and changes nothing.
+    assert_eq!(arrive(&mut *receiver, 1, 1450, 1450, 70), Some(7250));
+    let counters = receiver.counters();
+    assert_eq!((counters.received_packets, counters.duplicate_packets), (5, 1));
+    assert_eq!(counters.goodput_bytes, 4 * 1400);
+    // The sender hears of three arrivals and of largest numbers it has not sent yet: not its receiver.
+    assert_eq!(sender.counters().acked_packets, 0);
+    flight(&mut *sender, at(80));
+}
+
+#[test]
+fn a_clock_with_steps_is_read_and_waited_for() {
+    let clock = Clock { step: 3_000_000 };
+    assert_eq!(clock.read(Time::from_ns(5_999_999)), at(3));
+    assert_eq!(clock.reached(at(20)), at(21));
+    assert_eq!(clock.reached(at(21)), at(21));
+    assert_eq!(clock.reached(Time::FAR), Time::FAR);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn no_content_makes_them_panic(
+        messages in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..80), any::<u16>(), 0u64..1 << 62, any::<bool>(), 0u64..100_000_000),
+            1..40,
+        )
+    ) {
+        let (mut sender, mut receiver) = build("");
+        let mut now = Time::ZERO;
+        for (bytes, length, number, feedback, pause) in messages {
+            now += Span::from_ns(pause);
+            let body = Body { bytes, ..Body::default() };
+            let header = Header::Media(Message { number, length, feedback });
+            sender.receive(now, Ecn::NotEct, &header, &body);
+            receiver.receive(now, Ecn::Ce, &header, &body);
+            // A report that lies may open the window as far as the tables reach, and no further.
+            prop_assert!(flight(&mut *sender, now).len() <= 240);
+            let mut out = Body::default();
+            prop_assert!(receiver.transmit(now, &mut out).is_none() || receiver.transmit(now, &mut out).is_none());
+            prop_assert!(sender.next_wakeup() > now && receiver.next_wakeup() > now);
+        }
+    }
+}
