@@ -1,0 +1,155 @@
+//! Sprout in simulated worlds: what a simulation of its published rules gives, and what it was made for.
+
+use narrows_cell::Cell;
+use narrows_record::metrics;
+use narrows_tests::{Dumbbell, Measured};
+use narrows_units::Files;
+use serde_json::{Value, json};
+
+/// Parameters as in the profile of the Pantheon reports, in base units.
+fn original() -> Value {
+    let profile = narrows_media::schemes::find("sprout")
+        .expect("registered")
+        .profiles[0];
+    let params = narrows_units::Params::resolve(narrows_media::schemes::sprout::SCHEME.params, []);
+    let params = params.expect("the defaults are allowed");
+    let params = params.with_defaults(
+        narrows_media::schemes::sprout::SCHEME.params,
+        profile.params,
+    );
+    params.to_json()
+}
+
+/// One flow over a buffer that never fills.
+fn path(mbps: f64, rtt_ms: f64, params: &Value) -> Value {
+    let world = Dumbbell {
+        mbps,
+        rtt_ms,
+        buffer_bdp: 1000.0,
+        schemes: vec!["sprout"],
+        seconds: 30.0,
+        ..Dumbbell::default()
+    };
+    let mut cell = world.json();
+    cell["flows"][0]["params"] = params.clone();
+    cell
+}
+
+fn run(cell: &Value, files: Files) -> Measured {
+    let cell = Cell::parse_with(&cell.to_string(), |_| Ok(files)).expect("the cell is valid");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("cell");
+    let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+    assert_eq!(
+        run.verdict,
+        narrows_record::Verdict::Ok,
+        "{:?} {:?}",
+        run.reasons,
+        run.checks
+    );
+    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    Measured {
+        run,
+        json: metrics::measure(&record).expect("the record can be measured"),
+        transfers: Vec::new(),
+    }
+}
+
+fn mbps(measured: &Measured) -> f64 {
+    measured.get("1", "goodput_bps") / 1e6
+}
+
+/// Payload rates in Mbit/s, and queues in ms where the link is full, of one flow in a simulation of the published
+/// rules.
+#[test]
+fn single_flows_do_as_the_published_rules() {
+    let rows = [
+        (12.0, 40.0, 11.35, Some((29.0, 38.0))),
+        (50.0, 40.0, 15.7, None),
+        (2.0, 20.0, 1.87, None),
+        (6.0, 40.0, 5.67, Some((24.0, 36.0))),
+        (50.0, 10.0, 36.0, None),
+        (50.0, 100.0, 7.6, None),
+    ];
+    let mut wrong = Vec::new();
+    for (rate, rtt, expected, queue) in rows {
+        let measured = run(&path(rate, rtt, &original()), Files::default());
+        let goodput = mbps(&measured);
+        let delays = ["mean", "p95"]
+            .map(|kind| measured.get("1", &format!("queueing_delay_{kind}_ns")) / 1e6);
+        println!("{rate} {rtt}: {goodput:.2} ({expected}), queue {delays:.1?} ({queue:?})");
+        let mut fine = (goodput / expected - 1.0).abs() < 0.1;
+        if let Some((mean, p95)) = queue {
+            // A ms or two of the packet itself; the first second, in which nothing is known yet, is
+            // in the mean here.
+            fine &= (delays[0] / mean - 1.0).abs() < 0.15 && (delays[1] / p95 - 1.0).abs() < 0.1;
+        } else {
+            // The link is not full: bursts queue, 3 to 10 ms on average as the phases of ticks and reports fall.
+            fine &= delays[0] < 11.0 || rate < 10.0;
+        }
+        if !fine {
+            wrong.push((rate, rtt, goodput, delays));
+        }
+    }
+    assert_eq!(wrong, [], "rows (Mbit/s, ms) out of bounds");
+}
+
+/// The forecast of 100 ms has to cover the way there and back: what is left of the rate falls with the round trip,
+/// to a few percent at 200 ms.
+#[test]
+fn long_round_trips_starve_it() {
+    for params in [json!({}), original()] {
+        // Two cycles of 20 ms, ticks and reports, lock into each other, and the rate depends on their phase, so each
+        // value is a mean over round trips that differ by less than a tick.
+        let rates = [30.0, 60.0, 100.0, 190.0].map(|rtt| {
+            let phases = [0.0, 3.0, 7.0, 10.0, 13.0, 17.0];
+            let rates =
+                phases.map(|more| mbps(&run(&path(12.0, rtt + more, &params), Files::default())));
+            rates.iter().sum::<f64>() / 6.0
+        });
+        println!("{rates:.2?}");
+        assert!(
+            rates.windows(2).all(|pair| pair[1] < 0.9 * pair[0]),
+            "{rates:?}"
+        );
+        assert!(rates[0] > 10.5 && rates[3] < 1.2, "{rates:?}");
+    }
+}
+
+/// What Sprout was made for: 95 % of packets are through the queue of a cellular link within 100 ms.
+#[test]
+fn packets_cross_cellular_links_within_100_ms() {
+    let traces = [
+        (
+            "walk.csv",
+            include_str!("../../scenarios/traces/cellular-walk.csv"),
+        ),
+        (
+            "drive.csv",
+            include_str!("../../scenarios/traces/cellular-drive.csv"),
+        ),
+        (
+            "lte.trace",
+            include_str!("../../scenarios/traces/cellular-lte.trace"),
+        ),
+    ];
+    for (name, content) in traces {
+        let mut cell = path(5.0, 40.0, &json!({}));
+        cell["duration_ns"] = json!(60_000_000_000u64);
+        cell["flows"][0]["stop_ns"] = json!(60_000_000_000u64);
+        cell["network"]["forward"][0]["rate"] =
+            json!({"kind": "trace", "file": {"name": name, "sha256": name}});
+        let mut files = Files::default();
+        files.insert(name, content.as_bytes().to_vec());
+        let measured = run(&cell, files);
+        let p95 = measured.get("1", "queueing_delay_p95_ns") / 1e6;
+        let used = measured.get("all", "utilization_ratio");
+        println!(
+            "{name}: p95 {p95:.1} ms, {:.2} Mbit/s, {used:.2} of the link",
+            mbps(&measured)
+        );
+        assert!(p95 < 100.0, "{name}: {p95} ms");
+        // Caution costs: about half of a link that varies is used, never next to nothing.
+        assert!(used > 0.3, "{name}: {used}");
+    }
+}
