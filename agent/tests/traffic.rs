@@ -5,7 +5,7 @@ mod common;
 
 use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
 use narrows_cell::open_record;
-use narrows_record::read::{PacketReader, read_transfers};
+use narrows_record::read::{PacketReader, read_frames, read_transfers};
 use narrows_record::{Chunk, FlowSummary, PacketRow, Record, Severity, TransferRow};
 use serde_json::{Value, json};
 
@@ -160,6 +160,59 @@ fn fair_queueing_gives_datagrams_their_share_and_no_more() {
         );
     }
     assert!((80.0..=88.5).contains(&(mean * 10.0)), "{rates:?}");
+}
+
+/// All real-time schemes beside each other, and a bulk flow among them.
+#[test]
+fn real_time_schemes_send_over_real_sockets() {
+    let _turn = my_turn();
+    if !can_emulate("real_time_schemes_send_over_real_sockets") {
+        return;
+    }
+    let known = narrows_media::schemes::ALL;
+    let mut names: Vec<&str> = known.iter().map(|scheme| scheme.name).collect();
+    names.push("reno");
+    let mut cell = cell(&names, 4000);
+    for flow in cell["flows"].as_array_mut().unwrap() {
+        flow["start_ns"] = 0.into();
+    }
+    let folder = Folder::new("real-time");
+    let record = run(&folder, &cell);
+    let frames = record
+        .frames
+        .clone()
+        .map(|bytes| read_frames(bytes).unwrap());
+    let frames = frames.unwrap_or_default();
+    for (scheme, flow) in known.iter().zip(&record.run.flows) {
+        assert_eq!(flow.fingerprint.read_back.as_deref(), Some(scheme.name));
+        let (sent, received) = (&flow.sender, &flow.receiver);
+        assert!(sent.sent_packets.unwrap() > 50, "{}: {sent:?}", scheme.name);
+        assert!(
+            received.goodput_bytes.unwrap() > 10_000,
+            "{}: {received:?}",
+            scheme.name
+        );
+        let mine: Vec<_> = frames
+            .iter()
+            .filter(|frame| frame.flow == flow.flow)
+            .collect();
+        assert_eq!(!mine.is_empty(), scheme.frames, "{}", scheme.name);
+        if scheme.frames {
+            // The slowest encoder makes some frames a second, and most of them arrive.
+            let arrived = mine
+                .iter()
+                .filter(|frame| frame.arrived_ns.is_some())
+                .count();
+            assert!(
+                mine.len() >= 20 && 2 * arrived > mine.len(),
+                "{}: {arrived} of {}",
+                scheme.name,
+                mine.len()
+            );
+        }
+    }
+    // The bulk flow takes what is left.
+    assert!(goodput_mbps(&record.run.flows[known.len()], 4.0) > 1.0);
 }
 
 #[test]
