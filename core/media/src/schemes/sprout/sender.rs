@@ -239,7 +239,8 @@ impl MediaSender for Sender {
     fn snapshot(&self) -> Snapshot {
         let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
         Snapshot {
-            cwnd: Some(Bytes::new(self.through())),
+            // An empty packet is always allowed, if only now and then.
+            cwnd: Some(Bytes::new(self.through().max(u64::from(OVERHEAD)))),
             latest_rtt: self.latest_rtt,
             smoothed_rtt: self.smoothed_rtt,
             min_rtt: self.min_rtt,
