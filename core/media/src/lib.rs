@@ -10,7 +10,13 @@
 // Constructors in a registry share one signature, whether or not they need all of it.
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
 
+pub mod assembly;
+pub mod encoder;
+pub mod outbox;
+pub mod rtp;
 pub mod schemes;
+pub mod source;
+pub mod testing;
 
 use narrows_cc::Profile;
 use narrows_transport::{Endpoint, ReceiverCounters, SenderCounters, Snapshot};

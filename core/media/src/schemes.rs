@@ -19,6 +19,8 @@ macro_rules! schemes {
 
 schemes! {
     sprout,
+    scream,
+    gcc,
 }
 
 /// The scheme called `name`.

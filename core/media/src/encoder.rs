@@ -1,0 +1,339 @@
+//! A video encoder as the network sees it: frames of varying sizes that follow a target rate.
+//!
+//! Each capture gives a frame of `target / frame rate`, less the headers of its packets, times a noise that is
+//! correlated from frame to frame (the generator of SCReAM's sample program: a weight of 0.8 for the past). Key
+//! frames come first, on request, at regular intervals if wanted, after a pause and when the resolution changes;
+//! what one takes beyond its share is saved in the frames after it. A ladder of resolutions bounds the rate as a
+//! browser does: the encoder leaves a resolution when the target gives it too few bits per pixel, and each resolution
+//! has a largest useful rate.
+
+mod params;
+#[cfg(test)]
+mod tests;
+
+pub use params::{
+    frame_rate, key_interval, key_size, least_frame, max_rate, min_rate, noise, pause_at,
+    pause_for, reaction, resolution, start_rate,
+};
+
+use crate::rtp;
+use narrows_units::{Params, Span, Stream, Time};
+
+/// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
+const LEAST_BPS: f64 = 1000.0;
+/// A resolution is kept at least for so long: the period of a browser's quality scaler.
+const DWELL: Span = Span::from_ms(2000);
+/// Bits per pixel below which the encoder goes to a smaller resolution, and above which the next larger one is
+/// worth it. Chosen so that VGA at 30 frames/s is left below 166 kbit/s and entered again above 276 kbit/s.
+const FEW_BITS: f64 = 0.018;
+const MANY_BITS: f64 = 0.03;
+
+/// A resolution of the ladder: width and height in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl Resolution {
+    const fn new(width: u32, height: u32) -> Self {
+        Resolution { width, height }
+    }
+
+    fn pixels(self) -> u32 {
+        self.width * self.height
+    }
+
+    /// The largest useful rate in bit/s, as Chromium limits a single VP8 stream by the size of its pictures.
+    pub fn limit_bps(self) -> f64 {
+        match self.pixels() {
+            0..=76_800 => 600e3,
+            76_801..=307_200 => 1700e3,
+            307_201..=518_400 => 2000e3,
+            _ => 2500e3,
+        }
+    }
+}
+
+const HD: &[Resolution] = &[
+    Resolution::new(1280, 720),
+    Resolution::new(960, 540),
+    Resolution::new(640, 360),
+    Resolution::new(480, 270),
+    Resolution::new(320, 180),
+];
+const VGA: &[Resolution] = &[
+    Resolution::new(640, 480),
+    Resolution::new(480, 360),
+    Resolution::new(320, 240),
+];
+
+/// How an encoder behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Frames per second.
+    pub frame_rate: f64,
+    /// Smallest target in bit/s.
+    pub min_bps: f64,
+    /// Largest target in bit/s.
+    pub max_bps: f64,
+    /// Target before any report in bit/s.
+    pub start_bps: f64,
+    /// Amplitude of the innovation of the noise, as a share of the frame.
+    pub noise: f64,
+    /// Time between key frames; zero for key frames on request only.
+    pub key_interval: Span,
+    /// Size of a key frame in ordinary frames; zero: what is asked for is answered by a frame of next to nothing.
+    pub key_size: f64,
+    /// Smallest ordinary frame worth coding in bytes: what is saved by leaving frames out goes to the next.
+    pub least_frame: f64,
+    /// The encoder takes over a new target at most this often.
+    pub reaction: Span,
+    /// When it pauses, counted from its start.
+    pub pause_at: Span,
+    /// For how long; zero: never.
+    pub pause_for: Span,
+    /// Resolutions, largest first; none: the target alone rules.
+    pub ladder: &'static [Resolution],
+    /// Largest payload of a packet in bytes.
+    pub payload: u32,
+}
+
+impl Config {
+    /// The behaviour that parameters of this module describe, with packets of at most `payload` bytes.
+    pub fn new(params: &Params, payload: u32) -> Self {
+        let rate = |name| params.rate(name).unwrap_or_default().bps() as f64;
+        let real = |name| params.real(name).unwrap_or(0.0);
+        let span = |name| params.span(name).unwrap_or_default();
+        let min_bps = rate("min_rate");
+        let max_bps = rate("max_rate").max(min_bps);
+        Config {
+            frame_rate: real("frame_rate").max(0.1),
+            min_bps,
+            max_bps,
+            start_bps: rate("start_rate").clamp(min_bps, max_bps),
+            noise: real("noise"),
+            key_interval: span("key_interval"),
+            key_size: real("key_size"),
+            least_frame: params.integer("least_frame").unwrap_or(0) as f64,
+            reaction: span("reaction"),
+            pause_at: span("pause_at"),
+            pause_for: span("pause_for"),
+            ladder: match params.word("resolution") {
+                Some("hd") => HD,
+                Some("vga") => VGA,
+                _ => &[],
+            },
+            payload: payload.max(1),
+        }
+    }
+
+    /// The largest rate that the encoder can ever use in bit/s.
+    pub fn most_bps(&self) -> f64 {
+        let ladder = self
+            .ladder
+            .first()
+            .map_or(f64::INFINITY, |top| top.limit_bps());
+        self.max_bps.min(ladder).max(self.min_bps)
+    }
+}
+
+/// Payload bytes of an ordinary frame at a target in bit/s: its share, less the headers of its packets, of which there
+/// is at least one.
+pub fn frame_budget(target_bps: f64, frame_rate: f64, payload: u32) -> f64 {
+    let packets = frame_rate.max(target_bps / (8.0 * f64::from(payload)));
+    let overhead = 8.0 * f64::from(rtp::HEADER) * packets;
+    (target_bps - overhead).max(LEAST_BPS) / frame_rate / 8.0
+}
+
+/// A frame that has just been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number, from 0, without gaps.
+    pub number: u32,
+    /// When it was captured.
+    pub at: Time,
+    /// Its payload bytes, at least one.
+    pub bytes: u32,
+    /// Whether it needs no other frame to be decoded.
+    pub key: bool,
+}
+
+/// The encoder.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    config: Config,
+    random: Stream,
+    born: Time,
+    /// The next capture.
+    next: Time,
+    number: u32,
+    noise: f64,
+    /// What it was told last, and what it works with, in bit/s.
+    told: f64,
+    target: f64,
+    taken_over: Option<Time>,
+    level: usize,
+    level_since: Time,
+    /// Bytes that key frames took beyond their share.
+    debt: f64,
+    /// Bytes saved by leaving frames out.
+    saved: f64,
+    wanted: bool,
+    last_key: Time,
+}
+
+impl Encoder {
+    /// An encoder that captures its first frame at `now`.
+    pub fn new(config: Config, now: Time, random: Stream) -> Self {
+        let (told, smallest) = (config.start_bps, config.ladder.len().saturating_sub(1));
+        let fits = |of: &Resolution| told >= MANY_BITS * f64::from(of.pixels()) * config.frame_rate;
+        let level = config.ladder.iter().position(fits).unwrap_or(smallest);
+        Encoder {
+            random,
+            born: now,
+            next: now,
+            number: 0,
+            noise: 0.0,
+            told,
+            target: told,
+            taken_over: None,
+            level,
+            level_since: now,
+            debt: 0.0,
+            saved: 0.0,
+            wanted: false,
+            last_key: now,
+            config,
+        }
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// When it captures next.
+    #[inline]
+    pub fn next_capture(&self) -> Time {
+        self.next
+    }
+
+    /// The resolution in use, if it has a ladder.
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.config.ladder.get(self.level).copied()
+    }
+
+    /// Sets the target in bit/s.
+    pub fn set_target(&mut self, bps: f64) {
+        self.told = bps.clamp(0.0, self.config.max_bps);
+    }
+
+    /// The target that it works with in bit/s.
+    pub fn target_bps(&self) -> f64 {
+        self.target
+    }
+
+    /// Asks for a key frame.
+    pub fn request_key(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Captures what is due at `now`; `None` if nothing is, or the encoder left the frame out or pauses.
+    pub fn capture(&mut self, now: Time) -> Option<Frame> {
+        if now < self.next {
+            return None;
+        }
+        // A driver that was held up for long does not get all the frames of that time at once.
+        let at = if now - self.next > Span::from_ms(1000) {
+            now
+        } else {
+            self.next
+        };
+        self.next = at + Span::from_secs(1.0 / self.config.frame_rate);
+        let (pause, resume) = (self.born + self.config.pause_at, self.config.pause_for);
+        if at >= pause && at < pause + resume {
+            self.next = pause + resume;
+            // Decoders start again from a frame that needs no other.
+            self.wanted = true;
+            return None;
+        }
+        if self
+            .taken_over
+            .is_none_or(|then| at - then >= self.config.reaction)
+        {
+            self.target = self.told;
+            self.taken_over = Some(at);
+        }
+        self.climb(at);
+        self.make(at)
+    }
+
+    /// Goes up or down the ladder of resolutions.
+    fn climb(&mut self, at: Time) {
+        let Some(now) = self.resolution() else { return };
+        if at - self.level_since < DWELL {
+            return;
+        }
+        let per_pixel =
+            |of: Resolution| self.target / (f64::from(of.pixels()) * self.config.frame_rate);
+        let larger = self
+            .level
+            .checked_sub(1)
+            .map(|above| self.config.ladder[above]);
+        let level = if per_pixel(now) < FEW_BITS && self.level + 1 < self.config.ladder.len() {
+            self.level + 1
+        } else if larger.is_some_and(|larger| per_pixel(larger) > MANY_BITS) {
+            self.level - 1
+        } else {
+            return;
+        };
+        self.level = level;
+        self.level_since = at;
+        self.wanted = true;
+    }
+
+    fn make(&mut self, at: Time) -> Option<Frame> {
+        let limit = self
+            .resolution()
+            .map_or(f64::INFINITY, Resolution::limit_bps);
+        let (rate, payload) = (self.config.frame_rate, self.config.payload);
+        let budget = frame_budget(self.target.min(limit), rate, payload);
+        let regular =
+            !self.config.key_interval.is_zero() && at - self.last_key >= self.config.key_interval;
+        let asked = self.wanted || regular;
+        let key = asked || self.number == 0;
+        if !key && budget + self.saved < self.config.least_frame {
+            self.saved += budget;
+            return None;
+        }
+        self.noise = 0.8 * self.noise + 2.0 * self.config.noise * (self.random.uniform() - 0.5);
+        let share = budget + std::mem::take(&mut self.saved);
+        let size = if asked && self.config.key_size == 0.0 {
+            frame_budget(-1.0, rate, payload)
+        } else if key {
+            let size = share * self.config.key_size.max(1.0);
+            self.debt += size - share;
+            size * (1.0 + self.noise)
+        } else {
+            let back = self.debt.min(share / 2.0);
+            self.debt -= back;
+            (share - back) * (1.0 + self.noise)
+        };
+        if key {
+            self.wanted = false;
+            self.last_key = at;
+        }
+        let most = f64::from(payload) * f64::from(rtp::MAX_PACKETS);
+        let frame = Frame {
+            number: self.number,
+            at,
+            bytes: size.clamp(1.0, most) as u32,
+            key,
+        };
+        self.number = self.number.saturating_add(1);
+        Some(frame)
+    }
+}

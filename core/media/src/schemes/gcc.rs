@@ -1,0 +1,161 @@
+//! GCC: what browsers do for a video call ("WebRTC media"), a rate from the trend of the delay and from losses.
+//!
+//! Provenance: draft-ietf-rmcat-gcc-02 (2016) with what Chromium had of it in 2018, when the Pantheon ran it
+//! (github.com/StanfordSNR/webrtc at 3f0cc2a: two headless browsers, a fake camera of 640x480 and at most 30
+//! frames/s): the trend line in place of the Kalman filter, the loss rule of 2018, transport-wide feedback
+//! (draft-holmer-rmcat-transport-wide-cc-extensions-01), probes with padding, a pacer of 2.5 times the target.
+//! Deviations: an encoder model in place of VP8; losses come from the transport-wide feedback, not from receiver
+//! reports; no audio, no forward error correction and no REMB; no probes but those of the start; one stream. Newer
+//! browsers have another rule for losses and a pacer of 1.1 times.
+//!
+//! Packets sent within 5 ms are a group. What the groups lose on their way adds up to a delay whose slope over the
+//! last 20 groups, scaled, is compared with a threshold that adapts itself. Overuse cuts the rate to 0.85 of what
+//! arrives; otherwise it grows by 8 % per second, or by about a packet per response time near the rate at which it
+//! was cut, never beyond 1.5 times what arrives. Losses above 10 % cut it by half their share, below 2 % it may
+//! grow by 8 % per second. The target is the lower of both; the encoder gets it less what repairs took. A start
+//! probes at three and six times the start rate. Lost packets are repeated when the receiver asks (`nack`), and a
+//! key frame is sent when a frame cannot be repaired.
+//!
+//! Pitfalls: it never sends more than its encoder makes (1.7 Mbit/s from 640x480), so it is no measure of a link's
+//! capacity. Without feedback it goes on at the rate it had: through a blackout, and into paths slower than
+//! `min_rate`. More than 10 % of random loss brings it down to `min_rate`.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | frame_rate | 30 | Chromium: default of getUserMedia |
+//! | min_rate | 30 kbit/s | Chromium: smallest rate of VP8 |
+//! | max_rate | 2500 kbit/s | Chromium: largest rate above 960x540 |
+//! | start_rate | 300 kbit/s | Chromium: start rate of a call |
+//! | resolution | hd | own choice (vga in Pantheon) |
+//! | noise | 0.1 | RFC 8298: sample program of SCReAM |
+//! | key_interval | 0 | Chromium: key frames on request |
+//! | key_size | 4 | own choice |
+//! | least_frame | 250 B | own choice: at 30 kbit/s every second frame |
+//! | reaction | 0 | Chromium: the encoder is told with each report |
+//! | pause_at | 0 | own choice |
+//! | pause_for | 0 | own choice: no pause |
+//! | feedback_interval | 100 ms | Chromium: default interval of transport feedback |
+//! | probing | yes | Chromium: probes at the start |
+//! | nack | yes | Chromium: NACK and RTX for video |
+//! | pacing_factor | 2.5 | Chromium: pacing factor of 2018 |
+
+mod acked;
+mod aimd;
+mod capacity;
+mod controller;
+mod feedback;
+mod groups;
+mod history;
+mod loss;
+mod nack;
+mod probe;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+mod trend;
+
+use crate::encoder::{self, Config};
+use crate::{Media, MediaReceiver, MediaSender, Setup, rtp};
+use narrows_cc::Profile;
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+
+const CHROMIUM: &str = "Chromium of 2018";
+
+/// Registry line.
+pub const SCHEME: Media = Media {
+    name: "gcc",
+    summary: "WebRTC media: Google congestion control, by the trend of the delay and by losses, with probes and pacer",
+    source: "draft-ietf-rmcat-gcc-02; Chromium of 2018; draft-holmer-rmcat-transport-wide-cc-extensions-01",
+    frames: true,
+    params: &[
+        encoder::frame_rate("30", CHROMIUM),
+        encoder::min_rate("30000", CHROMIUM),
+        encoder::max_rate("2500000", CHROMIUM),
+        encoder::start_rate("300000", CHROMIUM),
+        encoder::resolution("hd", "own choice"),
+        encoder::noise("0.1", "RFC 8298: sample program of SCReAM"),
+        encoder::key_interval("0", CHROMIUM),
+        encoder::key_size("4", "own choice"),
+        encoder::least_frame("250", "own choice"),
+        encoder::reaction("0", CHROMIUM),
+        encoder::pause_at("0", "own choice"),
+        encoder::pause_for("0", "own choice"),
+        ParamSpec::new(
+            "feedback_interval",
+            Kind::Span,
+            "Time between reports; 0: so that they take 5 % of the rate, within 50 and 250 ms.",
+        )
+        .default("100000000")
+        .range(0.0, 1e10)
+        .source(CHROMIUM),
+        ParamSpec::new("probing", Kind::Flag, "Probes at the start for what the path carries.")
+            .default("true")
+            .source(CHROMIUM),
+        ParamSpec::new("nack", Kind::Flag, "Lost packets are asked for and repeated.")
+            .default("true")
+            .source(CHROMIUM),
+        ParamSpec::new("pacing_factor", Kind::Number, "Pacing rate in targets.")
+            .default("2.5")
+            .range(1.0, 100.0)
+            .source(CHROMIUM),
+    ],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "As the Pantheon ran it (github.com/StanfordSNR/webrtc 3f0cc2a): a camera of 640x480, at most 1.7 Mbit/s.",
+        params: &[("resolution", "vga"), ("max_rate", "1700000")],
+        transport: &[],
+    },
+    Profile {
+        name: "rfc8867",
+        doc: "The video of the test cases of RFC 8867: 150 kbit/s to 1.5 Mbit/s, 30 frames/s, an encoder that \
+                  follows within 100 ms.",
+        params: &[
+            ("min_rate", "150000"),
+            ("max_rate", "1500000"),
+            ("start_rate", "150000"),
+            ("reaction", "100000000"),
+            ("resolution", "any"),
+        ],
+        transport: &[],
+    }],
+    sender: build_sender,
+    receiver: build_receiver,
+};
+
+/// What both ends know.
+#[derive(Clone, Debug)]
+struct Settings {
+    min_bps: f64,
+    max_bps: f64,
+    start_bps: f64,
+    feedback_interval: Span,
+    probing: bool,
+    nack: bool,
+    pacing_factor: f64,
+}
+
+fn settings(params: &Params, setup: &Setup) -> (Settings, Config) {
+    let config = Config::new(params, rtp::largest_payload(setup.packet_size));
+    let flag = |name| params.flag(name).unwrap_or(false);
+    let settings = Settings {
+        min_bps: config.min_bps,
+        max_bps: config.most_bps(),
+        start_bps: config.start_bps.min(config.most_bps()),
+        feedback_interval: params.span("feedback_interval").unwrap_or_default(),
+        probing: flag("probing"),
+        nack: flag("nack"),
+        pacing_factor: params.real("pacing_factor").unwrap_or(2.5),
+    };
+    (settings, config)
+}
+
+fn build_sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
+    let (settings, config) = settings(params, &setup);
+    Ok(Box::new(sender::Sender::new(settings, config, setup)))
+}
+
+fn build_receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
+    let (settings, _) = settings(params, &setup);
+    Ok(Box::new(receiver::Receiver::new(settings, setup.now)))
+}

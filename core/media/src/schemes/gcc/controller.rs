@@ -1,0 +1,97 @@
+//! The estimate: what delay and losses allow together.
+
+use super::acked::Acked;
+use super::aimd::Aimd;
+use super::groups::Groups;
+use super::loss::LossRate;
+use super::trend::{Trend, Usage};
+use super::Settings;
+use narrows_units::{Span, Time};
+
+/// After so long (ms) without a packet the trend starts anew.
+const SILENCE: f64 = 2000.0;
+
+/// What a report says of losses, and when it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tally {
+    pub(super) now: Time,
+    pub(super) expected: u64,
+    pub(super) lost: u64,
+    pub(super) rtt: Span,
+    /// What a probe found in bit/s.
+    pub(super) probe: Option<f64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Controller {
+    groups: Groups,
+    trend: Trend,
+    acked: Acked,
+    delay: Aimd,
+    loss: LossRate,
+    newest: Option<f64>,
+}
+
+impl Controller {
+    pub(super) fn new(now: Time, settings: &Settings) -> Self {
+        let (start, min, max) = (settings.start_bps, settings.min_bps, settings.max_bps);
+        Controller {
+            groups: Groups::default(),
+            trend: Trend::new(),
+            acked: Acked::new(),
+            delay: Aimd::new(start, min, max),
+            loss: LossRate::new(now, start, min, max),
+            newest: None,
+        }
+    }
+
+    /// In bit/s.
+    pub(super) fn target(&self) -> f64 {
+        self.delay.bps().min(self.loss.bps())
+    }
+
+    /// The rate that arrives, in bit/s.
+    pub(super) fn acked_bps(&self) -> Option<f64> {
+        self.acked.bps()
+    }
+
+    /// Modified trend and threshold in ms, and the share of packets lost.
+    pub(super) fn values(&self) -> (f64, f64, f64) {
+        let (trend, threshold) = self.trend.values();
+        (trend, threshold, self.loss.share())
+    }
+
+    pub(super) fn mode(&self) -> &'static str {
+        match self.trend.usage() {
+            Usage::Normal => "normal",
+            Usage::Under => "underuse",
+            Usage::Over => "overuse",
+        }
+    }
+
+    /// A report says that a packet of `bytes` (with RTP's header), sent at `sent` ms, arrived at `arrived` ms.
+    pub(super) fn arrived(&mut self, sent: f64, arrived: f64, bytes: f64) {
+        if self.newest.is_some_and(|newest| arrived - newest > SILENCE) {
+            self.groups = Groups::default();
+            self.trend = Trend::new();
+        }
+        self.newest = Some(self.newest.map_or(arrived, |newest| newest.max(arrived)));
+        self.acked.update(arrived, bytes);
+        if let Some(deltas) = self.groups.push(sent, arrived) {
+            self.trend.update(&deltas, arrived);
+        }
+    }
+
+    /// The report is complete.
+    pub(super) fn reported(&mut self, tally: &Tally) {
+        match tally.probe {
+            Some(bps) if self.trend.usage() != Usage::Over => {
+                self.delay.set(tally.now, bps);
+                self.loss.set(bps);
+            }
+            _ => self.delay.update(tally.now, self.trend.usage(), self.acked.bps(), tally.rtt),
+        }
+        let bps = self.delay.bps();
+        self.loss.update(tally.now, tally.expected, tally.lost, tally.rtt, bps);
+    }
+}

@@ -1,0 +1,135 @@
+//! What was sent, until it is known what became of it, and for as long as it may be asked for again.
+
+use crate::outbox::Packet;
+use narrows_units::Time;
+use std::collections::VecDeque;
+
+/// Packets that are remembered: more than four seconds at 10 Mbit/s.
+const MOST: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Unknown,
+    /// Reported as not arrived.
+    Missing,
+    Arrived,
+    /// The report that told of it was lost.
+    Untold,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Time,
+    pub(super) packet: Packet,
+    /// Its probe, or 0.
+    pub(super) cluster: u32,
+    pub(super) fate: Fate,
+    /// When it was last repeated.
+    pub(super) repeated: Option<Time>,
+}
+
+impl Sent {
+    pub(super) fn size(&self) -> u32 {
+        self.packet.size()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    packets: VecDeque<Sent>,
+    first: u64,
+    /// Everything below has been told of.
+    told: u64,
+    in_flight: u64,
+}
+
+impl History {
+    /// The number of the next packet.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    /// RTP bytes of which nothing is known yet.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    pub(super) fn push(&mut self, at: Time, packet: Packet, cluster: u32) {
+        if self.packets.len() == MOST {
+            self.settle(self.first, Fate::Untold);
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        self.in_flight += u64::from(packet.size());
+        self.packets.push_back(Sent {
+            at,
+            packet,
+            cluster,
+            fate: Fate::Unknown,
+            repeated: None,
+        });
+    }
+
+    pub(super) fn get(&mut self, number: u64) -> Option<&mut Sent> {
+        let index = number.checked_sub(self.first)?;
+        self.packets.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Packet `number` has a fate; returns the packet and the fate before, if that is news.
+    pub(super) fn settle(&mut self, number: u64, fate: Fate) -> Option<(Sent, Fate)> {
+        let sent = self.get(number)?;
+        let before = sent.fate;
+        let news = match fate {
+            Fate::Arrived => before != Fate::Arrived,
+            _ => before == Fate::Unknown,
+        };
+        if !news {
+            return None;
+        }
+        sent.fate = fate;
+        let sent = *sent;
+        if before == Fate::Unknown {
+            self.in_flight -= u64::from(sent.size());
+        }
+        Some((sent, before))
+    }
+
+    /// A report begins at `base`: what it passes over will not be told of any more.
+    pub(super) fn passed(&mut self, base: u64, end: u64) {
+        for number in self.told.max(self.first)..base.min(self.next()) {
+            self.settle(number, Fate::Untold);
+        }
+        self.told = self.told.max(end.min(self.next()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtp::Rtp;
+
+    #[test]
+    fn fates_are_news_once_and_a_late_arrival_is_too() {
+        let mut history = History::default();
+        for _ in 0..10 {
+            history.push(Time::ZERO, Packet { rtp: Rtp::PADDING, payload: 100 }, 0);
+        }
+        assert_eq!(history.in_flight(), 1200);
+        history.passed(0, 4);
+        assert!(history.settle(0, Fate::Arrived).is_some());
+        assert!(history.settle(0, Fate::Arrived).is_none());
+        assert!(history.settle(1, Fate::Missing).is_some());
+        assert!(history.settle(1, Fate::Missing).is_none());
+        assert_eq!(history.settle(1, Fate::Arrived).map(|(_, before)| before), Some(Fate::Missing));
+        assert_eq!(history.in_flight(), 960);
+        // The report of 4 and 5 was lost.
+        history.passed(6, 8);
+        assert_eq!(history.in_flight(), 720);
+        assert!(history.settle(10, Fate::Arrived).is_none(), "never sent");
+        for _ in 0..MOST {
+            history.push(Time::ZERO, Packet { rtp: Rtp::PADDING, payload: 100 }, 0);
+        }
+        assert!(history.settle(3, Fate::Arrived).is_none(), "forgotten");
+        assert_eq!(history.in_flight(), MOST as u64 * 120);
+    }
+}

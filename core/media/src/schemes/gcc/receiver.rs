@@ -1,0 +1,201 @@
+//! The receiving end: arrival times of all packets, requests for what is missing.
+
+use super::Settings;
+use super::feedback::{Arrivals, KEY_LENGTH};
+use super::nack::NackList;
+use crate::assembly::{Assembly, Inserted};
+use crate::rtp::{self, Rtp};
+use crate::{FrameArrived, MediaReceiver};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
+use narrows_units::{Ecn, Span, Time};
+
+/// A frame is waited for so long when lost packets are repeated, and otherwise (for packets that are merely late).
+const PATIENCE: Span = Span::from_ms(1000);
+const PATIENCE_WITHOUT: Span = Span::from_ms(100);
+/// Bounds of the interval between reports, and the size in bytes with IP and UDP that a report is reckoned with.
+const INTERVALS: (f64, f64) = (0.05, 0.25);
+const REPORT: f64 = 68.0;
+const SHARE: f64 = 0.05;
+/// Over how long the received rate is measured.
+const WINDOW: Span = Span::from_ms(500);
+
+/// Which frame can be decoded next, and since when it has been missed.
+#[derive(Clone, Debug, Default)]
+struct Decoder {
+    next: u32,
+    newest: Option<u32>,
+    waiting: Option<Time>,
+}
+
+impl Decoder {
+    fn complete(&mut self, now: Time, frame: &Rtp, assembly: &Assembly) {
+        self.newest = self.newest.max(Some(frame.frame));
+        let before = self.next;
+        if frame.key && frame.frame >= self.next {
+            self.next = frame.frame.saturating_add(1);
+        }
+        while assembly.is_complete(self.next) && self.next < u32::MAX {
+            self.next += 1;
+        }
+        if self.newest < Some(self.next) {
+            self.waiting = None;
+        } else if self.waiting.is_none() || self.next > before {
+            self.waiting = Some(now);
+        }
+    }
+}
+
+pub(super) struct Receiver {
+    interval: Span,
+    patience: Span,
+    assembly: Assembly,
+    decoder: Decoder,
+    arrivals: Arrivals,
+    nack: Option<NackList>,
+    reported: Time,
+    number: u64,
+    since: Time,
+    bytes: u64,
+    bps: f64,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: Settings, now: Time) -> Self {
+        Receiver {
+            interval: settings.feedback_interval,
+            patience: if settings.nack { PATIENCE } else { PATIENCE_WITHOUT },
+            assembly: Assembly::default(),
+            decoder: Decoder::default(),
+            arrivals: Arrivals::default(),
+            nack: settings.nack.then(NackList::new),
+            reported: now,
+            number: 0,
+            since: now,
+            bytes: 0,
+            bps: settings.start_bps,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    fn interval(&self) -> Span {
+        if !self.interval.is_zero() {
+            return self.interval;
+        }
+        let seconds = REPORT * 8.0 / (SHARE * self.bps.max(1.0));
+        Span::from_secs(seconds.clamp(INTERVALS.0, INTERVALS.1))
+    }
+
+    fn report_due(&self) -> Time {
+        if self.arrivals.is_pending() { self.reported + self.interval() } else { Time::FAR }
+    }
+
+    fn key_due(&self) -> Time {
+        self.decoder.waiting.map_or(Time::FAR, |since| since + self.patience)
+    }
+
+    fn nack_due(&self) -> Time {
+        self.nack.as_ref().map_or(Time::FAR, NackList::due)
+    }
+
+    fn measure(&mut self, now: Time, bytes: u32) {
+        self.bytes += u64::from(bytes);
+        let span = now - self.since;
+        if span >= WINDOW {
+            self.bps = self.bytes as f64 * 8.0 / span.secs();
+            (self.bytes, self.since) = (0, now);
+        }
+    }
+
+    /// Writes the message that is most urgent; its length.
+    fn write(&mut self, now: Time, out: &mut Vec<u8>) -> Option<u16> {
+        if now >= self.nack_due()
+            && let Some(nack) = &mut self.nack
+            && nack.write(now, out)
+        {
+            return Some(out.len() as u16);
+        }
+        if now >= self.key_due() {
+            self.decoder.waiting = Some(now);
+            out.push(3);
+            return Some(KEY_LENGTH);
+        }
+        if now >= self.report_due() {
+            self.arrivals.write(now, out);
+            if !self.arrivals.is_pending() {
+                self.reported = now;
+            }
+            return Some(out.len() as u16);
+        }
+        None
+    }
+}
+
+impl Endpoint for Receiver {
+    fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
+        let Header::Media(media) = header else { return };
+        let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += u64::from(wire::size(header, body));
+        self.counters.marked_packets += u64::from(ecn == Ecn::Ce);
+        self.measure(now, rtp::size(media.length));
+        if !self.arrivals.is_pending() && now - self.reported > self.interval() {
+            // After a silence, reports are an interval apart again, from the first packet on.
+            self.reported = now;
+        }
+        let end = self.arrivals.end();
+        self.arrivals.note(now, media.number);
+        if let Some(nack) = &mut self.nack {
+            if media.number >= end && end > 0 {
+                nack.gap(now, end, media.number);
+            } else {
+                nack.arrived(media.number);
+            }
+            if let Some(lower) = rtp.repeats {
+                nack.repaired(lower);
+            }
+        }
+        if rtp.padding {
+            return;
+        }
+        match self.assembly.insert(now, &rtp) {
+            Inserted::Old => self.counters.duplicate_packets += 1,
+            inserted => {
+                self.counters.goodput_bytes += u64::from(rtp::payload(media.length));
+                if inserted == Inserted::Complete {
+                    self.decoder.complete(now, &rtp, &self.assembly);
+                }
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        body.clear();
+        let length = self.write(now, &mut body.bytes)?;
+        let header = Header::Media(Media {
+            number: self.number,
+            length,
+            feedback: true,
+        });
+        self.number += 1;
+        Some(Outgoing {
+            header,
+            size: wire::size(&header, body),
+            ecn: Ecn::NotEct,
+        })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.nack_due().min(self.key_due()).min(self.report_due())
+    }
+}
+
+impl MediaReceiver for Receiver {
+    fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    fn take_frames(&mut self, frames: &mut Vec<FrameArrived>) {
+        self.assembly.take_complete(frames);
+    }
+}

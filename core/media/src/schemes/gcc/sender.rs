@@ -1,0 +1,290 @@
+//! The sending end: encoder, pacer, probes, repairs and the estimate.
+
+use super::Settings;
+use super::controller::{Controller, Tally};
+use super::feedback::{self, Message};
+use super::history::{Fate, History};
+use super::probe::Probes;
+use crate::encoder::Config;
+use crate::outbox::Packet;
+use crate::rtp::{self, Rtp};
+use crate::source::Source;
+use crate::{FrameSent, MediaSender, Setup};
+use narrows_cc::Fields;
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
+use narrows_units::{Bytes, Ecn, Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// What waits is sent within so long, whatever the target.
+const QUEUE_TIME: f64 = 2.0;
+/// A pacer that was held up catches up by so much.
+const CATCH_UP: Span = Span::from_ms(5);
+/// Round trip before any is known.
+const FIRST_RTT: Span = Span::from_ms(200);
+/// Key frames on request are so far apart.
+const KEYS_APART: Span = Span::from_ms(300);
+/// Most packets that wait to be repeated.
+const REPAIRS: usize = 1024;
+/// Over how long repairs are measured.
+const WINDOW: Span = Span::from_ms(1000);
+
+pub(super) struct Sender {
+    settings: Settings,
+    source: Source,
+    history: History,
+    controller: Controller,
+    probes: Probes,
+    repairs: VecDeque<u64>,
+    due: Time,
+    rtt: Option<Span>,
+    smoothed: Span,
+    min_rtt: Span,
+    key_at: Option<Time>,
+    /// Bytes of repairs since `since`, and their rate in bit/s before.
+    repeated: u64,
+    since: Time,
+    repair_bps: f64,
+    delivered: u64,
+    counters: SenderCounters,
+    stopped: bool,
+}
+
+fn ms(time: Time) -> f64 {
+    time.ns() as f64 / 1e6
+}
+
+impl Sender {
+    pub(super) fn new(settings: Settings, config: Config, setup: Setup) -> Self {
+        let now = setup.now;
+        let mut probes = Probes::new(settings.max_bps);
+        if settings.probing {
+            probes.start(settings.start_bps);
+        }
+        Sender {
+            source: Source::new(config, now, setup.random),
+            history: History::default(),
+            controller: Controller::new(now, &settings),
+            probes,
+            repairs: VecDeque::new(),
+            due: now,
+            rtt: None,
+            smoothed: FIRST_RTT,
+            min_rtt: Span::MAX,
+            key_at: None,
+            repeated: 0,
+            since: now,
+            repair_bps: 0.0,
+            delivered: 0,
+            counters: SenderCounters::default(),
+            stopped: false,
+            settings,
+        }
+    }
+
+    fn arrivals(&mut self, now: Time, base: u64, sent: Time, reference: Time, ticks: &[u8]) {
+        let end = base.saturating_add(ticks.len() as u64 / 2);
+        self.history.passed(base, end);
+        let (mut expected, mut lost, mut rtt) = (0, 0u64, None);
+        for (number, arrived) in feedback::arrivals(base, reference, ticks) {
+            let Some(at) = arrived else {
+                if self.history.settle(number, Fate::Missing).is_some() {
+                    (expected, lost) = (expected + 1, lost + 1);
+                    self.counters.lost_packets += 1;
+                }
+                continue;
+            };
+            let Some((packet, before)) = self.history.settle(number, Fate::Arrived) else { continue };
+            if before == Fate::Missing {
+                lost = lost.saturating_sub(1);
+                self.counters.spurious_losses += 1;
+            } else {
+                expected += 1;
+            }
+            let size = f64::from(packet.size());
+            self.counters.acked_packets += 1;
+            self.delivered += u64::from(packet.size());
+            let arrived_ms = at as f64 / 1e6;
+            self.controller.arrived(ms(packet.at), arrived_ms, size);
+            if packet.cluster > 0 {
+                self.probes.arrived(packet.cluster, arrived_ms, size);
+            }
+            rtt = Some((now - packet.at).saturating_sub(feedback::held(sent, at)));
+        }
+        if let Some(sample) = rtt {
+            self.round_trip(sample);
+        }
+        let probe = self.probes.result(ms(now));
+        self.controller.reported(&Tally {
+            now,
+            expected,
+            lost,
+            rtt: self.smoothed,
+            probe,
+        });
+        self.tell_encoder(now);
+    }
+
+    fn round_trip(&mut self, sample: Span) {
+        self.min_rtt = self.min_rtt.min(sample);
+        self.smoothed = match self.rtt {
+            None => sample,
+            Some(_) => Span::from_ns((self.smoothed.ns() / 8).saturating_mul(7).saturating_add(sample.ns() / 8)),
+        };
+        self.rtt = Some(sample);
+    }
+
+    /// The encoder gets what repairs leave, at least half.
+    fn tell_encoder(&mut self, now: Time) {
+        let span = now - self.since;
+        if span >= WINDOW {
+            self.repair_bps = self.repeated as f64 * 8.0 / span.secs();
+            (self.repeated, self.since) = (0, now);
+        }
+        let target = self.controller.target();
+        let rest = (target - self.repair_bps).max(target / 2.0);
+        self.source.encoder.set_target(rest);
+    }
+
+    fn missing(&mut self, now: Time, base: u64, above: &[u8]) {
+        for number in feedback::missing(base, above) {
+            let apart = self.smoothed;
+            let Some(sent) = self.history.get(number) else { continue };
+            let again = sent.repeated.is_none_or(|then| now - then >= apart);
+            if sent.packet.rtp.padding || !again || self.repairs.len() >= REPAIRS {
+                continue;
+            }
+            sent.repeated = Some(now);
+            self.repairs.push_back(number);
+        }
+    }
+
+    /// The next packet that wants to go, with the number of the one it repeats.
+    fn next_packet(&mut self) -> Option<(Packet, bool)> {
+        while let Some(number) = self.repairs.pop_front() {
+            if let Some(sent) = self.history.get(number) {
+                // What was itself a repetition stands for the first one.
+                let original = sent.packet.rtp.repeats.unwrap_or(number as u32);
+                let rtp = Rtp { repeats: Some(original), ..sent.packet.rtp };
+                return Some((Packet { rtp, ..sent.packet }, true));
+            }
+        }
+        if let Some(packet) = self.source.outbox.pop() {
+            return Some((packet, false));
+        }
+        self.probes.rate()?;
+        let payload = self.probes.padding();
+        Some((Packet { rtp: Rtp::PADDING, payload }, false))
+    }
+
+    fn pacing_bps(&self) -> f64 {
+        let queue = self.source.outbox.bytes() as f64 * 8.0 / QUEUE_TIME;
+        let paced = (self.settings.pacing_factor * self.controller.target()).max(queue);
+        self.probes.rate().unwrap_or(paced)
+    }
+}
+
+impl Endpoint for Sender {
+    fn receive(&mut self, now: Time, _: Ecn, header: &Header, body: &Body) {
+        if self.stopped || !matches!(header, Header::Media(Media { feedback: true, .. })) {
+            return;
+        }
+        match Message::read(&body.bytes) {
+            Some(Message::Arrivals { base, sent, reference, ticks }) => {
+                self.arrivals(now, base, sent, reference, ticks);
+            }
+            Some(Message::Missing { base, above }) => self.missing(now, base, above),
+            Some(Message::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
+                self.key_at = Some(now);
+                self.source.encoder.request_key();
+            }
+            _ => {}
+        }
+    }
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        if self.stopped {
+            return None;
+        }
+        while self.source.capture(now).is_some() {}
+        if now < self.due {
+            return None;
+        }
+        let rate = self.pacing_bps();
+        let (packet, repeated) = self.next_packet()?;
+        let number = self.history.next();
+        let cluster = self.probes.sent(ms(now), f64::from(packet.size()));
+        self.history.push(now, packet, cluster);
+        let span = Span::from_secs(f64::from(packet.size()) * 8.0 / rate.max(1.0));
+        // Probes are measured: they do not begin with a burst.
+        let from = if cluster > 0 { now } else { now - CATCH_UP };
+        self.due = self.due.max(from) + span;
+        body.clear();
+        packet.rtp.write(&mut body.bytes);
+        let header = Header::Media(Media {
+            number,
+            length: rtp::length(packet.payload),
+            feedback: false,
+        });
+        let size = wire::size(&header, body);
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(size);
+        if repeated {
+            self.repeated += u64::from(packet.size());
+            self.counters.retransmitted_packets += 1;
+            self.counters.retransmitted_bytes += u64::from(size);
+        }
+        Some(Outgoing { header, size, ecn: Ecn::NotEct })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        if self.stopped {
+            return Time::FAR;
+        }
+        let frame = self.source.encoder.next_capture();
+        let waits = !self.repairs.is_empty() || !self.source.outbox.is_empty() || self.probes.rate().is_some();
+        if waits { frame.min(self.due) } else { frame }
+    }
+}
+
+impl MediaSender for Sender {
+    fn stop(&mut self) {
+        self.stopped = true;
+        self.source.outbox.clear();
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let known = self.rtt.is_some();
+        let (trend, threshold, loss) = self.controller.values();
+        Snapshot {
+            pacing: Some(Rate::from_bps(self.pacing_bps() as u64)),
+            latest_rtt: self.rtt,
+            smoothed_rtt: known.then_some(self.smoothed),
+            min_rtt: known.then_some(self.min_rtt),
+            in_flight: Bytes::new(self.history.in_flight()),
+            delivered: Bytes::new(self.delivered),
+            delivery_rate: self.controller.acked_bps().map(|bps| Rate::from_bps(bps as u64)),
+            retransmitted: Bytes::new(self.counters.retransmitted_bytes),
+            lost_packets: self.counters.lost_packets,
+            scheme: Fields {
+                ssthresh: None,
+                mode: self.controller.mode(),
+                values: vec![
+                    ("target_bps", self.controller.target()),
+                    ("trend_ns", trend * 1e6),
+                    ("threshold_ns", threshold * 1e6),
+                    ("loss_share", loss),
+                    ("waiting_bytes", self.source.outbox.bytes() as f64),
+                ],
+            },
+            ..Snapshot::default()
+        }
+    }
+
+    fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    fn take_frames(&mut self, frames: &mut Vec<FrameSent>) {
+        self.source.outbox.take_settled(frames);
+    }
+}

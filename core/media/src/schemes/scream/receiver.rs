@@ -1,0 +1,143 @@
+//! The receiving end: the newest packet, a vector of those before it, and when to say so.
+
+use super::Settings;
+use super::report::{LENGTH, Report};
+use crate::assembly::{Assembly, Inserted};
+use crate::rtp::{self, Rtp};
+use crate::{FrameArrived, MediaReceiver};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
+use narrows_units::{Ecn, Span, Time};
+
+/// Over how long the received rate is measured.
+const WINDOW: Span = Span::from_ms(200);
+
+pub(super) struct Receiver {
+    settings: Settings,
+    assembly: Assembly,
+    counters: ReceiverCounters,
+    report: Option<Report>,
+    pending: bool,
+    reported: Option<Time>,
+    number: u64,
+    /// Received rate: start of the window, bytes in it, result in bit/s.
+    since: Time,
+    bytes: u64,
+    bps: f64,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: Settings, now: Time) -> Self {
+        Receiver {
+            settings,
+            assembly: Assembly::default(),
+            counters: ReceiverCounters::default(),
+            report: None,
+            pending: false,
+            reported: None,
+            number: 0,
+            since: now,
+            bytes: 0,
+            bps: 0.0,
+        }
+    }
+
+    /// Takes down packet `number`; returns whether it is new as far as the vector tells.
+    fn note(&mut self, now: Time, number: u64) -> bool {
+        let arrived = self.settings.stamp(now);
+        let Some(report) = &mut self.report else {
+            let vector = 0;
+            self.report = Some(Report { highest: number, vector, arrived });
+            return true;
+        };
+        if number > report.highest {
+            let up = number - report.highest;
+            // What was the highest is bit `up - 1` of the new vector.
+            let shifted = if up < 64 { report.vector << up } else { 0 };
+            let bit = if up <= 64 { 1 << (up - 1) } else { 0 };
+            *report = Report { highest: number, vector: shifted | bit, arrived };
+            return true;
+        }
+        let new = !report.has(number);
+        if let below @ 1..=64 = report.highest - number {
+            report.vector |= 1 << (below - 1);
+        }
+        new
+    }
+
+    fn measure(&mut self, now: Time, bytes: u32) {
+        self.bytes += u64::from(bytes);
+        let span = now - self.since;
+        if span >= WINDOW {
+            self.bps = self.bytes as f64 * 8.0 / span.secs();
+            self.bytes = 0;
+            self.since = now;
+        }
+    }
+
+    fn interval(&self) -> Span {
+        if !self.settings.report_interval.is_zero() {
+            return self.settings.report_interval;
+        }
+        Span::from_secs(1.0 / (self.bps / 10e3).clamp(10.0, 100.0))
+    }
+
+    fn due(&self) -> Time {
+        if !self.pending {
+            return Time::FAR;
+        }
+        self.reported.map_or(Time::ZERO, |reported| reported + self.interval())
+    }
+}
+
+impl Endpoint for Receiver {
+    fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
+        let Header::Media(media) = header else { return };
+        let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += u64::from(wire::size(header, body));
+        self.counters.marked_packets += u64::from(ecn == Ecn::Ce);
+        self.measure(now, rtp::size(media.length));
+        let new = self.note(now, media.number);
+        self.pending = true;
+        if !new || rtp.padding || self.assembly.insert(now, &rtp) == Inserted::Old {
+            self.counters.duplicate_packets += 1;
+        } else {
+            self.counters.goodput_bytes += u64::from(rtp::payload(media.length));
+        }
+    }
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        if now < self.due() {
+            return None;
+        }
+        self.pending = false;
+        self.reported = Some(now);
+        body.clear();
+        self.report?.write(&mut body.bytes);
+        let header = Header::Media(Media {
+            number: self.number,
+            length: LENGTH,
+            feedback: true,
+        });
+        self.number += 1;
+        Some(Outgoing {
+            header,
+            size: wire::size(&header, body),
+            ecn: Ecn::NotEct,
+        })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.due()
+    }
+}
+
+impl MediaReceiver for Receiver {
+    fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    fn take_frames(&mut self, frames: &mut Vec<FrameArrived>) {
+        self.assembly.take_complete(frames);
+    }
+}

@@ -1,0 +1,50 @@
+//! The content of a report.
+//!
+//! ```text
+//! highest:64 vector:64 arrived_ns:64
+//! ```
+
+use narrows_units::Time;
+
+/// Bytes of a report's content.
+pub(super) const LENGTH: u16 = 24;
+
+/// What the receiver says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// Highest packet number received.
+    pub(super) highest: u64,
+    /// Bit `n`: packet `highest - 1 - n` has been received.
+    pub(super) vector: u64,
+    /// When `highest` arrived, by the receiver's clock.
+    pub(super) arrived: Time,
+}
+
+impl Report {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        for field in [self.highest, self.vector, self.arrived.ns()] {
+            out.extend(field.to_be_bytes());
+        }
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Report> {
+        let (highest, rest) = bytes.split_first_chunk::<8>()?;
+        let (vector, rest) = rest.split_first_chunk::<8>()?;
+        let (arrived, _) = rest.split_first_chunk::<8>()?;
+        Some(Report {
+            highest: u64::from_be_bytes(*highest),
+            vector: u64::from_be_bytes(*vector),
+            arrived: Time::from_ns(u64::from_be_bytes(*arrived)),
+        })
+    }
+
+    /// Whether the report says that packet `number` has arrived.
+    #[inline]
+    pub(super) fn has(&self, number: u64) -> bool {
+        match self.highest.checked_sub(number) {
+            Some(0) => true,
+            Some(below @ 1..=64) => self.vector >> (below - 1) & 1 == 1,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The congestion window: RFC 8298, section 4.1.2, in the repository's form.
+
+use super::Settings;
+use super::delay::Delay;
+use narrows_units::{Span, Time};
+
+/// The largest packet is looked for anew each second, from here.
+const MSS: f64 = 100.0;
+const SECOND: Span = Span::from_ms(1000);
+/// Histories of what was in flight, in seconds.
+const SECONDS: usize = 5;
+/// The window is validated once more than this was in flight.
+const VALIDATE_ABOVE: f64 = 5000.0;
+/// RFC 8298: MAX_BYTES_IN_FLIGHT_HEAD_ROOM.
+const HEAD_ROOM: f64 = 1.1;
+/// RFC 8298: QDELAY_TREND_TH and QDELAY_TREND_LO.
+const TREND: f64 = 0.2;
+/// RFC 8298: T_RESUME_FAST_INCREASE.
+const RESUME: Span = Span::from_ms(5000);
+/// Round trips below this are too short for a window: the rate decides.
+const SHORT_RTT: f64 = 0.01;
+const SLOW_BPS: f64 = 100e3;
+
+/// What happened between two reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) now: Time,
+    /// Bytes acknowledged, lost ones included.
+    pub(super) newly: f64,
+    pub(super) in_flight: f64,
+    /// The larger of sent and acknowledged rate in bit/s.
+    pub(super) bps: f64,
+    /// Smoothed round-trip time in seconds.
+    pub(super) rtt: f64,
+    /// A loss that counts.
+    pub(super) loss: bool,
+}
+
+/// The highest and mean amounts in flight of the last seconds.
+#[derive(Clone, Debug)]
+struct Flight {
+    since: Time,
+    highest: [f64; SECONDS],
+    mean: [f64; SECONDS],
+    newest: usize,
+    most: f64,
+    sum: f64,
+    count: u32,
+}
+
+impl Flight {
+    fn note(&mut self, now: Time, in_flight: f64) {
+        if now - self.since >= SECOND {
+            self.highest[self.newest] = self.most;
+            self.mean[self.newest] = self.sum / f64::from(self.count.max(1));
+            self.newest = (self.newest + 1) % SECONDS;
+            (self.most, self.sum, self.count, self.since) = (0.0, 0.0, 0, now);
+        }
+        self.most = self.most.max(in_flight);
+        self.sum += in_flight;
+        self.count += 1;
+    }
+
+    /// Between the highest and the mean, by the trend.
+    fn most(&self, trend: f64) -> f64 {
+        let largest = |list: &[f64]| list.iter().copied().fold(0.0, f64::max);
+        let high = largest(&self.highest).max(self.most);
+        let mean = largest(&self.mean).max(self.sum / f64::from(self.count.max(1)));
+        high * (1.0 - trend) + mean * trend
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Bytes.
+    cwnd: f64,
+    mss: f64,
+    least: f64,
+    mss_since: Time,
+    fast: bool,
+    congested: Time,
+    flight: Flight,
+    reported: Time,
+}
+
+impl Window {
+    pub(super) fn new(now: Time, settings: &Settings) -> Self {
+        let least = settings.min_cwnd.max(2.0 * MSS);
+        Window {
+            cwnd: least,
+            mss: MSS,
+            least,
+            mss_since: now,
+            fast: true,
+            congested: now,
+            flight: Flight {
+                since: now,
+                highest: [0.0; SECONDS],
+                mean: [0.0; SECONDS],
+                newest: 0,
+                most: 0.0,
+                sum: 0.0,
+                count: 0,
+            },
+            reported: now,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> f64 {
+        self.cwnd
+    }
+
+    pub(super) fn mss(&self) -> f64 {
+        self.mss
+    }
+
+    pub(super) fn is_fast(&self) -> bool {
+        self.fast
+    }
+
+    /// A packet of `size` bytes is sent: windows hold two of the largest.
+    pub(super) fn sent(&mut self, now: Time, size: f64, in_flight: f64, settings: &Settings) {
+        if now - self.mss_since > SECOND {
+            self.mss_since = now;
+            self.mss = MSS;
+            self.least = settings.min_cwnd.max(3.0 * MSS);
+        }
+        self.mss = self.mss.max(size);
+        self.least = self.least.max(2.0 * self.mss);
+        self.cwnd = self.cwnd.max(self.least);
+        self.flight.note(now, in_flight);
+    }
+
+    /// A report came. Returns by what share of itself the window fell for its delay (0 if it did not).
+    pub(super) fn report(&mut self, step: &Step, delay: &Delay, settings: &Settings) -> f64 {
+        let span = (step.now - self.reported).secs();
+        self.reported = step.now;
+        let limited = if step.bps > SLOW_BPS {
+            step.newly.min(1.25 * step.bps * span / 8.0)
+        } else {
+            step.newly.min(2.0 * self.mss)
+        };
+        let above = delay.queueing() > settings.target;
+        if step.loss || above || delay.trend() > TREND {
+            self.congested = step.now;
+        }
+        let mut fallen = 0.0;
+        if step.loss {
+            self.cwnd = (settings.beta_loss * self.cwnd).max(self.least);
+            self.fast = false;
+        } else if self.fast {
+            if delay.trend() >= TREND {
+                self.fast = false;
+            } else if 1.5 * step.in_flight + step.newly > self.cwnd {
+                self.cwnd += limited;
+            }
+        } else {
+            let off = (settings.target - delay.queueing()) / settings.target;
+            let change = self.change(off, limited, step, settings);
+            if change < 0.0 {
+                fallen = -change / self.cwnd;
+            }
+            self.cwnd += change;
+            self.fast = step.now - self.congested >= RESUME;
+        }
+        self.validate(step, delay.trend());
+        fallen
+    }
+
+    /// What the distance `off` from the target delay (in targets) changes, in bytes.
+    pub(super) fn change(&self, off: f64, limited: f64, step: &Step, settings: &Settings) -> f64 {
+        if off > 0.0 {
+            if 1.2 * step.in_flight + step.newly <= self.cwnd {
+                return 0.0;
+            }
+            (settings.gain_up * off * limited * self.mss / self.cwnd).round()
+        } else {
+            let fall = (settings.gain_down * -off * step.newly * self.mss / self.cwnd).trunc();
+            -fall.min(self.cwnd / 4.0)
+        }
+    }
+
+    /// Keeps the window near what was really in flight.
+    fn validate(&mut self, step: &Step, trend: f64) {
+        let most = HEAD_ROOM * self.flight.most(trend);
+        if most > VALIDATE_ABOVE {
+            self.cwnd = self.cwnd.min(most);
+        }
+        if step.rtt < SHORT_RTT && trend < 0.1 {
+            self.cwnd = self.cwnd.max((step.bps * SHORT_RTT / 8.0).max(1.5 * most));
+        }
+        self.cwnd = self.cwnd.max(self.least);
+    }
+
+    /// The time between packets while there is a queue in the network (in seconds); none otherwise.
+    pub(super) fn pacing(&self, rtt: f64, delay: &Delay) -> f64 {
+        if delay.average() <= 0.1 || rtt <= 0.0 {
+            return 0.0;
+        }
+        let bps = 1.5 * (self.cwnd * 8.0 / rtt).max(5e3);
+        self.mss * 8.0 / bps
+    }
+
+    #[cfg(test)]
+    pub(super) fn set(&mut self, cwnd: f64, mss: f64) {
+        (self.cwnd, self.mss) = (cwnd, mss);
+    }
+}

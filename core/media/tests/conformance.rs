@@ -1,0 +1,57 @@
+//! The conformance kit over the whole registry: a scheme in the list is tried without being named here.
+
+use narrows_media::{schemes, testing};
+
+#[test]
+fn every_registered_scheme_conforms() {
+    for scheme in schemes::ALL {
+        for seed in 0..6 {
+            testing::check(scheme, seed, 60);
+        }
+    }
+}
+
+#[test]
+fn every_file_begins_with_its_provenance() {
+    for scheme in schemes::ALL {
+        let page = schemes::page(scheme.name).unwrap();
+        for word in ["Provenance:", "Deviations:"] {
+            assert!(
+                page.contains(word),
+                "{}: its header lacks \"{word}\"",
+                scheme.name
+            );
+        }
+        for param in scheme.params {
+            let row = format!("| {} |", param.name);
+            assert!(
+                page.contains(&row),
+                "{}: its header lacks {row}",
+                scheme.name
+            );
+        }
+    }
+}
+
+#[test]
+fn names_are_unique_and_parameters_have_sources() {
+    let all = schemes::ALL;
+    for (index, scheme) in all.iter().enumerate() {
+        assert!(all[..index].iter().all(|other| other.name != scheme.name));
+        assert!(
+            narrows_cc::schemes::find(scheme.name).is_none(),
+            "{}: a bulk scheme has the name",
+            scheme.name
+        );
+        assert!(!scheme.source.is_empty() && !scheme.summary.is_empty());
+        for param in scheme.params {
+            assert!(!param.source.is_empty(), "{}: {}", scheme.name, param.name);
+            param.default_value();
+        }
+        for profile in scheme.profiles {
+            // Panics if a setting does not exist or is not allowed.
+            testing::params(scheme, Some(profile.name), &[]);
+            assert!(!profile.doc.is_empty());
+        }
+    }
+}
