@@ -1,12 +1,13 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes emulator`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks emulator`.
 
-use narrows_bench::{emulator, machine, peak_memory_mb, repeat};
+use narrows_bench::{emulator, machine, networks, peak_memory_mb, repeat};
+use narrows_cc::testing::{example_files, example_params};
 use narrows_cc::{AckEvent, Setup, schemes};
 use narrows_tests::Dumbbell;
-use narrows_units::{Bytes, Files, Params, Span, Stream, Time};
+use narrows_units::{Bytes, Span, Stream, Time};
 
 const RUNS: usize = 5;
 
@@ -23,6 +24,9 @@ fn main() {
     }
     if section("schemes") {
         per_ack();
+    }
+    if section("networks") {
+        networks::table(RUNS);
     }
     if section("emulator") {
         emulator::table();
@@ -140,12 +144,12 @@ fn per_ack() {
                     mss: Bytes::new(1448),
                     initial_window: 10,
                     ecn: false,
-                    files: Files::default(),
+                    files: example_files(),
                     now: Time::ZERO,
                     random: Stream::new(1, "bench"),
                 };
-                let params = Params::resolve(scheme.params, []).expect("defaults resolve");
-                let mut built = (scheme.build)(&params, setup).expect("defaults build");
+                let mut built =
+                    (scheme.build)(&example_params(scheme), setup).expect("defaults build");
                 let mut sum = 0;
                 for index in 0..ACKS {
                     let mut ack = AckEvent::new(Time::from_ns(index * 24_000));

@@ -1,6 +1,7 @@
 //! Measuring and printing: repeated runs, their spread, and the machine they ran on.
 
 pub mod emulator;
+pub mod networks;
 
 use std::fs;
 use std::time::Instant;

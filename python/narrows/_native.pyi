@@ -103,6 +103,12 @@ def check_element(element_json: str, files: dict[str, bytes] | None = None) -> s
     ``files`` has the contents of the files that the element names, by their SHA-256.
     """
 
+def check_scheme(name: str, params_json: str, files: dict[str, bytes]) -> str | None:
+    """Why a scheme can't be built with these parameters (JSON object, base units); None if it can.
+
+    ``files`` has the contents of the files that they name, by their SHA-256.
+    """
+
 def bpf_object_name(content: bytes) -> str:
     """What the congestion control in the content of a BPF object file calls itself.
 

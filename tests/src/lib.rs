@@ -3,6 +3,7 @@
 pub mod fuzz;
 pub mod media;
 
+use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;
 use narrows_record::{Record, RunDocument, TransferRow, metrics, read};
 use serde_json::{Value, json};
@@ -50,6 +51,24 @@ impl Default for Dumbbell {
     }
 }
 
+/// A cell from its JSON; schemes that need a model find the examples.
+///
+/// # Panics
+/// When it is refused.
+pub fn cell(json: &Value) -> Cell {
+    Cell::parse_with(&json.to_string(), |_| Ok(example_files())).expect("the cell is valid")
+}
+
+/// Parameters without which `scheme` can't be built, in base units: mostly none.
+fn needed(scheme: &str) -> Value {
+    match narrows_cc::schemes::find(scheme) {
+        Some(scheme) if scheme.params.iter().any(|spec| spec.required) => {
+            example_params(scheme).to_json()
+        }
+        _ => json!({}),
+    }
+}
+
 fn ns(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
@@ -74,7 +93,7 @@ impl Dumbbell {
                     .get(usize::from(flow) - 1)
                     .copied()
                     .unwrap_or(0.0);
-                json!({"flow": flow, "scheme": scheme, "params": {},
+                json!({"flow": flow, "scheme": scheme, "params": needed(scheme),
                     "start_ns": ns(f64::from(flow - 1) * self.interval_s),
                     "stop_ns": ns(self.seconds), "direction": "forward",
                     "extra_rtt_ns": ns(extra * 1e-3)})
@@ -95,7 +114,7 @@ impl Dumbbell {
     /// # Panics
     /// When it is refused.
     pub fn cell(&self) -> Cell {
-        Cell::parse(&self.json().to_string()).expect("the cell is valid")
+        cell(&self.json())
     }
 
     /// Simulates it into `out`.
@@ -128,7 +147,7 @@ pub fn measure(cell: &Value) -> Measured {
 /// # Panics
 /// When it cannot run or be measured.
 pub fn measured(cell: &Value) -> (Measured, Record) {
-    let cell = Cell::parse(&cell.to_string()).expect("the cell is valid");
+    let cell = self::cell(cell);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");
     let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");

@@ -2,7 +2,7 @@
 //!
 //! A scheme is a pure state machine. The transport tells it what happened ([`AckEvent`],
 //! [`LossEvent`] ...), with the time in every event, and asks it for an [`Allowance`]. It never
-//! sees a packet, a socket, a clock or the link: this crate depends on `narrows-units` alone.
+//! sees a packet, a socket, a clock or the link: of our crates this one depends on `narrows-units` alone.
 //!
 //! Everything that all schemes need is done once, in the transport: accounting of data in flight,
 //! RTT, rounds, delivery rate, loss detection, recovery epochs, application limits. A textbook

@@ -59,6 +59,10 @@ schemes! {
     copa,
     koho,
     koho_calibrated,
+    // By what a computer has learned.
+    remy,
+    indigo,
+    muses,
     // For teaching.
     exp,
 }

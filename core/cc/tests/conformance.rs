@@ -14,6 +14,14 @@ proptest! {
     ) {
         testing::fuzz(&[&[scheme][..], &data[..]].concat());
     }
+
+    #[test]
+    fn any_bytes_are_a_model_or_refused(
+        kind: u8,
+        data in prop::collection::vec(prop_oneof![Just(0u8), Just(255u8), any::<u8>()], 0..200),
+    ) {
+        testing::fuzz_models(&[&[kind][..], &data[..]].concat());
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod check;
 mod files;
 mod flow;
 mod folder;
@@ -11,6 +12,7 @@ mod registry;
 mod summary;
 
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
+pub use check::check_scheme;
 pub use files::{as_text, load_files, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};

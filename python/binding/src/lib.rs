@@ -36,8 +36,8 @@ mod _native {
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]
     use super::{
-        answer_states, bpf_object_name, check_element, measure, metrics_registry, registry,
-        simulate, verify_record, version,
+        answer_states, bpf_object_name, check_element, check_scheme, measure, metrics_registry,
+        registry, simulate, verify_record, version,
     };
 }
 
@@ -74,6 +74,28 @@ fn check_element(
         Ok(()) => None,
         // The caller knows the place and says it better.
         Err(narrows_net::NetworkError::Build { error, .. }) => Some(error.to_string()),
+        Err(error) => Some(error.to_string()),
+    })
+}
+
+/// Why a scheme cannot be built with these parameters (JSON object, base units); `None` if it can. `files` has
+/// the contents of the files that they name, by their SHA-256.
+#[pyfunction]
+fn check_scheme(
+    name: &str,
+    params_json: &str,
+    files: std::collections::BTreeMap<String, Vec<u8>>,
+) -> PyResult<Option<String>> {
+    let params = serde_json::from_str(params_json)
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    let mut contents = narrows_net::Files::default();
+    for (sha256, content) in files {
+        contents.insert(&sha256, content);
+    }
+    Ok(match narrows_cell::check_scheme(name, &params, &contents) {
+        Ok(()) => None,
+        // The caller knows the place and says it better.
+        Err(narrows_cell::CellError::Params { error, .. }) => Some(error.to_string()),
         Err(error) => Some(error.to_string()),
     })
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrows.errors import UnavailableError
-from narrows.scenario.model import Cell, Scenario, cells_of
-from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX
+from narrows.models.store import how_to_add
+from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
+from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX, missing_model
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
         raise UnavailableError(f"{programs[0]}: {reason}")
     for row in scenario.schemes:
         reasons = [reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))]
+        reasons += _missing_models(row)
         if reasons:
             skipped.append(Skipped(row.label, reasons[0]))
     left_out = {one.scheme for one in skipped}
@@ -77,6 +79,12 @@ def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
         listed = "; ".join(f"{one.scheme}: {one.reason}" for one in skipped)
         raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
     return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped)
+
+
+def _missing_models(row: SchemeRow) -> list[str]:
+    """Why flows of a row can't run: their models are not installed."""
+    names = [name for flow in row.flows if (name := missing_model(flow["params"]))]
+    return [how_to_add(name) for name in dict.fromkeys(names)]
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:

@@ -124,6 +124,7 @@ def _versions() -> dict[str, Any]:
 from narrows.cli import check as _check  # noqa: E402, F401
 from narrows.cli import doctor as _doctor  # noqa: E402, F401
 from narrows.cli import listing as _listing  # noqa: E402, F401
+from narrows.cli import models as _models  # noqa: E402, F401
 from narrows.cli import report as _report  # noqa: E402, F401
 from narrows.cli import run as _run  # noqa: E402, F401
 from narrows.cli import schemes as _schemes  # noqa: E402, F401

@@ -88,6 +88,11 @@ def schemes(
         shown = f"{MARKS[one.status]} {one.status}"
         table.add_row(one.name, ", ".join(one.planes) or "-", shown, one.summary, one.source)
     console.print(table)
+    for one in found:
+        if one.models:
+            console.print(
+                f"{one.name}: installed models: {', '.join(one.models)}", markup=False, soft_wrap=True
+            )
     _print_missing(console, [(one.name, one.missing) for one in found if one.missing])
 
 
@@ -121,6 +126,8 @@ def _print_page(console: Console, page: Page) -> None:
     if info.media:
         load = "the frames of an encoder" if info.frames else "as much as it lets through"
         console.print(f"real-time: both ends of a flow, which sends {load}", markup=False)
+    if info.models:
+        console.print(f"installed models: {', '.join(info.models)}", markup=False, soft_wrap=True)
     if page.ecn:
         told = {
             "none": "none; packets carry no ECN codepoint",

@@ -31,6 +31,16 @@ class Files:
 
         return self._keep(find(value.text, self._base(value)), "trace")
 
+    def read_model(self, value: Scalar) -> dict[str, str | None]:
+        """The same for a model of a scheme. One that is not installed has no hash: it can't run."""
+        from narrows.models.store import find, load
+
+        path = find(value.text, self._base(value))
+        if path is None:
+            return {"name": value.text, "sha256": None}
+        name, content = load(path)
+        return {**self._remember(name, content)}
+
     def read_object(self, value: Scalar) -> dict[str, str]:
         """The same for an object file of a BPF program."""
         return self._keep(self._base(value) / Path(value.text).expanduser(), "object file")
@@ -47,11 +57,13 @@ class Files:
             raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
         if len(content) > MOST_BYTES:
             raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no {what}")
+        return self._remember(path.name, content)
+
+    def _remember(self, name: str, content: bytes) -> dict[str, str]:
         sha256 = hashlib.sha256(content).hexdigest()
         self.contents[sha256] = content
         # The same content under another name is the same file.
-        name = self.names.setdefault(sha256, _STRANGE.sub("-", path.name))
-        return {"name": name, "sha256": sha256}
+        return {"name": self.names.setdefault(sha256, _STRANGE.sub("-", name)), "sha256": sha256}
 
 
 def stored_name(name: str, sha256: str) -> str:

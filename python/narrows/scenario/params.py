@@ -31,6 +31,8 @@ class Context:
     no_bdp: str = quantity.NO_BDP
     #: Where the files are that the scenario names.
     files: Files = field(default_factory=Files)
+    #: What the files are: models of schemes, or traces.
+    models: bool = False
 
     def quiet(self) -> Context:
         """The same without telling anybody of problems."""
@@ -100,7 +102,7 @@ def _convert(value: Scalar, param: Param, context: Context) -> Any:
     if kind in _WITH_UNIT:
         return quantity.convert(quantity.parse(value.text, kind), kind, context.bdp, context.no_bdp)
     if kind == "file":
-        return context.files.read(value)
+        return context.files.read_model(value) if context.models else context.files.read(value)
     if kind == "flag":
         if value.flag is None:
             raise QuantityError(f'"{shorten(value.text)}" is neither true nor false')

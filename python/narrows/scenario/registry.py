@@ -68,6 +68,11 @@ class Entry:
     #: Of programs for the kernel: the scheme of ours with the same rules.
     native: str = ""
 
+    @property
+    def model(self) -> Param | None:
+        """Of schemes: the parameter that names the model without which there is nothing to run."""
+        return next((param for param in self.params if param.kind == "file" and param.required), None)
+
     def param(self, name: str) -> Param | None:
         """The parameter of that name."""
         return next((param for param in self.params if param.name == name), None)
@@ -93,6 +98,11 @@ class Registry:
     refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = field(default_factory=dict)
+    #: What the core says against a scheme with these parameters, given the contents of the files that they
+    #: name; None if nothing.
+    scheme_refusal: Callable[[str, dict[str, Any], dict[str, bytes]], str | None] = field(
+        default=lambda _name, _params, _files: None
+    )
     #: What the congestion control in the content of a BPF object file calls itself; raises `ValueError`
     #: with one sentence if there is none.
     object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
@@ -135,6 +145,7 @@ def load() -> Registry:
     return replace(
         known,
         refusal=lambda element, files: _native.check_element(json.dumps(element), files),
+        scheme_refusal=lambda name, params, files: _native.check_scheme(name, json.dumps(params), files),
         object_name=_native.bpf_object_name,
     )
 

@@ -130,7 +130,7 @@ def _element(registry: Registry) -> dict[str, Any]:
 def _scheme_name(registry: Registry) -> dict[str, Any]:
     return {
         "anyOf": [
-            {"enum": [*registry.schemes, *registry.bpf]},
+            {"enum": [*(name for name, entry in registry.schemes.items() if not entry.model), *registry.bpf]},
             {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
         ]
     }
@@ -162,7 +162,7 @@ def _scheme(registry: Registry) -> dict[str, Any]:
         {
             "type": "object",
             "additionalProperties": False,
-            "required": ["scheme"],
+            "required": ["scheme", *(param.name for param in entry.params if param.required)],
             "properties": {
                 "scheme": {"const": name, "description": entry.summary},
                 **_beside(entry, name in registry.schemes, registry),
@@ -170,6 +170,20 @@ def _scheme(registry: Registry) -> dict[str, Any]:
             },
         }
         for name, entry in (*registry.schemes.items(), *registry.bpf.items())
+    ]
+    with_model = [
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [name],
+            "properties": {
+                name: {**param_schema(entry.model), "description": f"{entry.summary}. {entry.model.doc}"},
+                **_beside(entry, True, registry),
+                **{param.name: param_schema(param) for param in entry.params if param is not entry.model},
+            },
+        }
+        for name, entry in registry.schemes.items()
+        if entry.model
     ]
     plain = {
         "type": "object",
@@ -191,5 +205,5 @@ def _scheme(registry: Registry) -> dict[str, Any]:
     }
     return {
         "description": "A scheme by name, or with parameters.",
-        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, plain, from_file],
+        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, *with_model, plain, from_file],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 from narrows.errors import DataError
@@ -53,15 +54,18 @@ def read_scheme(
     datagrams: bool = False,
     files: Files | None = None,
 ) -> Scheme | None:
-    """A scheme: `cubic`, `linux:bbr`, `{scheme: cubic, beta: 0.7}`, or `{bpf: my_cc.bpf.o}`.
+    """A scheme: `cubic`, `linux:bbr`, `{scheme: cubic, beta: 0.7}`, `{indigo: NAME}` or `{bpf: my_cc.bpf.o}`.
 
-    Object files are read into `files`.
+    Object files and models are read into `files`.
     """
+    files = files or Files()
+    if isinstance(value, Mapping):
+        value = _with_model(value, registry)
     given = Mapping(value.mark)
     name_value: Written = value
     if isinstance(value, Mapping):
         if BPF_FILE in value.entries and "scheme" not in value.entries:
-            return _read_object(value, path, registry, problems, files or Files())
+            return _read_object(value, path, registry, problems, files)
         if "scheme" not in value.entries:
             problems.add(value.mark, path, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
             return None
@@ -109,11 +113,45 @@ def read_scheme(
     if profile:
         params = tuple(_with_default(param, profile) for param in params)
     beside = ("scheme", PROFILE, TRANSPORT)
-    values = read_params(given, path, params, name, Context(problems, files=files or Files()), ignore=beside)
-    written = [text for key, _, item in given if key != "scheme" for text in _label_parts(key, item)]
+    context = Context(problems, files=files, models=True)
+    values = read_params(given, path, params, name, context, ignore=beside)
+    model = entry.model.name if entry and entry.model else None
+    if model and (file := values[model]) and file["sha256"]:
+        # Whether the model is of the right kind, and whole, the core knows.
+        content = {file["sha256"]: files.contents[file["sha256"]]}
+        if refusal := registry.scheme_refusal(name, values, content):
+            at = given.entries.get(model, name_value)
+            problems.add(at.mark, join(path, model), refusal)
+    written = [
+        text for key, _, item in given if key != "scheme" for text in _label_parts(key, item, key == model)
+    ]
     label = f"{name} {' '.join(written)}" if written else name
     media = entry is not None and entry.media
     return Scheme(name, values, label, transport=transport, media=media)
+
+
+def _with_model(value: Mapping, registry: Registry) -> Mapping:
+    """`{indigo: indigo-1-32}` in full: `{scheme: indigo, model: indigo-1-32}`."""
+    short = [key for key in value.entries if (entry := registry.schemes.get(key)) and entry.model]
+    if "scheme" in value.entries or len(short) != 1:
+        return value
+    name = short[0]
+    model = registry.schemes[name].model
+    assert model is not None
+    entries: dict[str, Written] = {"scheme": Scalar(value.key_marks[name], name)}
+    marks = {"scheme": value.key_marks[name]}
+    for key, mark, item in value:
+        entries[model.name if key == name else key] = item
+        marks[model.name if key == name else key] = mark
+    return Mapping(value.mark, entries, marks)
+
+
+def missing_model(params: dict[str, Any]) -> str | None:
+    """The name of a model among the parameters of a scheme that is not installed."""
+    for value in params.values():
+        if isinstance(value, dict) and "sha256" in value and value["sha256"] is None:
+            return str(value["name"])
+    return None
 
 
 def _with_default(param: Param, profile: Profile) -> Param:
@@ -168,8 +206,10 @@ def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
     return tuple(param for param in every if param.name in FOR_MEDIA) if entry.media else every
 
 
-def _label_parts(key: str, value: Written) -> list[str]:
+def _label_parts(key: str, value: Written, is_model: bool) -> list[str]:
     """How a key and its value are written in the label of a scheme."""
+    if is_model and isinstance(value, Scalar):
+        return [f"{key}={PurePath(value.text).stem if '/' in value.text else value.text}"]
     if key == TRANSPORT and isinstance(value, Mapping):
         return [f"{name}={_plain(item)}" for name, _, item in value]
     return [f"{key}={_plain(value)}"]

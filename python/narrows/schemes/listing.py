@@ -8,6 +8,7 @@ from typing import Any
 from narrows.campaign import agent as agents
 from narrows.campaign.plan import why_not
 from narrows.errors import UnavailableError
+from narrows.models.store import names_of_kind
 from narrows.scenario import registry
 from narrows.scenario.registry import Entry
 from narrows.scenario.schemes import KERNEL_PREFIX
@@ -32,6 +33,8 @@ class SchemeInfo:
     #: Whether it is both ends of a real-time flow, and whether it sends frames of video.
     media: bool = False
     frames: bool = False
+    #: The installed models that it can run with; None if it needs none.
+    models: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -45,6 +48,7 @@ class SchemeInfo:
             "missing": self.missing,
             "media": self.media,
             "frames": self.frames,
+            **({} if self.models is None else {"models": list(self.models)}),
         }
 
 
@@ -92,9 +96,15 @@ def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:
         missing = missing or why_not(entry.name, "emulate", machine.facts)
     if missing is None:
         planes += ("emulate",)
+    models = None
+    if entry.model is not None:
+        # Models are of the kind that is called as the scheme.
+        models = names_of_kind(entry.name)
+        if not models and missing is None:
+            missing = "no model for it is installed; narrows models add NAME PATH adds one"
     status = status_of(entry.name).word
     about = (entry.name, kind, planes, status, entry.summary, entry.source, missing)
-    return SchemeInfo(*about, media=entry.media, frames=entry.frames)
+    return SchemeInfo(*about, media=entry.media, frames=entry.frames, models=models)
 
 
 def describe_kernel(label: str, machine: Machine) -> SchemeInfo:

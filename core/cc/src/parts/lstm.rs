@@ -1,0 +1,320 @@
+//! Recurrent networks that choose one of a few actions: layers of LSTM cells and a linear layer.
+//!
+//! A layer with input x, output h before and cell c computes z = [x, h] K + B in four blocks i, j, f, o, and then
+//! c <- c s(f + 1) + s(i) tanh(j), h <- tanh(c) s(o), where s is the logistic function: Hochreiter and Schmidhuber
+//! 1997 with the forget gate of Gers et al. 2000, in the form of TensorFlow's `BasicLSTMCell`. The scores of the
+//! actions are h W + b of the last layer.
+//!
+//! Single precision, as the networks were trained in; only additions, multiplications and divisions in an order
+//! that is fixed here, so that a run is the same on every machine. Nothing is allocated after the construction.
+
+use super::model::Model;
+
+/// Sizes beyond these are no networks for a decision every few milliseconds.
+const MOST_UNITS: usize = 4_096;
+const MOST_LAYERS: usize = 8;
+
+struct Layer {
+    /// Rows of inputs, then of the layer's own output; columns i, j, f, o.
+    kernel: Vec<f32>,
+    bias: Vec<f32>,
+    /// What the four blocks add up to; kept for its room.
+    sums: Vec<f32>,
+    cell: Vec<f32>,
+    output: Vec<f32>,
+}
+
+/// A network with its state, which is zero at the beginning.
+pub struct Lstm {
+    inputs: usize,
+    layers: Vec<Layer>,
+    /// One row for each unit of the last layer, one column for each score.
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+impl Lstm {
+    /// The network in `model`: arrays `bias0`, `kernel0`, `bias1` ... of the layers, `output_weights`, `output_bias`.
+    ///
+    /// # Errors
+    /// Arrays that are missing or do not fit each other, or `inputs` inputs and `scores` scores.
+    pub fn new(model: &Model<'_>, inputs: usize, scores: usize) -> Result<Self, String> {
+        let units = model.shape("output_weights", 2)?[0];
+        if units > MOST_UNITS {
+            return Err(format!(
+                "its network has {units} units, more than {MOST_UNITS}"
+            ));
+        }
+        let mut layers = Vec::new();
+        while model.has(&format!("kernel{}", layers.len())) || layers.is_empty() {
+            let index = layers.len();
+            if index == MOST_LAYERS {
+                return Err(format!("its network has more than {MOST_LAYERS} layers"));
+            }
+            let rows = units + if index == 0 { inputs } else { units };
+            layers.push(Layer {
+                kernel: model.singles(&format!("kernel{index}"), &[rows, 4 * units])?,
+                bias: model.singles(&format!("bias{index}"), &[4 * units])?,
+                sums: vec![0.0; 4 * units],
+                cell: vec![0.0; units],
+                output: vec![0.0; units],
+            });
+        }
+        Ok(Lstm {
+            inputs,
+            layers,
+            weights: model.singles("output_weights", &[units, scores])?,
+            bias: model.singles("output_bias", &[scores])?,
+            scores: vec![0.0; scores],
+        })
+    }
+
+    /// One step with as many numbers as the network has inputs: the scores. (Missing numbers count as zero.)
+    pub fn step(&mut self, inputs: &[f32]) -> &[f32] {
+        let inputs = &inputs[..self.inputs.min(inputs.len())];
+        for index in 0..self.layers.len() {
+            let (before, rest) = self.layers.split_at_mut(index);
+            let input = before.last().map_or(inputs, |layer| &layer.output);
+            rest[0].step(input);
+        }
+        self.scores.copy_from_slice(&self.bias);
+        if let Some(last) = self.layers.last() {
+            add_product(&mut self.scores, &last.output, &self.weights);
+        }
+        &self.scores
+    }
+
+    /// The scores of the last step.
+    pub fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+}
+
+impl Layer {
+    fn step(&mut self, input: &[f32]) {
+        let units = self.cell.len();
+        self.sums.copy_from_slice(&self.bias);
+        let (from_input, from_output) = self.kernel.split_at(self.kernel.len() - units * 4 * units);
+        add_product(&mut self.sums, input, from_input);
+        add_product(&mut self.sums, &self.output, from_output);
+        let (i, rest) = self.sums.split_at_mut(units);
+        let (j, rest) = rest.split_at_mut(units);
+        let (f, o) = rest.split_at_mut(units);
+        for (((cell, i), j), f) in self.cell.iter_mut().zip(&*i).zip(&*j).zip(&*f) {
+            *cell = *cell * logistic(f + 1.0) + logistic(*i) * tanh(*j);
+        }
+        for ((output, cell), o) in self.output.iter_mut().zip(&self.cell).zip(&*o) {
+            *output = tanh(*cell) * logistic(*o);
+        }
+    }
+}
+
+/// Adds `vector` times `matrix` (one row for each number of the vector) to `sums`.
+fn add_product(sums: &mut [f32], vector: &[f32], matrix: &[f32]) {
+    let columns = sums.len();
+    // Four rows at a time: the sums are read and written less often.
+    let (fours, last) = vector.as_chunks::<4>();
+    let (rows, rest) = matrix.split_at((fours.len() * 4 * columns).min(matrix.len()));
+    for ([a, b, c, d], rows) in fours.iter().zip(rows.chunks_exact(4 * columns)) {
+        let (first, second) = rows.split_at(2 * columns);
+        let (row_a, row_b) = first.split_at(columns);
+        let (row_c, row_d) = second.split_at(columns);
+        let rows = row_a.iter().zip(row_b).zip(row_c.iter().zip(row_d));
+        for (sum, ((in_a, in_b), (in_c, in_d))) in sums.iter_mut().zip(rows) {
+            *sum += (a * in_a + b * in_b) + (c * in_c + d * in_d);
+        }
+    }
+    for (value, row) in last.iter().zip(rest.chunks_exact(columns)) {
+        for (sum, weight) in sums.iter_mut().zip(row) {
+            *sum += value * weight;
+        }
+    }
+}
+
+/// Beyond these the logistic function is 0 or 1 in single precision, or nearly.
+const LIMIT: f32 = 80.0;
+/// Adding it rounds small numbers to whole ones, which are then in the last bits.
+const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
+
+/// The logistic function 1/(1 + e^-x), within 2e-7.
+#[inline]
+fn logistic(x: f32) -> f32 {
+    // -x = (k + r) ln 2 with k whole and r within a half; the limits also turn NaN into a number.
+    let doublings = (-x).max(-LIMIT).min(LIMIT) * std::f32::consts::LOG2_E;
+    let rounded = doublings + ROUNDER;
+    let rest = doublings - (rounded - ROUNDER);
+    // 2^r: Taylor's series of e^(r ln 2), whose next term is below 2e-8.
+    let y = rest * std::f32::consts::LN_2;
+    let fraction = 1.0
+        + y * (1.0
+            + y * (1.0 / 2.0
+                + y * (1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0 + y * (1.0 / 720.0))))));
+    let power = f32::from_bits((rounded.to_bits() << 23).wrapping_add(0x3F80_0000));
+    1.0 / (1.0 + fraction * power)
+}
+
+/// The hyperbolic tangent, within 4e-7.
+#[inline]
+fn tanh(x: f32) -> f32 {
+    2.0 * logistic(2.0 * x) - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::model::Writer;
+
+    #[test]
+    fn the_functions_are_as_exact_as_they_say() {
+        for step in -20_000..=20_000 {
+            let x = step as f32 / 1000.0;
+            let exact = 1.0 / (1.0 + (-f64::from(x)).exp());
+            assert!((f64::from(logistic(x)) - exact).abs() < 2e-7, "{x}");
+            assert!(
+                (f64::from(tanh(x)) - f64::from(x).tanh()).abs() < 4e-7,
+                "{x}"
+            );
+        }
+        for (x, value) in [
+            (1e30, 1.0),
+            (f32::INFINITY, 1.0),
+            (-1e30, 0.0),
+            (f32::NEG_INFINITY, 0.0),
+        ] {
+            assert!((logistic(x) - value).abs() < 1e-30, "{x}");
+        }
+        assert!(logistic(f32::NAN).is_finite());
+    }
+
+    /// Numbers without a pattern that a mistake in the order of anything could hide behind.
+    fn numbers(count: usize, seed: usize) -> Vec<f32> {
+        let number = |index: usize| ((index * 37 + seed * 11) % 101) as f32 / 100.0 - 0.5;
+        (0..count).map(number).collect()
+    }
+
+    fn network(inputs: usize, units: usize, layers: usize) -> Vec<u8> {
+        let mut writer = Writer::new("test")
+            .singles("output_bias", &[3], &numbers(3, 1))
+            .singles("output_weights", &[units, 3], &numbers(units * 3, 2));
+        for layer in 0..layers {
+            let rows = units + if layer == 0 { inputs } else { units };
+            writer = writer
+                .singles(
+                    &format!("bias{layer}"),
+                    &[4 * units],
+                    &numbers(4 * units, 3 + layer),
+                )
+                .singles(
+                    &format!("kernel{layer}"),
+                    &[rows, 4 * units],
+                    &numbers(rows * 4 * units, 7 + layer),
+                );
+        }
+        writer.finish()
+    }
+
+    /// The definition once more, in double precision and with nothing clever.
+    fn reference(inputs: &[Vec<f32>], units: usize, layers: usize) -> Vec<f64> {
+        let real = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
+        let squash = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let mut state = vec![(vec![0.0; units], vec![0.0; units]); layers];
+        let mut scores = vec![];
+        for input in inputs {
+            let mut x = real(input.clone());
+            for (layer, (h, c)) in state.iter_mut().enumerate() {
+                let all: Vec<f64> = x.iter().chain(h.iter()).copied().collect();
+                let kernel = real(numbers(all.len() * 4 * units, 7 + layer));
+                let bias = real(numbers(4 * units, 3 + layer));
+                let z = |column: usize| {
+                    let terms = all
+                        .iter()
+                        .enumerate()
+                        .map(|(row, x)| x * kernel[row * 4 * units + column]);
+                    bias[column] + terms.sum::<f64>()
+                };
+                for unit in 0..units {
+                    let (i, j, f, o) = (
+                        z(unit),
+                        z(units + unit),
+                        z(2 * units + unit),
+                        z(3 * units + unit),
+                    );
+                    c[unit] = c[unit] * squash(f + 1.0) + squash(i) * j.tanh();
+                    x = if unit == 0 { vec![] } else { x };
+                    x.push(c[unit].tanh() * squash(o));
+                }
+                h.clone_from(&x);
+            }
+            let weights = real(numbers(units * 3, 2));
+            let score = |k: usize| {
+                (0..units)
+                    .map(|unit| x[unit] * weights[unit * 3 + k])
+                    .sum::<f64>()
+            };
+            scores.extend((0..3).map(|k| score(k) + f64::from(numbers(3, 1)[k])));
+        }
+        scores
+    }
+
+    #[test]
+    fn networks_compute_what_their_definition_says() {
+        // Odd numbers of rows, too, which are not taken four at a time.
+        for (count, units, layers) in [(1, 1, 1), (9, 32, 1), (11, 7, 2), (5, 6, 3)] {
+            let content = network(count, units, layers);
+            let mut lstm = Lstm::new(&Model::parse(&content).unwrap(), count, 3).unwrap();
+            let inputs: Vec<Vec<f32>> = (0..6).map(|step| numbers(count, 20 + step)).collect();
+            let found: Vec<f64> = inputs
+                .iter()
+                .flat_map(|x| lstm.step(x).to_vec())
+                .map(f64::from)
+                .collect();
+            for (found, exact) in found.iter().zip(reference(&inputs, units, layers)) {
+                assert!(
+                    (found - exact).abs() < 1e-5,
+                    "{count} {units} {layers}: {found} {exact}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_unit_by_hand() {
+        // Only j hears the input: i = f = o = 0, so that the gates are s(0) = 1/2 and s(1) = 0.731059.
+        let content = Writer::new("test")
+            .singles("output_bias", &[1], &[0.25])
+            .singles("output_weights", &[1, 1], &[2.0])
+            .singles("bias0", &[4], &[0.0; 4])
+            .singles(
+                "kernel0",
+                &[2, 4],
+                &[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            )
+            .finish();
+        let mut lstm = Lstm::new(&Model::parse(&content).unwrap(), 1, 1).unwrap();
+        // c = tanh(1)/2 = 0.380797, h = tanh(c)/2 = 0.181700, score = 2 h + 0.25.
+        assert!((lstm.step(&[1.0])[0] - 0.613_400).abs() < 2e-6);
+        // c = 0.380797 * 0.731059 + tanh(-0.5)/2 = 0.278385 - 0.231059 = 0.047326, h = 0.023645.
+        assert!((lstm.step(&[-0.5])[0] - 0.297_290).abs() < 3e-6);
+        assert_eq!(lstm.scores().len(), 1);
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let content = network(9, 8, 2);
+        let model = Model::parse(&content).unwrap();
+        assert!(Lstm::new(&model, 9, 3).is_ok());
+        assert!(
+            Lstm::new(&model, 11, 3)
+                .err()
+                .unwrap()
+                .contains("[17, 32], where f32 [19, 32]")
+        );
+        assert!(
+            Lstm::new(&model, 9, 5)
+                .err()
+                .unwrap()
+                .contains("output_weights")
+        );
+    }
+}

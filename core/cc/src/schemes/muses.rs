@@ -1,0 +1,381 @@
+//! Muses: Indigo's successor by Huawei and Stanford, with pacing, losses among its inputs, and deeper queues as its aim.
+//!
+//! Provenance: github.com/StanfordSNR/indigo, branch muses, commit 094ec0b (2018-08-27), model 24, which Pantheon's
+//! report of 2018-08 ran under a commit that is gone. Deviations: pacing is continuous, where the original looks every
+//! half millisecond what it may send; the packets between two decisions are told apart by their numbers, not by
+//! the millisecond in which they were sent; the sender does not end after 5 s in which it sent nothing.
+//!
+//! The scheme has no network of its own: the parameter `model` names one, which `narrows models add` makes from the
+//! published checkpoint (`docs/guide/models.md`). Decisions are made as by Indigo, with the same five actions. The
+//! network hears of the round trip (an average that is never reset), the queueing delay over the smallest round trip,
+//! both rates, the share of packets lost since the last decision, and the window, which stays between 10 and 12 500
+//! packets and is paced over the smallest round trip. When nothing was sent for a round trip one packet asks for news.
+//!
+//! Pitfalls: it was trained to keep four fifths of the buffer filled. The network knows links of 100 and 1000 Mbit/s;
+//! as the window is never below 10 packets, slow links get a queue. The original's packets have 3000 bytes, which
+//! Ethernet cuts in two (`profile: pantheon`; for simulation, or links whose packets may be so large).
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | model | required | a network of 11 inputs: `narrows models list` |
+//! | header | 52 | what each packet counts beyond its payload: packets count with the size that they have on the way |
+
+use crate::parts::policy::{Average, Counters, Policy};
+use crate::parts::{model, policy};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
+    SendEvent, Setup,
+};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+
+/// Kind of its models.
+const KIND: &str = "muses";
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "muses",
+    summary: "Indigo's successor: a larger network that is paced and hears of losses",
+    source: "github.com/StanfordSNR/indigo, branch muses, commit 094ec0b",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: &[
+        ("reliable", "false"),
+        ("ack_every", "1"),
+        ("packet_threshold", "1"),
+        ("rack", "false"),
+        ("tail_loss_probe", "false"),
+        ("clock", "1000000"),
+        // The sender's own alarm is the only one.
+        ("rto_rule", "rfc6298"),
+        ("min_rto", "60000000000"),
+    ],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "Packets of 3000 bytes, as in Pantheon's report of 2018-08.",
+        params: &[],
+        transport: &[("packet_size", "3000")],
+    }],
+    params: &[
+        ParamSpec::new(
+            "model",
+            Kind::File,
+            "The network, by its name among the installed models, or a file.",
+        )
+        .required()
+        .source("narrows models list"),
+        ParamSpec::new(
+            "header",
+            Kind::Bytes,
+            "What each packet counts beyond its payload.",
+        )
+        .default("52")
+        .range(0.0, 1_000.0)
+        .source("github.com/StanfordSNR/indigo, branch muses: sizes with headers"),
+    ],
+    build,
+};
+
+/// The first window, the smallest and the largest in packets.
+const FIRST_WINDOW: f64 = 10.0;
+const LEAST: f64 = 10.0;
+const MOST: f64 = 12_500.0;
+/// Decisions are more than this apart.
+const STEP: Span = Span::from_ms(10);
+/// The original looks so often what it may send.
+const CHECK: Span = Span::from_us(500);
+/// Time without a packet sent after which one goes regardless, before any round trip is known.
+const FIRST_PROBE: Span = Span::from_ms(10);
+/// Round trip (ms), rates (Mbit/s) and window (packets) that are 1 for the network.
+const RTT_UNIT: f64 = 300.0;
+const RATE_UNIT: f64 = 1_000.0;
+const WINDOW_UNIT: f64 = 12_500.0;
+/// Inputs besides the last action.
+const FEATURES: usize = 6;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let policy = model::load(params, &setup.files, |model| {
+        model.expect_kind(KIND)?;
+        Policy::new(model, FEATURES)
+    })?;
+    Ok(Box::new(Muses {
+        mss: setup.mss.get(),
+        policy,
+        counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
+        window: FIRST_WINDOW,
+        min_rtt_ms: None,
+        rtt: Average::default(),
+        delay: Average::default(),
+        delivery: Average::default(),
+        sending: Average::default(),
+        losses: Losses::default(),
+        loss: 0.0,
+        step: None,
+        sent_at: setup.now,
+        in_flight: 0,
+        regardless: false,
+    }))
+}
+
+/// How much of what was sent between two decisions was delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    /// Bytes sent before the packet whose acknowledgement led to the last decision, and bytes delivered by then.
+    sent: u64,
+    delivered: u64,
+}
+
+impl Losses {
+    /// The share lost, when the newest packet acknowledged had `sent` bytes sent before it, and `delivered` bytes have
+    /// arrived in all.
+    fn share(&mut self, sent: u64, delivered: u64) -> f64 {
+        let between = sent.saturating_sub(self.sent);
+        let arrived = delivered.saturating_sub(self.delivered);
+        if between == 0 {
+            self.delivered = delivered;
+            return 0.0;
+        }
+        *self = Losses { sent, delivered };
+        (1.0 - arrived as f64 / between as f64).max(0.0)
+    }
+}
+
+struct Muses {
+    mss: u64,
+    policy: Policy,
+    counters: Counters,
+    /// In packets, not always whole.
+    window: f64,
+    /// At least 1, as all round trips.
+    min_rtt_ms: Option<f64>,
+    rtt: Average,
+    /// Of this step: queueing delay in ms, rates in Mbit/s.
+    delay: Average,
+    delivery: Average,
+    sending: Average,
+    losses: Losses,
+    /// Share lost in the last step.
+    loss: f64,
+    /// When this step began.
+    step: Option<Time>,
+    sent_at: Time,
+    in_flight: u64,
+    /// One packet may go although the window is full.
+    regardless: bool,
+}
+
+impl Muses {
+    fn decide(&mut self, now: Time) {
+        let features = [
+            self.rtt.get().unwrap_or(0.0) / RTT_UNIT,
+            self.delay.get().unwrap_or(0.0) / self.min_rtt_ms.unwrap_or(1.0),
+            self.sending.get().unwrap_or(0.0) / RATE_UNIT,
+            self.delivery.get().unwrap_or(0.0) / RATE_UNIT,
+            self.loss,
+            self.window / WINDOW_UNIT,
+        ];
+        self.window = self
+            .policy
+            .decide(&features, self.window)
+            .clamp(LEAST, MOST);
+        (self.delay, self.delivery, self.sending) = Default::default();
+        self.step = Some(now);
+    }
+
+    /// When one packet goes although the window is full.
+    fn probe_at(&self) -> Time {
+        let wait = self
+            .rtt
+            .get()
+            .map_or(FIRST_PROBE, |ms| Span::from_ns((ms * 1e6) as u64));
+        self.sent_at + wait
+    }
+}
+
+impl CongestionControl for Muses {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.in_flight = ack.in_flight.get();
+        for packet in ack.packets {
+            let rtt_ms = policy::ms(ack.now.since(packet.sent)).max(1.0);
+            let min_rtt_ms = self.min_rtt_ms.map_or(rtt_ms, |least| least.min(rtt_ms));
+            self.min_rtt_ms = Some(min_rtt_ms);
+            self.rtt.add(rtt_ms);
+            self.delay.add(rtt_ms - min_rtt_ms);
+            let echo = self.counters.on_ack(ack.now, packet);
+            if let Some(echo) = echo {
+                self.delivery.add(echo.delivery_mbps);
+                self.sending.add(echo.send_mbps);
+            }
+            let step = *self.step.get_or_insert(ack.now);
+            if ack.now.since(step) > STEP {
+                let delivered = self.counters.delivered();
+                self.loss = echo.map_or(0.0, |echo| self.losses.share(echo.then.sent, delivered));
+                self.decide(ack.now);
+            }
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        self.sent_at = send.now;
+        self.in_flight = send.in_flight.get();
+        self.regardless = false;
+        self.counters.on_send(send.number, send.bytes);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.probe_at())
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now >= self.probe_at() {
+            self.sent_at = now;
+            self.regardless = true;
+        }
+    }
+
+    fn allowance(&self) -> Allowance {
+        // As long as less than the window is in flight another packet goes.
+        let window = self.window.ceil() as u64 * self.mss;
+        let least = if self.regardless {
+            self.in_flight + self.mss
+        } else {
+            0
+        };
+        let mss = Bytes::new(self.mss);
+        // One packet at each look until a round trip is known, then the window over the smallest one.
+        let rate = match self.min_rtt_ms {
+            None => Rate::of(mss, CHECK),
+            Some(ms) => Rate::from_bps((self.window * self.mss as f64 * 8e3 / ms).ceil() as u64),
+        };
+        Allowance {
+            cwnd: Some(Bytes::new(window.max(least))),
+            pacing: Some(rate),
+            quantum: Some(rate.bytes_in(CHECK).max(mss)),
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = self.policy.mode();
+        fields
+            .values
+            .extend([("window_packets", self.window), ("loss_share", self.loss)]);
+        fields
+            .values
+            .extend(self.rtt.get().map(|rtt| ("rtt_ms", rtt)));
+        fields
+            .values
+            .extend(self.delay.get().map(|delay| ("queueing_delay_ms", delay)));
+        fields
+            .values
+            .extend(self.delivery.get().map(|rate| ("delivery_mbps", rate)));
+        fields
+            .values
+            .extend(self.sending.get().map(|rate| ("send_mbps", rate)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AckedPacket;
+    use crate::testing::{MSS, example_params, example_setup};
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    fn scheme() -> Box<dyn CongestionControl> {
+        build(&example_params(&SCHEME), example_setup()).unwrap()
+    }
+
+    fn window(scheme: &dyn CongestionControl) -> u64 {
+        scheme.allowance().cwnd.unwrap().get() / MSS
+    }
+
+    fn send(scheme: &mut dyn CongestionControl, number: u64, now: u64) {
+        scheme.on_send(&SendEvent::new(at(now), number, Bytes::new(MSS)));
+    }
+
+    fn ack(scheme: &mut dyn CongestionControl, number: u64, sent: u64, now: u64) -> Fields {
+        let packets = [AckedPacket {
+            number,
+            bytes: MSS as u32,
+            sent: at(sent),
+            arrived: None,
+        }];
+        let mut ack = AckEvent::new(at(now));
+        ack.packets = &packets;
+        scheme.on_ack(&ack);
+        let mut fields = Fields::default();
+        scheme.trace(&mut fields);
+        fields
+    }
+
+    #[test]
+    fn the_window_is_paced_over_the_smallest_round_trip() {
+        let mut muses = scheme();
+        // A packet each half millisecond at first.
+        assert_eq!(muses.allowance().pacing, Some(Rate::from_bps(16_000_000)));
+        assert_eq!(muses.allowance().quantum, Some(Bytes::new(MSS)));
+        send(&mut *muses, 0, 0);
+        ack(&mut *muses, 0, 0, 20);
+        // Ten packets of 1000 bytes in 20 ms are 4 Mbit/s.
+        assert_eq!(muses.allowance().pacing, Some(Rate::from_bps(4_000_000)));
+        send(&mut *muses, 1, 20);
+        let fields = ack(&mut *muses, 1, 20, 40);
+        assert_eq!((window(&*muses), fields.mode), (20, "double"));
+        assert_eq!(muses.allowance().pacing, Some(Rate::from_bps(8_000_000)));
+    }
+
+    #[test]
+    fn the_window_stays_between_10_and_12500_packets() {
+        let mut muses = scheme();
+        for number in 0..12 {
+            send(&mut *muses, number, 20 * number);
+            ack(&mut *muses, number, 20 * number, 20 * number + 20);
+        }
+        assert_eq!(window(&*muses), 12_500);
+        for number in 12..32 {
+            send(&mut *muses, number, 20 * number);
+            ack(&mut *muses, number, 20 * number, 20 * number + 80);
+        }
+        assert_eq!(window(&*muses), 10);
+    }
+
+    #[test]
+    fn losses_are_what_was_sent_and_not_delivered_between_decisions() {
+        let mut losses = Losses::default();
+        // The first packet of all has nothing before it.
+        assert_eq!(losses.share(0, 1_000), 0.0);
+        // Eight packets sent up to the one acknowledged now, six more delivered.
+        assert_eq!(losses.share(8_000, 7_000), 0.25);
+        assert_eq!(losses.share(18_000, 17_000), 0.0);
+        // What was late comes in addition.
+        assert_eq!(losses.share(23_000, 24_000), 0.0);
+        assert_eq!(losses.share(23_000, 25_000), 0.0);
+        assert_eq!(losses.share(27_000, 27_000), 0.5);
+    }
+
+    #[test]
+    fn a_round_trip_without_a_packet_asks_for_news() {
+        let mut muses = scheme();
+        assert_eq!(muses.next_timer(), Some(at(10)));
+        let mut event = SendEvent::new(at(3), 0, Bytes::new(MSS));
+        event.in_flight = Bytes::new(10 * MSS);
+        muses.on_send(&event);
+        assert_eq!(muses.next_timer(), Some(at(13)));
+        muses.on_timer(at(13));
+        assert_eq!(window(&*muses), 11);
+        send(&mut *muses, 1, 13);
+        assert_eq!(window(&*muses), 10);
+        ack(&mut *muses, 1, 13, 33);
+        assert_eq!(
+            muses.next_timer(),
+            Some(at(33)),
+            "20 ms after the last packet"
+        );
+    }
+}

@@ -1,0 +1,393 @@
+//! Remy: a rule table that a computer has designed says what to do after each acknowledgement.
+//!
+//! Provenance: Winstein and Balakrishnan, TCP ex Machina, SIGCOMM 2013; Sivaraman et al., An experimental study of the
+//! learnability of congestion control, SIGCOMM 2014, whose table for a hundredfold range of link rates Pantheon ran as
+//! TaoVA-100x. The sender is that of genericCC (github.com/venkatarun95/genericCC, class RemyCC), which Pantheon ran.
+//! Deviations: signals beyond the table count as its edge, where the original stops; without arrival times from the peer
+//! the two averages of receiving stand still; the normalisation by link rate, inactive in the original, is left out.
+//!
+//! The scheme has no rules of its own: the parameter `model` names a table, which `narrows models add` makes from the
+//! files that Remy writes (`docs/guide/models.md`). After each acknowledgement four signals, averages of the spacing
+//! of packets when sent and when received, the last round trip over the smallest, and a slower average of the spacing
+//! when received, choose a rule: the window is multiplied, something is added, and packets keep a distance.
+//!
+//! Pitfalls: a table is good where it was trained. The published 100x table expects a round trip of 150 ms, stops
+//! growing near 150 Mbit/s, and knows nothing of losses: buffers below what it wants to keep queued lose for ever. Nothing
+//! is sent again. Two seconds without an acknowledgement start everything afresh, with what was in flight given up.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | model | required | a rule table: `narrows models list` |
+//! | slack | 1 | genericCC: packets in flight beyond the window; 0 in Remy's own simulator |
+
+use crate::parts::model;
+use crate::parts::policy::ms;
+use crate::parts::rule_table::{Action, RuleTable, Signals};
+use crate::{
+    AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
+    Recovery, Scheme, SendEvent, Setup,
+};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+
+/// Kind of its models.
+const KIND: &str = "remy";
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "remy",
+    summary: "A rule table made by computer says window and spacing after each acknowledgement",
+    source: "Winstein and Balakrishnan, SIGCOMM 2013; genericCC, RemyCC",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: &[
+        ("reliable", "false"),
+        ("ack_every", "1"),
+        ("packet_threshold", "1"),
+        ("rack", "false"),
+        ("tail_loss_probe", "false"),
+        // The sender's own alarm is the only one.
+        ("rto_rule", "rfc6298"),
+        ("min_rto", "60000000000"),
+    ],
+    profiles: &[
+        Profile {
+            name: "pantheon",
+            doc: "Datagrams of 1440 bytes, as Pantheon's reports of 2018-08 ran it.",
+            params: &[],
+            transport: &[("packet_size", "1468")],
+        },
+        Profile {
+            name: "pantheon-2018-01",
+            doc: "Datagrams of 1500 bytes, which Ethernet cuts in two, as in Pantheon's reports of 2018-01.",
+            params: &[],
+            transport: &[("packet_size", "1528")],
+        },
+    ],
+    params: &[
+        ParamSpec::new(
+            "model",
+            Kind::File,
+            "The rule table, by its name among the installed models, or a file.",
+        )
+        .required()
+        .source("narrows models list"),
+        ParamSpec::new(
+            "slack",
+            Kind::Count,
+            "Packets that may be in flight beyond the window.",
+        )
+        .default("1")
+        .range(0.0, 100.0)
+        .source("genericCC; 0 in Remy's own simulator"),
+    ],
+    build,
+};
+
+/// Largest window in packets (Remy: rat.cc).
+const MOST: f64 = 1_000_000.0;
+/// Window before the first acknowledgement (genericCC).
+const FIRST_WINDOW: f64 = 2.0;
+/// Silence after which everything starts afresh (genericCC).
+const SILENCE: Span = Span::from_ms(2_000);
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let table = model::load(params, &setup.files, |model| {
+        model.expect_kind(KIND)?;
+        RuleTable::new(model)
+    })?;
+    Ok(Box::new(Remy {
+        mss: setup.mss.get(),
+        slack: params.integer("slack").unwrap_or(1) as f64,
+        table,
+        seen: Seen::default(),
+        window: 0.0,
+        spacing: Span::ZERO,
+        heard: setup.now,
+        next: 0,
+        in_flight: 0,
+        given_up: 0,
+        given_up_below: 0,
+    }))
+}
+
+/// What a sender has seen since it started, or started afresh. Times in ms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    signals: Signals,
+    /// Number, send and arrival time of the last packet in order; `None` before any.
+    last: Option<AckedPacket>,
+    largest: u64,
+    min_rtt_ms: f64,
+}
+
+impl Seen {
+    fn update(&mut self, now: Time, packet: &AckedPacket) {
+        let rtt_ms = ms(now.since(packet.sent));
+        let Some(last) = self.last else {
+            // The ratio stays 0: the first rule is that of the origin.
+            self.last = Some(*packet);
+            self.largest = packet.number;
+            self.min_rtt_ms = rtt_ms;
+            return;
+        };
+        if packet.number == self.largest + 1 {
+            let [sending, receiving, _, slow] = &mut self.signals;
+            *sending += (ms(packet.sent.since(last.sent)) - *sending) / 8.0;
+            if let (Some(before), Some(after)) = (last.arrived, packet.arrived) {
+                let spacing = ms(after.since(before));
+                *receiving += (spacing - *receiving) / 8.0;
+                *slow += (spacing - *slow) / 256.0;
+            }
+            self.last = Some(*packet);
+        }
+        self.largest = self.largest.max(packet.number);
+        self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
+        // A clock with steps may show no time at all.
+        self.signals[2] = if self.min_rtt_ms > 0.0 {
+            rtt_ms / self.min_rtt_ms
+        } else {
+            1.0
+        };
+    }
+}
+
+struct Remy {
+    mss: u64,
+    slack: f64,
+    table: RuleTable,
+    seen: Seen,
+    /// In packets.
+    window: f64,
+    /// Least time between packets.
+    spacing: Span,
+    /// When an acknowledgement came, or everything started afresh.
+    heard: Time,
+    /// Number of the next packet.
+    next: u64,
+    in_flight: u64,
+    /// Bytes still in flight for the transport that do not count any more: of packets below that number.
+    given_up: u64,
+    given_up_below: u64,
+}
+
+impl Remy {
+    fn apply(&mut self, action: Action) {
+        self.window = (self.window * action.multiple + action.increment)
+            .trunc()
+            .clamp(0.0, MOST);
+        self.spacing = Span::from_ns((action.spacing_ms * 1e6) as u64);
+    }
+}
+
+impl CongestionControl for Remy {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.heard = ack.now;
+        self.in_flight = ack.in_flight.get();
+        for packet in ack.packets {
+            self.seen.update(ack.now, packet);
+            let action = self.table.action(&self.seen.signals);
+            self.apply(action);
+            if packet.number >= self.given_up_below {
+                self.given_up = 0;
+            }
+        }
+        self.given_up = self.given_up.min(self.in_flight);
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
+        self.given_up = self.given_up.min(self.in_flight);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        self.next = send.number + 1;
+        self.in_flight = send.in_flight.get();
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.heard + SILENCE)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now < self.heard + SILENCE {
+            return;
+        }
+        self.heard = now;
+        self.seen = Seen::default();
+        (self.window, self.spacing) = (0.0, Span::ZERO);
+        (self.given_up, self.given_up_below) = (self.in_flight, self.next);
+    }
+
+    fn allowance(&self) -> Allowance {
+        let packets = if self.seen.last.is_some() {
+            self.window + self.slack
+        } else {
+            FIRST_WINDOW
+        };
+        let window = packets.max(1.0) as u64 * self.mss;
+        let mss = Bytes::new(self.mss);
+        // Spacings below a nanosecond per packet are none.
+        let paced = !self.spacing.is_zero();
+        Allowance {
+            cwnd: Some(Bytes::new(window + self.given_up)),
+            pacing: paced.then(|| Rate::of(mss, self.spacing)),
+            quantum: paced.then_some(mss),
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = if self.seen.last.is_some() {
+            "rules"
+        } else {
+            "start"
+        };
+        let [sending, receiving, ratio, slow] = self.seen.signals;
+        fields.values.extend([
+            ("window_packets", self.window),
+            ("spacing_ms", ms(self.spacing)),
+            ("send_spacing_ms", sending),
+            ("receive_spacing_ms", receiving),
+            ("rtt_ratio", ratio),
+            ("slow_receive_spacing_ms", slow),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, example_params, example_setup};
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    fn packet(number: u64, sent: u64) -> AckedPacket {
+        // A clock of the peer's own, and half the round trip of 150 ms.
+        AckedPacket {
+            number,
+            bytes: MSS as u32,
+            sent: at(sent),
+            arrived: Some(at(sent + 75 + 9_000)),
+        }
+    }
+
+    fn ack(
+        remy: &mut dyn CongestionControl,
+        now: u64,
+        packet: AckedPacket,
+        in_flight: u64,
+    ) -> Fields {
+        let mut event = AckEvent::new(at(now));
+        let packets = [packet];
+        event.packets = &packets;
+        event.in_flight = Bytes::new(in_flight);
+        remy.on_ack(&event);
+        let mut fields = Fields::default();
+        remy.trace(&mut fields);
+        fields
+    }
+
+    fn remy() -> Box<dyn CongestionControl> {
+        build(&example_params(&SCHEME), example_setup()).unwrap()
+    }
+
+    fn value(fields: &Fields, name: &str) -> f64 {
+        fields
+            .values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap()
+            .1
+    }
+
+    fn window(remy: &dyn CongestionControl) -> u64 {
+        remy.allowance().cwnd.unwrap().get() / MSS
+    }
+
+    #[test]
+    fn a_packet_per_millisecond_meets_these_signals_and_rules() {
+        // The example table at a steady round trip: below a spacing of 0.5 ms x0.95 + 10, from there x0.9 + 12.
+        let mut remy = remy();
+        assert_eq!(window(&*remy), 2);
+        let mut windows = vec![];
+        for number in 0..9u64 {
+            let fields = ack(&mut *remy, 151 + number, packet(number, 1 + number), 0);
+            // 1 - (7/8)^n and 1 - (255/256)^n; the first acknowledgement has nothing to compare with.
+            let wanted = 1.0 - 0.875f64.powi(number as i32);
+            let slow = 1.0 - (255.0f64 / 256.0).powi(number as i32);
+            for (name, wanted) in [
+                ("send_spacing_ms", wanted),
+                ("receive_spacing_ms", wanted),
+                ("slow_receive_spacing_ms", slow),
+                ("rtt_ratio", if number == 0 { 0.0 } else { 1.0 }),
+            ] {
+                assert!(
+                    (value(&fields, name) - wanted).abs() < 1e-12,
+                    "{number} {name}"
+                );
+            }
+            windows.push(value(&fields, "window_packets"));
+        }
+        // 10, 19.5, 28.05, 36.6, 44.2, 51.8 cut to whole packets; the spacing passes 0.5 with the sixth packet
+        // after the first: 57.9, 63.3, 68.7.
+        assert_eq!(
+            windows,
+            [10.0, 19.0, 28.0, 36.0, 44.0, 51.0, 57.0, 63.0, 68.0]
+        );
+        assert_eq!(window(&*remy), 69, "a packet of slack");
+        let allowance = remy.allowance();
+        // 0.3 ms between packets of 1000 bytes, and no bursts.
+        assert_eq!(
+            allowance.pacing,
+            Some(Rate::of(Bytes::new(MSS), Span::from_us(300)))
+        );
+        assert_eq!(allowance.quantum, Some(Bytes::new(MSS)));
+    }
+
+    #[test]
+    fn a_gap_counts_with_the_first_packet_in_order_after_it() {
+        let mut remy = remy();
+        ack(&mut *remy, 151, packet(0, 1), 0);
+        // Packet 1 is lost: 2 is not the next in order, 3 is, and its spacing is that to packet 0.
+        let fields = ack(&mut *remy, 153, packet(2, 3), 0);
+        assert_eq!(value(&fields, "send_spacing_ms"), 0.0);
+        let fields = ack(&mut *remy, 154, packet(3, 4), 0);
+        assert_eq!(value(&fields, "send_spacing_ms"), 3.0 / 8.0);
+        assert_eq!(value(&fields, "receive_spacing_ms"), 3.0 / 8.0);
+    }
+
+    #[test]
+    fn a_longer_round_trip_meets_other_rules() {
+        let mut remy = remy();
+        ack(&mut *remy, 151, packet(0, 1), 0);
+        ack(&mut *remy, 152, packet(1, 2), 0);
+        // 195 ms are 1.3 times 150 ms: x0.9 + 4 from 19, as 0.23 ms are a short spacing.
+        let fields = ack(&mut *remy, 198, packet(2, 3), 0);
+        assert_eq!(value(&fields, "rtt_ratio"), 1.3);
+        assert_eq!(value(&fields, "window_packets"), 21.0);
+    }
+
+    #[test]
+    fn two_silent_seconds_start_everything_afresh() {
+        let mut remy = remy();
+        for number in 0..20 {
+            let mut send = SendEvent::new(at(1 + number), number, Bytes::new(MSS));
+            send.in_flight = Bytes::new((number + 1) * MSS);
+            remy.on_send(&send);
+        }
+        ack(&mut *remy, 151, packet(0, 1), 19 * MSS);
+        assert_eq!(remy.next_timer(), Some(at(2_151)));
+        remy.on_timer(at(2_151));
+        // Two packets as at the beginning, beyond the 19 that nobody waits for any more.
+        assert_eq!((window(&*remy), remy.allowance().pacing), (21, None));
+        assert_eq!(remy.next_timer(), Some(at(4_151)));
+        // One of the old ones turns up: its rule is that of the origin, and 18 are still given up.
+        let fields = ack(&mut *remy, 2_200, packet(5, 6), 18 * MSS);
+        assert_eq!(value(&fields, "window_packets"), 10.0);
+        assert_eq!(window(&*remy), 11 + 18);
+        // A new one is acknowledged: the transport has given up all before it.
+        ack(&mut *remy, 2_300, packet(20, 2_151), MSS);
+        assert_eq!(window(&*remy), 20);
+    }
+}

@@ -1,0 +1,107 @@
+//! What schemes that read files are tried with: a small rule table and two small networks, made by hand. They are no
+//! advice how to send, but they hold a queue short, so that what they do can be followed.
+
+use super::setup;
+use crate::parts::model::Writer;
+use crate::parts::policy::ACTIONS;
+use crate::{Scheme, Setup};
+use narrows_units::{FileRef, Files, Kind, Params, Value};
+
+/// The file that examples name for the parameters of `scheme`.
+pub fn example_file(scheme: &str) -> FileRef {
+    FileRef {
+        name: format!("{scheme}.model"),
+        sha256: format!("example-{scheme}"),
+    }
+}
+
+/// The files that [`example_params`] name.
+pub fn example_files() -> Files {
+    let mut files = Files::default();
+    for (scheme, content) in [("remy", rules()), ("indigo", indigo()), ("muses", muses())] {
+        files.insert(&example_file(scheme).sha256, content);
+    }
+    files
+}
+
+/// The defaults of `scheme`, with the example's file where it needs one.
+///
+/// # Panics
+/// When it needs something else.
+pub fn example_params(scheme: &Scheme) -> Params {
+    let needed = scheme
+        .params
+        .iter()
+        .filter(|spec| spec.required && spec.kind == Kind::File);
+    let given = needed.map(|spec| (spec.name.to_owned(), Value::File(example_file(scheme.name))));
+    Params::resolve(scheme.params, given).expect("defaults resolve")
+}
+
+/// [`setup`] with [`example_files`].
+pub fn example_setup() -> Setup {
+    Setup {
+        files: example_files(),
+        ..setup()
+    }
+}
+
+/// Six rules: by the spacing of arrivals (below 0.5 ms or not) and by the round trip over the smallest one (below 1.1,
+/// below 1.5, or not).
+fn rules() -> Vec<u8> {
+    const END: f64 = 163_840.0;
+    const RATIOS: [f64; 4] = [0.0, 1.1, 1.5, END];
+    let (mut lower, mut upper) = (vec![], vec![]);
+    for (low, high) in [(0.0, 0.5), (0.5, END)] {
+        for ratio in RATIOS.windows(2) {
+            lower.extend([0.0, low, ratio[0], 0.0]);
+            upper.extend([END, high, ratio[1], END]);
+        }
+    }
+    Writer::new("remy")
+        .doubles("lower", &[6, 4], &lower)
+        .doubles("upper", &[6, 4], &upper)
+        .integers("increment", &[6], &[10, 4, 2, 12, 4, 2])
+        .doubles("multiple", &[6], &[0.95, 0.9, 0.8, 0.9, 0.9, 0.8])
+        .doubles("spacing_ms", &[6], &[0.05, 0.1, 0.2, 0.3, 0.5, 1.0])
+        .finish()
+}
+
+/// A layer of two units without memory: each is tanh(tanh(factor times one of its inputs)).
+fn layer(writer: Writer, index: usize, rows: usize, heard: [(usize, f32); 2]) -> Writer {
+    // Blocks i, j, f, o of two columns each. Gates that are wide open, and a forget gate that is shut.
+    const GATE: f32 = 20.0;
+    let bias = [GATE, GATE, 0.0, 0.0, -GATE, -GATE, GATE, GATE];
+    let mut kernel = vec![0.0; (rows + 2) * 8];
+    for (unit, (row, factor)) in heard.into_iter().enumerate() {
+        kernel[row * 8 + 2 + unit] = factor;
+    }
+    writer
+        .singles(&format!("bias{index}"), &[8], &bias)
+        .singles(&format!("kernel{index}"), &[rows + 2, 8], &kernel)
+}
+
+/// Scores of the actions from two units, the first of which hears the delay, the second the action "twice". With the
+/// first at h: halve above 0.7, ten less above 0.4, hold above 0.2, else ten more; and twice as long as the delay is
+/// next to nothing and the window was doubled before.
+fn output(writer: Writer) -> Writer {
+    writer
+        .singles("output_bias", &[ACTIONS], &[-2.0, -0.6, -0.2, 0.0, -1.0])
+        .singles(
+            "output_weights",
+            &[2, ACTIONS],
+            &[4.0, 2.0, 1.0, 0.0, -5.0, 0.0, 0.0, 0.0, 0.0, 2.0],
+        )
+}
+
+fn indigo() -> Vec<u8> {
+    // A delay of 10 ms is 0.05 for the network and makes 0.64 of the first unit.
+    let writer = layer(Writer::new("indigo"), 0, 9, [(0, 20.0), (8, 5.0)]);
+    output(writer).finish()
+}
+
+fn muses() -> Vec<u8> {
+    // A delay of a tenth of the smallest round trip makes 0.36 of the first unit, and 0.62 of that after a second layer.
+    let writer = layer(Writer::new("muses"), 0, 11, [(1, 4.0), (10, 5.0)]);
+    let writer = layer(writer, 1, 2, [(0, 2.5), (1, 2.5)]);
+    output(writer).finish()
+}

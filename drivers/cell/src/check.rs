@@ -1,0 +1,60 @@
+//! Whether something that a scenario names can be built, before anything runs.
+
+use crate::CellError;
+use narrows_cc::{Setup, schemes};
+use narrows_transport::Config;
+use narrows_units::{Bytes, Files, Params, Stream, Time};
+use serde_json::{Map, Value};
+
+/// Builds the scheme `name` with `params` (base units) once; `files` has what they name.
+///
+/// # Errors
+/// An unknown scheme, parameters that are refused, or a model that can't be used.
+pub fn check_scheme(
+    name: &str,
+    params: &Map<String, Value>,
+    files: &Files,
+) -> Result<(), CellError> {
+    let Some(scheme) = schemes::find(name) else {
+        return Err(CellError::Conflict(format!("there is no scheme {name}")));
+    };
+    let config = Config::default();
+    let setup = Setup {
+        mss: Bytes::new(u64::from(config.mss)),
+        initial_window: config.initial_window,
+        now: Time::ZERO,
+        random: Stream::new(0, "check"),
+        ecn: false,
+        files: files.clone(),
+    };
+    let refused = |error| CellError::Params {
+        at: name.to_owned(),
+        error,
+    };
+    let params = Params::from_json(scheme.params, params).map_err(refused)?;
+    schemes::build(scheme, &params, setup)
+        .map(|_| ())
+        .map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_cc::testing::{example_file, example_files};
+    use serde_json::json;
+
+    #[test]
+    fn a_scheme_is_checked_with_its_model() {
+        let file = example_file("indigo");
+        let params = json!({"model": {"name": file.name, "sha256": file.sha256}});
+        let params = params.as_object().unwrap();
+        assert_eq!(check_scheme("indigo", params, &example_files()), Ok(()));
+        let problem =
+            |name, files: &Files| check_scheme(name, params, files).unwrap_err().to_string();
+        assert!(problem("remy", &example_files()).contains("kind indigo"));
+        assert!(problem("indigo", &Files::default()).contains("not at hand"));
+        assert!(problem("nothing", &Files::default()).contains("no scheme"));
+        let none = check_scheme("muses", &Map::new(), &Files::default()).unwrap_err();
+        assert!(none.to_string().contains("'model' is missing"));
+    }
+}

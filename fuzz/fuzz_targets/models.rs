@@ -1,0 +1,6 @@
+//! Model files of schemes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| narrows_cc::testing::fuzz_models(data));

@@ -1,0 +1,142 @@
+"""`narrows models`: rule tables and networks for the schemes that need one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import group, subcommand
+
+if TYPE_CHECKING:
+    from narrows.models.store import Installed
+
+models = group(
+    "models",
+    "narrows models add indigo-1-32 indigo/dagger/model",
+    "Add, list, show and remove the models that schemes such as remy and indigo need.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+FORMAT = "narrows/models/1"
+
+
+@subcommand(models, example="narrows models add tao-100x RemyCC-2014-100x.dna")
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name for scenarios.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A rule table of Remy (.dna), a TensorFlow checkpoint of Indigo or Muses, or a model file.",
+        ),
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace a model of that name.")] = False,
+) -> None:
+    """Keep a published model in your data folder, so that scenarios find it by its name."""
+    import hashlib
+
+    from narrows.errors import DataError, UsageError
+    from narrows.models.convert import convert
+    from narrows.models.format import summary
+    from narrows.models.store import save, target
+    from narrows.scenario import registry
+
+    place = target(name)
+    if place.exists() and not force:
+        raise UsageError(
+            f"a model {name} is installed already; choose another name, or replace it with --force"
+        )
+    content = convert(path)
+    kind = summary(content).kind
+    known = registry.load()
+    entry = known.schemes.get(kind)
+    if entry is None or entry.model is None:
+        raise DataError(
+            f"{path}: is a model of the kind {kind}, and no scheme of this version takes such models"
+        )
+    digest = hashlib.sha256(content).hexdigest()
+    params = {entry.model.name: {"name": place.name, "sha256": digest}}
+    if refusal := known.scheme_refusal(kind, params, {digest: content}):
+        raise DataError(f"{path}: {refusal}")
+    save(place, content)
+    print(f"added {name} for {kind} ({digest[:12]}); in a scenario: {{{kind}: {name}}}")
+
+
+@subcommand(models, "list", example="narrows models list")
+def list_(as_json: Json = False) -> None:
+    """List the models that are installed."""
+    from narrows.cli.common import print_json, stdout_console
+    from narrows.models.store import installed, user_folder
+
+    found = installed()
+    if as_json:
+        print_json({"format": FORMAT, "models": [one.to_json() for one in found]})
+        return
+    if not found:
+        print(f"no models are installed in {user_folder()}; narrows models add NAME PATH adds one")
+        return
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in ("model", "for", "size", "what", "sha256"):
+        table.add_column(
+            title, no_wrap=title in ("model", "for"), justify="right" if title == "size" else "left"
+        )
+    for one in found:
+        kind = one.summary.kind if one.summary else "-"
+        table.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12])
+    stdout_console().print(table)
+
+
+@subcommand(models, example="narrows models show indigo-1-32")
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An installed model, or a file.")],
+    as_json: Json = False,
+) -> None:
+    """Print what a model is, where it came from, and what it is made of."""
+    from narrows.cli.common import print_json
+    from narrows.errors import DataError
+    from narrows.models.store import describe, find, how_to_add
+
+    path = find(name, Path())
+    if path is None:
+        raise DataError(how_to_add(name))
+    one = describe(path)
+    if one.summary is None:
+        raise DataError(f"{path}: {one.problem}")
+    if as_json:
+        print_json({"format": FORMAT, "models": [one.to_json()]})
+        return
+    print(f"{one.name}: {in_words(one)}, for {one.summary.kind}")
+    print(f"  file    {one.path} ({one.size} bytes)")
+    print(f"  sha256  {one.sha256}")
+    for key, value in one.summary.notes.items():
+        told = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        print(f"  {key:7} {told}")
+    for array, code, shape in one.summary.arrays:
+        print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
+
+
+@subcommand(models, example="narrows models remove indigo-1-32")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An installed model.")],
+) -> None:
+    """Delete an installed model; results that were made with it keep their copy."""
+    from narrows.models.store import remove as delete
+
+    print(f"removed {delete(name)}")
+
+
+def in_words(one: Installed) -> str:
+    """What a model is, in a few words."""
+    if one.summary is None:
+        return one.problem
+    shapes: dict[str, Any] = {name: shape for name, _, shape in one.summary.arrays}
+    if "lower" in shapes:
+        return f"{shapes['lower'][0]} rules"
+    layers = sum(name.startswith("kernel") for name in shapes)
+    if layers and "output_weights" in shapes:
+        return f"LSTM, {layers} x {shapes['output_weights'][0]}"
+    return f"{len(shapes)} arrays"

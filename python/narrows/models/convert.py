@@ -1,0 +1,62 @@
+"""From a published model, whatever its format, to a model file."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from narrows.errors import DataError
+from narrows.models import checkpoint, networks, remy
+from narrows.models.format import FAMILY, MAGIC, summary, write
+
+MOST_BYTES = 200_000_000
+
+
+def convert(path: Path) -> bytes:
+    """The content of the model file that has the model at `path`; raises `DataError` if there is none.
+
+    `path` is a model file already, a rule table of Remy, or a checkpoint of TensorFlow (one of its files,
+    their common name, or the folder of a single one).
+    """
+    if (prefix := checkpoint.prefix_of(path)) is not None:
+        try:
+            kind, arrays = networks.arrays(prefix)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+        data = prefix.with_name(f"{prefix.name}.data-00000-of-00001")
+        source = data if data.is_file() else prefix.with_name(prefix.name + ".index")
+        return write(kind, arrays, _notes("TensorFlow checkpoint", source.name, source.read_bytes()))
+    content = read(path)
+    if content.startswith(FAMILY):
+        summary(content)
+        return content
+    try:
+        table = remy.arrays(content)
+    except DataError as error:
+        raise DataError(
+            f"{path}: is neither a model file, nor a checkpoint of TensorFlow, nor a rule table of Remy:"
+            f" {error}"
+        ) from None
+    return write(remy.KIND, table, _notes("Remy rule table", path.name, content))
+
+
+def read(path: Path) -> bytes:
+    """The content of a file that may be a model."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
+    if len(content) > MOST_BYTES:
+        raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no model")
+    return content
+
+
+def is_model(content: bytes) -> bool:
+    """Whether this is a model file of the version that is read."""
+    return content.startswith(MAGIC)
+
+
+def _notes(what: str, name: str, content: bytes) -> dict[str, object]:
+    """Where a model came from."""
+    return {"source": {"format": what, "file": name, "sha256": hashlib.sha256(content).hexdigest()}}

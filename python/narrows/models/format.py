@@ -1,0 +1,74 @@
+"""The format of model files: a line, a JSON header, and little-endian arrays one after the other.
+
+The core reads the same format (`core/cc/src/parts/model.rs`) and is who decides whether a model can be used;
+this module writes files, and reads as much of them as is shown to people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.errors import DataError
+
+MAGIC = b"narrows/model/1\n"
+#: What all versions begin with.
+FAMILY = b"narrows/model/"
+#: What files of models are called.
+SUFFIX = ".model"
+
+#: Types of arrays, as headers call them.
+TYPES: dict[str, str] = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the header of a model file says."""
+
+    kind: str
+    #: Name, type and shape of each array.
+    arrays: tuple[tuple[str, str, tuple[int, ...]], ...]
+    #: Everything else in the header, for people.
+    notes: dict[str, Any]
+
+
+def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> bytes:
+    """The content of a model file. The same model gives the same bytes."""
+    listed, data = [], []
+    for name, values in arrays.items():
+        code = next(
+            code for code, kind_ in TYPES.items() if np.dtype(kind_) == values.dtype.newbyteorder("<")
+        )
+        listed.append({"name": name, "type": code, "shape": list(values.shape)})
+        data.append(np.ascontiguousarray(values, dtype=TYPES[code]).tobytes())
+    header = json.dumps({"kind": kind, **notes, "arrays": listed}, separators=(",", ":")).encode()
+    return b"".join([MAGIC, len(header).to_bytes(4, "little"), header, *data])
+
+
+def summary(content: bytes) -> Summary:
+    """What is in a model file; raises `DataError` if it is none."""
+    if not content.startswith(MAGIC):
+        raise DataError(
+            "it is a model file of another version; make it again"
+            if content.startswith(FAMILY)
+            else "it is no model file"
+        )
+    start = len(MAGIC) + 4
+    length = int.from_bytes(content[len(MAGIC) : start], "little")
+    try:
+        header = json.loads(content[start : start + length])
+        kind = header.pop("kind")
+        arrays = tuple(
+            (str(one["name"]), str(one["type"]), tuple(int(n) for n in one["shape"]))
+            for one in header.pop("arrays")
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise DataError("its header is damaged") from None
+    return Summary(str(kind), arrays, header)

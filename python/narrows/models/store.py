@@ -1,0 +1,155 @@
+"""Where models are kept, and how a name in a scenario finds its file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, NarrowsError
+from narrows.models.convert import convert, read
+from narrows.models.format import SUFFIX, Summary, summary
+from narrows.scenario.problems import did_you_mean, shorten
+
+#: Names another folder than that in the user's data.
+FOLDER_VARIABLE = "NARROWS_MODELS"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
+#: Endings by which a word is meant as a file, not as the name of an installed model.
+_ENDINGS = (SUFFIX, ".dna", ".index", ".pb", ".txt", ".json")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A model in the user's folder."""
+
+    name: str
+    path: Path
+    sha256: str
+    size: int
+    #: What its header says; None if it is damaged.
+    summary: Summary | None
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        known = self.summary
+        return {
+            "name": self.name,
+            "kind": known.kind if known else None,
+            "path": str(self.path),
+            "size_bytes": self.size,
+            "sha256": self.sha256,
+            "arrays": [
+                {"name": name, "type": code, "shape": list(shape)} for name, code, shape in known.arrays
+            ]
+            if known
+            else [],
+            "notes": known.notes if known else {},
+            "problem": self.problem or None,
+        }
+
+
+def user_folder() -> Path:
+    """The folder with the models that the user has added (it need not exist)."""
+    named = Path(os.environ.get(FOLDER_VARIABLE, ""))
+    if named.is_absolute():
+        return named
+    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows" / "models"
+
+
+def installed() -> list[Installed]:
+    """The models in the user's folder, by name."""
+    folder = user_folder()
+    if not folder.is_dir():
+        return []
+    paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
+    return [describe(path) for path in paths]
+
+
+def describe(path: Path) -> Installed:
+    """What is known of a model file."""
+    content = read(path)
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        return Installed(path.stem, path, digest, len(content), summary(content))
+    except DataError as error:
+        return Installed(path.stem, path, digest, len(content), None, str(error))
+
+
+def names_of_kind(kind: str) -> tuple[str, ...]:
+    """The names of the installed models of a kind."""
+    return tuple(one.name for one in installed() if one.summary and one.summary.kind == kind)
+
+
+def find(text: str, base: Path) -> Path | None:
+    """The file that a scenario in the folder `base` calls `text`; None for a name that is not installed.
+
+    A path is meant relative to `base`; raises `DataError` for one that does not exist. A bare name is looked
+    for there, and among the installed models.
+    """
+    path = base / Path(text).expanduser()
+    if path.is_file():
+        return path
+    plain = _NAME.fullmatch(text) and not text.endswith(_ENDINGS)
+    if plain:
+        own = user_folder() / (text + SUFFIX)
+        return own if own.is_file() else None
+    if path.is_dir():
+        raise DataError(f'the model "{shorten(text)}" is a folder; name a file')
+    raise DataError(f'there is no file "{shorten(text)}" (looked for at {path})')
+
+
+def load(path: Path) -> tuple[str, bytes]:
+    """Name and content of the model file at `path`, which may also be a published model of another format."""
+    return path.stem + SUFFIX, convert(path)
+
+
+def how_to_add(name: str) -> str:
+    """Why a name that is not installed can't be used, and what helps."""
+    known = [one.name for one in installed()]
+    hint = did_you_mean(name, known)
+    return (
+        f"the model {name} is not installed{hint};"
+        f" add it with: narrows models add {name} PATH (docs/guide/models.md says where models are published)"
+    )
+
+
+def target(name: str) -> Path:
+    """Where a model of that name is kept; refuses names that a scenario could not use."""
+    if not _NAME.fullmatch(name) or name.endswith(_ENDINGS):
+        raise DataError(
+            f'"{shorten(name)}" can\'t be the name of a model;'
+            " use letters, digits and . _ + -, beginning with a letter or digit, without the ending of a file"
+        )
+    return user_folder() / (name + SUFFIX)
+
+
+def save(path: Path, content: bytes) -> None:
+    """Writes a model file, whole or not at all."""
+    partial = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise NarrowsError(f"{path}: can't be written: {reason}") from None
+
+
+def remove(name: str) -> Path:
+    """Deletes an installed model."""
+    path = target(name)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        known = [one.name for one in installed()]
+        hint = did_you_mean(name, known) or "; narrows models list shows those that are"
+        raise DataError(f'no model "{name}" is installed{hint}') from None
+    except OSError as error:
+        raise NarrowsError(f"{path}: can't be removed: {(error.strerror or str(error)).lower()}") from None
+    return path

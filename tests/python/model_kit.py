@@ -1,0 +1,145 @@
+"""Published models in small, made here: rule tables as Remy writes them, checkpoints as TensorFlow does."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from narrows.models.checkpoint import crc32c, masked
+from narrows.models.format import Array, write
+
+#: The end of every signal.
+END = 163_840.0
+
+
+def varint(value: int) -> bytes:
+    """A number of variable length."""
+    found = b""
+    while value >= 0x80:
+        found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
+    return found + bytes([value])
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A message, or a word, inside a message."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def double(number: int, value: float) -> bytes:
+    return varint(number << 3 | 1) + struct.pack("<d", value)
+
+
+def box(number: int, lower: list[float], upper: list[float]) -> bytes:
+    """A domain of so many signals as there are bounds."""
+    points = (b"".join(double(21 + k, value) for k, value in enumerate(point)) for point in (lower, upper))
+    return field(number, b"".join(field(11 + k, point) for k, point in enumerate(points)))
+
+
+def leaf(lower: list[float], upper: list[float], increment: int, multiple: float, spacing: float) -> bytes:
+    """A node of the tree with one rule."""
+    zigzag = increment << 1 if increment >= 0 else (-increment << 1) - 1
+    rule = varint(31 << 3) + varint(zigzag) + double(32, multiple) + double(33, spacing)
+    return field(3, rule + box(34, lower, upper))
+
+
+def table(signals: int) -> bytes:
+    """Two rules: round trips below twice the smallest, and others."""
+    low, high = [0.0] * signals, [END] * signals
+    middle = [*high[:2], 2.0, *high[3:]]
+    tree = field(2, leaf(low, middle, 7, 0.5, 0.25))
+    tree += field(2, box(1, low, high) + leaf([0.0, 0.0, 2.0, *low[3:]], high, -3, 1.0, 1.5))
+    # Settings of the optimiser, which nobody needs.
+    return box(1, low, high) + tree + field(5, field(51, double(41, 0.0)))
+
+
+TEXT = """# a table in the text form
+domain { lower { rec_send_ewma: 0 rec_rec_ewma: 0 rtt_ratio: 0 slow_rec_rec_ewma: 0 }
+         upper { rec_send_ewma: 163840 rec_rec_ewma: 163840 rtt_ratio: 163840 slow_rec_rec_ewma: 163840 } }
+children {
+  leaf { window_increment: 7 window_multiple: 0.5 intersend: 0.25
+    domain { lower { rec_send_ewma: 0 rec_rec_ewma: 0 rtt_ratio: 0 slow_rec_rec_ewma: 0 }
+             upper { rec_send_ewma: 163840 rec_rec_ewma: 163840 rtt_ratio: 2 slow_rec_rec_ewma: 163840 } } }
+}
+children {
+  leaf { window_increment: -3 window_multiple: 1 intersend: 1.5
+    domain { lower { rec_send_ewma: 0 rec_rec_ewma: 0 rtt_ratio: 2 slow_rec_rec_ewma: 0 }
+             upper { rec_send_ewma: 163840 rec_rec_ewma: 163840 rtt_ratio: 163840
+                     slow_rec_rec_ewma: 163840 } } }
+}
+optimizer { window_increment { min_value: 0 max_value: 256 } }
+"""
+
+
+def tensors(inputs: int, units: int, layers: int) -> dict[str, Array]:
+    """A network under the names that TensorFlow gives its parts, every number another."""
+    chance = np.random.default_rng(inputs * 100 + layers)
+    shapes: dict[str, tuple[int, ...]] = {
+        "cnt": (),
+        "fully_connected/biases": (5,),
+        "fully_connected/weights": (units, 5),
+    }
+    for layer in range(layers):
+        cell = f"rnn/multi_rnn_cell/cell_{layer}/basic_lstm_cell"
+        shapes[f"{cell}/bias"] = (4 * units,)
+        shapes[f"{cell}/kernel"] = ((units if layer else inputs) + units, 4 * units)
+    return {name: chance.standard_normal(shape).astype("<f4") for name, shape in shapes.items()}
+
+
+def _block(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    """Keys share what they can with the one before; a single restart at the beginning."""
+    content, before = b"", b""
+    for key, value in pairs:
+        shared = 0
+        while shared < min(len(key), len(before)) and key[shared] == before[shared]:
+            shared += 1
+        content += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        before = key
+    return content + struct.pack("<II", 0, 1)
+
+
+def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", blocks: int = 2) -> Path:
+    """Writes a checkpoint called `model` and gives its index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, entries = b"", [(b"", varint(1 << 3) + varint(1))]
+    for name in sorted(parts):
+        content = parts[name].tobytes()
+        shape = b"".join(field(2, varint(1 << 3) + varint(length)) for length in parts[name].shape)
+        entry = varint(1 << 3) + varint(1) + field(2, shape)
+        entry += varint(4 << 3) + varint(len(data)) + varint(5 << 3) + varint(len(content))
+        entry += varint(6 << 3 | 5) + struct.pack("<I", masked(crc32c(content)))
+        entries.append(((prefix + name).encode(), entry))
+        data += content
+    index, handles = b"", []
+
+    def place(block: bytes) -> bytes:
+        nonlocal index
+        handle = varint(len(index)) + varint(len(block))
+        index += block + b"\0" + struct.pack("<I", masked(crc32c(block + b"\0")))
+        return handle
+
+    size = -(-len(entries) // blocks)
+    for start in range(0, len(entries), size):
+        chunk = entries[start : start + size]
+        handles.append((chunk[-1][0] + b"~", place(_block(chunk))))
+    footer = place(_block([])) + place(_block(handles))
+    index += footer.ljust(40, b"\0") + struct.pack("<Q", 0xDB4775248B80FB57)
+    (folder / "model.data-00000-of-00001").write_bytes(data)
+    (folder / "model.index").write_bytes(index)
+    return folder / "model.index"
+
+
+def small_network() -> bytes:
+    """A model file for Indigo that keeps its window: all scores are the same but that of "hold"."""
+    units = 2
+    return write(
+        "indigo",
+        {
+            "output_bias": np.array([0, 0, 1, 0, 0], dtype="<f4"),
+            "output_weights": np.zeros((units, 5), dtype="<f4"),
+            "bias0": np.zeros(4 * units, dtype="<f4"),
+            "kernel0": np.zeros((9 + units, 4 * units), dtype="<f4"),
+        },
+        {},
+    )

@@ -1,0 +1,510 @@
+//! Schemes that do what a model says, with the published models: scores, rules and simulated flows.
+//!
+//! The project ships no models. These tests look for them in the folder that `NARROWS_MODELS` names, else where
+//! `narrows models add` keeps them, under the names of `docs/guide/models.md`; a model that is not there is said so and
+//! skipped. (The same code is tested with models made by hand in `narrows-cc`, always.)
+//!
+//! The expected numbers were computed with an independent program from the published weights and rules: scores and
+//! rules in double precision, flows in a packet simulation of the published senders (fixed packet size of 1500 bytes,
+//! unlimited queue, the delay split evenly, no jitter).
+
+use narrows_cc::parts::model::Model;
+use narrows_cc::parts::policy::Policy;
+use narrows_cc::parts::rule_table::RuleTable;
+use narrows_cc::testing::{MSS, setup};
+use narrows_cc::{AckEvent, AckedPacket, Fields, schemes};
+use narrows_cell::Cell;
+use narrows_record::series;
+use narrows_tests::Dumbbell;
+use narrows_units::{FileRef, Files, Params, Span, Time, Value as Param};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+fn folder() -> PathBuf {
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    if let Some(folder) = variable("NARROWS_MODELS") {
+        return folder;
+    }
+    let home = || variable("HOME").unwrap_or_default().join(".local/share");
+    variable("XDG_DATA_HOME")
+        .unwrap_or_else(home)
+        .join("narrows/models")
+}
+
+/// The content of a model, or a word that it is not there.
+fn content(name: &str) -> Option<Vec<u8>> {
+    let path = folder().join(format!("{name}.model"));
+    match std::fs::read(&path) {
+        Ok(content) => Some(content),
+        Err(_) => {
+            eprintln!("not tested with {name}: there is no {}", path.display());
+            None
+        }
+    }
+}
+
+/// Scores of all actions and the one that they make best.
+type Scores = ([f64; 5], usize);
+
+fn check_scores(name: &str, policy: &mut Policy, features: &[f64], (wanted, action): Scores) {
+    policy.decide(features, 100.0);
+    for (score, wanted) in policy.scores().iter().zip(wanted) {
+        // Four decimals are given.
+        assert!(
+            (f64::from(*score) - wanted).abs() < 1e-3,
+            "{name} {features:?}: {:?}",
+            policy.scores()
+        );
+    }
+    assert_eq!(policy.action(), action, "{name} {features:?}");
+}
+
+/// Delay (ms), delivery and sending rate (Mbit/s), window (packets) of eight decisions.
+const INDIGO: [[f64; 4]; 8] = [
+    [0.0, 1.0, 1.0, 10.0],
+    [0.0, 5.0, 5.0, 20.0],
+    [0.0, 10.0, 10.0, 40.0],
+    [0.0, 20.0, 20.0, 80.0],
+    [5.0, 40.0, 42.0, 160.0],
+    [50.0, 48.0, 60.0, 320.0],
+    [100.0, 48.0, 50.0, 320.0],
+    [100.0, 48.0, 48.0, 160.0],
+];
+
+fn indigo_features([delay, delivery, sending, window]: [f64; 4]) -> [f64; 4] {
+    [
+        delay / 200.0,
+        delivery / 200.0,
+        sending / 200.0,
+        window / 5000.0,
+    ]
+}
+
+#[test]
+fn indigo_scores() {
+    let tables: [(&str, [Scores; 8]); 3] = [
+        (
+            "indigo-1-32",
+            [
+                ([-1.3303, -0.1862, -0.4402, 2.1987, -0.0749], 3),
+                ([-1.7588, -0.8721, -0.9979, 0.7417, 2.6530], 4),
+                ([-2.7112, -0.3294, -0.2028, 0.2627, 3.1907], 4),
+                ([-1.5894, -0.0388, -0.5196, -0.1453, 2.4551], 4),
+                ([-1.3500, -0.1352, -0.6375, 0.5172, 1.5347], 4),
+                ([-0.7520, -1.0415, -0.7159, 2.3386, -0.2852], 3),
+                ([-0.4417, -0.4720, -0.3822, 2.1471, -1.5413], 3),
+                ([2.4104, 1.2684, -0.1055, 1.1569, -5.6279], 0),
+            ],
+        ),
+        (
+            "indigo-1-128",
+            [
+                ([-0.4847, -1.5800, -0.6646, 1.4339, 0.6567], 3),
+                ([-3.6015, -1.8396, -0.4022, 1.8476, 3.1260], 4),
+                ([-1.4171, -1.9134, -1.0180, 0.7316, 2.0938], 4),
+                ([0.5984, -0.9372, -0.8805, -0.4528, 0.7257], 4),
+                ([0.2476, -0.3408, -0.4427, -0.2316, 0.4627], 4),
+                ([4.0823, 1.7250, -0.6987, -1.4743, -3.0311], 0),
+                ([4.3819, 1.3672, -1.5289, -1.2643, -3.3391], 0),
+                ([2.3647, 0.4335, -1.4629, -0.6568, -1.3477], 0),
+            ],
+        ),
+        (
+            "indigo-2-256",
+            [
+                ([-1.4256, -0.5380, -0.3715, 2.2419, 0.4315], 3),
+                ([-2.9617, -1.8379, -0.9997, 1.5222, 4.4152], 4),
+                ([-2.9740, -2.3174, -1.4611, 0.6648, 5.5579], 4),
+                ([-1.9214, -1.5114, -1.1270, -0.2934, 3.4180], 4),
+                ([-2.4627, -1.9046, -1.7735, 0.5883, 4.2409], 4),
+                ([-1.1124, -1.3568, -2.1296, 0.9329, 1.8809], 4),
+                ([2.0426, -0.2973, -2.9569, 0.4543, -2.8582], 0),
+                ([-0.5259, -0.9054, -2.1707, 1.5328, -0.0711], 3),
+            ],
+        ),
+    ];
+    for (name, wanted) in tables {
+        let Some(content) = content(name) else {
+            continue;
+        };
+        let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        for (inputs, scores) in INDIGO.into_iter().zip(wanted) {
+            check_scores(name, &mut policy, &indigo_features(inputs), scores);
+        }
+    }
+}
+
+#[test]
+fn indigo_scores_without_calibration() {
+    let tables: [(&str, Scores, Scores); 2] = [
+        (
+            "indigo-1-32-no-calib",
+            ([-2.1159, -0.4843, -0.6067, 2.2058, 0.3365], 3),
+            ([0.0914, -0.3175, -1.4051, -0.3694, 1.1755], 4),
+        ),
+        (
+            "indigo-2-256-no-calib",
+            ([-1.0387, -1.2445, -0.2116, 2.3962, -0.1570], 3),
+            ([0.5002, -1.6198, -0.1420, -0.0487, 0.1205], 0),
+        ),
+    ];
+    for (name, first, last) in tables {
+        let Some(content) = content(name) else {
+            continue;
+        };
+        let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        check_scores(name, &mut policy, &indigo_features(INDIGO[0]), first);
+        for inputs in &INDIGO[1..7] {
+            policy.decide(&indigo_features(*inputs), 100.0);
+        }
+        check_scores(name, &mut policy, &indigo_features(INDIGO[7]), last);
+    }
+}
+
+#[test]
+fn muses_scores() {
+    let Some(content) = content("muses") else {
+        return;
+    };
+    let mut policy = Policy::new(&Model::parse(&content).unwrap(), 6).unwrap();
+    // Round trip and delay (ms, the smallest round trip is 30 ms), sending and delivery rate (Mbit/s), loss, window.
+    let steps: [([f64; 6], Scores); 6] = [
+        (
+            [30.0, 0.0, 1.0, 1.0, 0.0, 10.0],
+            ([-0.7978, 0.0038, -0.1066, 2.3496, -0.1685], 3),
+        ),
+        (
+            [30.0, 0.0, 5.0, 5.0, 0.0, 20.0],
+            ([-0.5928, -0.5388, 0.0221, 1.9380, 2.5323], 4),
+        ),
+        (
+            [31.0, 1.0, 20.0, 20.0, 0.0, 80.0],
+            ([-1.1128, 0.0139, 0.2808, 1.4808, 3.0494], 4),
+        ),
+        (
+            [35.0, 5.0, 80.0, 78.0, 0.0, 160.0],
+            ([-0.8680, 0.1253, 0.2316, 1.1821, 2.7855], 4),
+        ),
+        (
+            [60.0, 30.0, 300.0, 200.0, 0.0, 640.0],
+            ([0.3290, 0.2306, -0.1736, 0.5571, 1.2594], 4),
+        ),
+        (
+            [90.0, 60.0, 300.0, 200.0, 0.1, 640.0],
+            ([2.1739, 0.4698, -0.7479, -0.4211, -1.1188], 0),
+        ),
+    ];
+    for ([rtt, delay, sending, delivery, loss, window], scores) in steps {
+        let features = [
+            rtt / 300.0,
+            delay / 30.0,
+            sending / 1000.0,
+            delivery / 1000.0,
+            loss,
+            window / 12_500.0,
+        ];
+        check_scores("muses", &mut policy, &features, scores);
+    }
+}
+
+/// A network's window on a path where everything follows from the window at once: one decision after the other,
+/// the mean of the last 100 of 400.
+fn on_a_pipe(policy: &mut Policy, mbps: f64, rtt_ms: f64) -> f64 {
+    let bdp = mbps * rtt_ms / 12.0;
+    let (mut window, mut sum) = (10.0f64, 0.0);
+    for step in 0..400 {
+        let delay = (window - bdp).max(0.0) * 12.0 / mbps;
+        let rate = (window * 12.0 / rtt_ms).min(mbps);
+        window = policy
+            .decide(&indigo_features([delay, rate, rate, window]), window)
+            .max(2.0);
+        if step >= 300 {
+            sum += window / 100.0;
+        }
+    }
+    sum
+}
+
+#[test]
+fn indigo_finds_the_window_of_a_pipe() {
+    for (name, wanted) in [
+        ("indigo-1-32", [185.0, 710.0, 46.0, 10.0]),
+        ("indigo-1-128", [185.0, 697.0, 40.0, 10.0]),
+        ("indigo-2-256", [190.0, 700.0, 50.0, 10.0]),
+    ] {
+        let Some(content) = content(name) else {
+            continue;
+        };
+        let paths = [(50.0, 40.0), (100.0, 80.0), (12.0, 40.0), (5.0, 20.0)];
+        for ((mbps, rtt_ms), wanted) in paths.into_iter().zip(wanted) {
+            let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+            let window = on_a_pipe(&mut policy, mbps, rtt_ms);
+            // The means are given in whole packets.
+            assert!(
+                (window - wanted).abs() < 1.0,
+                "{name} {mbps} {rtt_ms}: {window} {wanted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tao_rules() {
+    let Some(content) = content("tao-100x") else {
+        return;
+    };
+    let mut table = RuleTable::new(&Model::parse(&content).unwrap()).unwrap();
+    assert_eq!(table.count(), 91);
+    let range = |pick: fn(narrows_cc::parts::rule_table::Action) -> f64| {
+        let values: Vec<f64> = table.actions().map(pick).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        (least, values.iter().copied().fold(0.0, f64::max))
+    };
+    assert_eq!(range(|rule| rule.increment), (3.0, 256.0));
+    assert_eq!(range(|rule| rule.multiple), (0.0098, 1.0));
+    let (least, most) = range(|rule| rule.spacing_ms);
+    assert_eq!(least, 0.045);
+    assert!((most - 27.58).abs() < 0.005, "{most}");
+    // A steady stream: the spacing of packets (ms), the round trip over the smallest, and the rule.
+    for (spacing, ratio, increment, multiple, spacing_ms) in [
+        (1.0, 1.0, 159.0, 0.45, 0.9105),
+        (1.0, 1.1, 124.0, 0.07, 1.1234),
+        (1.0, 1.3, 91.0, 0.79, 1.7898),
+        (1.0, 2.0, 119.0, 0.48, 2.5696),
+        (0.1, 1.0, 165.0, 0.92, 0.1112),
+        (0.05, 1.0, 173.0, 0.98, 0.045),
+        (0.5, 1.0, 231.0, 0.92, 0.2787),
+        (2.0, 1.0, 67.0, 0.64, 1.877),
+        (3.0, 2.0, 33.0, 0.06, 4.7964),
+    ] {
+        let action = table.action(&[spacing, spacing, ratio, spacing]);
+        let found = (action.increment, action.multiple, action.spacing_ms);
+        // Decimals as they are given.
+        assert_eq!(found.0, increment, "{spacing} {ratio}");
+        assert!(
+            (found.1 - multiple).abs() < 1e-9 && (found.2 - spacing_ms).abs() < 1e-9,
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn tao_windows() {
+    let Some(content) = content("tao-100x") else {
+        return;
+    };
+    let file = FileRef {
+        name: "tao-100x.model".into(),
+        sha256: "tao".into(),
+    };
+    let mut birth = setup();
+    birth.files.insert("tao", content);
+    let scheme = schemes::find("remy").unwrap();
+    let given = [("model".to_owned(), Param::File(file))];
+    let mut remy = (scheme.build)(&Params::resolve(scheme.params, given).unwrap(), birth).unwrap();
+    // A packet per ms is sent and received, and the round trip is 150 ms.
+    let at = |ms: u64| Time::ZERO + Span::from_ms(ms);
+    let mut windows = vec![];
+    for number in 0..12 {
+        let (sent, arrived) = (at(1 + number), Some(at(76 + number)));
+        let packets = [AckedPacket {
+            number,
+            bytes: MSS as u32,
+            sent,
+            arrived,
+        }];
+        let mut ack = AckEvent::new(at(151 + number));
+        ack.packets = &packets;
+        remy.on_ack(&ack);
+        let mut fields = Fields::default();
+        remy.trace(&mut fields);
+        windows.push(
+            fields
+                .values
+                .iter()
+                .find(|(name, _)| *name == "window_packets")
+                .unwrap()
+                .1,
+        );
+    }
+    let wanted = [
+        60.0, 183.0, 191.0, 406.0, 604.0, 786.0, 954.0, 1108.0, 1250.0, 439.0, 261.0, 222.0,
+    ];
+    assert_eq!(windows, wanted);
+}
+
+/// What a flow did in the second half of its run.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    mbps: f64,
+    /// Mean queueing delay in ms.
+    queue_ms: f64,
+    /// Mean window in packets.
+    window: f64,
+}
+
+/// Flows of a scheme with a model over a queue without end.
+fn simulate(scheme: &'static str, model: &[u8], dumbbell: Dumbbell, flows: usize) -> Vec<Half> {
+    let (mbps, seconds) = (dumbbell.mbps, dumbbell.seconds);
+    let mut json: Value = Dumbbell {
+        schemes: vec![scheme; flows],
+        buffer_bdp: 10_000.0,
+        record: "bins",
+        ..dumbbell
+    }
+    .json();
+    for flow in json["flows"].as_array_mut().unwrap() {
+        flow["params"] = json!({"model": {"name": "a.model", "sha256": "a"}});
+    }
+    let mut files = Files::default();
+    files.insert("a", model.to_vec());
+    let cell = Cell::parse_with(&json.to_string(), |_| Ok(files)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("cell");
+    narrows_sim::run(&cell, &out, &mut |_| true).unwrap();
+    let record = narrows_cell::open_record(&out).unwrap();
+    let queue = series::queues(&record).unwrap()["forward.0"].clone();
+    let late: Vec<f64> = queue
+        .time_s
+        .iter()
+        .zip(&queue.backlog_bytes)
+        .filter(|(time, _)| **time >= seconds / 2.0)
+        .map(|(_, bytes)| bytes * 8e-3 / mbps)
+        .collect();
+    let queue_ms = late.iter().sum::<f64>() / late.len() as f64;
+    let states = series::states(&record).unwrap();
+    states
+        .into_values()
+        .map(|state| {
+            let column = |name: &str| {
+                &state
+                    .columns
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .expect("a column")
+                    .1
+            };
+            let late: Vec<usize> = (0..state.time_s.len())
+                .filter(|&row| state.time_s[row] >= seconds / 2.0)
+                .collect();
+            let delivered = column("delivered_bytes");
+            let (first, last) = (late[0], late[late.len() - 1]);
+            let span = state.time_s[last] - state.time_s[first];
+            // Payload delivered, at the size of whole packets.
+            let bytes = (delivered[last] - delivered[first]) * 1500.0 / 1448.0;
+            let windows = late.iter().map(|&row| column("cwnd_bytes")[row] / 1448.0);
+            Half {
+                mbps: bytes * 8e-6 / span,
+                queue_ms,
+                window: windows.sum::<f64>() / late.len() as f64,
+            }
+        })
+        .collect()
+}
+
+fn path(mbps: f64, rtt_ms: f64) -> Dumbbell {
+    Dumbbell {
+        mbps,
+        rtt_ms,
+        seconds: 20.0,
+        ..Dumbbell::default()
+    }
+}
+
+/// Throughput in Mbit/s and mean queueing delay in ms on paths of a rate and a round trip.
+type Row = (f64, f64, f64, f64);
+
+fn check_rows(scheme: &'static str, name: &str, rows: &[Row]) {
+    let Some(model) = content(name) else { return };
+    for &(mbps, rtt_ms, throughput, queue_ms) in rows {
+        let half = simulate(scheme, &model, path(mbps, rtt_ms), 1)[0];
+        println!("{name} {mbps} {rtt_ms}: {half:?}, wanted {throughput} {queue_ms}");
+        assert!(
+            (half.mbps / throughput - 1.0).abs() < 0.1,
+            "{name} {mbps} {rtt_ms}: {half:?}"
+        );
+        // A tenth, and the time of one packet: it may or may not count while it is in service.
+        let slack = 0.1 * queue_ms + 12.0 / mbps;
+        assert!(
+            (half.queue_ms - queue_ms).abs() < slack,
+            "{name} {mbps} {rtt_ms}: {half:?}"
+        );
+    }
+}
+
+#[test]
+fn indigo_flows() {
+    check_rows(
+        "indigo",
+        "indigo-1-32",
+        &[
+            (12.0, 40.0, 12.0, 4.0),
+            (50.0, 40.0, 50.0, 3.7),
+            (2.0, 200.0, 2.0, 34.0),
+            (100.0, 100.0, 100.0, 2.5),
+        ],
+    );
+    check_rows(
+        "indigo",
+        "indigo-1-128",
+        &[
+            (12.0, 40.0, 12.0, 4.0),
+            (50.0, 40.0, 50.0, 4.1),
+            (2.0, 200.0, 1.53, 15.0),
+            (100.0, 100.0, 100.0, 1.9),
+        ],
+    );
+    check_rows(
+        "indigo",
+        "indigo-2-256",
+        &[
+            (12.0, 40.0, 12.0, 9.0),
+            (50.0, 40.0, 50.0, 5.5),
+            (2.0, 200.0, 2.0, 37.0),
+            (100.0, 100.0, 100.0, 3.8),
+        ],
+    );
+}
+
+#[test]
+fn tao_flows() {
+    check_rows(
+        "remy",
+        "tao-100x",
+        &[
+            (12.0, 40.0, 11.6, 1.5),
+            (50.0, 40.0, 48.0, 22.0),
+            (2.0, 200.0, 2.0, 52.0),
+            (12.0, 150.0, 10.8, 4.4),
+            (30.0, 150.0, 30.0, 38.0),
+            (100.0, 150.0, 80.7, 4.0),
+        ],
+    );
+}
+
+#[test]
+fn two_flows() {
+    // The second flow starts 4 s after the first; shares in Mbit/s.
+    for (scheme, name, mbps, rtt_ms, wanted) in [
+        ("indigo", "indigo-2-256", 24.0, 40.0, [12.0, 12.0]),
+        ("indigo", "indigo-1-128", 24.0, 40.0, [13.3, 10.7]),
+        ("indigo", "indigo-1-32", 24.0, 40.0, [4.5, 19.5]),
+        ("remy", "tao-100x", 30.0, 150.0, [14.7, 14.8]),
+    ] {
+        let Some(model) = content(name) else { continue };
+        let dumbbell = Dumbbell {
+            interval_s: 4.0,
+            seconds: 30.0,
+            ..path(mbps, rtt_ms)
+        };
+        let halves = simulate(scheme, &model, dumbbell, 2);
+        println!("{name}: {halves:?}, wanted {wanted:?}");
+        for (half, wanted) in halves.iter().zip(wanted) {
+            assert!((half.mbps / wanted - 1.0).abs() < 0.1, "{name}: {halves:?}");
+        }
+    }
+}
