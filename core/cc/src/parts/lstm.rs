@@ -139,6 +139,7 @@ const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
 
 /// The logistic function 1/(1 + e^-x), within 2e-7.
 #[inline]
+#[allow(clippy::manual_clamp)] // which would let NaN pass
 fn logistic(x: f32) -> f32 {
     // -x = (k + r) ln 2 with k whole and r within a half; the limits also turn NaN into a number.
     let doublings = (-x).max(-LIMIT).min(LIMIT) * std::f32::consts::LOG2_E;
