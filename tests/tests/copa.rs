@@ -1,0 +1,337 @@
+//! Copa and Koho in simulated worlds: what one flow and two flows must come to by the published rules, and Copa's
+//! promises about the queue.
+
+use narrows_record::series::{self, DelayPoints};
+use narrows_record::{Record, StateRow, read};
+use narrows_tests::{Dumbbell, measured};
+use serde_json::{Value, json};
+
+/// Bits of a full packet.
+const BITS: f64 = 12_000.0;
+
+/// A path with an infinite buffer.
+fn infinite(scheme: &'static str, mbps: f64, rtt_ms: f64, seconds: f64) -> Value {
+    let mut cell = Dumbbell {
+        mbps,
+        rtt_ms,
+        seconds,
+        schemes: vec![scheme],
+        ..Dumbbell::default()
+    }
+    .json();
+    cell["network"]["forward"][0]["queue"] = json!({"kind": "unlimited"});
+    cell
+}
+
+/// Sets parameters of all flows.
+fn with(mut cell: Value, params: &Value) -> Value {
+    for flow in cell["flows"].as_array_mut().expect("flows") {
+        flow["params"] = params.clone();
+    }
+    cell
+}
+
+fn record(cell: &Value) -> Record {
+    measured(cell).1
+}
+
+fn delays(record: &Record, flow: u16) -> DelayPoints {
+    let all = series::delay_points(record, usize::MAX).expect("a record that can be read");
+    all.expect("packets")[&flow].clone()
+}
+
+fn states(record: &Record) -> Vec<StateRow> {
+    read::read_states(record.states.clone().expect("states")).expect("the states can be read")
+}
+
+/// What one flow of full packets did from one time to another.
+#[derive(Debug)]
+struct Part {
+    mbps: f64,
+    mean_ms: f64,
+    p95_ms: f64,
+    least_ms: f64,
+}
+
+impl Part {
+    /// Queueing delays leave out propagation and the packet's own time on the link.
+    fn of(
+        record: &Record,
+        flow: u16,
+        (mbps, rtt_ms): (f64, f64),
+        (from_s, to_s): (f64, f64),
+    ) -> Part {
+        let points = delays(record, flow);
+        let own = rtt_ms / 2.0 + BITS / mbps / 1e3;
+        let inside = points.time_s.iter().zip(&points.delay_ms);
+        let inside = inside.filter(|(time, _)| (from_s..to_s).contains(*time));
+        let mut waits: Vec<f64> = inside.map(|(_, delay)| delay - own).collect();
+        waits.sort_by(f64::total_cmp);
+        let count = waits.len() as f64;
+        Part {
+            mbps: count * BITS / (to_s - from_s) / 1e6,
+            mean_ms: waits.iter().sum::<f64>() / count,
+            p95_ms: waits[(count * 0.95) as usize],
+            least_ms: waits[0],
+        }
+    }
+}
+
+/// Whether `found` is within a tenth of a published value that was rounded to `digit`.
+fn close(found: f64, published: f64, digit: f64) -> bool {
+    (found - published).abs() <= 0.1 * published + digit / 2.0
+}
+
+/// Scheme and delta; rate and RTT; throughput, mean and 95th percentile of the queueing delay in the second half of
+/// 30 s, and the last digits to which the throughput and the delays are known.
+type Row = (
+    (&'static str, Option<f64>),
+    (f64, f64),
+    (f64, f64, f64),
+    (f64, f64),
+);
+
+/// From a simulation of the published rules: one flow, packets of 1500 bytes, an infinite buffer, no jitter.
+const ROWS: &[Row] = &[
+    (
+        ("copa", Some(0.5)),
+        (12.0, 40.0),
+        (12.0, 2.8, 6.0),
+        (0.1, 0.1),
+    ),
+    (
+        ("copa", Some(0.5)),
+        (50.0, 40.0),
+        (49.9, 0.65, 1.3),
+        (0.1, 0.01),
+    ),
+    (
+        ("copa", Some(0.5)),
+        (2.0, 200.0),
+        (1.99, 17.0, 34.0),
+        (0.01, 1.0),
+    ),
+    (
+        ("copa", Some(0.1)),
+        (12.0, 40.0),
+        (11.6, 13.0, 30.0),
+        (0.1, 1.0),
+    ),
+    (
+        ("copa", Some(0.1)),
+        (50.0, 40.0),
+        (35.0, 6.0, 23.0),
+        (1.0, 1.0),
+    ),
+    (
+        ("copa", Some(0.1)),
+        (2.0, 200.0),
+        (1.92, 67.0, 160.0),
+        (0.01, 1.0),
+    ),
+    (("koho", None), (12.0, 40.0), (11.8, 10.0, 21.0), (0.1, 1.0)),
+    // 100 packets per 40 ms: nothing ever waits.
+    (("koho", None), (50.0, 40.0), (29.8, 0.0, 0.0), (0.1, 0.1)),
+    (
+        ("koho", None),
+        (2.0, 200.0),
+        (1.97, 53.0, 106.0),
+        (0.01, 1.0),
+    ),
+    (
+        ("koho-calibrated", None),
+        (12.0, 40.0),
+        (12.0, 5.5, 11.0),
+        (0.1, 0.1),
+    ),
+    (
+        ("koho-calibrated", None),
+        (50.0, 40.0),
+        (49.9, 5.4, 10.0),
+        (0.1, 0.1),
+    ),
+    (
+        ("koho-calibrated", None),
+        (2.0, 200.0),
+        (1.96, 9.0, 28.0),
+        (0.01, 1.0),
+    ),
+];
+
+#[test]
+fn one_flow_comes_to_what_the_published_rules_come_to() {
+    for ((scheme, delta), path, published, (digit, delay_digit)) in ROWS {
+        let mut cell = infinite(scheme, path.0, path.1, 30.0);
+        if let Some(delta) = delta {
+            cell = with(cell, &json!({"delta": delta}));
+        }
+        let found = Part::of(&record(&cell), 1, *path, (15.0, 30.0));
+        let (mbps, mean, p95) = *published;
+        assert!(
+            close(found.mbps, mbps, *digit)
+                && close(found.mean_ms, mean, *delay_digit)
+                && close(found.p95_ms, p95, *delay_digit),
+            "{scheme} {delta:?} {path:?}: {found:?} instead of {published:?}"
+        );
+    }
+}
+
+#[test]
+fn a_large_product_is_filled_in_time_and_then_kept_full_with_a_short_queue() {
+    // The simulation of the published rules left slow start early and needed more than half a minute to get from
+    // there to the rate: 55 Mbit/s from 15 to 30 s, with delta 0.1 90. Where slow start ends depends on how its first
+    // windows are spaced. Here it overshoots to more than two products, and comes back from above.
+    let path = (100.0, 100.0);
+    let half = record(&infinite("copa", path.0, path.1, 120.0));
+    let tenth = with(
+        infinite("copa", path.0, path.1, 30.0),
+        &json!({"delta": 0.1}),
+    );
+    for (found, least) in [
+        (Part::of(&half, 1, path, (15.0, 30.0)), 55.0),
+        (Part::of(&record(&tenth), 1, path, (15.0, 30.0)), 90.0),
+    ] {
+        assert!((0.9 * least..=100.1).contains(&found.mbps), "{found:?}");
+        // Of delta 0.1 there: 25 ms.
+        assert!(found.p95_ms < 1.1 * 25.0, "{found:?}");
+    }
+    // Both have forgotten by then: 100.0, and 0.4 ms of queue.
+    let later = Part::of(&half, 1, path, (60.0, 120.0));
+    assert!(
+        close(later.mbps, 100.0, 0.1) && close(later.mean_ms, 0.4, 0.1),
+        "{later:?}"
+    );
+}
+
+#[test]
+fn two_flows_share() {
+    for interval_s in [3.0, 4.0, 5.0] {
+        for delta in [0.1, 0.5] {
+            let mut cell = Dumbbell {
+                mbps: 24.0,
+                schemes: vec!["copa", "copa"],
+                interval_s,
+                ..Dumbbell::default()
+            }
+            .json();
+            cell["network"]["forward"][0]["queue"] = json!({"kind": "unlimited"});
+            let record = record(&with(cell, &json!({"delta": delta})));
+            let found = [1, 2].map(|flow| Part::of(&record, flow, (24.0, 40.0), (15.0, 30.0)).mbps);
+            let message = format!("delta {delta}, {interval_s} s later: {found:?}");
+            if delta < 0.5 {
+                // 11.7 and 11.4 in a simulation of the published rules.
+                assert!(
+                    close(found[0], 11.7, 0.1) && close(found[1], 11.4, 0.1),
+                    "{message}"
+                );
+            } else {
+                // 14.2 and 8.4 there: flows that swing together take each other for competitors now and then, and who
+                // gains by it depends on when the second one starts. No flow gets more or less than that.
+                let range = 0.9 * 8.4..1.1 * 14.2;
+                assert!(found.iter().all(|rate| range.contains(rate)), "{message}");
+                assert!(found[0] + found[1] > 0.9 * (14.2 + 8.4), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_queue_touches_empty_in_every_cycle() {
+    for (delta, mbps, rtt_ms) in [(0.5, 12.0, 40.0), (0.5, 2.0, 200.0), (0.1, 12.0, 40.0)] {
+        let record = record(&with(
+            infinite("copa", mbps, rtt_ms, 40.0),
+            &json!({"delta": delta}),
+        ));
+        let points = delays(&record, 1);
+        let own = rtt_ms / 2.0 + BITS / mbps / 1e3;
+        // The paper: a period of about five round trips, between an empty queue and 2.5/delta packets.
+        let cycle_s = 5.0 * (rtt_ms + 2.5 / delta * BITS / mbps / 1e3) / 1e3;
+        let (mut highest, mut lowest) = (Vec::new(), Vec::new());
+        let mut from_s = 10.0;
+        while from_s + cycle_s < 40.0 {
+            let inside = points.time_s.iter().zip(&points.delay_ms);
+            let inside = inside.filter(|(time, _)| (from_s..from_s + cycle_s).contains(*time));
+            let waits: Vec<f64> = inside.map(|(_, delay)| delay - own).collect();
+            highest.push(waits.iter().copied().fold(0.0, f64::max));
+            lowest.push(waits.iter().copied().fold(f64::INFINITY, f64::min));
+            from_s += cycle_s;
+        }
+        let top = highest.iter().copied().fold(0.0, f64::max);
+        for (low, high) in lowest.iter().zip(&highest) {
+            assert!(*low < 0.1 * top, "delta {delta}: {low} of {high} ms");
+        }
+        // Four round trips are looked back on, of a cycle of five: now and then it takes itself for a competitor, which
+        // at once shows it an empty queue.
+        let late = states(&record)
+            .into_iter()
+            .filter(|row| row.time_ns > 10_000_000_000);
+        let modes: Vec<String> = late.filter_map(|row| row.mode).collect();
+        let wrong = modes.iter().filter(|mode| *mode != "default").count();
+        let share = wrong as f64 / modes.len() as f64;
+        assert!(share < 0.02, "delta {delta}: {share}");
+    }
+}
+
+#[test]
+fn about_one_packet_per_delta_waits_on_average() {
+    // Between empty and 2.5/delta in straight lines: 1.25/delta, which the steps of single packets make a little more.
+    for (delta, mbps, rtt_ms) in [
+        (0.5, 12.0, 40.0),
+        (0.5, 50.0, 40.0),
+        (0.2, 12.0, 40.0),
+        (0.1, 12.0, 40.0),
+    ] {
+        let record = record(&with(
+            infinite("copa", mbps, rtt_ms, 30.0),
+            &json!({"delta": delta}),
+        ));
+        let found = Part::of(&record, 1, (mbps, rtt_ms), (15.0, 30.0));
+        assert_eq!(found.least_ms.round(), 0.0);
+        let packets = found.mean_ms * mbps * 1e3 / BITS;
+        assert!(
+            (1.0..1.5).contains(&(packets * delta)),
+            "delta {delta}: {packets}"
+        );
+    }
+}
+
+/// Copa for 60 s, and Cubic beside it from 10 to 40 s, with a buffer of two products.
+fn beside_cubic(mode: &str) -> Record {
+    let mut cell = Dumbbell {
+        mbps: 24.0,
+        buffer_bdp: 2.0,
+        schemes: vec!["copa", "cubic"],
+        interval_s: 10.0,
+        seconds: 60.0,
+        ..Dumbbell::default()
+    }
+    .json();
+    cell["flows"][0]["params"] = json!({"mode": mode});
+    cell["flows"][1]["stop_ns"] = 40_000_000_000_u64.into();
+    record(&cell)
+}
+
+#[test]
+fn beside_cubic_it_competes_and_alone_it_does_not() {
+    let record = beside_cubic("auto");
+    let states = states(&record);
+    let share = |from_s: u64, to_s: u64| {
+        let rows = states.iter().filter(|row| row.flow == 1);
+        let rows = rows
+            .filter(|row| (from_s * 1_000_000_000..to_s * 1_000_000_000).contains(&row.time_ns));
+        let modes: Vec<&str> = rows.filter_map(|row| row.mode.as_deref()).collect();
+        modes.iter().filter(|mode| **mode == "competitive").count() as f64 / modes.len() as f64
+    };
+    // Alone; four round trips are enough to notice the other, and that it is gone; Cubic's queue is empty for a
+    // moment now and then.
+    assert!(share(5, 10) < 0.01, "{}", share(5, 10));
+    assert!(share(12, 40) > 0.8, "{}", share(12, 40));
+    assert!(share(45, 60) < 0.01, "{}", share(45, 60));
+    let rate = |record: &Record| Part::of(record, 1, (24.0, 40.0), (15.0, 40.0)).mbps;
+    let (auto, constant) = (rate(&record), rate(&beside_cubic("constant")));
+    // A constant delta of 0.5 keeps two packets in a queue of many.
+    assert!(
+        auto > 3.0 * constant && auto > 4.0,
+        "{auto} against {constant}"
+    );
+}
