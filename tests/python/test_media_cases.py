@@ -1,0 +1,35 @@
+"""The test cases 5.1 to 5.8 of RFC 8867: each scenario in `scenarios/media` holds what it expects."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import processes
+
+CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "media").glob("call-5.*.yaml"))
+
+
+def test_all_cases_are_there() -> None:
+    assert sorted({path.name[5:8] for path in CASES}) == [f"5.{number}" for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_case_holds(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
+    done = processes.run(command, seconds=240)
+    assert (out / "results.json").exists(), done.stderr
+    found = json.loads((out / "results.json").read_text())["expect"]
+    tried = {one["scheme"].split()[0] for one in found}
+    assert tried == ({path.stem.rpartition("-")[2]} if "pause" in path.stem else {"scream", "gcc"})
+    failed = [
+        (one["scheme"], one["text"], one["value"], one["reason"])
+        for one in found
+        if one["outcome"] != "holds"
+    ]
+    assert not failed, failed
+    assert done.returncode == 0, done.stderr
