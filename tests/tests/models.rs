@@ -38,13 +38,11 @@ fn folder() -> PathBuf {
 /// The content of a model, or a word that it is not there.
 fn content(name: &str) -> Option<Vec<u8>> {
     let path = folder().join(format!("{name}.model"));
-    match std::fs::read(&path) {
-        Ok(content) => Some(content),
-        Err(_) => {
-            eprintln!("not tested with {name}: there is no {}", path.display());
-            None
-        }
+    let content = std::fs::read(&path).ok();
+    if content.is_none() {
+        eprintln!("not tested with {name}: there is no {}", path.display());
     }
+    content
 }
 
 /// Scores of all actions and the one that they make best.

@@ -215,7 +215,8 @@ mod tests {
         writer.finish()
     }
 
-    /// The definition once more, in double precision and with nothing clever.
+    /// The definition once more, in double precision, with nothing clever and its own letters.
+    #[allow(clippy::many_single_char_names, clippy::needless_range_loop)]
     fn reference(inputs: &[Vec<f32>], units: usize, layers: usize) -> Vec<f64> {
         let real = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
         let squash = |x: f64| 1.0 / (1.0 + (-x).exp());

@@ -166,11 +166,13 @@ mod tests {
     use super::*;
     use crate::parts::model::Writer;
 
-    fn table(rules: &[([f64; 4], [f64; 4], i32)]) -> Result<RuleTable, String> {
+    /// Lower and upper bounds, and the increment by which a rule is recognised.
+    type Given = ([f64; 4], [f64; 4], i32);
+
+    fn table(rules: &[Given]) -> Result<RuleTable, String> {
         let count = rules.len();
-        let all = |pick: fn(&([f64; 4], [f64; 4], i32)) -> [f64; 4]| -> Vec<f64> {
-            rules.iter().flat_map(pick).collect()
-        };
+        let all =
+            |pick: fn(&Given) -> [f64; 4]| -> Vec<f64> { rules.iter().flat_map(pick).collect() };
         let content = Writer::new("remy")
             .doubles("lower", &[count, 4], &all(|rule| rule.0))
             .doubles("upper", &[count, 4], &all(|rule| rule.1))
