@@ -55,6 +55,10 @@ schemes! {
     bbr1,
     bbr3,
     bbr_draft,
+    // By utility, measured over intervals at different rates.
+    pcc_allegro,
+    vivace,
+    pcc_expr,
     // By delay, over datagrams.
     copa,
     koho,

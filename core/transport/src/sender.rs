@@ -435,8 +435,9 @@ impl Sender {
         event.retransmission = retransmission;
         event.app_limited = self.rate.is_app_limited();
         self.scheme.on_send(&event);
-        if idle.is_some() {
-            // After a pause a scheme may want another rate, also for this packet.
+        if idle.is_some() || self.scheme.allowance() != self.allowance {
+            // After a pause a scheme may want another rate, also for this packet; and some change their minds
+            // with the last packet of an interval.
             self.read_allowance();
         }
         if let Some(rate) = self.pacing {

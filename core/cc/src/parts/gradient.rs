@@ -1,0 +1,238 @@
+//! Steps along a measured gradient of utility, as Vivace and its successor take them: in proportion to the
+//! gradient, larger with each step in the same direction, and within a bound that grows as well.
+
+/// Where the two programs differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// PCC-Uspace, branch NSDI-2018.
+    Vivace,
+    /// PCC-Uspace, commit cd43e34.
+    Expr,
+}
+
+/// The bound of the first step as a share of the rate, and what each step that reaches it adds.
+const FIRST_BOUND: f64 = 0.05;
+const BOUND_STEP: f64 = 0.06;
+/// Turns after which growth waits, at most.
+const MOST_SWING: f64 = 2.0;
+
+/// What steps before have shown.
+#[derive(Clone, Debug)]
+pub struct GradientSteps {
+    rule: Rule,
+    /// Steps in one direction make the next one larger by a function of this.
+    amplifier: f64,
+    /// Steps that were bounded.
+    bounded: f64,
+    /// Turns that have not been made good by steps in one direction.
+    swing: f64,
+    /// The last step; 0 before any.
+    pub previous: f64,
+    /// Steps since the last turn.
+    pub agreeing: u32,
+}
+
+/// A rate, and the utility that it had.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The rate, in the unit of the steps.
+    pub rate: f64,
+    /// Its utility.
+    pub utility: f64,
+}
+
+impl GradientSteps {
+    /// Nothing is known.
+    pub fn new(rule: Rule) -> Self {
+        GradientSteps {
+            rule,
+            amplifier: 0.0,
+            bounded: 0.0,
+            swing: 0.0,
+            previous: 0.0,
+            agreeing: 0,
+        }
+    }
+
+    fn factor(&self) -> f64 {
+        let m = self.amplifier;
+        match self.rule {
+            _ if m < 3.0 => m + 1.0,
+            _ if m < 6.0 => 2.0 * m - 2.0,
+            _ if m < 9.0 => 4.0 * m - 14.0,
+            Rule::Vivace => 8.0 * m - 50.0,
+            Rule::Expr => 9.0 * m - 50.0,
+        }
+    }
+
+    fn turns(&self, step: f64) -> bool {
+        match self.rule {
+            Rule::Vivace => self.previous * step < 0.0,
+            // No step before counts as a step down.
+            Rule::Expr => (self.previous > 0.0) != (step > 0.0),
+        }
+    }
+
+    /// The step from the rate `base`, by what the change from one sample to the other has shown; never
+    /// smaller than `least` unless it is none.
+    pub fn step(&mut self, from: Sample, to: Sample, base: f64, least: f64) -> f64 {
+        if from.rate == to.rate {
+            return least;
+        }
+        let gradient = (to.utility - from.utility) / (to.rate - from.rate);
+        let turn = self.turns(gradient);
+        if turn {
+            (self.amplifier, self.bounded) = (0.0, 0.0);
+            self.swing = (self.swing + 1.0).min(MOST_SWING);
+        }
+        let mut step = gradient * self.factor();
+        if turn {
+            self.agreeing = 0;
+        } else {
+            self.agreeing += 1;
+            if self.swing > 0.0 {
+                self.swing -= 1.0;
+            } else {
+                let slowly = match self.rule {
+                    Rule::Vivace => self.amplifier > 3.0,
+                    Rule::Expr => self.amplifier < 3.0,
+                };
+                self.amplifier += if slowly { 0.5 } else { 1.0 };
+            }
+        }
+        let bound = (FIRST_BOUND + BOUND_STEP * self.bounded) * base;
+        if step.abs() > bound {
+            step = bound.copysign(step);
+            self.bounded += 1.0;
+        } else {
+            self.bounded = (self.bounded - 1.0).max(0.0);
+        }
+        if turn {
+            (self.amplifier, self.bounded) = (0.0, 0.0);
+        }
+        if step != 0.0 && step.abs() < least {
+            step = least.copysign(step);
+        }
+        self.previous = step;
+        step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of a constant gradient from a rate that is so large that no bound is reached.
+    fn factors(rule: Rule, gradient: f64, count: usize) -> Vec<f64> {
+        let mut steps = GradientSteps::new(rule);
+        let (from, to) = (
+            Sample {
+                rate: 1.0,
+                utility: 0.0,
+            },
+            Sample {
+                rate: 2.0,
+                utility: gradient,
+            },
+        );
+        (0..count)
+            .map(|_| steps.step(from, to, 1e9, 0.0) / gradient)
+            .collect()
+    }
+
+    #[test]
+    fn steps_in_one_direction_grow() {
+        // The amplifier is 0, 1, 2, 3, 4, and then grows in halves.
+        let grown = [
+            1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 26.0,
+            30.0,
+        ];
+        assert_eq!(factors(Rule::Vivace, 1.0, grown.len()), grown);
+        // Here the first step up is a turn, which the second one makes good; then the amplifier grows in halves
+        // up to 3, and by 1 from there: 4, 5 ... 9, 10.
+        let grown = [
+            1.0, 1.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0, 31.0, 40.0,
+        ];
+        assert_eq!(factors(Rule::Expr, 1.0, grown.len()), grown);
+    }
+
+    #[test]
+    fn amplifiers_are_those_of_the_program() {
+        // m from 0 to 10 in whole steps.
+        let mut steps = GradientSteps::new(Rule::Vivace);
+        let found: Vec<f64> = (0..=10)
+            .map(|m| {
+                steps.amplifier = f64::from(m);
+                steps.factor()
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0, 22.0, 30.0]
+        );
+    }
+
+    #[test]
+    fn a_step_is_bounded_by_a_share_that_grows_with_each_step_that_reaches_it() {
+        let mut steps = GradientSteps::new(Rule::Vivace);
+        let (from, to) = (
+            Sample {
+                rate: 1.0,
+                utility: 0.0,
+            },
+            Sample {
+                rate: 2.0,
+                utility: 1e6,
+            },
+        );
+        let shares: Vec<f64> = (0..4).map(|_| steps.step(from, to, 100.0, 0.5)).collect();
+        for (found, share) in shares.iter().zip([5.0, 11.0, 17.0, 23.0]) {
+            assert!((found - share).abs() < 1e-9, "{shares:?}");
+        }
+        // A turn begins again.
+        let back = Sample {
+            rate: 2.0,
+            utility: -1e6,
+        };
+        assert!((steps.step(from, back, 100.0, 0.5) + 5.0).abs() < 1e-9);
+        assert!((steps.step(from, back, 100.0, 0.5) + 5.0).abs() < 1e-9);
+        assert!((steps.step(from, back, 100.0, 0.5) + 11.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_step_is_never_smaller_than_the_least_unless_it_is_none() {
+        let mut steps = GradientSteps::new(Rule::Vivace);
+        let from = Sample {
+            rate: 10.0,
+            utility: 5.0,
+        };
+        for (utility, step) in [(5.001, 0.5), (5.0, 0.0), (4.999, -0.5)] {
+            assert_eq!(
+                steps.step(
+                    from,
+                    Sample {
+                        rate: 11.0,
+                        utility
+                    },
+                    10.0,
+                    0.5
+                ),
+                step
+            );
+        }
+        assert_eq!(steps.step(from, from, 10.0, 0.5), 0.5);
+    }
+
+    #[test]
+    fn turns_make_growth_wait() {
+        let mut steps = GradientSteps::new(Rule::Vivace);
+        let from = Sample {
+            rate: 1.0,
+            utility: 0.0,
+        };
+        let mut go = |utility: f64| steps.step(from, Sample { rate: 2.0, utility }, 1e9, 0.0);
+        assert_eq!([go(1.0), go(1.0), go(-1.0), go(1.0)], [1.0, 2.0, -1.0, 1.0]);
+        // Two turns: two steps make them good, the third one grows.
+        assert_eq!([go(1.0), go(1.0), go(1.0), go(1.0)], [1.0, 1.0, 1.0, 2.0]);
+    }
+}

@@ -1,0 +1,437 @@
+//! PCC Allegro: tries a rate a little higher and one a little lower, and goes where the utility that it measures is better.
+//!
+//! Provenance: Dong, Li, Zarchy, Godfrey, Schapira, "PCC: Re-architecting Congestion Control for Consistent
+//! High Performance", NSDI 2015; constants of the authors' program (github.com/modong/pcc, commit 1afc958, on UDT).
+//! Deviations: rates count payload. A packet is lost by the judgement of the transport, which allows for reordering;
+//! the program took every gap for a loss (parameter `closing`). The starting phase waits for results that are late
+//! (`start_ahead`), where the program went on doubling. After a timeout of the transport the rate is halved, and the
+//! starting phase begins again there when something is heard; the program had no rule of its own. Intervals in which the
+//! application had nothing to send are not judged. Rates stay between `min_rate` and 100 Gbit/s.
+//!
+//! Time is cut into monitor intervals of at least ten packets and about one and a half round trips. The starting
+//! phase doubles the rate with each interval until the utility falls. Then four intervals are sent, in two pairs of k % more
+//! and k % less in random order; if both pairs agree, the rate moves that way in steps of 1 %, 2 %, 3 % ... as long as the
+//! utility rises, and if not, k grows from 1 to 5. Results come a round trip after an interval, so that each step
+//! takes one round trip and one interval at least. No window limits what is in flight.
+//!
+//! The utility of the paper is (delivered S - lost) packets per second, where S is a sigmoid of the loss ratio that falls from
+//! 0.993 to 0.007 between none and 10 %. With it, 5 % of random loss cost hardly anything and 10 % nearly
+//! everything. **It only works with finite buffers:** nothing but loss stops it, so that it keeps any buffer full, with up
+//! to 5 % of loss, and in an infinite one the queue grows without end. `utility: latency` is what the program really
+//! ran in the Pantheon reports (the paper's form is in its source, but commented out): the delivered part is multiplied by another
+//! sigmoid of the ratio of mean round-trip times of the interval before and this one, and all of it is divided by the
+//! round-trip time. Pitfalls: probes of a percent are lost in noise on short intervals; deep buffers make results
+//! late, and at 2 Mbit/s with deep buffers the program lost half of all packets.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | utility | loss | NSDI 2015, section 2.4; `latency` is the active function of the program |
+//! | closing | settled | `overtaken` is the program's: a report for a later interval closes it |
+//! | rtt_of | own | `newest` is the program's: it passes the mean RTT of the interval that closes this one |
+//! | initial_rate | 1 Mbit/s | program: doubled for the first interval |
+//! | start_ahead | 2 | intervals without result at which the start waits; 0, the program's, for never |
+//! | min_rate | 16 kbit/s | ours: a packet in a second |
+
+use crate::parts::math::exp;
+use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
+    Setup,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Stream, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "pcc-allegro",
+    summary: "Moves its rate where delivery less loss is measured to be better; ignores up to 5 % of loss (PCC)",
+    source: "Dong et al., NSDI 2015; modong/pcc 1afc958",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    // One report for each packet, as its receiver sent.
+    transport: &[("ack_every", "1")],
+    profiles: &[crate::Profile {
+        name: "pantheon",
+        doc: "The program of the Pantheon reports: latency utility, UDT packets of 1464 bytes (modong/pcc 1afc958 as patched there).",
+        params: &[
+            ("utility", "latency"),
+            ("closing", "overtaken"),
+            ("rtt_of", "newest"),
+            ("start_ahead", "0"),
+        ],
+        transport: &[("packet_size", "1464")],
+    }],
+    params: &[
+        ParamSpec::new("utility", Kind::Choice(&["loss", "latency"]), "What is made as large as possible.")
+            .default("loss")
+            .source("NSDI 2015, section 2.4; modong/pcc for the other"),
+        ParamSpec::new(
+            "closing",
+            Kind::Choice(&["settled", "overtaken"]),
+            "An interval is judged when the fate of all its packets is known, or when a later one is heard of.",
+        )
+        .default("settled")
+        .source("ours; modong/pcc for the other"),
+        ParamSpec::new(
+            "rtt_of",
+            Kind::Choice(&["own", "newest"]),
+            "Whose mean RTT the latency utility takes: the interval's, or that of the newest one heard of.",
+        )
+        .default("own")
+        .source("ours; modong/pcc for the other"),
+        ParamSpec::new("initial_rate", Kind::Rate, "Half the rate of the first interval.")
+            .default("1000000")
+            .range(1000.0, 1e11)
+            .source("modong/pcc"),
+        ParamSpec::new(
+            "start_ahead",
+            Kind::Count,
+            "Intervals without result at which the starting phase stops doubling for a while; 0 for never.",
+        )
+        .default("2")
+        .range(0.0, 1000.0)
+        .source("ours"),
+        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate.")
+            .default("16000")
+            .range(1000.0, 1e11)
+            .source("ours: a packet in a second"),
+    ],
+    build,
+};
+
+/// Steps of rates, as a share.
+const STEP: f64 = 0.01;
+/// Largest probe in steps.
+const LARGEST_PROBE: u32 = 5;
+/// The RTT before any is known, in seconds (UDT: ten times its 10 ms).
+const FIRST_RTT: f64 = 0.1;
+/// The largest rate in bit/s.
+const MAX_RATE: f64 = 1e11;
+/// In MOVE, a rate above the first that is more than the second above what was really sent is given up, in bit/s.
+const RESYNC_RATE: f64 = 200e6;
+const RESYNC_DISTANCE: f64 = 30e6;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Allegro::new(params, setup)))
+}
+
+/// 1 less the logistic function.
+fn falling_sigmoid(x: f64) -> f64 {
+    1.0 - 1.0 / (1.0 + exp(-x))
+}
+
+/// What the utility is computed from.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    /// Packets sent and lost.
+    sent: f64,
+    lost: f64,
+    /// How long sending took, in seconds.
+    seconds: f64,
+    /// Mean round-trip time of this interval and the one before, in seconds.
+    rtt: f64,
+    rtt_before: f64,
+}
+
+impl Outcome {
+    /// The share of delivered packets that counts: a cliff at 5 % of loss.
+    fn safe_share(&self) -> f64 {
+        falling_sigmoid(100.0 * (self.lost.max(0.0) / self.sent - 0.05))
+    }
+
+    /// NSDI 2015, section 2.4.
+    fn loss_utility(&self) -> f64 {
+        (self.sent - self.lost) / self.seconds * self.safe_share() - self.lost / self.seconds
+    }
+
+    /// What modong/pcc computes.
+    fn latency_utility(&self) -> f64 {
+        let calm = falling_sigmoid(10.0 * (1.0 - self.rtt_before / self.rtt));
+        let delivered = (self.sent - self.lost) / self.seconds;
+        let microseconds = self.rtt * 1e6;
+        (delivered * self.safe_share() * calm - self.lost / self.seconds) / microseconds * 1000.0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Each interval has twice the rate of the last.
+    Start {
+        /// The best utility, and the rate that had it.
+        best: Option<(f64, f64)>,
+    },
+    /// Four probes, the signs of which are here.
+    Guess {
+        signs: [f64; 4],
+        /// Number of the first probe once it has been begun, and how many have been.
+        first: Option<u64>,
+        begun: usize,
+        utilities: [Option<f64>; 4],
+    },
+    /// Steps in one direction.
+    Move {
+        direction: f64,
+        steps: f64,
+        /// The interval whose result decides.
+        target: u64,
+        last: Option<f64>,
+    },
+    /// Nothing was heard for a whole timeout, nor since.
+    Silent,
+}
+
+/// Rates in bit/s, times in seconds.
+struct Allegro {
+    /// Bits of a packet.
+    packet: f64,
+    by_latency: bool,
+    newest_rtt: bool,
+    start_ahead: usize,
+    min_rate: f64,
+    random: Stream,
+    monitors: Monitors,
+    phase: Phase,
+    /// The rate that has been decided, and the one in force, which may be a probe's.
+    rate: f64,
+    sending: f64,
+    /// Packets of the current interval.
+    planned: u64,
+    /// Size of the probes in steps.
+    probe: u32,
+    smoothed_rtt: f64,
+    rtt_before: Option<f64>,
+    utility: f64,
+}
+
+impl Allegro {
+    fn new(params: &Params, setup: Setup) -> Self {
+        let closing = match params.word("closing") {
+            Some("overtaken") => Closing::Overtaken,
+            _ => Closing::Settled,
+        };
+        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64);
+        let min_rate = rate("min_rate");
+        let initial = rate("initial_rate").max(min_rate);
+        Allegro {
+            packet: setup.mss.get() as f64 * 8.0,
+            by_latency: params.word("utility") == Some("latency"),
+            newest_rtt: params.word("rtt_of") == Some("newest"),
+            start_ahead: params.integer("start_ahead").unwrap_or(2) as usize,
+            min_rate,
+            random: setup.random,
+            monitors: Monitors::new(closing),
+            phase: Phase::Start { best: None },
+            rate: initial,
+            sending: 2.0 * initial,
+            planned: 0,
+            probe: 0,
+            smoothed_rtt: FIRST_RTT,
+            rtt_before: None,
+            utility: 0.0,
+        }
+    }
+
+    /// Sets the rate that is decided and sent at.
+    fn set_rate(&mut self, rate: f64) {
+        self.rate = rate.clamp(self.min_rate, MAX_RATE);
+        self.sending = self.rate;
+    }
+
+    /// Begins an interval.
+    fn begin(&mut self, now: Time) {
+        let id = self.monitors.next_id();
+        match &mut self.phase {
+            Phase::Start { .. } => {
+                let (_, app_limited) = self.monitors.newest();
+                let late = self.start_ahead > 0 && self.monitors.open() >= self.start_ahead;
+                if !late && !app_limited {
+                    self.set_rate(2.0 * self.rate);
+                }
+            }
+            Phase::Guess { signs, first, begun, .. } => {
+                if *begun < signs.len() {
+                    first.get_or_insert(id);
+                    let share = 1.0 + signs[*begun] * STEP * f64::from(self.probe);
+                    self.sending = (self.rate * share).clamp(self.min_rate, MAX_RATE);
+                    *begun += 1;
+                }
+            }
+            Phase::Move { .. } | Phase::Silent => {}
+        }
+        self.monitors.begin(now, self.sending);
+        let spacing = self.packet / self.sending;
+        let packets = self.smoothed_rtt / spacing;
+        self.planned = if 1.1 * packets > 10.0 {
+            let longer = 1.5 + 0.1 * self.random.below(3) as f64;
+            (longer * packets) as u64
+        } else {
+            ((0.005 / spacing) as u64).max(10)
+        };
+    }
+
+    fn guess(&mut self) {
+        self.probe = self.probe % LARGEST_PROBE + 1;
+        self.sending = self.rate;
+        let mut signs = [1.0, -1.0, 1.0, -1.0];
+        for pair in signs.chunks_exact_mut(2) {
+            if self.random.chance(0.5) {
+                pair.swap(0, 1);
+            }
+        }
+        self.phase = Phase::Guess { signs, first: None, begun: 0, utilities: [None; 4] };
+    }
+
+    fn utility_of(&self, report: &Report, rtt: f64) -> f64 {
+        let sent = report.packets as f64;
+        // By a clock with coarse steps an interval may have taken no time at all.
+        let seconds = if report.elapsed.is_zero() {
+            sent * self.packet / report.rate
+        } else {
+            report.elapsed.secs()
+        };
+        let rtt = rtt.max(1e-6);
+        let rtt_before = self.rtt_before.unwrap_or(rtt).max(1e-6);
+        let outcome = Outcome { sent, lost: report.lost as f64, seconds, rtt, rtt_before };
+        if self.by_latency { outcome.latency_utility() } else { outcome.loss_utility() }
+    }
+
+    fn judge(&mut self, report: &Report) {
+        let rtt = if self.newest_rtt { report.rtt_of_newest } else { report.rtt };
+        let known = rtt.or(self.rtt_before).unwrap_or(self.smoothed_rtt);
+        let utility = self.utility_of(report, known);
+        self.rtt_before = Some(known);
+        self.utility = utility;
+        match self.phase {
+            Phase::Silent => {}
+            Phase::Start { best, .. } => self.judge_start(report, best, utility),
+            Phase::Guess { first, signs, .. } => {
+                let index = first.and_then(|first| report.id.checked_sub(first));
+                if let Some(index) = index.filter(|&index| index < signs.len() as u64) {
+                    self.judge_probe(report, index as usize, utility);
+                }
+            }
+            Phase::Move { target, .. } if report.id < target => {}
+            Phase::Move { direction, steps, last, .. } => {
+                let measured = report.packets as f64 * self.packet / report.elapsed.secs().max(1e-9);
+                let target = self.monitors.next_id();
+                if report.app_limited {
+                    self.phase = Phase::Move { direction, steps, target, last };
+                } else if self.rate > RESYNC_RATE && self.rate > measured + RESYNC_DISTANCE {
+                    self.set_rate(measured);
+                    self.guess();
+                } else if last.is_none_or(|last| utility > last) {
+                    let steps = steps + 1.0;
+                    self.set_rate(self.rate * (1.0 + direction * steps * STEP));
+                    self.phase = Phase::Move { direction, steps, target, last: Some(utility) };
+                } else {
+                    self.set_rate(self.rate * (1.0 - direction * steps * STEP));
+                    self.guess();
+                }
+            }
+        }
+    }
+
+    fn judge_start(&mut self, report: &Report, known: Option<(f64, f64)>, utility: f64) {
+        // The first interval of all counts half, and one that did not double is no reason to end the start.
+        let utility = if report.id == 0 { utility / 2.0 } else { utility };
+        let better = known.is_none_or(|(best, _)| utility > best) && report.rtt.is_some();
+        let repeated = known.is_some_and(|(_, rate)| rate == report.rate);
+        if report.app_limited || (repeated && !better) {
+            return;
+        }
+        if better {
+            self.phase = Phase::Start { best: Some((utility, report.rate)) };
+        } else {
+            self.set_rate(known.map_or(report.rate, |(_, rate)| rate));
+            self.guess();
+        }
+    }
+
+    fn judge_probe(&mut self, report: &Report, index: usize, utility: f64) {
+        if report.app_limited {
+            self.probe -= 1;
+            self.guess();
+            return;
+        }
+        let Phase::Guess { signs, utilities, .. } = &mut self.phase else {
+            return;
+        };
+        utilities[index] = Some(utility);
+        let [Some(a), Some(b), Some(c), Some(d)] = *utilities else {
+            return;
+        };
+        // Whether the faster one of a pair was better.
+        let vote = |first: f64, second: f64, sign: f64| if (first - second) * sign > 0.0 { 1 } else { -1 };
+        let votes: i32 = vote(a, b, signs[0]) + vote(c, d, signs[2]);
+        if votes == 0 {
+            self.guess();
+            return;
+        }
+        let direction = f64::from(votes.signum());
+        let steps = f64::from(self.probe / 2 + 1);
+        self.probe = 0;
+        self.set_rate(self.rate * (1.0 + direction * steps * STEP));
+        let target = self.monitors.next_id();
+        self.phase = Phase::Move { direction, steps: 1.0, target, last: None };
+    }
+
+    fn judge_all(&mut self) {
+        while let Some(report) = self.monitors.report() {
+            self.judge(&report);
+        }
+    }
+}
+
+impl CongestionControl for Allegro {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        if !ack.smoothed_rtt.is_zero() {
+            self.smoothed_rtt = ack.smoothed_rtt.secs();
+        }
+        self.monitors.acked(ack.now, ack.packets);
+        if self.phase == Phase::Silent {
+            self.monitors.clear();
+            self.phase = Phase::Start { best: None };
+        }
+        self.judge_all();
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        if loss.cause == LossCause::Reordering {
+            self.monitors.lost(loss.lost);
+            self.judge_all();
+            return;
+        }
+        self.monitors.clear();
+        self.phase = Phase::Silent;
+        self.probe = 0;
+        self.set_rate(self.rate / 2.0);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        if !self.monitors.is_sending() {
+            self.begin(send.now);
+        }
+        self.monitors.sent(send);
+        // The next interval begins with the last packet of this one, and its rate is in force at once.
+        if self.monitors.newest().0 >= self.planned {
+            self.begin(send.now);
+        }
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { pacing: Some(Rate::from_bps(self.sending as u64)), ..Allowance::default() }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = match self.phase {
+            Phase::Start { .. } => "start",
+            Phase::Guess { .. } => "guess",
+            Phase::Move { .. } => "move",
+            Phase::Silent => "silent",
+        };
+        fields.values.push(("rate_bps", self.rate));
+        fields.values.push(("utility", self.utility));
+    }
+}

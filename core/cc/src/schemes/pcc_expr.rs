@@ -1,0 +1,408 @@
+//! PCC-Expr: Vivace's utility with the growth of the round-trip time measured between the halves of an interval.
+//!
+//! Provenance: "PCC experimental" of the Pantheon reports, github.com/PCCproject/PCC-Uspace, commit cd43e34 (Vivace
+//! written anew in the manner of QUIC implementations, on UDT). Deviations: the program multiplies the latency term by
+//! bytes where Vivace has packets, and compares the time of ten packets in seconds with microseconds, so that intervals have
+//! no least length: both are put right here unless `unit_defects` asks for them. Rates count payload. Steps of fixed size are
+//! bounded by a share of the rate (`step_limit`), the smallest rate is lower (`min_rate`) and the first one is that of ten packets
+//! in 100 ms, so that slow links are not flooded. After a timeout of the transport the rate is halved, and
+//! the starting phase begins again there when something is heard. Intervals in which the application had nothing to
+//! send are not judged.
+//!
+//! An interval is one and a half smoothed round-trip times. With the rate x in Mibit/s (2^20), the loss ratio L and p, the
+//! difference of the round-trip times in its second and first half over their mean, cut to an even number of
+//! hundredths, its utility is x^0.9 - c x L - 11330 x p, where c is 11.35 above 3 % of loss and 1 below. The
+//! starting phase doubles the rate while utility rises and the round-trip time has not grown by 30 %. Then two pairs of
+//! intervals try 5 % more and less until both agree, and steps along the gradient follow as long as they go on in the same
+//! direction.
+//!
+//! Pitfalls: with `profile: pantheon` any growth of 2 % within an interval outweighs all else by a factor of 1400, which
+//! works all the same because steps are bounded, and the smallest rate of 2.1 Mbit/s floods every slower link. No
+//! window limits what is in flight. Like Vivace it yields to schemes that fill deep buffers.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | latency_coefficient | 11330 | PCC-Uspace cd43e34 |
+//! | unit_defects | false | true in PCC-Uspace cd43e34 |
+//! | closing | settled | `reported` is the program's: a report of its last packet or a later one closes it |
+//! | initial_rate | 1.12 Mbit/s | ours: ten packets of 1400 bytes in 100 ms; PCC-Uspace has 10 ms |
+//! | min_rate | 50 kbit/s | ours; 2 Mibit/s in PCC-Uspace cd43e34 |
+//! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace cd43e34 |
+
+use crate::parts::gradient::{GradientSteps, Rule, Sample};
+use crate::parts::math::powf;
+use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
+    SendEvent, Setup,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "pcc-expr",
+    summary: "Vivace's utility with latency growth measured between halves of an interval (PCC experimental)",
+    source: "PCC-Uspace cd43e34",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    // Acknowledgements of single packets, as its receiver sent.
+    transport: &[("ack_every", "1")],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "The program of the Pantheon reports (PCC-Uspace cd43e34): bytes for packets in the latency term, UDT packets of 1400 bytes, at least 2 Mibit/s.",
+        params: &[
+            ("unit_defects", "true"),
+            ("closing", "reported"),
+            ("initial_rate", "11200000"),
+            ("min_rate", "2097152"),
+            ("step_limit", "1"),
+        ],
+        transport: &[("packet_size", "1400")],
+    }],
+    params: &[
+        ParamSpec::new("latency_coefficient", Kind::Number, "Weight of the growth of the round-trip time.")
+            .default("11330")
+            .range(0.0, 1e6)
+            .source("PCC-Uspace cd43e34"),
+        ParamSpec::new(
+            "unit_defects",
+            Kind::Flag,
+            "Bytes stand for packets in the latency term, and intervals have no least length.",
+        )
+        .default("false")
+        .source("ours; true in PCC-Uspace cd43e34"),
+        ParamSpec::new(
+            "closing",
+            Kind::Choice(&["settled", "reported"]),
+            "An interval is judged when the fate of all its packets is known, or when its last or a later one is heard of.",
+        )
+        .default("settled")
+        .source("ours; PCC-Uspace cd43e34 for the other"),
+        ParamSpec::new("initial_rate", Kind::Rate, "The first rate.")
+            .default("1120000")
+            .range(1000.0, 1e11)
+            .source("ours: ten packets of 1400 bytes in 100 ms"),
+        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate.")
+            .default("50000")
+            .range(1000.0, 1e11)
+            .source("ours; 2 Mibit/s in PCC-Uspace cd43e34"),
+        ParamSpec::new("step_limit", Kind::Ratio, "Largest share of the rate that the least step may be.")
+            .default("0.25")
+            .range(0.01, 1.0)
+            .source("ours; 1 in effect in PCC-Uspace cd43e34"),
+    ],
+    build,
+};
+
+/// The unit of rates in utilities and steps, in bit/s.
+const UNIT: f64 = 1_048_576.0;
+/// Exponent of the rate, and weights of loss above and below a ratio.
+const EXPONENT: f64 = 0.9;
+const LOSS_COEFFICIENT: f64 = 11.35;
+const LOSS_THRESHOLD: f64 = 0.03;
+/// Size of probes as a share; least step in units; what the rate goes back when a direction has ended.
+const PROBE: f64 = 0.05;
+const LEAST_STEP: f64 = 0.5;
+const BACK: f64 = 0.02;
+/// Length of an interval in smoothed round-trip times, and in packets at least.
+const ROUND_TRIPS: f64 = 1.5;
+const FEWEST: f64 = 10.0;
+/// Growth of the round-trip time that ends the starting phase.
+const START_GROWTH: f64 = 1.3;
+/// The largest rate in bit/s.
+const MAX_RATE: f64 = 1e11;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Expr::new(params, setup)))
+}
+
+/// What the utility is computed from.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    packets: f64,
+    bytes: f64,
+    lost_bytes: f64,
+    seconds: f64,
+    /// Growth of the round-trip time, as a share.
+    rise: f64,
+}
+
+impl Outcome {
+    fn utility(&self, latency_coefficient: f64, unit_defects: bool) -> f64 {
+        let rate = self.bytes * 8.0 / self.seconds / UNIT;
+        let loss = self.lost_bytes / self.bytes;
+        let weight = if loss > LOSS_THRESHOLD { LOSS_COEFFICIENT } else { 1.0 };
+        // Even hundredths, toward zero.
+        let rise = (self.rise * 50.0).trunc() / 50.0;
+        let amount = if unit_defects { self.bytes } else { self.packets };
+        let latency = latency_coefficient * (amount / self.packets) * rise;
+        powf(rate, EXPONENT) - rate * (weight * loss) - rate * latency
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// The rate doubles while utility rises.
+    Start { last: Option<f64> },
+    /// Two pairs of probes.
+    Probe,
+    /// Steps in one direction: what the last one had shown.
+    Decided { last: Sample },
+    /// Nothing was heard for a whole timeout, nor since.
+    Silent,
+}
+
+/// Rates in bit/s, those of samples in units of 2^20; times in seconds.
+struct Expr {
+    packet: f64,
+    latency_coefficient: f64,
+    unit_defects: bool,
+    min_rate: f64,
+    step_limit: f64,
+    random: Stream,
+    monitors: Monitors,
+    steps: GradientSteps,
+    phase: Phase,
+    /// The rate that is decided, and the one in force.
+    rate: f64,
+    sending: f64,
+    /// When the current interval ends.
+    end: Time,
+    /// Smoothed round-trip time, and the one when the useful interval was begun.
+    rtt: Option<f64>,
+    rtt_at_start: f64,
+    /// Intervals of which the next decision is made: signs of probes, the first one's number, how many
+    /// have been begun, what they have shown.
+    signs: [f64; 4],
+    first: Option<u64>,
+    begun: usize,
+    seen: [Option<Sample>; 4],
+    utility: f64,
+}
+
+impl Expr {
+    fn new(params: &Params, setup: Setup) -> Self {
+        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64);
+        let min_rate = rate("min_rate");
+        let initial = rate("initial_rate").max(min_rate);
+        let closing = match params.word("closing") {
+            Some("reported") => Closing::Reported,
+            _ => Closing::Settled,
+        };
+        Expr {
+            packet: setup.mss.get() as f64 * 8.0,
+            latency_coefficient: params.real("latency_coefficient").unwrap_or(11_330.0),
+            unit_defects: params.flag("unit_defects").unwrap_or(false),
+            min_rate,
+            step_limit: params.real("step_limit").unwrap_or(0.25),
+            random: setup.random,
+            monitors: Monitors::new(closing),
+            steps: GradientSteps::new(Rule::Expr),
+            phase: Phase::Start { last: None },
+            rate: initial,
+            sending: initial,
+            end: setup.now,
+            rtt: None,
+            rtt_at_start: 0.0,
+            signs: [0.0; 4],
+            first: None,
+            begun: 0,
+            seen: [None; 4],
+            utility: 0.0,
+        }
+    }
+
+    /// Intervals that the next decision takes.
+    fn needed(&self) -> usize {
+        match self.phase {
+            Phase::Start { .. } | Phase::Decided { .. } => 1,
+            Phase::Probe => 4,
+            Phase::Silent => 0,
+        }
+    }
+
+    /// Whatever was being measured is not wanted any more.
+    fn discard(&mut self) {
+        self.first = None;
+        self.begun = 0;
+        self.seen = [None; 4];
+        self.sending = self.rate;
+    }
+
+    fn set_rate(&mut self, rate: f64) {
+        self.rate = rate.clamp(self.min_rate, MAX_RATE);
+        self.discard();
+    }
+
+    fn probe(&mut self) {
+        self.phase = Phase::Probe;
+        self.signs = [1.0, -1.0, 1.0, -1.0];
+        for pair in self.signs.chunks_exact_mut(2) {
+            if self.random.chance(0.5) {
+                pair.swap(0, 1);
+            }
+        }
+        self.discard();
+    }
+
+    fn begin(&mut self, now: Time, rtt: f64) {
+        self.sending = self.rate;
+        if self.begun < self.needed() {
+            self.first.get_or_insert(self.monitors.next_id());
+            self.rtt_at_start = rtt;
+            if self.phase == Phase::Probe {
+                let share = 1.0 + self.signs[self.begun] * PROBE;
+                self.sending = (self.rate * share).clamp(self.min_rate, MAX_RATE);
+            }
+            self.begun += 1;
+        }
+        self.monitors.begin(now, self.sending);
+        let fewest = if self.unit_defects { 0.0 } else { FEWEST * self.packet / self.sending };
+        self.end = now + Span::from_secs((ROUND_TRIPS * rtt).max(fewest));
+    }
+
+    fn judge(&mut self, report: &Report) {
+        let index = self.first.and_then(|first| report.id.checked_sub(first));
+        let Some(index) = index.filter(|&index| index < self.needed() as u64) else {
+            return;
+        };
+        if report.first_to_last.is_zero() || report.app_limited {
+            // Nothing can be said of a single packet, nor of the application's silence.
+            self.discard();
+            return;
+        }
+        let outcome = Outcome {
+            packets: report.packets as f64,
+            bytes: report.bytes as f64,
+            lost_bytes: report.lost_bytes as f64,
+            seconds: report.first_to_last.secs(),
+            rise: report.rise,
+        };
+        self.utility = outcome.utility(self.latency_coefficient, self.unit_defects);
+        self.seen[index as usize] = Some(Sample { rate: report.rate / UNIT, utility: self.utility });
+        if self.seen[..self.needed()].iter().all(Option::is_some) {
+            self.decide();
+        }
+    }
+
+    fn step(&mut self, from: Sample, to: Sample) -> f64 {
+        let base = self.rate / UNIT;
+        let least = LEAST_STEP.min(self.step_limit * base);
+        self.steps.step(from, to, base, least) * UNIT
+    }
+
+    fn decide(&mut self) {
+        let Some(first) = self.seen[0] else {
+            return;
+        };
+        match self.phase {
+            Phase::Silent => {}
+            Phase::Start { last } => {
+                if last.is_none_or(|last| first.utility > last) {
+                    self.phase = Phase::Start { last: Some(first.utility) };
+                    self.set_rate(2.0 * self.rate);
+                } else {
+                    self.set_rate(self.rate / 2.0);
+                    self.probe();
+                }
+            }
+            Phase::Probe => {
+                let [_, Some(second), Some(third), Some(fourth)] = self.seen else {
+                    return;
+                };
+                let up = |one: Sample, other: Sample| (one.rate > other.rate) == (one.utility > other.utility);
+                if up(first, second) != up(third, fourth) {
+                    self.probe();
+                    return;
+                }
+                // The next rate is compared with the worse probe: the better one may have had the same rate.
+                let last = if third.utility < fourth.utility { third } else { fourth };
+                let step = self.step(first, second);
+                self.phase = Phase::Decided { last };
+                self.set_rate(self.rate + step);
+            }
+            Phase::Decided { last } => {
+                let previous = self.steps.previous;
+                let step = self.step(last, first);
+                if previous * step > 0.0 {
+                    self.phase = Phase::Decided { last: first };
+                    self.set_rate(self.rate + step);
+                } else {
+                    self.set_rate(self.rate / (1.0 + BACK.copysign(previous)));
+                    self.probe();
+                }
+            }
+        }
+    }
+
+    fn judge_all(&mut self) {
+        while let Some(report) = self.monitors.report() {
+            self.judge(&report);
+        }
+    }
+}
+
+impl CongestionControl for Expr {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        for packet in ack.packets {
+            let rtt = ack.now.since(packet.sent).secs();
+            self.rtt = Some(self.rtt.map_or(rtt, |known| (3.0 * known + rtt) / 4.0));
+        }
+        self.monitors.acked(ack.now, ack.packets);
+        let grown = self.rtt.is_some_and(|rtt| rtt > START_GROWTH * self.rtt_at_start);
+        match self.phase {
+            Phase::Silent => {
+                self.monitors.clear();
+                self.phase = Phase::Start { last: None };
+                self.discard();
+            }
+            Phase::Start { .. } if self.begun > 0 && grown => {
+                self.set_rate(self.rate / 2.0);
+                self.probe();
+            }
+            _ => {}
+        }
+        self.judge_all();
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        if loss.cause == LossCause::Reordering {
+            self.monitors.lost(loss.lost);
+            self.judge_all();
+            return;
+        }
+        self.monitors.clear();
+        self.phase = Phase::Silent;
+        self.steps = GradientSteps::new(Rule::Expr);
+        self.set_rate(self.rate / 2.0);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        // Before a round-trip time is known there is no length for an interval.
+        let Some(rtt) = self.rtt else {
+            return;
+        };
+        if !self.monitors.is_sending() || send.now >= self.end {
+            self.begin(send.now, rtt);
+        }
+        self.monitors.sent(send);
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { pacing: Some(Rate::from_bps(self.sending as u64)), ..Allowance::default() }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = match self.phase {
+            Phase::Start { .. } => "start",
+            Phase::Probe => "probe",
+            Phase::Decided { .. } => "move",
+            Phase::Silent => "silent",
+        };
+        fields.values.push(("rate_bps", self.rate));
+        fields.values.push(("utility", self.utility));
+    }
+}

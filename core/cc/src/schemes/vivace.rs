@@ -1,0 +1,520 @@
+//! PCC Vivace: follows the gradient of a utility of rate, loss and the growth of the round-trip time.
+//!
+//! Provenance: Dong, Meng, Zarchy, Arslan, Gilad, Godfrey, Schapira, "PCC Vivace: Online-Learning Congestion
+//! Control", NSDI 2018; state machine and constants of the authors' program (github.com/PCCproject/PCC-Uspace, branch
+//! NSDI-2018, on UDT), latency coefficient of the binary that the Pantheon reports ran (github.com/StanfordSNR/vivace), in
+//! which it is 900 and in the published source 11330. Deviations: rates count payload. A packet is lost
+//! by the judgement of the transport, which allows for reordering; the program took every gap for a loss (`closing`). Steps
+//! and probes of fixed size in Mbit/s are bounded by a share of the rate (`step_limit`) and the smallest rate is lower
+//! (`min_rate`), so that slow links are not flooded. After a timeout of the transport the rate is halved, and the
+//! starting phase begins again there when something is heard; the program hibernated with packets of 100 bytes at
+//! 40 kbit/s and left that state only if the round-trip time was below 59 ms. Intervals in which the application
+//! had nothing to send are not judged. The binary is closed: details other than the constants may differ.
+//!
+//! A monitor interval is one round-trip time or ten packets. Its utility, with the rate x in Mibit/s (2^20), the loss ratio
+//! L and the slope g of the round-trip time over time, is x^0.9 - c x L - 900 x g, where c is 11.35 above 3 % of loss
+//! and 1 below, and g is cut to an even number of hundredths, so that slopes below 0.02 are none. The starting phase
+//! doubles the rate while utility rises; then two pairs of intervals (one, while steps agree) try 5 % more and less, and the
+//! rate follows the gradient in steps that grow from 5 % of the rate on. `utility: paper` is the paper's form: c is always
+//! 11.35, g is not cut and negative slopes earn nothing.
+//!
+//! Alone it fills the link to 95 % with hardly a queue. Loss is tolerated up to where the marginal utility of rate is zero: in
+//! the paper's form L = 0.9 x^-0.1 / 11.35, 7.9 % at 1 Mbit/s, 6.3 % at 10 and 5 % at 100. Pitfalls:
+//! `latency_coefficient: 0` fills any buffer and needs a finite one; the start is slow on long fast paths; on cellular links
+//! noise of the slope swings the rate; in deep buffers Cubic takes the link. The program itself cannot work below about
+//! 1.5 Mbit/s, since its smallest rate is 1.3 and its smallest step 0.5 Mbit/s (`profile: pantheon`).
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | utility | shipped | PCC-Uspace NSDI-2018 and the binary; `paper` is NSDI 2018, section 4 |
+//! | latency_coefficient | 900 | StanfordSNR/vivace, and the paper; 11330 in PCC-Uspace NSDI-2018; 0 for loss alone |
+//! | closing | settled | `reported` is the program's: a report for its last packet or a later one closes it |
+//! | initial_rate | 0.8 Mbit/s | PCC-Uspace NSDI-2018 |
+//! | min_rate | 50 kbit/s | ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018 |
+//! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace NSDI-2018 |
+
+use crate::parts::gradient::{GradientSteps, Rule, Sample};
+use crate::parts::math::powf;
+use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::{
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
+    SendEvent, Setup,
+};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Stream, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "vivace",
+    summary: "Follows the gradient of a utility of rate, loss and growth of the round-trip time (PCC Vivace)",
+    source: "Dong et al., NSDI 2018; PCC-Uspace NSDI-2018; StanfordSNR/vivace",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    // One report for each packet, as its receiver sent.
+    transport: &[("ack_every", "1")],
+    profiles: &[
+        Profile {
+            name: "pantheon",
+            doc: "The binary of the Pantheon reports (StanfordSNR/vivace): UDT packets of 1400 bytes, nothing below 1.3 Mbit/s.",
+            params: &[("min_rate", "1300000"), ("step_limit", "1"), ("closing", "reported")],
+            transport: &[("packet_size", "1400")],
+        },
+        Profile {
+            name: "published",
+            doc: "The published source (PCC-Uspace, branch NSDI-2018): latency coefficient 11330, nothing below 1.3 Mbit/s.",
+            params: &[
+                ("latency_coefficient", "11330"),
+                ("min_rate", "1300000"),
+                ("step_limit", "1"),
+                ("closing", "reported"),
+            ],
+            transport: &[],
+        },
+    ],
+    params: &[
+        ParamSpec::new("utility", Kind::Choice(&["shipped", "paper"]), "Form of the utility.")
+            .default("shipped")
+            .source("StanfordSNR/vivace; NSDI 2018 for the other"),
+        ParamSpec::new("latency_coefficient", Kind::Number, "Weight of the slope of the round-trip time.")
+            .default("900")
+            .range(0.0, 1e6)
+            .source("StanfordSNR/vivace; NSDI 2018, section 4"),
+        ParamSpec::new(
+            "closing",
+            Kind::Choice(&["settled", "reported"]),
+            "An interval is judged when the fate of all its packets is known, or when its last or a later one is heard of.",
+        )
+        .default("settled")
+        .source("ours; PCC-Uspace NSDI-2018 for the other"),
+        ParamSpec::new("initial_rate", Kind::Rate, "Rate of the first interval.")
+            .default("800000")
+            .range(1000.0, 1e9)
+            .source("PCC-Uspace NSDI-2018"),
+        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate that probes are made around.")
+            .default("50000")
+            .range(1000.0, 1e9)
+            .source("ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018"),
+        ParamSpec::new("step_limit", Kind::Ratio, "Largest share of the rate that the least step and probe may be.")
+            .default("0.25")
+            .range(0.01, 1.0)
+            .source("ours; 1 in effect in PCC-Uspace NSDI-2018"),
+    ],
+    build,
+};
+
+/// Exponent of the rate, and weights of loss above and below a ratio.
+const EXPONENT: f64 = 0.9;
+const LOSS_COEFFICIENT: f64 = 11.35;
+const LOSS_THRESHOLD: f64 = 0.03;
+/// Size of probes as a share, and the least size of probes and steps in Mbit/s.
+const PROBE: f64 = 0.05;
+const LEAST_STEP: f64 = 0.5;
+/// Losses of an interval and slopes that the starting phase forgives.
+const FORGIVEN_LOST: u64 = 50;
+const FORGIVEN_SLOPE: f64 = 0.2;
+/// The largest rate in Mbit/s.
+const MAX_RATE: f64 = 1024.0;
+/// Packets of an interval, at least and at most.
+const FEWEST: f64 = 10.0;
+const MOST: f64 = 3000.0;
+/// The RTT in seconds before any is known, and in place of one that is longer than a second.
+const FIRST_RTT: f64 = 0.1;
+const LONG_RTT: f64 = 1.0;
+const RTT_IN_PLACE: f64 = 0.3;
+/// Loss ratios: up to the first all probes of a decision count with their common one; from the second on losses
+/// that contradict the rates are looked at; above the third the rate is halved.
+const SMALL_LOSS: f64 = 0.01;
+const LARGE_LOSS: f64 = 0.05;
+const EMERGENCY_LOSS: f64 = 0.5;
+/// Losses of a slower interval that a faster one must be short of to contradict.
+const CONTRADICTION: u64 = 2;
+/// Steps up to this share of the rate end in a new search.
+const SMALL_STEP: f64 = 0.1;
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Vivace::new(params, setup)))
+}
+
+/// Form and weights of the utility.
+#[derive(Clone, Copy, Debug)]
+struct Utility {
+    paper: bool,
+    latency: f64,
+}
+
+impl Utility {
+    /// Of a rate in Mibit/s, a loss ratio and a slope.
+    fn of(self, rate: f64, loss: f64, slope: f64) -> f64 {
+        let (weight, slope) = if self.paper {
+            (LOSS_COEFFICIENT, slope.max(0.0))
+        } else {
+            let weight = if loss > LOSS_THRESHOLD { LOSS_COEFFICIENT } else { 1.0 };
+            // Even hundredths, toward zero.
+            (weight, (slope * 50.0).trunc() / 50.0)
+        };
+        powf(rate, EXPONENT) - rate * (weight * loss) - self.latency * rate * slope
+    }
+}
+
+/// What an interval has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    /// Wanted rate in Mbit/s.
+    rate: f64,
+    /// Measured rate in Mibit/s.
+    sent: f64,
+    packets: u64,
+    lost: u64,
+    slope: f64,
+}
+
+impl Seen {
+    fn new(report: &Report) -> Self {
+        // By a clock with coarse steps an interval may have taken no time at all.
+        let seconds = report.elapsed.secs();
+        let sent = if seconds > 0.0 { report.bytes as f64 * 8.0 / seconds } else { report.rate * 1e6 };
+        Seen {
+            rate: report.rate,
+            sent: sent / 1_048_576.0,
+            packets: report.packets,
+            lost: report.lost,
+            slope: report.slope,
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        self.lost as f64 / self.packets as f64
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// The rate is doubled while utility rises.
+    Start { last: Option<f64>, target: Option<u64> },
+    /// Pairs of probes around the rate.
+    Probe {
+        signs: [f64; 4],
+        count: usize,
+        first: Option<u64>,
+        begun: usize,
+        seen: [Option<Seen>; 4],
+    },
+    /// A step away from a reference.
+    Move {
+        reference_id: u64,
+        reference: Option<Seen>,
+        target_id: Option<u64>,
+        target: Option<Seen>,
+    },
+    /// Nothing was heard for a whole timeout, nor since.
+    Silent,
+}
+
+/// Rates in Mbit/s, times in seconds.
+struct Vivace {
+    /// Millions of bits of a packet.
+    packet: f64,
+    utility: Utility,
+    min_rate: f64,
+    step_limit: f64,
+    random: Stream,
+    monitors: Monitors,
+    steps: GradientSteps,
+    phase: Phase,
+    /// The rate that probes are made around, and the one in force.
+    base: f64,
+    sending: f64,
+    planned: u64,
+    rtt: f64,
+    /// An emergency is not declared by intervals before this one.
+    calm_from: u64,
+    /// A vote for more has been put off once because of contradicting losses.
+    put_off: bool,
+    last_utility: f64,
+}
+
+impl Vivace {
+    fn new(params: &Params, setup: Setup) -> Self {
+        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64 / 1e6);
+        let closing = match params.word("closing") {
+            Some("reported") => Closing::Reported,
+            _ => Closing::Settled,
+        };
+        let initial = rate("initial_rate");
+        Vivace {
+            packet: setup.mss.get() as f64 * 8e-6,
+            utility: Utility {
+                paper: params.word("utility") == Some("paper"),
+                latency: params.real("latency_coefficient").unwrap_or(900.0),
+            },
+            min_rate: rate("min_rate"),
+            step_limit: params.real("step_limit").unwrap_or(0.25),
+            random: setup.random,
+            monitors: Monitors::new(closing),
+            steps: GradientSteps::new(Rule::Vivace),
+            phase: Phase::Start { last: None, target: None },
+            base: initial,
+            sending: initial,
+            planned: 0,
+            rtt: FIRST_RTT,
+            calm_from: 0,
+            put_off: false,
+            last_utility: 0.0,
+        }
+    }
+
+    /// The least size of a step at the present rate.
+    fn least_step(&self) -> f64 {
+        LEAST_STEP.min(self.step_limit * self.base)
+    }
+
+    fn begin(&mut self, now: Time) {
+        let id = self.monitors.next_id();
+        let probe = (PROBE * self.base).max(self.least_step());
+        self.sending = self.base;
+        match &mut self.phase {
+            Phase::Start { target, .. } => {
+                target.get_or_insert(id);
+            }
+            Phase::Probe { signs, count, first, begun, .. } => {
+                if *begun < *count {
+                    first.get_or_insert(id);
+                    self.sending = self.base + signs[*begun] * probe;
+                    *begun += 1;
+                }
+            }
+            Phase::Move { target_id, .. } => {
+                target_id.get_or_insert(id);
+            }
+            Phase::Silent => {}
+        }
+        self.monitors.begin(now, self.sending);
+        let rtt = if self.rtt > LONG_RTT { RTT_IN_PLACE } else { self.rtt };
+        self.planned = (rtt * self.sending / self.packet).clamp(FEWEST, MOST) as u64;
+    }
+
+    fn move_by(&mut self, step: f64) {
+        self.base = (self.base + step).clamp(self.min_rate, MAX_RATE);
+    }
+
+    fn search(&mut self) {
+        self.base = self.base.clamp(self.min_rate, MAX_RATE);
+        let mut signs = [1.0, -1.0, 1.0, -1.0];
+        for pair in signs.chunks_exact_mut(2) {
+            if self.random.chance(0.5) {
+                pair.swap(0, 1);
+            }
+        }
+        let count = if self.steps.agreeing >= 1 { 2 } else { 4 };
+        self.phase = Phase::Probe { signs, count, first: None, begun: 0, seen: [None; 4] };
+    }
+
+    /// Searches again with a single pair.
+    fn search_again(&mut self) {
+        self.steps.agreeing = 2;
+        self.search();
+    }
+
+    fn utility_of(&self, seen: &Seen) -> f64 {
+        self.utility.of(seen.sent, seen.loss(), seen.slope)
+    }
+
+    fn judge(&mut self, report: &Report) {
+        if let Some(rtt) = report.rtt {
+            self.rtt = rtt;
+        }
+        let seen = Seen::new(report);
+        self.last_utility = self.utility_of(&seen);
+        let usable = !report.app_limited;
+        if usable && seen.loss() > EMERGENCY_LOSS && report.id >= self.calm_from {
+            self.calm_from = self.monitors.next_id();
+            self.base = (self.base / 2.0).max(self.min_rate);
+            self.search();
+            return;
+        }
+        match &mut self.phase {
+            Phase::Silent => {}
+            Phase::Start { last, target } => {
+                if *target != Some(report.id) {
+                    return;
+                }
+                *target = None;
+                let last = *last;
+                if usable {
+                    self.judge_start(&seen, last);
+                }
+            }
+            Phase::Probe { count, first, seen: probes, .. } => {
+                let index = first.and_then(|first| report.id.checked_sub(first));
+                let Some(index) = index.filter(|&index| index < *count as u64) else {
+                    return;
+                };
+                probes[index as usize] = Some(seen);
+                let (count, probes) = (*count, *probes);
+                if !usable {
+                    self.search();
+                } else if probes[..count].iter().all(Option::is_some) {
+                    self.judge_probes(&probes, count);
+                }
+            }
+            Phase::Move { reference_id, reference, target_id, target } => {
+                if report.id == *reference_id {
+                    *reference = Some(seen);
+                } else if Some(report.id) == *target_id {
+                    *target = Some(seen);
+                } else {
+                    return;
+                }
+                let pair = (*reference).zip(*target);
+                if !usable {
+                    self.search();
+                } else if let Some((reference, target)) = pair {
+                    self.judge_move(&reference, target, report.id);
+                }
+            }
+        }
+    }
+
+    fn judge_start(&mut self, seen: &Seen, last: Option<f64>) {
+        let lost = seen.lost.saturating_sub(FORGIVEN_LOST);
+        let slope = if seen.slope.abs() < FORGIVEN_SLOPE { 0.0 } else { seen.slope };
+        let utility = self.utility_of(&Seen { lost, slope, ..*seen });
+        if last.is_none_or(|last| utility >= last) {
+            self.base = (2.0 * self.base).min(MAX_RATE);
+            self.phase = Phase::Start { last: Some(utility), target: None };
+        } else {
+            self.base /= 2.0;
+            self.search();
+        }
+    }
+
+    fn judge_probes(&mut self, probes: &[Option<Seen>; 4], count: usize) {
+        let probes = || probes[..count].iter().flatten();
+        let (packets, lost) = probes().fold((0, 0), |(packets, lost), probe| {
+            (packets + probe.packets, lost + probe.lost)
+        });
+        let common = lost as f64 / packets as f64;
+        let utility = |probe: &Seen| {
+            let loss = if common <= SMALL_LOSS { common } else { probe.loss() };
+            self.utility.of(probe.sent, loss, probe.slope)
+        };
+        // Sums over pairs: votes, and utility, rate and losses of slower and faster probes.
+        let (mut votes, mut slow, mut fast) = (0, (0.0, 0.0, 0), (0.0, 0.0, 0));
+        let mut iterator = probes();
+        while let (Some(one), Some(other)) = (iterator.next(), iterator.next()) {
+            let (slower, faster) = if one.rate < other.rate { (one, other) } else { (other, one) };
+            let (low, high) = (utility(slower), utility(faster));
+            votes += i32::from(high > low) - i32::from(high < low);
+            slow = (slow.0 + low, slow.1 + slower.rate, slow.2 + slower.lost);
+            fast = (fast.0 + high, fast.1 + faster.rate, fast.2 + faster.lost);
+        }
+        if votes == 0 {
+            self.steps.previous = 0.0;
+            self.search_again();
+            return;
+        }
+        let contradiction = common >= LARGE_LOSS && fast.2 > 0 && slow.2 > fast.2 + CONTRADICTION;
+        if votes > 0 && contradiction && !self.put_off {
+            self.put_off = true;
+            self.search_again();
+            return;
+        }
+        self.put_off = false;
+        let pairs = (count / 2) as f64;
+        let mean = |sums: (f64, f64, u64)| Sample { utility: sums.0 / pairs, rate: sums.1 / pairs };
+        let step = self.steps.step(mean(slow), mean(fast), self.base, self.least_step());
+        let small = step <= SMALL_STEP * self.base;
+        self.move_by(step);
+        if small {
+            self.search();
+        } else {
+            // The interval that is being sent, at the rate up to now, is what the new one is compared with.
+            let reference_id = self.monitors.next_id() - 1;
+            self.phase = Phase::Move { reference_id, reference: None, target_id: None, target: None };
+        }
+    }
+
+    fn judge_move(&mut self, reference: &Seen, target: Seen, target_id: u64) {
+        let (slower, faster) =
+            if reference.rate < target.rate { (reference, &target) } else { (&target, reference) };
+        let fewer = slower.lost.saturating_sub(faster.lost);
+        if fewer > CONTRADICTION || (fewer > 0 && slower.loss() >= LARGE_LOSS) {
+            self.search_again();
+            return;
+        }
+        let sample = |seen: &Seen| Sample { rate: seen.rate, utility: self.utility_of(seen) };
+        let (from, to, previous) = (sample(reference), sample(&target), self.steps.previous);
+        let step = self.steps.step(from, to, self.base, self.least_step());
+        let small = step.abs() <= SMALL_STEP * self.base;
+        self.move_by(step);
+        if previous * step < 0.0 || small {
+            self.search();
+        } else {
+            self.phase = Phase::Move {
+                reference_id: target_id,
+                reference: Some(target),
+                target_id: None,
+                target: None,
+            };
+        }
+    }
+
+    fn judge_all(&mut self) {
+        while let Some(report) = self.monitors.report() {
+            self.judge(&report);
+        }
+    }
+}
+
+impl CongestionControl for Vivace {
+    fn on_ack(&mut self, ack: &AckEvent<'_>) {
+        self.monitors.acked(ack.now, ack.packets);
+        if self.phase == Phase::Silent {
+            self.monitors.clear();
+            self.phase = Phase::Start { last: None, target: None };
+        }
+        self.judge_all();
+    }
+
+    fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        if loss.cause == LossCause::Reordering {
+            self.monitors.lost(loss.lost);
+            self.judge_all();
+            return;
+        }
+        self.monitors.clear();
+        self.phase = Phase::Silent;
+        self.steps = GradientSteps::new(Rule::Vivace);
+        self.base = (self.base / 2.0).max(self.min_rate);
+        self.sending = self.base;
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        if !self.monitors.is_sending() {
+            self.begin(send.now);
+        }
+        self.monitors.sent(send);
+        // The next interval begins with the last packet of this one, and its rate is in force at once.
+        if self.monitors.newest().0 >= self.planned {
+            self.begin(send.now);
+        }
+    }
+
+    fn allowance(&self) -> Allowance {
+        let bps = (self.sending * 1e6) as u64;
+        Allowance { pacing: Some(Rate::from_bps(bps.max(1000))), ..Allowance::default() }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = match self.phase {
+            Phase::Start { .. } => "start",
+            Phase::Probe { .. } => "probe",
+            Phase::Move { .. } => "move",
+            Phase::Silent => "silent",
+        };
+        fields.values.push(("rate_bps", self.base * 1e6));
+        fields.values.push(("utility", self.last_utility));
+    }
+}
