@@ -12,7 +12,7 @@ from narrows import _native
 from narrows.scenario import load
 from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell, Scenario, cells_of
-from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX
+from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX, missing_model
 from narrows.scenario.shipped import Shipped, shipped
 
 SECONDS = 2
@@ -39,7 +39,10 @@ def chosen(scenario: Scenario) -> list[Cell]:
         cell
         for cell in cells_of(scenario)
         if cell.run == 1
-        and not any(flow["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) for flow in cell.content["flows"])
+        and not any(
+            flow["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) or missing_model(flow["params"])
+            for flow in cell.content["flows"]
+        )
     ]
     return [cells[0], cells[-1]] if len(cells) > 1 else cells
 
