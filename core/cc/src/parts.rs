@@ -17,6 +17,7 @@ pub mod monitor;
 pub mod policy;
 pub mod rule_table;
 mod silence;
+mod spline;
 mod window;
 mod window_min;
 
@@ -32,5 +33,6 @@ pub use limited_slow_start::LimitedSlowStart;
 pub use lstm::Lstm;
 pub use minima::{RecentMin, SlotMinima};
 pub use silence::Silence;
+pub use spline::SmoothingSpline;
 pub use window::Window;
 pub use window_min::WindowMin;

@@ -28,6 +28,7 @@ schemes! {
     cubic,
     cubic_linux,
     cubic2008,
+    quic_cubic,
     // After losses, made for large windows and long paths.
     scalable,
     highspeed,
@@ -59,10 +60,13 @@ schemes! {
     pcc_allegro,
     vivace,
     pcc_expr,
+    fillp,
+    fillp_sheep,
     // By delay, over datagrams.
     copa,
     koho,
     koho_calibrated,
+    verus,
     // By what a computer has learned.
     remy,
     indigo,

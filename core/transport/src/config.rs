@@ -17,6 +17,14 @@ pub const PARAMS: &[ParamSpec] = &[
         .default("2")
         .range(1.0, 1000.0)
         .source("RFC 5681, section 4.2"),
+    ParamSpec::new(
+        "acks_per_rtt",
+        Kind::Count,
+        "Most acknowledgements per smallest round trip (TACK): the receiver then acknowledges when `ack_every` packets have arrived and that part of a round trip has passed, and at once only when a gap opens. 0 for no such limit; needs `sack`.",
+    )
+    .default("0")
+    .range(0.0, 1000.0)
+    .source("Li et al. 2020 (TACK): 4 with ack_every 2; the interval is told in data packets as by draft-ietf-quic-ack-frequency"),
     ParamSpec::new("max_ack_delay", Kind::Span, "Longest time an acknowledgement is held back.")
         .default("40000000")
         .range(0.0, 5e8)
@@ -99,6 +107,8 @@ pub struct Config {
     pub initial_window: u64,
     /// Acknowledge every n-th packet.
     pub ack_every: u32,
+    /// Most acknowledgements per smallest round trip; 0 for no such limit.
+    pub acks_per_rtt: u64,
     /// Longest delay of an acknowledgement.
     pub max_ack_delay: Span,
     /// Packets acknowledged one by one at the start.
@@ -133,17 +143,23 @@ impl Config {
     /// Longest timeout (Linux TCP_RTO_MAX; RFC 6298 asks for at least 60 s).
     pub const MAX_RTO: Span = Span::from_ms(120_000);
 
+    /// Bytes of a full packet that are not payload: IP, UDP and our header.
+    pub fn overhead(&self) -> u32 {
+        overhead(self.acks_per_rtt)
+    }
+
     /// From checked parameters.
     pub fn new(params: &Params) -> Self {
         let integer = |name: &str| params.integer(name).unwrap_or_default();
         let span = |name: &str| params.span(name).unwrap_or_default();
-        let overhead = u64::from(wire::IP_UDP + wire::DATA_HEADER);
+        let acks_per_rtt = integer("acks_per_rtt");
         Config {
             mss: integer("packet_size")
-                .saturating_sub(overhead)
+                .saturating_sub(u64::from(overhead(acks_per_rtt)))
                 .clamp(1, 65_000) as u16,
             initial_window: integer("initial_window").max(1),
             ack_every: integer("ack_every").max(1) as u32,
+            acks_per_rtt,
             max_ack_delay: span("max_ack_delay"),
             quick_acks: integer("quick_acks"),
             rto_rule: match params.word("rto_rule") {
@@ -168,6 +184,15 @@ impl Config {
             },
         }
     }
+}
+
+fn overhead(acks_per_rtt: u64) -> u32 {
+    let interval = if acks_per_rtt > 0 {
+        wire::ACK_INTERVAL
+    } else {
+        0
+    };
+    wire::IP_UDP + wire::DATA_HEADER + interval
 }
 
 impl Default for Config {

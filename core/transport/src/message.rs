@@ -19,6 +19,9 @@ pub struct Data {
     pub length: u16,
     /// Whether the payload has been sent before.
     pub retransmission: bool,
+    /// How long the sender wants to pass between acknowledgements, in whole microseconds, where it says so
+    /// (zero: it knows no RTT yet); see `acks_per_rtt` in [`crate::PARAMS`].
+    pub ack_interval: Option<Span>,
 }
 
 /// An acknowledgement. Its ranges and arrival times are in the [`Body`].

@@ -3,6 +3,9 @@
 use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
 use narrows_units::{Ecn, Span, Time};
 
+/// Longest interval of acknowledgements that a sender may ask for (RFC 5681, section 4.2).
+const LONGEST_INTERVAL: Span = Span::from_ms(500);
+
 /// What a receiver has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
@@ -23,6 +26,10 @@ pub struct ReceiverCounters {
 /// An acknowledgement is sent for every n-th packet (RFC 5681, section 4.2), at the latest after the
 /// configured delay, and at once while data is missing or out of order, when a mark appears or
 /// ends (RFC 8257, section 3.2), and for the first packets.
+///
+/// Where data packets tell an interval, acknowledgements are "tame" (T. Li et al., "TACK: Improving Wireless
+/// Transport Performance by Taming Acknowledgments", SIGCOMM 2020): one is sent when n packets have arrived and the
+/// interval since the last one has passed, which gives min(rate/n, 1/interval) of them, and at once when a gap opens.
 #[derive(Debug)]
 pub struct Receiver {
     ack_every: u32,
@@ -44,6 +51,8 @@ pub struct Receiver {
     last_was_marked: bool,
     ack_now: bool,
     deadline: Time,
+    /// When something was last acknowledged.
+    acknowledged_at: Time,
     counters: ReceiverCounters,
 }
 
@@ -66,6 +75,7 @@ impl Receiver {
             last_was_marked: false,
             ack_now: false,
             deadline: Time::FAR,
+            acknowledged_at: Time::ZERO,
             counters: ReceiverCounters::default(),
         }
     }
@@ -81,12 +91,33 @@ impl Receiver {
         self.contiguous
     }
 
-    /// An acknowledgement of what has arrived without a gap, and of nothing else.
-    fn acknowledge_edge(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
-        self.arrivals.clear();
+    /// Everything that has arrived is being acknowledged.
+    #[inline]
+    fn note_acknowledged(&mut self, now: Time) {
         self.ack_now = false;
         self.unacknowledged = 0;
         self.deadline = Time::FAR;
+        self.acknowledged_at = now;
+    }
+
+    /// Plans the next acknowledgement where the sender has told an interval; `gap` if a gap has opened.
+    #[inline]
+    fn plan_tame(&mut self, now: Time, interval: Span, gap: bool) {
+        let interval = interval.min(LONGEST_INTERVAL);
+        if self.unacknowledged == 1 {
+            // The last packets before a pause are not to wait for others.
+            self.deadline = now + self.max_ack_delay.max(interval);
+        }
+        if self.unacknowledged >= self.ack_every {
+            self.deadline = self.deadline.min(self.acknowledged_at + interval);
+        }
+        self.ack_now |= gap || self.counters.received_packets <= self.quick_acks;
+    }
+
+    /// An acknowledgement of what has arrived without a gap, and of nothing else.
+    fn acknowledge_edge(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
+        self.arrivals.clear();
+        self.note_acknowledged(now);
         let echoed = self.filler.unwrap_or(largest);
         let header = Header::Ack(Ack {
             largest: echoed.number,
@@ -107,7 +138,7 @@ impl Receiver {
         let counters = &mut self.counters;
         counters.received_packets += 1;
         counters.received_bytes +=
-            u64::from(wire::IP_UDP + wire::DATA_HEADER + u32::from(data.length));
+            u64::from(wire::IP_UDP + wire::data_header(data) + u32::from(data.length));
         let marked = ecn == Ecn::Ce;
         counters.marked_packets += u64::from(marked);
 
@@ -125,6 +156,10 @@ impl Receiver {
         let in_order = self
             .largest
             .is_none_or(|largest| data.number == largest.number + 1);
+        let gap = !in_order
+            && self
+                .largest
+                .is_some_and(|largest| data.number > largest.number);
         if self
             .largest
             .is_none_or(|largest| data.number > largest.number)
@@ -175,6 +210,11 @@ impl Receiver {
         }
 
         self.unacknowledged += 1;
+        if let Some(interval) = data.ack_interval {
+            self.last_was_marked = marked;
+            self.plan_tame(now, interval, gap);
+            return;
+        }
         if self.unacknowledged == 1 {
             self.deadline = now + self.max_ack_delay;
         }
@@ -215,9 +255,7 @@ impl Endpoint for Receiver {
             });
         }
         body.arrivals.append(&mut self.arrivals);
-        self.ack_now = false;
-        self.unacknowledged = 0;
-        self.deadline = Time::FAR;
+        self.note_acknowledged(now);
         let header = Header::Ack(Ack {
             largest: largest.number,
             delay: now.since(largest.at),
@@ -275,6 +313,7 @@ mod tests {
                 floor: 0,
                 length: 100,
                 retransmission: false,
+                ack_interval: None,
             };
             self.receiver
                 .receive(self.now, ecn, &Header::Data(data), &Body::default());
@@ -369,6 +408,7 @@ mod tests {
                 floor: number.saturating_sub(10),
                 length: 100,
                 retransmission: false,
+                ack_interval: None,
             };
             rig.receiver
                 .receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());

@@ -389,6 +389,19 @@ impl Sender {
         u64::from(self.config.mss).min(self.supply - self.fresh)
     }
 
+    /// What the receiver is told about the time between acknowledgements.
+    #[inline]
+    fn ack_interval(&self) -> Option<Span> {
+        if self.config.acks_per_rtt == 0 || !self.config.sack {
+            return None;
+        }
+        if !self.rtt.is_known() {
+            return Some(Span::ZERO);
+        }
+        let us = self.rtt.min().ns() / (1000 * self.config.acks_per_rtt);
+        Some(Span::from_us(us.min(u64::from(u32::MAX))))
+    }
+
     /// Sends one packet with data from `offset`.
     #[inline]
     fn send(&mut self, now: Time, offset: u64, length: u16, retransmission: bool) -> Outgoing {
@@ -401,6 +414,7 @@ impl Sender {
             floor: self.sent.base(),
             length,
             retransmission,
+            ack_interval: self.ack_interval(),
         };
         let bytes = u64::from(length);
         self.sent.push(Sent {
@@ -422,7 +436,7 @@ impl Sender {
         if let Phase::Recovery(Some(reduction)) = &mut self.phase {
             reduction.on_sent(bytes);
         }
-        let size = wire::IP_UDP + wire::DATA_HEADER + u32::from(length);
+        let size = wire::IP_UDP + wire::data_header(&data) + u32::from(length);
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(size);
         if retransmission {

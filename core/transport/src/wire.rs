@@ -1,13 +1,13 @@
 //! Messages as bytes: the payload of our UDP datagrams, in network byte order.
 //!
 //! ```text
-//! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 payload...
+//! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 [ack_interval_us:32 if bit 1 of flags] payload...
 //! ack   kind=2:8 ranges:8 arrivals:8 flags:8 delay_ns:32 largest:64 largest_arrived:64
 //!       received:64 marked:64 [cumulative:64 if bit 0 of flags] then per range gap:32 length:32, then per arrival below:32 before_ns:32
 //! media kind=3:8 flags:8 flow:16 content:16 zero:16 number:64 content... padding...
 //! ```
 //!
-//! Bit 0 of the flags of a media message says that it is feedback; the content's meaning is the scheme's.
+//! Bit 0 of the flags of data says that it repeats data. Bit 0 of the flags of a media message says that it is feedback; the content's meaning is the scheme's.
 //!
 //! A range is given by its distance from the end of the range above it (the first one from
 //! `largest`) and its length; an arrival by how far its number lies below `largest` and how long
@@ -18,14 +18,18 @@ use narrows_units::{Span, Time};
 
 /// IPv4 and UDP headers.
 pub const IP_UDP: u32 = 28;
-/// Our header of a data packet.
+/// Our header of a data packet, without the interval of acknowledgements.
 pub const DATA_HEADER: u32 = 24;
+/// The interval of acknowledgements in a data packet that has one.
+pub const ACK_INTERVAL: u32 = 4;
 /// Our header of a message of a real-time scheme.
 pub const MEDIA_HEADER: u32 = 16;
 /// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
 /// what a peer says cannot overflow.
 pub const LARGEST: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
+const REPEATED: u8 = 1;
+const WITH_INTERVAL: u8 = 2;
 const KIND_DATA: u8 = 1;
 const KIND_ACK: u8 = 2;
 const KIND_MEDIA: u8 = 3;
@@ -44,11 +48,22 @@ pub enum WireError {
     Inconsistent,
 }
 
+/// Bytes of our header of a data packet: where its payload begins.
+#[inline]
+pub fn data_header(data: &Data) -> u32 {
+    DATA_HEADER
+        + if data.ack_interval.is_some() {
+            ACK_INTERVAL
+        } else {
+            0
+        }
+}
+
 /// IP size of a message.
 #[inline]
 pub fn size(header: &Header, body: &Body) -> u32 {
     match header {
-        Header::Data(data) => IP_UDP + DATA_HEADER + u32::from(data.length),
+        Header::Data(data) => IP_UDP + data_header(data) + u32::from(data.length),
         Header::Ack(ack) => {
             let lists = body.ranges.len() + body.arrivals.len();
             IP_UDP + ACK_HEADER + 8 * (lists + usize::from(ack.cumulative.is_some())) as u32
@@ -72,12 +87,22 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
     out.clear();
     match header {
         Header::Data(data) => {
-            out.extend([KIND_DATA, u8::from(data.retransmission)]);
+            let repeated = if data.retransmission { REPEATED } else { 0 };
+            let told = if data.ack_interval.is_some() {
+                WITH_INTERVAL
+            } else {
+                0
+            };
+            out.extend([KIND_DATA, repeated | told]);
             out.extend(flow.to_be_bytes());
             let floor = u32::try_from(data.number - data.floor.min(data.number));
             out.extend(floor.unwrap_or(u32::MAX).to_be_bytes());
             out.extend(data.number.to_be_bytes());
             out.extend(data.offset.to_be_bytes());
+            if let Some(interval) = data.ack_interval {
+                let us = u32::try_from(interval.ns() / 1000).unwrap_or(u32::MAX);
+                out.extend(us.to_be_bytes());
+            }
             out.resize(out.len() + usize::from(data.length), 0);
         }
         Header::Ack(ack) => {
@@ -158,11 +183,16 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
     let mut reader = Reader(bytes);
     match reader.u8()? {
         KIND_DATA => {
-            let retransmission = reader.u8()? & 1 != 0;
+            let flags = reader.u8()?;
             reader.take::<2>()?;
             let below = reader.u32()?;
             let number = reader.u64()?;
             let offset = reader.u64()?;
+            let ack_interval = if flags & WITH_INTERVAL != 0 {
+                Some(Span::from_us(u64::from(reader.u32()?)))
+            } else {
+                None
+            };
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
             if number > LARGEST || offset > LARGEST {
                 return Err(WireError::Inconsistent);
@@ -173,7 +203,8 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
                 offset,
                 floor,
                 length,
-                retransmission,
+                retransmission: flags & REPEATED != 0,
+                ack_interval,
             }))
         }
         KIND_ACK => decode_ack(reader, body),
@@ -305,9 +336,10 @@ mod tests {
         }
 
         #[test]
-        fn data_survives_the_wire(number: u32, offset: u32, below in 0u64..100, length in 0u16..1448, retransmission: bool) {
+        fn data_survives_the_wire(number: u32, offset: u32, below in 0u64..100, length in 0u16..1448, retransmission: bool, interval: Option<u32>) {
             let number = u64::from(number) + 100;
-            let data = Data { number, offset: u64::from(offset), floor: number - below, length, retransmission };
+            let ack_interval = interval.map(|us| Span::from_us(u64::from(us)));
+            let data = Data { number, offset: u64::from(offset), floor: number - below, length, retransmission, ack_interval };
             let mut bytes = Vec::new();
             encode(3, &Header::Data(data), &Body::default(), &mut bytes);
             prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&Header::Data(data), &Body::default()));

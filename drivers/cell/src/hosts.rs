@@ -2,7 +2,7 @@
 //! transport makes of them in simulation and over UDP.
 
 use crate::CellError;
-use narrows_transport::{Config, wire};
+use narrows_transport::Config;
 use narrows_units::{Kind, ParamSpec, Params, Span};
 use serde_json::{Map, Value, json};
 
@@ -296,7 +296,7 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
         (Some(_), _) => false,
         (None, _) => config.ecn,
     };
-    let overhead = wire::IP_UDP + wire::DATA_HEADER;
+    let overhead = config.overhead();
     let usual = u32::from(config.mss) + overhead;
     if from.mtu().is_some() || to.mtu().is_some() {
         let size = from.mtu().unwrap_or(usual).min(to.mtu().unwrap_or(usual));

@@ -108,7 +108,8 @@ enum Mode {
     ProbeRtt,
 }
 
-struct Bbr1 {
+/// The state; FillP is made of it, too.
+pub(super) struct Bbr1 {
     mss: u64,
     initial: u64,
     startup_gain: f64,
@@ -166,7 +167,7 @@ fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
 }
 
 impl Bbr1 {
-    fn new(params: &Params, setup: Setup) -> Self {
+    pub(super) fn new(params: &Params, setup: Setup) -> Self {
         let startup_gain = params.real("startup_gain").unwrap_or(739.0 / 256.0);
         let initial = setup.initial_cwnd().get();
         let mut scheme = Bbr1 {
@@ -207,6 +208,12 @@ impl Bbr1 {
     /// The rate that sends a window in a round, with the gain of STARTUP.
     fn first_pacing(&self, rtt: Span) -> Rate {
         rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.startup_gain * MARGIN)
+    }
+
+    /// Whether the window is more than a cap: nothing is known of the path yet, nothing is heard of it, or it is to be
+    /// emptied.
+    pub(super) fn needs_window(&self) -> bool {
+        !self.seen_rtt || self.mode == Mode::ProbeRtt || self.prior == Phase::Timeout
     }
 
     /// The bandwidth that the model goes by: the policer's if there is one.

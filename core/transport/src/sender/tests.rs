@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 mod feedback;
 mod less;
+mod tame;
 mod unreliable;
 
 const OWD: Span = Span::from_ms(20);
@@ -691,6 +692,7 @@ proptest! {
                     floor: if kind & 4 == 0 { c } else { number.saturating_sub(length) },
                     length: length as u16,
                     retransmission: false,
+                    ack_interval: (kind & 16 == 0).then(|| Span::from_us(b & 0xffff_ffff)),
                 })
             } else {
                 Header::Ack(crate::Ack {

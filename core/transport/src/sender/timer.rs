@@ -32,7 +32,11 @@ impl Sender {
         if probe {
             let single = self.in_flight <= u64::from(self.config.mss);
             // Linux allows for the peer's longest delayed acknowledgement with its minimum RTO.
-            let hold = self.config.max_ack_delay.max(Span::from_ms(2));
+            let delay = self
+                .config
+                .max_ack_delay
+                .max(self.ack_interval().unwrap_or_default());
+            let hold = delay.max(Span::from_ms(2));
             let pto = self.rtt.probe_timeout(single, hold);
             if pto < rto {
                 span = pto;

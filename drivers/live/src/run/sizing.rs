@@ -3,7 +3,6 @@
 use crate::emulator::frame;
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_net::{Network, Packet, queues};
-use narrows_transport::wire;
 use narrows_units::{ParamSpec, Rate, Span, Time};
 use serde_json::{Map, Value};
 
@@ -219,10 +218,12 @@ fn room(queue: &Value) -> u64 {
 /// Size of the largest full packet of our own flows; the kernel's TCP fills whatever the wire allows.
 fn packet_size(cell: &Cell) -> u32 {
     let ours = |flow: &&Flow| matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..));
-    let payload = |flow: &Flow| {
-        let ends = [flow.from, flow.to].map(|from| cell.transport(flow, from).mss);
-        u32::from(ends[0].max(ends[1]))
+    let size = |flow: &Flow| {
+        let ends = [flow.from, flow.to].map(|from| {
+            let config = cell.transport(flow, from);
+            u32::from(config.mss) + config.overhead()
+        });
+        ends[0].max(ends[1])
     };
-    let largest = cell.flows.iter().filter(ours).map(payload).max();
-    largest.map_or(0, |payload| payload + wire::IP_UDP + wire::DATA_HEADER)
+    cell.flows.iter().filter(ours).map(size).max().unwrap_or(0)
 }

@@ -92,7 +92,7 @@ impl Ends {
         match wire::decode(bytes, body) {
             Ok(header @ Header::Data(data)) => {
                 if let Some(seen) = &mut self.seen {
-                    let payload = bytes.get(wire::DATA_HEADER as usize..);
+                    let payload = bytes.get(wire::data_header(&data) as usize..);
                     seen.note(data.offset, payload.unwrap_or_default());
                 }
                 self.receiver.receive(now, ecn, &header, body);
@@ -128,8 +128,8 @@ impl Ends {
         };
         wire::encode(flow, &outgoing.header, body, bytes);
         if let Header::Data(data) = outgoing.header {
-            self.written
-                .fill(data.offset, &mut bytes[wire::DATA_HEADER as usize..]);
+            let payload = wire::data_header(&data) as usize;
+            self.written.fill(data.offset, &mut bytes[payload..]);
         }
         self.active = now;
         Some(outgoing.ecn)

@@ -1,0 +1,68 @@
+//! FillP-Sheep (approximation): BBR, with acknowledgements tamed as in TACK.
+//!
+//! Approximation. FillP-Sheep was published as a closed binary; this scheme is made of what its repository says and
+//! is not the original.
+//!
+//! Provenance: README of the FillP repository in the Pantheon collection (2023): "TACK" and BBR with all its limits;
+//! T. Li et al., "TACK: Improving Wireless Transport Performance by Taming Acknowledgments", SIGCOMM 2020; our
+//! `bbr1`. Deviations: from the original unknown, for its gains, its start-up and the share of losses that it tolerates are
+//! inside the binaries. BBR is exactly `bbr1`. The delivery rate is measured at the sender, not reported by the receiver.
+//!
+//! `fillp` with a window of cwnd_gain bandwidth-delay products: what `fillp` queues where it overestimates the bandwidth
+//! stays below about one bandwidth-delay product here. The profile `pantheon` has payloads of 1300 bytes.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown) |
+//! | cwnd_gain | 2 | Linux tcp_bbr.c: bbr_cwnd_gain (FillP's is unknown) |
+//! | min_rtt_window | 10 s | Linux tcp_bbr.c: bbr_min_rtt_win_sec (FillP's is unknown) |
+//! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown) |
+
+use super::bbr1::Bbr1;
+use super::fillp;
+use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry line.
+pub const SCHEME: Scheme = Scheme {
+    name: "fillp-sheep",
+    summary: "Approximation of FillP-Sheep: BBR with its window, TACK acknowledgements",
+    source: "README of FillP; Li et al. 2020 (TACK); Linux net/ipv4/tcp_bbr.c",
+    recovery: Recovery::Direct,
+    ecn: EcnUse::None,
+    transport: fillp::TRANSPORT,
+    profiles: fillp::PROFILES,
+    params: &[
+        fillp::STARTUP_GAIN,
+        ParamSpec::new("cwnd_gain", Kind::Number, "Bandwidth-delay products in flight at most in PROBE_BW.")
+            .default("2")
+            .range(1.0, 10.0)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_cwnd_gain; FillP's is unknown"),
+        fillp::MIN_RTT_WINDOW,
+        fillp::PROBE_RTT_TIME,
+    ],
+    build,
+};
+
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(Box::new(Bbr1::new(params, setup)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Script, setup};
+
+    #[test]
+    fn it_has_the_window_of_bbr() {
+        let sheep = super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap();
+        let bbr1 = crate::schemes::find("bbr1").unwrap();
+        let bbr = (bbr1.build)(&Params::resolve(bbr1.params, []).unwrap(), setup()).unwrap();
+        let (mut sheep, mut bbr) = (Script::new(sheep), Script::new(bbr));
+        for _ in 0..20 {
+            sheep.ack_round();
+            bbr.ack_round();
+            assert_eq!(sheep.scheme.allowance(), bbr.scheme.allowance());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Packets that have been sent, the windows that they were sent with, and which of them are missing.
+
+use narrows_units::{Span, Time};
+use std::collections::VecDeque;
+
+/// Missing for this long means lost (yzaki/verus d4b447e: MISSING_PKT_EXPIRY).
+const EXPIRY: Span = Span::from_ms(150);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Flying,
+    /// A packet sent later has been acknowledged, first at this time.
+    Missing(Time),
+    Done,
+}
+
+/// Packets by number, from the oldest whose fate is not known.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    base: u64,
+    packets: VecDeque<(f64, State)>,
+    /// Above the newest that was acknowledged: below it nothing is `Flying`.
+    news: u64,
+    /// Packets that are not `Done`.
+    open: usize,
+}
+
+impl Flights {
+    /// Whether nothing is waited for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Packet `number` is sent with `window`.
+    pub(super) fn push(&mut self, number: u64, window: f64) {
+        if number != self.base + self.packets.len() as u64 {
+            // The first of all.
+            self.clear();
+            self.base = number;
+        }
+        self.packets.push_back((window, State::Flying));
+        self.open += 1;
+    }
+
+    /// Packet `number` is acknowledged: its window, unless it is not waited for (any more).
+    pub(super) fn acknowledge(&mut self, number: u64, now: Time) -> Option<f64> {
+        let index = number.checked_sub(self.base)? as usize;
+        let (window, state) = *self.packets.get(index)?;
+        if state == State::Done {
+            return None;
+        }
+        let first = self.news.max(self.base);
+        for before in first..number {
+            self.packets[(before - self.base) as usize].1 = State::Missing(now);
+        }
+        self.news = self.news.max(number + 1);
+        self.packets[index].1 = State::Done;
+        self.open -= 1;
+        self.forget();
+        Some(window)
+    }
+
+    /// Takes out the oldest packet that has been missing for too long: its window.
+    pub(super) fn next_lost(&mut self, now: Time) -> Option<f64> {
+        let &(window, state) = self.packets.front()?;
+        // Later ones are missing since later.
+        match state {
+            State::Missing(since) if now.since(since) >= EXPIRY => {}
+            _ => return None,
+        }
+        self.packets[0].1 = State::Done;
+        self.open -= 1;
+        self.forget();
+        Some(window)
+    }
+
+    /// Everything sent so far is done with.
+    pub(super) fn clear(&mut self) {
+        self.base += self.packets.len() as u64;
+        self.packets.clear();
+        self.open = 0;
+    }
+
+    fn forget(&mut self) {
+        while let Some((_, State::Done)) = self.packets.front() {
+            self.packets.pop_front();
+            self.base += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn what_is_overtaken_is_lost_after_150_ms_unless_it_comes() {
+        let mut flights = Flights::default();
+        for number in 7..12 {
+            flights.push(number, number as f64);
+        }
+        assert_eq!(flights.acknowledge(9, ms(100)), Some(9.0));
+        assert_eq!(flights.acknowledge(9, ms(101)), None, "a copy");
+        assert_eq!(flights.acknowledge(8, ms(120)), Some(8.0), "late, but in time");
+        assert_eq!(flights.acknowledge(11, ms(130)), Some(11.0));
+        assert_eq!(flights.next_lost(ms(249)), None);
+        assert_eq!(flights.next_lost(ms(250)), Some(7.0));
+        assert_eq!(flights.acknowledge(7, ms(251)), None, "too late");
+        assert_eq!(flights.next_lost(ms(279)), None);
+        assert_eq!(flights.next_lost(ms(280)), Some(10.0));
+        assert!(flights.is_empty());
+        assert_eq!(flights.next_lost(ms(1000)), None);
+    }
+
+    #[test]
+    fn what_was_done_with_is_not_asked_for() {
+        let mut flights = Flights::default();
+        flights.push(0, 1.0);
+        flights.push(1, 1.0);
+        flights.clear();
+        assert!(flights.is_empty());
+        flights.push(2, 5.0);
+        assert_eq!(flights.acknowledge(1, ms(1)), None);
+        assert_eq!(flights.acknowledge(2, ms(1)), Some(5.0));
+        assert_eq!(flights.next_lost(ms(1000)), None);
+    }
+}

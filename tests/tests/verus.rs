@@ -1,0 +1,163 @@
+//! Verus in simulated worlds: the figures that one flow gets by the published rules, and its ratio of delays.
+
+use narrows_record::{StateRow, Verdict, read};
+use narrows_tests::{Dumbbell, Measured, measured};
+use serde_json::{Value, json};
+
+/// IP size over payload of a full packet.
+const HEADERS: f64 = 1500.0 / 1448.0;
+
+/// One flow for 30 s.
+struct World {
+    run: Measured,
+    states: Vec<StateRow>,
+}
+
+impl World {
+    fn of(cell: &Value) -> World {
+        let (run, record) = measured(cell);
+        assert_eq!(run.run.verdict, Verdict::Ok, "{:?}", run.run.reasons);
+        let states = read::read_states(record.states.expect("states")).expect("readable states");
+        World { run, states }
+    }
+
+    fn second_half(&self) -> &[StateRow] {
+        let start = self
+            .states
+            .partition_point(|row| row.time_ns < 15_000_000_000);
+        &self.states[start..]
+    }
+
+    /// Mbit/s at the IP layer in the second half.
+    fn throughput(&self) -> f64 {
+        let rows = self.second_half();
+        let (first, last) = (&rows[0], &rows[rows.len() - 1]);
+        let bytes = last.delivered_bytes.unwrap_or(0) - first.delivered_bytes.unwrap_or(0);
+        bytes as f64 * HEADERS * 8.0 / ((last.time_ns - first.time_ns) as f64 / 1e9) / 1e6
+    }
+
+    /// RTT in ms in the second half: the mean and the 95th percentile.
+    fn rtt(&self) -> (f64, f64) {
+        let rtts = self.second_half().iter().filter_map(|row| row.rtt_ns);
+        let mut rtts: Vec<f64> = rtts.map(|ns| ns as f64 / 1e6).collect();
+        rtts.sort_by(f64::total_cmp);
+        let mean = rtts.iter().sum::<f64>() / rtts.len() as f64;
+        (mean, rtts[rtts.len() * 95 / 100])
+    }
+
+    /// How often a phase called `mode` begins.
+    fn beginnings(&self, mode: &str) -> usize {
+        let is = |row: &StateRow| row.mode.as_deref() == Some(mode);
+        self.states
+            .windows(2)
+            .filter(|pair| is(&pair[1]) && !is(&pair[0]))
+            .count()
+    }
+}
+
+/// A buffer of `packets` full packets; very many for none.
+fn cell(mbps: f64, rtt_ms: f64, packets: Option<u64>, loss: f64) -> Value {
+    let dumbbell = Dumbbell {
+        mbps,
+        rtt_ms,
+        loss,
+        schemes: vec!["verus"],
+        record: "bins",
+        ..Dumbbell::default()
+    };
+    let mut cell = dumbbell.json();
+    cell["network"]["forward"][0]["queue"]["bytes"] = json!(packets.unwrap_or(100_000) * 1500);
+    cell
+}
+
+fn near(found: f64, expected: f64, tolerance: f64) -> bool {
+    (found / expected - 1.0).abs() <= tolerance
+}
+
+// One flow in a simulation of the published rules, 30 s: Mbit/s, and mean and 95th percentile of the RTT in ms, of the
+// second half.
+#[test]
+fn one_flow_has_the_figures_of_the_rules() {
+    for (mbps, rtt_ms, packets, loss, throughput, mean, p95) in [
+        (12.0, 40.0, None, 0.0, 12.0, 218.0, 250.0),
+        (2.0, 200.0, None, 0.0, 2.0, 890.0, 1077.0),
+        (50.0, 40.0, Some(1000), 0.0, 50.0, 211.0, 253.0),
+        (12.0, 40.0, None, 0.01, 10.3, 50.0, 65.0),
+        (12.0, 40.0, Some(100), 0.0, 10.7, 97.0, 140.0),
+    ] {
+        let world = World::of(&cell(mbps, rtt_ms, packets, loss));
+        let path = format!("{mbps} Mbit/s, {rtt_ms} ms, {packets:?} packets, {loss}");
+        let (found, rtt) = (world.throughput(), world.rtt());
+        // SMALL_BUFFER
+        let above = if packets == Some(100) { 0.05 } else { 0.0 };
+        assert!(
+            near(found, throughput, 0.1 + above),
+            "{path}: {found} Mbit/s"
+        );
+        assert!(
+            near(rtt.0, mean, 0.1) && near(rtt.1, p95, 0.1),
+            "{path}: {rtt:?}"
+        );
+    }
+}
+
+#[test]
+fn the_rtt_stays_below_r_times_the_smallest() {
+    for (mbps, rtt_ms) in [(12.0, 40.0), (50.0, 40.0), (2.0, 200.0)] {
+        let world = World::of(&cell(mbps, rtt_ms, None, 0.0));
+        // The first packet saw an empty queue and its own time on the link.
+        let smallest = rtt_ms + 12.0 / mbps;
+        let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
+        let ratios: Vec<f64> = rtts.map(|ns| ns as f64 / 1e6 / smallest).collect();
+        let largest = ratios.iter().copied().fold(0.0, f64::max);
+        // Beyond 6 the target falls by 2 ms per epoch; what is in flight then still comes.
+        assert!(largest <= 6.5, "{mbps} Mbit/s, {rtt_ms} ms: {largest}");
+        assert!(largest >= 5.0, "the whole range is used: {largest}");
+        assert!(ratios.iter().all(|ratio| *ratio >= 1.0));
+    }
+}
+
+#[test]
+fn a_smaller_r_is_a_shorter_queue() {
+    let mut cell = cell(12.0, 40.0, None, 0.0);
+    let mut queues = Vec::new();
+    for r in [2.0, 4.0, 6.0] {
+        cell["flows"][0]["params"] = json!({"r": r});
+        let world = World::of(&cell);
+        let (mean, p95) = world.rtt();
+        assert!(p95 / 41.0 <= r + 0.5, "R = {r}: {p95}");
+        assert!(world.throughput() > 0.95 * 12.0, "R = {r}");
+        queues.push(mean);
+    }
+    assert!(queues.is_sorted(), "{queues:?}");
+}
+
+#[test]
+fn random_losses_are_one_decrease_per_phase() {
+    let world = World::of(&cell(12.0, 40.0, None, 0.01));
+    let lost = world
+        .states
+        .last()
+        .and_then(|row| row.lost_packets)
+        .unwrap_or(0) as usize;
+    let phases = world.beginnings("loss");
+    // A phase lasts until packets sent with the smaller window are acknowledged, an RTT and the 150 ms before the
+    // next loss is noticed: some of the losses fall into it.
+    assert!(
+        phases > 20 && phases < lost,
+        "{phases} phases, {lost} losses"
+    );
+}
+
+#[test]
+fn a_flow_survives_a_blackout() {
+    let mut cell = cell(12.0, 40.0, Some(1000), 0.0);
+    let forward = cell["network"]["forward"].as_array_mut().expect("elements");
+    forward.push(json!({"name": "forward.2", "kind": "gate", "open": true}));
+    cell["timeline"] = json!([
+        {"at_ns": 5_000_000_000_u64, "element": "forward.2", "set": {"open": false}},
+        {"at_ns": 10_000_000_000_u64, "element": "forward.2", "set": {"open": true}},
+    ]);
+    let world = World::of(&cell);
+    assert!(world.throughput() > 0.9 * 12.0, "{}", world.throughput());
+}
