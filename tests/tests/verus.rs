@@ -88,16 +88,21 @@ fn one_flow_has_the_figures_of_the_rules() {
         let world = World::of(&cell(mbps, rtt_ms, packets, loss));
         let path = format!("{mbps} Mbit/s, {rtt_ms} ms, {packets:?} packets, {loss}");
         let (found, rtt) = (world.throughput(), world.rtt());
-        // SMALL_BUFFER
-        let above = if packets == Some(100) { 0.05 } else { 0.0 };
-        assert!(
-            near(found, throughput, 0.1 + above),
-            "{path}: {found} Mbit/s"
-        );
+        assert!(near(found, throughput, 0.1), "{path}: {found} Mbit/s");
         assert!(
             near(rtt.0, mean, 0.1) && near(rtt.1, p95, 0.1),
             "{path}: {rtt:?}"
         );
+        let lost = world.run.get("1", "loss_ratio");
+        let restarts = world.beginnings("slow_start");
+        if packets == Some(100) {
+            // A full buffer has one delay for all windows: the curve ends flat, no window has more, and
+            // everything begins again, with the losses of slow start: 20 % and 17 times by the rules.
+            assert!((0.15..0.25).contains(&lost), "{path}: {lost} lost");
+            assert!((12..=22).contains(&restarts), "{path}: {restarts} times");
+        } else {
+            assert!(restarts == 0 && lost < 0.03, "{path}: {lost}, {restarts}");
+        }
     }
 }
 
@@ -108,10 +113,15 @@ fn the_rtt_stays_below_r_times_the_smallest() {
         // The first packet saw an empty queue and its own time on the link.
         let smallest = rtt_ms + 12.0 / mbps;
         let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
-        let ratios: Vec<f64> = rtts.map(|ns| ns as f64 / 1e6 / smallest).collect();
-        let largest = ratios.iter().copied().fold(0.0, f64::max);
-        // Beyond 6 the target falls by 2 ms per epoch; what is in flight then still comes.
-        assert!(largest <= 6.5, "{mbps} Mbit/s, {rtt_ms} ms: {largest}");
+        let mut ratios: Vec<f64> = rtts.map(|ns| ns as f64 / 1e6 / smallest).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (p95, largest) = (ratios[ratios.len() * 95 / 100], ratios[ratios.len() - 1]);
+        // Beyond 6 the target falls by 2 ms per epoch; what was sent before that was noticed still comes, for
+        // one long RTT at what was then the growth.
+        assert!(
+            p95 <= 6.5 && largest <= 7.0,
+            "{mbps} Mbit/s, {rtt_ms} ms: {p95}, {largest}"
+        );
         assert!(largest >= 5.0, "the whole range is used: {largest}");
         assert!(ratios.iter().all(|ratio| *ratio >= 1.0));
     }
