@@ -21,7 +21,7 @@
 //! no timers of its own (the timeout of 150 ms to 1 s is Verus').
 //!
 //! Pitfalls: it keeps the RTT at up to R (6) times the smallest by design, 240 ms on a path of 40 ms; where the
-//! buffer is smaller than that, losses are heavy (20 % with 100 packets at 12 Mbit/s), since the reaction takes 150 ms
+//! buffer is smaller than that, losses are heavy (20 % with 100 packets at 12 Mbit/s, 80 % with 10), since the reaction takes 150 ms
 //! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. The smallest delay never rises again
 //! unless the flow stands still. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
 //!
