@@ -56,12 +56,12 @@ schemes! {
     bbr1,
     bbr3,
     bbr_draft,
+    fillp,
+    fillp_sheep,
     // By utility, measured over intervals at different rates.
     pcc_allegro,
     vivace,
     pcc_expr,
-    fillp,
-    fillp_sheep,
     // By delay, over datagrams.
     copa,
     koho,
