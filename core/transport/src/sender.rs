@@ -151,6 +151,8 @@ pub struct Sender {
     send_probe: bool,
     last_activity: Time,
 
+    /// Without a clock for each packet: below this number enough packets have overtaken those that were missing.
+    judged: u64,
     /// Without selective acknowledgements: duplicates since the last advance, and the bytes that are
     /// taken out of flight for them although nobody said which they were.
     duplicates: u64,
@@ -237,6 +239,7 @@ impl Sender {
             probed: false,
             send_probe: false,
             last_activity: now,
+            judged: 0,
             duplicates: 0,
             assumed: 0,
             marked_seen: 0,

@@ -244,6 +244,7 @@ impl Sender {
                 Some(_) => false,
                 None => true,
             });
+            self.judged = 0;
         }
         self.epoch_losses = 0;
         self.phase = Phase::Open;
@@ -265,6 +266,13 @@ impl Sender {
         if lowest > newest {
             return 0;
         }
+        // What counting has judged stays judged: a repair that was lost keeps the lowest number where it is until
+        // the timeout, however much is sent meanwhile.
+        let lowest = if self.config.rack {
+            lowest
+        } else {
+            lowest.max(self.judged)
+        };
         let overtaken: u64 = self
             .acked
             .ranges()

@@ -188,6 +188,7 @@ impl Sender {
             if above < self.config.packet_threshold {
                 break;
             }
+            self.judged = number + 1;
             match self.sent.get(number) {
                 Some(packet) if packet.state == State::Acked => above -= 1,
                 Some(packet) if packet.state == State::Outstanding && !packet.retransmission => {
