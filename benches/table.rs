@@ -1,13 +1,10 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks emulator`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks emulator endpoints`.
 
-use narrows_bench::{emulator, machine, networks, peak_memory_mb, repeat};
-use narrows_cc::testing::{example_files, example_params};
-use narrows_cc::{AckEvent, Setup, schemes};
+use narrows_bench::{emulator, machine, networks, peak_memory_mb, repeat, schemes};
 use narrows_tests::Dumbbell;
-use narrows_units::{Bytes, Span, Stream, Time};
 
 const RUNS: usize = 5;
 
@@ -23,13 +20,16 @@ fn main() {
         simulator();
     }
     if section("schemes") {
-        per_ack();
+        schemes::table(RUNS);
     }
     if section("networks") {
         networks::table(RUNS);
     }
     if section("emulator") {
         emulator::table();
+    }
+    if section("endpoints") {
+        emulator::endpoints();
     }
 }
 
@@ -130,42 +130,4 @@ fn simulator() {
         peak_memory_mb(),
         size as f64 / 1e6
     );
-}
-
-/// Time that a scheme takes for one acknowledgement of two packets.
-fn per_ack() {
-    const ACKS: u64 = 1_000_000;
-    println!("schemes              ns per acknowledgement");
-    for scheme in schemes::ALL {
-        let spread = repeat(
-            RUNS,
-            || {
-                let setup = Setup {
-                    mss: Bytes::new(1448),
-                    initial_window: 10,
-                    ecn: false,
-                    files: example_files(),
-                    now: Time::ZERO,
-                    random: Stream::new(1, "bench"),
-                };
-                let mut built =
-                    (scheme.build)(&example_params(scheme), setup).expect("defaults build");
-                let mut sum = 0;
-                for index in 0..ACKS {
-                    let mut ack = AckEvent::new(Time::from_ns(index * 24_000));
-                    ack.bytes = Bytes::new(2896);
-                    ack.latest_rtt = Some(Span::from_ms(40));
-                    ack.smoothed_rtt = Span::from_ms(40);
-                    ack.min_rtt = Span::from_ms(40);
-                    ack.round_start = index % 800 == 0;
-                    built.on_ack(&ack);
-                    sum += built.allowance().cwnd.map_or(0, Bytes::get) & 1;
-                }
-                std::hint::black_box(sum)
-            },
-            |_, seconds| seconds * 1e9 / ACKS as f64,
-        );
-        println!("{:20} {}", scheme.name, spread.show(1));
-    }
-    println!();
 }

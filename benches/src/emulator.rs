@@ -54,6 +54,35 @@ pub fn table() {
     }
 }
 
+/// Emulates every scheme of ours alone on a path of 100 Mbit/s and prints what both of its ends need.
+pub fn endpoints() {
+    let Some(agent) = agent() else {
+        println!(
+            "endpoints: not measured; build the agent first (cargo build --release -p narrows-agent)"
+        );
+        return;
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    println!(
+        "{:24} {:>20} {:>28}   verdict",
+        "100 Mbit/s, 10 ms, 10 s", "delivered Mbit/s", "machine but for emulator, %"
+    );
+    let bulk = narrows_cc::schemes::ALL.iter().map(|scheme| scheme.name);
+    let media = narrows_media::schemes::ALL.iter().map(|scheme| scheme.name);
+    for scheme in bulk.chain(media) {
+        match emulate(&agent, &one_bottleneck(scheme, 100.0)) {
+            Ok(run) => println!(
+                "{scheme:24} {:20.1} {:28.0}   {}",
+                run.mbps,
+                run.busy_percent * cpus - run.cpu_percent,
+                run.verdict
+            ),
+            Err(why) => println!("{scheme:24} not measured; {why}"),
+        }
+    }
+    println!();
+}
+
 fn lines() -> Vec<(String, Value)> {
     let mut lines = Vec::new();
     for mbps in [10.0, 100.0, 400.0, 1000.0, 1500.0, 2000.0] {
@@ -140,6 +169,7 @@ struct Emulated {
     p50_us: f64,
     p99_us: f64,
     cpu_percent: f64,
+    busy_percent: f64,
     verdict: String,
 }
 
@@ -172,6 +202,7 @@ fn emulate(agent: &Path, cell: &Value) -> Result<Emulated, String> {
         p50_us: late.p50_ns as f64 / 1e3,
         p99_us: late.p99_ns as f64 / 1e3,
         cpu_percent: cpu.map_or(f64::NAN, |cpu| cpu.emulator_ratio * 100.0),
+        busy_percent: cpu.map_or(f64::NAN, |cpu| cpu.busy_ratio * 100.0),
         verdict: format!("{:?}", record.run.verdict).to_lowercase(),
     })
 }

@@ -2,6 +2,7 @@
 
 pub mod emulator;
 pub mod networks;
+pub mod schemes;
 
 use std::fs;
 use std::time::Instant;
@@ -54,6 +55,26 @@ pub fn repeat<T>(
         rate(&result, start.elapsed().as_secs_f64())
     });
     Spread::of(values.collect())
+}
+
+/// Cycles of this processor per nanosecond: the time of a chain of shifts and exclusive ors, each of which takes a
+/// cycle and needs the result of the one before.
+pub fn cycles_per_ns() -> Spread {
+    const ROUNDS: u64 = 5_000_000;
+    const CYCLES: u64 = 6;
+    repeat(
+        5,
+        || {
+            let mut value = std::hint::black_box(88_172_645_463_325_252_u64);
+            for _ in 0..ROUNDS {
+                value ^= value << 13;
+                value ^= value >> 7;
+                value ^= value << 17;
+            }
+            std::hint::black_box(value)
+        },
+        |_, seconds| (ROUNDS * CYCLES) as f64 / (seconds * 1e9),
+    )
 }
 
 fn line_after(path: &str, key: &str) -> Option<String> {
