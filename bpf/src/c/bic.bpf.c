@@ -112,11 +112,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp)) {
+	acked = after_slow_start(tp, acked);
+	if (acked) {
 		u64 window = max_u64(tp->snd_cwnd, 1), growth = increment(ca, window);
 		if (param_ack_ratio)
 			growth = (growth * max_u64(ca->ratio, Q16(0.1))) >> 16;

@@ -1,244 +1,331 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Copa: a target rate of one packet per delta times the queueing delay, approached in steps that grow while the
- * direction stays the same.
+ * Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the flow
+ * wait.
  *
  * Provenance: V. Arun and H. Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet",
- * NSDI 2018, with the constants of the authors' reference implementation (github.com/venkatarun95/genericCC,
- * class MarkovianCC): velocity doubles every round trip in the same direction (`velocity_after: 3` is the
- * paper), modes are told apart over four smoothed round trips (paper: five), and the window is cut by 0.3 when
- * more than 30 % are lost. In competitive mode 1/delta grows by one per round trip and halves at a loss.
+ * NSDI 2018; its reference implementation (github.com/venkatarun95/genericCC, class MarkovianCC, commit d0153f8).
  *
- * Deviations: minima over a time are those of its last two halves, so that a value is forgotten after between
- * half of it and all of it; acknowledgements of several packets make one step of as many; a timeout begins slow
- * start anew with the kernel's window of one packet, and the reference's start after two silent seconds is left
- * out. Losses are what the kernel takes for losses. There is no native scheme to compare with yet.
+ * Deviations: those of the native scheme; and TCP is reliable and finds its losses itself. The kernel tells one
+ * RTT per acknowledgement, that of the newest packet, which counts for all that it acknowledges. There is no
+ * timer of two silent seconds: the first timeout of the kernel after so long begins everything anew, and until
+ * something is heard the kernel sends one packet per timeout. Other timeouts leave the window alone. Minima
+ * over a time are exact to a 32nd of it.
  *
- * The program drives the window itself (no Proportional Rate Reduction) and paces at two windows per standing
- * RTT, the smallest RTT of the last half of a round trip. RTTs are in us, the window has steps of 2^-32 packets,
- * velocity and 1/delta of 2^-16.
+ * The program drives the window itself (no Proportional Rate Reduction) and sets the pacing rate. Its state needs more
+ * than the 104 bytes of a scheme and is kept in a storage of the socket. RTTs are in us, the window has steps
+ * of 2^-32 packets, 1/delta of 2^-16.
  *
  * | parameter | default | source | encoding |
  * |---|---|---|---|
- * | delta | 0.5 | Arun and Balakrishnan 2018 | 65536 times the value |
- * | mode | auto | Arun and Balakrishnan 2018 | 0 auto, 1 constant |
- * | velocity_after | 1 round trip | reference implementation; the paper has 3 | count |
+ * | mode | auto | paper, section 2.2 | 0 auto, 1 constant |
+ * | delta | 0.5 | paper, section 2.1; Pantheon from March 2020: 0.1 | 65536 times the value |
+ * | velocity | reference | genericCC d0153f8: markoviancc.cc | 0 reference, 1 paper, 2 agreement |
+ * | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it | 0 standing, 1 smoothed |
+ * | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 | 65536 times the value |
+ * | beyond | 0 | genericCC: 1, by its count of what is in flight | packets |
  */
-#include "include/narrows_tcp.h"
+#include "include/narrows_extreme.h"
 
-PARAM(delta, Q16(0.5));
 PARAM(mode, 0);
-PARAM(velocity_after, 1);
+PARAM(delta, Q16(0.5));
+PARAM(velocity, 0);
+PARAM(rtt, 0);
+PARAM(pacing_gain, Q16(2.0));
+PARAM(beyond, 0);
 
-/* Nothing is concluded from the first acknowledgements. */
-#define WARM_UP 19
-#define SMALLEST 2
-/* Memory of the smallest RTT: us, and round trips. */
-#define MEMORY 10000000
-#define MEMORY_ROUNDS 20
-/* Round trips in which the queue must have run nearly empty, or others do not let it: nearly is a tenth. */
-#define DETECTION 4
+enum { REFERENCE, PAPER, AGREEMENT };
+
+/* Smallest window in packets, Q32. */
+#define SMALLEST (2 * Q32_ONE)
+/* The smallest RTT is that of this time in us, or of this many of itself if that is longer. */
+#define BASE_WINDOW 10000000
+#define BASE_RTTS 20
+/* Gain of the smoothed RTT: 1/16. */
+#define GAIN 16
+/* Packets of an acknowledgement whose part in what is forgotten is looked at. */
+#define MOST_PACKETS 64
+/* Smoothed RTTs within which the queue must have been nearly empty, or others do not let it: nearly is a tenth. */
+#define EMPTY_RTTS 4
 #define NEARLY 10
-/* Losses are looked at after this many round trips and packets; beyond 30 % 0.7 of the window are left. */
-#define LOSS_ROUNDS 2
-#define LOSS_PACKETS 20
-#define LOSS_SHARE Q16(0.3)
-#define LOSS_KEPT Q16(0.7)
-/* Pacing rate in windows per standing RTT. */
-#define PACE 2
-
-/* An extreme of the last two halves of a time. */
-struct extreme {
-	u32 current;
-	u32 last;
-	u32 since; /* us, wraps around */
-};
+/* Round trips in one direction after which the paper's velocity begins to double. */
+#define PAPER_ROUNDS 3
+/* Silence after which everything begins anew, us. */
+#define SILENCE 2000000
+/* Before the first adjustment packets are spaced by this part of the first RTT. */
+#define FIRST_PACKETS 10
+/* Losses are judged after more packets than this and two RTTs; beyond 30 % they leave 0.7 of the window. */
+#define BRAKE_PACKETS 20
+#define BRAKE_SHARE Q16(0.3)
+#define BRAKE_KEEPS Q16(0.7)
 
 struct state {
-	struct extreme min;	 /* RTT in us: of ten seconds, */
-	struct extreme standing; /* of half a round trip, */
-	struct extreme min4;	 /* of four round trips, */
-	u32 max4, last_max4;	 /* and the largest of those */
-	u32 fraction;		 /* of the window, Q32 */
-	u32 velocity;		 /* packets, Q16 */
-	u32 inverse;		 /* 1/delta, Q16 */
-	u32 turned;		 /* when the direction was judged last, us */
-	u32 adjusted;		 /* when 1/delta was */
-	u32 looked;		 /* when losses were */
-	u32 lost, delivered;	 /* counters of the connection then */
-	s16 ups;		 /* steps up less steps down since `turned`, bounded */
-	u8 same;		 /* round trips in the same direction */
-	u8 up : 1;
-	u8 slow_start : 1;
-	u8 warm : 6; /* acknowledgements heard, up to WARM_UP */
-	u32 srtt;
+	struct window_min base, standing, low, high; /* the last of negative values */
+	u64 smoothed;	/* RTT, us, Q16; 0: none */
+	u64 window;	/* packets, Q32 */
+	u64 inverse;	/* 1/delta, Q16 */
+	u64 grown;	/* when 1/delta last grew, and when losses last halved it (0: never), us */
+	u64 lowered;
+	u64 since;	/* when the running round trip began, us; 0: none has */
+	u64 braked;	/* when losses were last judged, us */
+	u64 heard;	/* when something was last heard, or sent after nothing had been in flight, us */
+	u32 last_rtt;	/* us */
+	u32 velocity;	/* packets */
+	s32 balance;	/* steps up less steps down of this round trip, and all of them */
+	u32 steps;
+	u32 rounds;	/* round trips in this direction */
+	u32 initial;	/* window, packets */
+	u32 acked;	/* packets, up to the first adjustment */
+	u32 packets;	/* acknowledged and lost since `braked`, and lost */
+	u32 braked_lost;
+	u32 lost;	/* counter of the connection */
+	_Bool up, slow_start, competitive;
 };
-STATE_FITS(struct state);
 
-INLINE u64 inverse_of_default(void)
+#include "include/narrows_storage.h"
+
+INLINE u64 default_inverse(void)
 {
 	return scale(Q16_ONE, Q16_ONE, max_u64(param_delta, 1));
 }
 
-INLINE void begin(struct sock *sk)
+INLINE void begin(struct sock *sk, struct state *ca)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct state *ca = private_state(sk);
-
-	__builtin_memset(ca, 0, sizeof(*ca));
-	ca->velocity = Q16_ONE;
-	ca->inverse = inverse_of_default();
-	ca->turned = ca->adjusted = ca->looked = tp->tcp_mstamp;
-	ca->lost = tp->lost;
-	ca->delivered = tp->delivered;
-	ca->up = 1;
-	ca->slow_start = 1;
+	ca->base.count = ca->standing.count = ca->low.count = ca->high.count = 0;
+	ca->smoothed = 0;
+	ca->window = (u64)ca->initial << 32;
+	ca->inverse = default_inverse();
+	ca->grown = ca->lowered = ca->since = 0;
+	ca->velocity = ca->balance = ca->steps = 1;
+	ca->rounds = ca->acked = ca->packets = ca->braked_lost = 0;
+	ca->braked = ca->heard = tcp_sk(sk)->tcp_mstamp;
+	ca->lost = tcp_sk(sk)->lost;
+	ca->up = ca->slow_start = 1;
+	ca->competitive = 0;
+	/* The first window leaves unspaced. */
+	sk->sk_pacing_rate = ~0ul;
 }
 
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	begin(sk);
+	struct state *ca = stored_state(sk, 1);
+
+	if (!ca)
+		return;
+	ca->initial = max_u64(tcp_sk(sk)->snd_cwnd, SMALLEST >> 32);
+	begin(sk, ca);
 	pace(sk);
 }
 
-/* Whether the halves moved along, which happens `span` / 2 us after the last time. */
-INLINE _Bool smallest(struct extreme *min, u32 now, u32 rtt, u32 span)
+INLINE u64 smooth(u64 smoothed, u32 rtt)
 {
-	_Bool moved = !min->since || now - min->since > span / 2;
-
-	if (moved) {
-		min->last = min->current;
-		min->current = rtt;
-		min->since = now | 1;
-	} else if (rtt < min->current) {
-		min->current = rtt;
-	}
-	return moved;
+	return smoothed - smoothed / GAIN + ((u64)rtt << 16) / GAIN;
 }
 
-INLINE u32 least(const struct extreme *min)
+INLINE void measure(struct state *ca, u32 now, u32 rtt, u32 packets)
 {
-	return min->last && min->last < min->current ? min->last : min->current;
+	u32 base = ca->base.count ? window_least(&ca->base) : rtt, memory, span;
+	u64 least, last;
+
+	if (!ca->smoothed)
+		ca->smoothed = (u64)rtt << 16;
+	/* What is forgotten with one packet stays so with the next: the smoothed RTT at its least is what counts. */
+	least = last = smooth(ca->smoothed, rtt);
+	for (u32 i = 1; i < MOST_PACKETS && i < packets; i++)
+		last = smooth(last, rtt);
+	least = min_u64(least, last);
+	span = least >> 16;
+	memory = max_u64(BASE_WINDOW, (u64)BASE_RTTS * base);
+	window_push(&ca->base, now, rtt, memory);
+	window_push(&ca->standing, now, rtt, min_u64(memory, span / 2));
+	window_push(&ca->low, now, rtt, EMPTY_RTTS * span);
+	window_push(&ca->high, now, -(s32)rtt, EMPTY_RTTS * span);
 }
 
-INLINE void measure(struct state *ca, u32 now, u32 rtt)
+/* The RTT that tells of the queue, us, Q8. */
+INLINE u64 standing(struct state *ca)
 {
-	ca->srtt = ca->srtt ? ca->srtt - ca->srtt / 16 + rtt / 16 : rtt;
-	smallest(&ca->min, now, rtt, max_u64(MEMORY, (u64)MEMORY_ROUNDS * rtt));
-	smallest(&ca->standing, now, rtt, ca->srtt / 2);
-	if (smallest(&ca->min4, now, rtt, DETECTION * ca->srtt)) {
-		ca->last_max4 = ca->max4;
-		ca->max4 = rtt;
-	} else if (rtt > ca->max4) {
-		ca->max4 = rtt;
-	}
+	return param_rtt ? ca->smoothed >> 8 : (u64)window_least(&ca->standing) << 8;
 }
 
-/* Sets 1/delta by mode: the default as long as the queue runs nearly empty from time to time. */
-INLINE void judge_mode(struct state *ca, u32 now, u32 rtt, _Bool lost)
+/* Whether the window is below the target of standing RTT / (queueing delay x delta) packets. */
+INLINE _Bool below_target(struct state *ca)
 {
-	u32 floor = least(&ca->min), highest = max_u64(ca->max4, ca->last_max4);
-	u64 inverse = inverse_of_default();
+	u64 rtt = min_u64(standing(ca), 1ull << 31), base = (u64)window_least(&ca->base) << 8;
 
-	if (param_mode || (u64)(least(&ca->min4) - floor) * NEARLY < highest - floor || highest <= floor) {
-		ca->inverse = inverse;
+	return rtt <= base || min_u64(ca->window >> 16, 1ull << 32) * (rtt - base) < rtt * ca->inverse;
+}
+
+/* 1/delta: the parameter's as long as the queue runs nearly empty from time to time. */
+INLINE void judge_mode(struct state *ca, u64 now, u32 rtt)
+{
+	s64 base = window_least(&ca->base), low = window_least(&ca->low), high = -(s64)window_least(&ca->high);
+
+	if (param_mode)
 		return;
+	if ((low - base) * NEARLY <= high - base) {
+		ca->competitive = 0;
+		ca->inverse = default_inverse();
+	} else if (!ca->competitive) {
+		ca->competitive = 1;
+		ca->inverse = default_inverse();
+		ca->grown = now;
+	} else if (now > ca->grown + rtt) {
+		ca->inverse = max_u64(min_u64(ca->inverse + Q16_ONE, 1ull << 32), default_inverse());
+		ca->grown = now;
 	}
-	if (now - ca->adjusted < rtt)
-		return;
-	ca->adjusted = now;
-	ca->inverse = lost ? ca->inverse / 2 : min_u64((u64)ca->inverse + Q16_ONE, Q16(4096.0));
-	ca->inverse = max_u64(ca->inverse, inverse);
 }
 
-/* Once per round trip: velocity doubles while the window keeps going the same way. */
-INLINE void judge_direction(struct state *ca, u32 now, u32 rtt)
+INLINE void on_loss(struct state *ca, u64 now, u32 lost)
 {
-	if (now - ca->turned <= rtt)
+	ca->packets += lost;
+	ca->braked_lost += lost;
+	if (!ca->competitive || (ca->lowered && now <= ca->lowered + ca->last_rtt))
 		return;
-	if (ca->up ? ca->ups > 0 : ca->ups < 0) {
-		ca->same = ca->same < 255 ? ca->same + 1 : 255;
-		if (ca->same >= param_velocity_after)
-			ca->velocity = min_u64((u64)ca->velocity * 2, Q16(16384.0)) & ~(u32)(Q16_ONE - 1);
-	} else {
-		ca->velocity = Q16_ONE;
-		ca->same = 0;
+	ca->inverse = max_u64(ca->inverse / 2, default_inverse());
+	ca->lowered = now;
+}
+
+INLINE void judge_direction(struct state *ca)
+{
+	_Bool faster;
+
+	if (ca->up ? ca->balance <= 0 : ca->balance >= 0) {
 		ca->up = !ca->up;
+		ca->velocity = 1;
+		ca->rounds = 1;
+		return;
 	}
-	ca->turned = now;
-	ca->ups = 0;
+	ca->rounds += ca->since > 0;
+	if (param_velocity == AGREEMENT)
+		/* Two thirds one way leave a third as the balance. */
+		faster = 3 * (ca->balance > 0 ? ca->balance : -ca->balance) >= (s32)ca->steps;
+	else
+		faster = param_velocity == REFERENCE || ca->rounds >= PAPER_ROUNDS;
+	if (faster)
+		ca->velocity = min_u64(2 * (u64)ca->velocity, 1 << 30);
+	else if (param_velocity == AGREEMENT)
+		ca->velocity = 1;
 }
 
-/* Moves the window by velocity / (delta window) for each packet acknowledged. */
-INLINE void move(struct tcp_sock *tp, struct state *ca, u32 acked, _Bool up)
+/* Judges the round trip if it is over, with the last sample as its length. A window never more than doubles in one. */
+INLINE void turn(struct state *ca, u64 now, u32 rtt)
 {
-	u64 window = window_q16(tp, ca->fraction), whole, step;
+	u64 most = scale(ca->window >> 16, 1, ca->inverse);
 
-	if ((u64)ca->velocity * ca->inverse >> 16 > window) /* v > w delta */
+	if (!ca->since || now > ca->since + rtt) {
+		judge_direction(ca);
+		ca->since = now;
+		ca->balance = ca->steps = 0;
+	}
+	if (param_velocity == AGREEMENT)
+		ca->velocity = min_u64(ca->velocity, most);
+	else if (ca->velocity * ca->inverse > ca->window >> 16)
 		ca->velocity /= 2;
-	ca->velocity = max_u64(ca->velocity, Q16_ONE);
-	step = ((u64)ca->velocity * ca->inverse) >> 16;
-	if (up) {
-		grow_per_window(tp, &ca->fraction, step, acked);
-		ca->ups += ca->ups < 10000;
-		return;
-	}
-	whole = ((u64)tp->snd_cwnd << 32) | ca->fraction;
-	step = scale(step * acked, 1 << 24, window >> 8);
-	whole = whole > step ? whole - step : 0;
-	whole = max_u64(whole, SMALLEST * Q32_ONE);
-	ca->fraction = (u32)whole;
-	set_window(tp, whole >> 32);
-	ca->ups -= ca->ups > -10000;
+	ca->velocity = max_u64(ca->velocity, 1);
 }
 
-INLINE void brake(struct tcp_sock *tp, struct state *ca, u32 now, u32 rtt)
-{
-	u32 lost = tp->lost - ca->lost, all = lost + tp->delivered - ca->delivered;
+/* What is the same for all packets of an acknowledgement. */
+struct ack {
+	struct state *ca;
+	u64 now;
+	u32 rtt;
+	u32 first; /* packet that counts */
+	_Bool limited;
+};
 
-	if (now - ca->looked <= LOSS_ROUNDS * rtt || all <= LOSS_PACKETS)
+INLINE void adjust(struct state *ca, const struct ack *ack)
+{
+	_Bool limited = ack->limited, up;
+	u64 step;
+
+	if (ca->slow_start) {
+		if (limited)
+			ca->window += Q32_ONE;
+		ca->slow_start = below_target(ca);
 		return;
-	if ((u64)lost << 16 > all * LOSS_SHARE) {
-		u64 kept = (window_q16(tp, ca->fraction) * LOSS_KEPT) >> 16;
-		set_window_q16(tp, &ca->fraction, max_u64(kept, SMALLEST * Q16_ONE));
 	}
-	ca->looked = now;
-	ca->lost = tp->lost;
-	ca->delivered = tp->delivered;
+	turn(ca, ack->now, ack->rtt);
+	up = below_target(ca);
+	if (up && !limited)
+		return;
+	step = scale(min_u64(ca->velocity * ca->inverse, 1ull << 39), 1 << 24, ca->window >> 24);
+	if (up)
+		ca->window += step;
+	else
+		ca->window -= min_u64(step, ca->window);
+	ca->window = max_u64(ca->window, SMALLEST);
+	ca->balance += up ? 1 : -1;
+	ca->steps++;
+}
+
+/* Packet `index` is acknowledged. Called by the kernel, which follows it once, not once for each packet. */
+static long on_packet(u32 index, struct ack *ack)
+{
+	struct state *ca = ack->ca;
+
+	ca->smoothed = smooth(ca->smoothed, ack->rtt);
+	if (index >= ack->first)
+		adjust(ca, ack);
+	return 0;
+}
+
+/* Many losses: a buffer so short that delay does not show it. */
+INLINE void brake(struct state *ca, u64 now)
+{
+	if (ca->packets <= BRAKE_PACKETS || now <= ca->braked + 2 * (u64)ca->last_rtt)
+		return;
+	if ((u64)ca->braked_lost << 16 > ca->packets * BRAKE_SHARE)
+		ca->window = max_u64((ca->window >> 16) * BRAKE_KEEPS, SMALLEST);
+	ca->braked = now;
+	ca->packets = ca->braked_lost = 0;
+}
+
+/* So many packets per RTT that tells of the queue, Q8. */
+INLINE void space(struct sock *sk, struct state *ca, u64 packets)
+{
+	u64 bytes = packets * tcp_sk(sk)->mss_cache;
+
+	sk->sk_pacing_rate = max_u64(scale(bytes, 1000000, max_u64(standing(ca) >> 8, 1)) >> 8, 1);
 }
 
 INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct state *ca = private_state(sk);
-	u32 now = tp->tcp_mstamp, acked = rs->acked_sacked, rtt, standing, delay;
+	struct state *ca = stored_state(sk, 0);
+	u32 rtt, packets = rs->acked_sacked, first, counted;
+	u64 now = tp->tcp_mstamp;
+	struct ack each;
 
-	if (rs->rtt_us <= 0 || !acked)
+	if (!ca)
 		return;
-	rtt = rs->rtt_us;
-	measure(ca, now, rtt);
-	standing = least(&ca->standing);
-	judge_mode(ca, now, rtt, rs->losses > 0);
-	if (ca->warm < WARM_UP) {
-		ca->warm++;
-	} else {
-		/* The target is standing / (delay delta) packets. */
-		u64 window = window_q16(tp, ca->fraction);
-		delay = standing > least(&ca->min) ? standing - least(&ca->min) : 0;
-		_Bool below = window * delay < (u64)standing * ca->inverse;
-		if (ca->slow_start) {
-			if (window_limited(tp))
-				set_window(tp, (u64)tp->snd_cwnd + acked);
-			ca->slow_start = window_q16(tp, ca->fraction) * delay < (u64)standing * ca->inverse;
-		} else {
-			judge_direction(ca, now, rtt);
-			if (!below || window_limited(tp))
-				move(tp, ca, acked, below);
-		}
-	}
-	brake(tp, ca, now, rtt);
-	sk->sk_pacing_rate = scale(PACE * (u64)tp->snd_cwnd * tp->mss_cache, 1000000, standing);
+	if (tp->lost != ca->lost)
+		on_loss(ca, now, tp->lost - ca->lost);
+	ca->lost = tp->lost;
+	if (!packets)
+		return;
+	ca->heard = now;
+	/* Packets that were sent twice have no RTT of their own. */
+	rtt = rs->rtt_us >= 0 ? max_u64(rs->rtt_us, 1) : ca->last_rtt;
+	if (!rtt)
+		return;
+	ca->last_rtt = rtt;
+	measure(ca, now, rtt, packets);
+	judge_mode(ca, now, rtt);
+	/* Nothing is concluded from the packets of the first window and most of the second. */
+	first = 2 * ca->initial - 1;
+	counted = ca->acked + packets > first ? min_u64(ca->acked + packets - first, packets) : 0;
+	each = (struct ack){.ca = ca, .now = now, .rtt = rtt, .first = packets - counted, .limited = at_limit(tp)};
+	bpf_loop(packets, on_packet, &each, 0);
+	ca->packets += packets;
+	brake(ca, now);
+	if (counted)
+		space(sk, ca, ((ca->window >> 16) * min_u64(param_pacing_gain, 16 * Q16_ONE)) >> 24);
+	else if (!ca->acked)
+		space(sk, ca, FIRST_PACKETS << 8);
+	ca->acked = min_u64(ca->acked + packets, first);
+	set_window(tp, (ca->window + (param_beyond << 32) + Q32_ONE - 1) >> 32);
 }
 
 SEC("struct_ops")
@@ -255,30 +342,48 @@ void BPF_PROG(cong_control_before_6_10, struct sock *sk, const struct rate_sampl
 }
 #endif
 
-/* The window is not reduced by losses; what the kernel asks for is for information only. */
+/* The window is not reduced by losses; the threshold is not used. */
 SEC("struct_ops")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
-	return max_u64(tcp_sk(sk)->snd_cwnd, FLOOR);
+	return tcp_sk(sk)->snd_ssthresh;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct state *ca = stored_state(sk, 0);
+
+	if (ca && event == CA_EVENT_TX_START)
+		ca->heard = tp->tcp_mstamp;
 }
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
 {
-	if (state == TIMEOUT)
-		begin(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct state *ca = stored_state(sk, 0);
+
+	if (!ca || state != TIMEOUT)
+		return;
+	if (tp->lost != ca->lost)
+		on_loss(ca, tp->tcp_mstamp, tp->lost - ca->lost);
+	ca->lost = tp->lost;
+	if (tp->tcp_mstamp >= ca->heard + SILENCE)
+		begin(sk, ca);
 }
 
 SEC("struct_ops")
 u32 BPF_PROG(undo_cwnd, struct sock *sk)
 {
-	return undone_window(tcp_sk(sk));
+	return tcp_sk(sk)->snd_cwnd;
 }
 
 SCHEME(copa, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_control = (void *)cong_control,
-       .set_state = (void *)set_state, .undo_cwnd = (void *)undo_cwnd);
+       .cwnd_event = (void *)cwnd_event, .set_state = (void *)set_state, .undo_cwnd = (void *)undo_cwnd);
 #ifndef NARROWS_HOST
 SCHEME_BEFORE_6_10(copa, 0, .init = (void *)init, .ssthresh = (void *)ssthresh,
-		   .cong_control = (void *)cong_control_before_6_10, .set_state = (void *)set_state,
-		   .undo_cwnd = (void *)undo_cwnd);
+		   .cong_control = (void *)cong_control_before_6_10, .cwnd_event = (void *)cwnd_event,
+		   .set_state = (void *)set_state, .undo_cwnd = (void *)undo_cwnd);
 #endif

@@ -58,9 +58,6 @@ STATE_FITS(struct state);
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	struct state *ca = private_state(sk);
-
-	__builtin_memset(ca, 0, sizeof(*ca));
 	if (param_initial_ssthresh)
 		tcp_sk(sk)->snd_ssthresh = clamp_u64(param_initial_ssthresh, FLOOR, INFINITE_SSTHRESH);
 }
@@ -161,11 +158,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp)) {
+	acked = after_slow_start(tp, acked);
+	if (acked) {
 		u64 window = window_q16(tp, ca->fraction);
 		if (!ca->now.epoch)
 			begin_epoch(&ca->now, tp->tcp_mstamp, window);
@@ -211,14 +205,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		ca->now.epoch = min_u64(ca->now.epoch + (tp->tcp_mstamp - ca->last_ack), tp->tcp_mstamp);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(cubic2008, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,

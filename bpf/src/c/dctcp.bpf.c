@@ -58,7 +58,6 @@ void BPF_PROG(init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	ca->now.alpha = param_arithmetic ? (param_initial_alpha * LINUX_ONE) >> 16 : param_initial_alpha << 16;
 	ca->now.acked = ca->now.last_acked = tp->delivered;
 	ca->now.marked = ca->now.last_marked = tp->delivered_ce;
@@ -159,14 +158,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		tp->ecn_flags &= ~ECHO;
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(dctcp, NEEDS_ECN, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,

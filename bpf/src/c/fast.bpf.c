@@ -45,7 +45,6 @@ void BPF_PROG(init, struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	rtt_init(&ca->now.rtt);
 	ca->prior = ca->now;
 	ca->round_end = tcp_sk(sk)->snd_nxt;
@@ -135,14 +134,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return threshold_and_fraction(window_q16(tcp_sk(sk), ca->fraction) / 2, &ca->fraction);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(fast, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

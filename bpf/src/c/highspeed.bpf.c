@@ -91,10 +91,6 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		grow_per_window(tp, &ca->fraction, row_of(tp, ca).increase, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	return undone_window(tcp_sk(sk));
-}
+UNDO_WINDOW
 
 SCHEME(highspeed, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);

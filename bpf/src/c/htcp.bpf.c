@@ -65,7 +65,6 @@ void BPF_PROG(init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	ca->now.epoch = tp->tcp_mstamp;
 	ca->now.since = tp->tcp_mstamp;
 	ca->now.delivered = tp->delivered;
@@ -151,11 +150,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp)) {
+	acked = after_slow_start(tp, acked);
+	if (acked) {
 		ca->alpha = min_u64(growth(&ca->now, tp->tcp_mstamp - ca->now.epoch), ~0u);
 		/* Never faster than slow start: after a long silence alpha may exceed the window. */
 		grow_per_window(tp, &ca->fraction, min_u64(ca->alpha, window_q16(tp, ca->fraction)), acked);
@@ -214,14 +210,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 		ca->now.epoch = tcp_sk(sk)->tcp_mstamp;
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(htcp, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,

@@ -61,7 +61,6 @@ void BPF_PROG(init, struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	ca->rho = Q16_ONE;
 	ca->gain = Q16_ONE;
 	if (param_linux_init)
@@ -120,11 +119,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return threshold_and_fraction(in_flight_before_loss(tcp_sk(sk)) * param_beta, &ca->fraction);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	return undone_window(tcp_sk(sk));
-}
+UNDO_WINDOW
 
 SCHEME(hybla, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -120,11 +120,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
+	acked = after_slow_start(tp, acked);
+	if (acked)
 		grow_per_window(tp, &ca->fraction, ca->now.alpha, acked);
 }
 
@@ -150,14 +147,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 	ca->now.good = 0;
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(illinois, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

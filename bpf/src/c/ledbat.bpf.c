@@ -49,7 +49,6 @@ void BPF_PROG(init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	ca->newest_slot = tp->tcp_mstamp / MINUTE;
 	set_window(tp, param_init_cwnd);
 }
@@ -156,11 +155,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 		ca->fraction = 0;
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	return undone_window(tcp_sk(sk));
-}
+UNDO_WINDOW
 
 SCHEME(ledbat, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -38,14 +38,6 @@ struct state {
 };
 STATE_FITS(struct state);
 
-SEC("struct_ops")
-void BPF_PROG(init, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	__builtin_memset(ca, 0, sizeof(*ca));
-}
-
 /* Takes the delay of the newest packet; whether it tells of the window in force. */
 INLINE _Bool measure(struct rules *now, u64 mstamp, u32 rtt)
 {
@@ -102,12 +94,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp) || tp->tcp_mstamp < ca->now.until)
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
-		additive_increase(tp, tp->snd_cwnd, acked);
+	if (tp->tcp_mstamp >= ca->now.until)
+		grow_like_reno(tp, acked);
 }
 
 SEC("struct_ops")
@@ -121,14 +109,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return threshold_and_fraction(window_q16(tp, ca->fraction) / 2, &ca->fraction);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
+UNDO_RULES
 
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
-
-SCHEME(lp, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(lp, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

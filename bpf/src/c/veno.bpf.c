@@ -71,11 +71,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct state *ca = private_state(sk);
 	_Bool crowded = ca->now.measured && ca->now.backlog >= param_threshold;
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
+	acked = after_slow_start(tp, acked);
+	if (acked)
 		additive_increase(tp, crowded ? 2 * tp->snd_cwnd : tp->snd_cwnd, acked);
 }
 
@@ -101,14 +98,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 		tp->snd_ssthresh = threshold_and_fraction(((u64)tp->prior_cwnd << 16) / 2, &ca->fraction);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(veno, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

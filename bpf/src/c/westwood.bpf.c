@@ -43,14 +43,6 @@ struct state {
 STATE_FITS(struct state);
 
 SEC("struct_ops")
-void BPF_PROG(init, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	__builtin_memset(ca, 0, sizeof(*ca));
-}
-
-SEC("struct_ops")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -144,15 +136,8 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	ca->now.due = 0;
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
+UNDO_RULES
 
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
-
-SCHEME(westwood, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(westwood, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,
        .undo_cwnd = (void *)undo_cwnd);

@@ -57,7 +57,6 @@ void BPF_PROG(init, struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
-	__builtin_memset(ca, 0, sizeof(*ca));
 	rtt_init(&ca->now.rtt);
 	ca->now.reno_window = FLOOR * Q16_ONE;
 	ca->prior = ca->now;
@@ -110,11 +109,8 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
 
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
+	acked = after_slow_start(tp, acked);
+	if (acked)
 		additive_increase(tp, ca->now.slow_rounds ? tp->snd_cwnd : min_u64(tp->snd_cwnd, SCALABLE),
 				  acked);
 }
@@ -135,14 +131,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return threshold_and_fraction(window > drop ? window - drop : 0, &ca->fraction);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	struct state *ca = private_state(sk);
-
-	ca->now = ca->prior;
-	return undone_window(tcp_sk(sk));
-}
+UNDO_RULES
 
 SCHEME(yeah, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

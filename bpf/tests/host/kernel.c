@@ -19,6 +19,8 @@ static struct tcp_sock tp;
 static struct sock *sk = (struct sock *)&tp;
 static _Alignas(8) char storage[4096];
 static u64 random_state, acks_sent;
+/* Random numbers of the test, used up one by one. */
+static u32 randoms[4096], randoms_told, randoms_used;
 static u32 prior_ssthresh;
 
 u64 bpf_ktime_get_ns(void)
@@ -28,6 +30,8 @@ u64 bpf_ktime_get_ns(void)
 
 u32 bpf_get_prandom_u32(void)
 {
+	if (randoms_used < randoms_told)
+		return randoms[randoms_used++];
 	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
 	return random_state >> 32;
 }
@@ -93,18 +97,19 @@ static void init(const char *args)
 static void ack(const char *args)
 {
 	unsigned long long now, acked, limited, before, flight, srtt, una, nxt, delivered, ce, lost;
-	unsigned long long rate_delivered, rate_interval, rate_prior, app_limited;
+	unsigned long long rate_delivered, rate_interval, rate_prior, app_limited, departure;
 	long long rtt;
 	struct ack_sample sample;
 	struct rate_sample rs;
 
-	if (sscanf(args, "%llu %llu %lld %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &now,
+	if (sscanf(args, "%llu %llu %lld %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &now,
 		   &acked, &rtt, &limited, &before, &flight, &srtt, &una, &nxt, &delivered, &ce, &lost,
-		   &rate_delivered, &rate_interval, &rate_prior, &app_limited) != 16)
+		   &rate_delivered, &rate_interval, &rate_prior, &app_limited, &departure) != 17)
 		fail(args);
 	memset(&rs, 0, sizeof(rs));
 	rs.losses = lost - tp.lost;
 	tp.tcp_mstamp = now;
+	tp.tcp_wstamp_ns = departure;
 	tp.snd_una = una;
 	tp.snd_nxt = nxt;
 	tp.packets_out = flight;
@@ -139,10 +144,8 @@ static void ack(const char *args)
 int main(void)
 {
 	char line[512], name[64];
-	unsigned long long value, now;
+	unsigned long long value, now, lost, limited;
 
-	/* Whoever waits for the answer before the next event must get it. */
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *args = line + 1;
 
@@ -160,6 +163,12 @@ int main(void)
 				*parameter = value;
 			printf("%llu 0 0 0\n", (unsigned long long)*parameter);
 			continue;
+		case 'r': /* a random number to come */
+			if (sscanf(args, "%llu", &value) != 1 || randoms_told == sizeof(randoms) / sizeof(*randoms))
+				fail(line);
+			randoms[randoms_told++] = value;
+			puts("0 0 0 0");
+			continue;
 		case 'i': /* the connection is there */
 			init(args);
 			break;
@@ -169,10 +178,15 @@ int main(void)
 		case 'l': /* losses open an epoch */
 		case 'e': /* marks do */
 		case 't': /* a timeout does */
-			if (sscanf(args, "%llu %llu", &now, &value) != 2)
+			lost = tp.lost;
+			limited = 0;
+			/* Of a timeout also what has been lost by now, and whether the application limited the sender. */
+			if (sscanf(args, "%llu %llu %llu %llu", &now, &value, &lost, &limited) != (line[0] == 't' ? 4 : 2))
 				fail(line);
 			tp.tcp_mstamp = now;
 			tp.packets_out = value;
+			tp.lost = lost;
+			tp.app_limited = limited;
 			reduce();
 			if (line[0] == 't') {
 				event(CA_EVENT_LOSS);
@@ -203,9 +217,10 @@ int main(void)
 			set_state(OPEN);
 			break;
 		case 's': /* the first packet after nothing was in flight */
-			if (sscanf(args, "%llu", &value) != 1)
+			if (sscanf(args, "%llu %llu", &now, &limited) != 2)
 				fail(line);
-			tp.tcp_mstamp = value;
+			tp.tcp_mstamp = now;
+			tp.app_limited = limited;
 			event(CA_EVENT_TX_START);
 			break;
 		default:

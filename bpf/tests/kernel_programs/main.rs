@@ -2,20 +2,25 @@
 //! told the same acknowledgements, losses, marks and timeouts, and must have the same window up to
 //! rounding. A wrong constant planted in a program must be found by the same comparison.
 
-mod alone;
 mod cases;
 mod path;
 mod program;
 
-use cases::{CASES, Case, PATHS, WITHOUT_NATIVE};
-use narrows_cc::{Scheme, Setup, schemes};
+use cases::{CASES, Case, PATHS};
+use narrows_cc::{Recovery, Scheme, Setup, schemes};
 use narrows_units::{Bytes, Kind, ParamSpec, Params, Stream, Value};
-use path::{Connection, MSS, Path};
-use program::Program;
+use path::{Connection, Expected, MSS, Path};
+use program::{Answer, Program};
 use std::fmt::Write;
 
 /// Packets sent on each path.
 const PACKETS: u64 = 16_000;
+/// Random numbers that both are given, more than any of them takes.
+const RANDOMS: usize = 1_000;
+
+fn random() -> Stream {
+    Stream::new(1, "scheme")
+}
 
 /// A value as the loader writes it into a program.
 fn encoded(spec: &ParamSpec, value: &Value) -> u64 {
@@ -33,7 +38,23 @@ fn encoded(spec: &ParamSpec, value: &Value) -> u64 {
     }
 }
 
-/// The largest difference between the windows of scheme and program, as a share of what is tolerated,
+/// The difference between scheme and program at an event, as a share of what is tolerated.
+fn share(case: &Case, expected: &Expected, answer: &Answer) -> f64 {
+    let packets = |native: f64, program: u64| {
+        (native - program as f64).abs() / (case.packets + case.share * native)
+    };
+    let window = packets(expected.window, answer.cwnd);
+    let threshold = expected.threshold.map(|it| packets(it, answer.ssthresh));
+    let pacing = expected.pacing.map(|native| {
+        // Bytes per second: a rate moves in the ratio of the window.
+        (native - answer.pacing as f64).abs() / (case.pacing * native + 1.0)
+    });
+    window
+        .max(threshold.unwrap_or(0.0))
+        .max(pacing.unwrap_or(0.0))
+}
+
+/// The largest difference between scheme and program, as a share of what is tolerated,
 /// and where it was; without the share of events at which they may be apart.
 fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]) -> (f64, String) {
     let scheme: &Scheme = schemes::find(case.name).expect("a native scheme");
@@ -59,19 +80,25 @@ fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]
         mss: Bytes::new(MSS),
         initial_window: 10,
         now: Connection::birth(),
-        random: Stream::new(1, "scheme"),
+        random: random(),
         ecn: true,
         files: narrows_units::Files::default(),
     };
+    let mut numbers = random();
+    for _ in 0..RANDOMS {
+        // The kernel's have 32 bits.
+        writeln!(settings, "r {}", numbers.bits() >> 32).expect("writing to a string cannot fail");
+    }
     let mut native = (scheme.build)(&params, setup).expect("a scheme");
-    let mut connection = Connection::new(path, &mut *native, 7);
+    let paced = scheme.recovery == Recovery::Direct;
+    let mut connection = Connection::new(path, &mut *native, paced, 7);
     connection.play(PACKETS);
     let events = settings + &connection.lines;
     let answers = program.play(&events);
-    let answers = &answers[given.len()..];
+    let answers = &answers[given.len() + RANDOMS..];
     assert_eq!(
         answers.len(),
-        connection.windows.len(),
+        connection.expected.len(),
         "one answer for each event"
     );
     if std::env::var("NARROWS_SHOW")
@@ -82,29 +109,23 @@ fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]
             .lines
             .lines()
             .zip(answers)
-            .zip(&connection.windows);
+            .zip(&connection.expected);
         for (index, ((event, answer), native)) in events.enumerate() {
             println!("{given:?} {index} {event}: {answer:?} {native:?}");
         }
     }
     let mut shares = vec![];
-    for (index, (answer, expected)) in answers.iter().zip(&connection.windows).enumerate() {
-        let Some((window, threshold)) = *expected else {
-            continue;
-        };
-        let share = |native: f64, program: u64| {
-            (native - program as f64).abs() / (case.packets + case.share * native)
-        };
-        let of_threshold = threshold.map_or(0.0, |native| share(native, answer.ssthresh));
-        let of_both = share(window, answer.cwnd).max(of_threshold);
-        shares.push((of_both, index));
+    for (index, (answer, expected)) in answers.iter().zip(&connection.expected).enumerate() {
+        if let Some(expected) = expected {
+            shares.push((share(case, expected, answer), index));
+        }
     }
     shares.sort_by(|a, b| b.0.total_cmp(&a.0));
     let skipped = (case.apart * shares.len() as f64) as usize;
     let (share, index) = shares[skipped];
     let place = format!(
         "{:?} natively, {:?} in the program, event {index}",
-        connection.windows[index], answers[index]
+        connection.expected[index], answers[index]
     );
     (share, place)
 }
@@ -139,27 +160,15 @@ fn case(name: &str) -> &'static Case {
         })
 }
 
-/// Names of the programs that have a native scheme.
+/// Names of the programs.
 fn compared() -> Vec<String> {
     let mut names = program::names();
     assert!(!names.is_empty());
-    names.retain(|name| !WITHOUT_NATIVE.contains(&name.as_str()));
     if let Ok(only) = std::env::var("NARROWS_PROGRAM") {
         // For whoever works on one of them.
         names.retain(|name| *name == only);
     }
     names
-}
-
-#[test]
-fn programs_without_native_scheme_are_listed() {
-    for name in program::names() {
-        let listed = WITHOUT_NATIVE.contains(&name.as_str());
-        assert_eq!(schemes::find(&name).is_none(), listed, "{name}");
-        if listed {
-            Program::compile(&program::source(&name));
-        }
-    }
 }
 
 #[test]

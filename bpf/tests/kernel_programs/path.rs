@@ -2,8 +2,8 @@
 //! form that `host/kernel.c` reads.
 
 use narrows_cc::{
-    AckEvent, AckedPacket, CongestionControl, EcnEvent, LossCause, LossEvent, Phase, RateSample,
-    SendEvent, SpuriousLossEvent,
+    AckEvent, AckedPacket, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket, Phase,
+    RateSample, SendEvent, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Rate, Span, Stream, Time};
 use std::collections::VecDeque;
@@ -48,7 +48,33 @@ struct Packet {
     delivered_before: u64,
     delivered_time: Time,
     in_flight: u64,
+    lost_before: u64,
     app_limited: bool,
+}
+
+impl Packet {
+    fn lost(&self) -> LostPacket {
+        LostPacket {
+            number: self.number,
+            bytes: MSS as u32,
+            sent: self.sent,
+            in_flight_at_send: Bytes::new(self.in_flight * MSS),
+            delivered_before: Bytes::new(self.delivered_before * MSS),
+            lost_before: Bytes::new(self.lost_before * MSS),
+            app_limited: self.app_limited,
+        }
+    }
+}
+
+/// What the native scheme allows, in the units of the programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// Packets.
+    pub(crate) window: f64,
+    /// Packets.
+    pub(crate) threshold: Option<f64>,
+    /// Bytes per second.
+    pub(crate) pacing: Option<f64>,
 }
 
 /// One connection on a [`Path`].
@@ -56,6 +82,10 @@ pub(crate) struct Connection<'a> {
     path: Path,
     random: Stream,
     scheme: &'a mut dyn CongestionControl,
+    /// Packets leave at the scheme's pacing rate; without, as soon as the window lets them.
+    paced: bool,
+    /// When the next one may leave.
+    departure: Time,
     now: Time,
     link_free: Time,
     last_back: Time,
@@ -78,20 +108,29 @@ pub(crate) struct Connection<'a> {
     /// A reduction was taken back and none followed. The kernel then keeps the larger of the thresholds
     /// before and after the reduction, so thresholds are not compared.
     undone: bool,
+    /// The losses of the running epoch are none, which is not known yet.
+    spurious: bool,
     /// Events as text.
     pub(crate) lines: String,
-    /// The native window in packets and threshold after each line; `None` where they are not compared.
-    pub(crate) windows: Vec<Option<(f64, Option<f64>)>>,
+    /// What the native scheme allows after each line; `None` where they are not compared.
+    pub(crate) expected: Vec<Option<Expected>>,
 }
 
 impl<'a> Connection<'a> {
     /// A connection that begins now.
-    pub(crate) fn new(path: Path, scheme: &'a mut dyn CongestionControl, seed: u64) -> Self {
+    pub(crate) fn new(
+        path: Path,
+        scheme: &'a mut dyn CongestionControl,
+        paced: bool,
+        seed: u64,
+    ) -> Self {
         let now = Time::from_ns(1_000_000_000);
         let mut connection = Connection {
             path,
             random: Stream::new(seed, path.name),
             scheme,
+            paced,
+            departure: now,
             now,
             link_free: now,
             last_back: now,
@@ -111,8 +150,9 @@ impl<'a> Connection<'a> {
             srtt: path.rtt,
             min_rtt: u64::MAX,
             undone: false,
+            spurious: false,
             lines: String::new(),
-            windows: Vec::new(),
+            expected: Vec::new(),
         };
         connection.line(&format!("i {} 10 {MSS} 1", us(now)), true);
         connection
@@ -141,12 +181,17 @@ impl<'a> Connection<'a> {
         self.lines.push('\n');
         let mut fields = narrows_cc::Fields::default();
         self.scheme.trace(&mut fields);
-        let cwnd = self.scheme.allowance().cwnd.expect("a window");
+        let allowed = self.scheme.allowance();
         let packets = |bytes: Bytes| bytes.get() as f64 / MSS as f64;
         self.undone = text.starts_with('u') || (self.undone && !text.starts_with(['l', 'e', 't']));
         let threshold = fields.ssthresh.filter(|_| !self.undone).map(packets);
-        self.windows
-            .push(compare.then(|| (packets(cwnd), threshold)));
+        let pacing = allowed.pacing.filter(|_| self.paced);
+        let expected = Expected {
+            window: packets(allowed.cwnd.expect("a window")),
+            threshold,
+            pacing: pacing.map(|rate| rate.bps() as f64 / 8.0),
+        };
+        self.expected.push(compare.then_some(expected));
     }
 
     fn send(&mut self) {
@@ -163,19 +208,33 @@ impl<'a> Connection<'a> {
             Some((limit, _)) => limit.max(1),
             None => u64::MAX,
         };
+        let app_limited = own < window || self.scheme.holds_back();
         while self.in_flight < window.min(own).max(1) {
-            self.send_one(own < window);
+            if self.paced && self.departure > self.now {
+                if self.next_back().is_some_and(|back| back < self.departure) {
+                    break;
+                }
+                self.now = self.departure;
+            }
+            self.send_one(app_limited);
         }
         self.limited = self.in_flight >= window;
+    }
+
+    /// When the next acknowledgement arrives.
+    fn next_back(&self) -> Option<Time> {
+        let arrive = self.flying.iter().filter_map(|packet| packet.back);
+        arrive.take(self.path.thinning).last()
     }
 
     fn send_one(&mut self, app_limited: bool) {
         let path = self.path;
         if self.in_flight == 0 {
             self.delivered_time = self.now;
-            let text = format!("s {}", us(self.now));
+            let text = format!("s {} {}", us(self.now), u64::from(app_limited));
             let mut send = SendEvent::new(self.now, self.next, Bytes::new(MSS));
             send.idle = Some(Span::from_us(1));
+            send.app_limited = app_limited;
             self.scheme.on_send(&send);
             self.line(&text, false);
         } else {
@@ -183,6 +242,9 @@ impl<'a> Connection<'a> {
             send.in_flight = Bytes::new((self.in_flight + 1) * MSS);
             send.app_limited = app_limited;
             self.scheme.on_send(&send);
+        }
+        if let Some(rate) = self.scheme.allowance().pacing {
+            self.departure = self.departure.max(self.now) + rate.time_for(Bytes::new(MSS));
         }
         self.in_flight += 1;
         let arrival = self.now + Span::from_us(path.rtt / 2);
@@ -204,6 +266,7 @@ impl<'a> Connection<'a> {
             delivered_before: self.delivered,
             delivered_time: self.delivered_time,
             in_flight: self.in_flight,
+            lost_before: self.lost,
             app_limited,
         });
         self.next += 1;
@@ -230,6 +293,9 @@ impl<'a> Connection<'a> {
         self.now = self.now.max(back);
         let before = self.in_flight;
         self.in_flight -= taken.len() as u64;
+        self.delivered += taken.len() as u64;
+        self.delivered_time = self.now;
+        self.undo();
         let lost_before = self.lost;
         self.lose(newest_number);
         let marks = taken.iter().filter(|packet| packet.marked).count() as u64;
@@ -242,25 +308,45 @@ impl<'a> Connection<'a> {
         self.now += Span::from_us(self.srtt) + TIMEOUT;
         self.last_back = self.last_back.max(self.now);
         let in_flight = self.in_flight;
-        let lost = self.flying.len() as u64;
-        self.flying.clear();
+        let packets: Vec<LostPacket> = self.flying.drain(..).map(|packet| packet.lost()).collect();
+        let lost = packets.len() as u64;
         self.lost += lost;
         let mut loss = LossEvent::new(self.now, LossCause::Timeout, Bytes::new(lost * MSS));
         loss.in_flight = Bytes::new(in_flight * MSS);
         loss.packets = lost;
+        loss.lost = &packets;
+        loss.delivered = Bytes::new(self.delivered * MSS);
         loss.lost_total = Bytes::new(self.lost * MSS);
         loss.smoothed_rtt = Span::from_us(self.srtt);
         self.scheme.on_loss(&loss);
+        if self
+            .scheme
+            .next_timer()
+            .is_some_and(|timer| timer <= self.now)
+        {
+            self.scheme.on_timer(self.now);
+        }
         self.in_flight = 0;
         self.phase = Phase::Timeout;
         self.epoch_end = self.next;
-        self.line(&format!("t {} {in_flight}", us(self.now)), false);
+        let app_limited = packets.iter().any(|packet| packet.app_limited);
+        let text = format!(
+            "t {} {in_flight} {} {}",
+            us(self.now),
+            self.lost,
+            u64::from(app_limited)
+        );
+        self.line(&text, false);
     }
 
     fn lose(&mut self, newest: u64) {
         let in_flight = self.in_flight;
         let gone = |packet: &Packet| packet.back.is_none() && packet.number + REORDERING <= newest;
-        let lost = self.flying.iter().filter(|packet| gone(packet)).count() as u64;
+        let packets: Vec<LostPacket> = (self.flying.iter())
+            .filter(|packet| gone(packet))
+            .map(Packet::lost)
+            .collect();
+        let lost = packets.len() as u64;
         if lost == 0 {
             return;
         }
@@ -270,6 +356,8 @@ impl<'a> Connection<'a> {
         let new_epoch = self.phase == Phase::Open;
         let mut loss = LossEvent::new(self.now, LossCause::Reordering, Bytes::new(lost * MSS));
         loss.packets = lost;
+        loss.lost = &packets;
+        loss.delivered = Bytes::new(self.delivered * MSS);
         loss.in_flight = Bytes::new(in_flight * MSS);
         loss.new_epoch = new_epoch;
         loss.lost_total = Bytes::new(self.lost * MSS);
@@ -281,13 +369,19 @@ impl<'a> Connection<'a> {
         self.phase = Phase::Recovery;
         self.epoch_end = self.next;
         self.line(&format!("l {} {in_flight}", us(self.now)), false);
-        if self.random.chance(20.0 * self.path.trouble) {
-            let cause = LossCause::Reordering;
-            self.scheme
-                .on_spurious_loss(&SpuriousLossEvent::new(self.now, cause));
-            self.phase = Phase::Open;
-            self.line(&format!("u {}", us(self.now)), true);
+        self.spurious = self.random.chance(20.0 * self.path.trouble);
+    }
+
+    /// The losses that opened the epoch turn out to be none, an acknowledgement later.
+    fn undo(&mut self) {
+        if !std::mem::take(&mut self.spurious) || self.phase != Phase::Recovery {
+            return;
         }
+        let cause = LossCause::Reordering;
+        self.scheme
+            .on_spurious_loss(&SpuriousLossEvent::new(self.now, cause));
+        self.phase = Phase::Open;
+        self.line(&format!("u {}", us(self.now)), true);
     }
 
     fn mark(&mut self, marks: u64, in_flight: u64) {
@@ -326,8 +420,6 @@ impl<'a> Connection<'a> {
         let rtt = us(self.now) - us(newest.sent);
         self.min_rtt = self.min_rtt.min(rtt);
         self.srtt = (7 * self.srtt + rtt) / 8;
-        self.delivered += taken.len() as u64;
-        self.delivered_time = self.now;
         let round_start = newest.number >= self.round_end;
         if round_start {
             self.round += 1;
@@ -340,7 +432,8 @@ impl<'a> Connection<'a> {
             .map(|packet| AckedPacket {
                 number: packet.number,
                 bytes: MSS as u32,
-                sent: packet.sent,
+                // Programs that drive the window themselves are told one RTT by the kernel, the newest packet's.
+                sent: if self.paced { newest.sent } else { packet.sent },
                 arrived: packet.back,
             })
             .collect();
@@ -358,7 +451,7 @@ impl<'a> Connection<'a> {
             app_limited: newest.app_limited,
             prior_delivered: Bytes::new(newest.delivered_before * MSS),
             in_flight_at_send: Bytes::new(newest.in_flight * MSS),
-            lost: Bytes::ZERO,
+            lost: Bytes::new((lost_before - newest.lost_before) * MSS),
         });
         ack.delivered = Bytes::new(self.delivered * MSS);
         ack.lost = Bytes::new((self.lost - lost_before) * MSS);
@@ -381,13 +474,14 @@ impl<'a> Connection<'a> {
         let una = self.unsettled().max(newest.number + 1) * MSS;
         write!(
             text,
-            " {una} {} {} {} {} {rate_delivered} {interval} {} {}",
+            " {una} {} {} {} {} {rate_delivered} {interval} {} {} {}",
             self.next * MSS,
             self.delivered,
             self.ce,
             self.lost,
             newest.delivered_before,
             u64::from(newest.app_limited),
+            self.departure.ns(),
         )
         .expect("writing to a string cannot fail");
         self.scheme.on_ack(&ack);

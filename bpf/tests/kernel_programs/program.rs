@@ -2,9 +2,8 @@
 //! `host/kernel.c`, which plays the kernel.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// What the program answers to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,41 +117,6 @@ impl Program {
         );
         let text = String::from_utf8(done.stdout).expect("text");
         text.lines().map(Answer::parse).collect()
-    }
-
-    /// Starts it, for events that depend on its answers.
-    pub(crate) fn start(&self) -> Running {
-        let mut child = Command::new(self.folder.path().join("program"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        let output = BufReader::new(child.stdout.take().expect("an output"));
-        Running { child, output }
-    }
-}
-
-/// A program that answers one event after the other.
-pub(crate) struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    /// Plays one event.
-    pub(crate) fn tell(&mut self, event: &str) -> Answer {
-        let input = self.child.stdin.as_mut().expect("an input");
-        writeln!(input, "{event}").expect("the event");
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("an answer");
-        Answer::parse(line.trim_end())
-    }
-
-    /// Ends it.
-    pub(crate) fn end(mut self) {
-        drop(self.child.stdin.take());
-        let status = self.child.wait().expect("it ends");
-        assert!(status.success());
     }
 }
 

@@ -23,4 +23,8 @@ void *host_storage(struct sock *sk, __u32 size);
 /* Counts acknowledgements sent by the program, with what they acknowledge. */
 long bpf_tcp_send_ack(void *tp, __u32 rcv_nxt);
 
+#define bpf_loop(count, call, context, flags)                                                      \
+	for (__u32 index = 0; index < (count); index++)                                            \
+	call(index, context)
+
 #endif

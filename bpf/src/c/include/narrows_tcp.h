@@ -87,6 +87,7 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 rcv_nxt;
 	u64 tcp_mstamp; /* us */
+	u64 tcp_wstamp_ns; /* when the next packet leaves, if packets are paced */
 	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 };
@@ -248,16 +249,21 @@ INLINE _Bool in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* Whether the window was what limited the sender: a window that is not used up is no evidence for more.
- * In slow start a window half of which was used may grow, or bursts of an application would hold it down. */
-INLINE _Bool window_limited(const struct tcp_sock *tp)
+/* Whether the window was what limited the sender. */
+INLINE _Bool at_limit(const struct tcp_sock *tp)
 {
 #ifdef NARROWS_HOST
-	_Bool limited = tp->is_cwnd_limited;
+	return tp->is_cwnd_limited;
 #else
-	_Bool limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 #endif
-	if (limited)
+}
+
+/* Whether the window may grow: one that is not used up is no evidence for more. In slow start a window half of
+ * which was used may grow, or bursts of an application would hold it down. */
+INLINE _Bool window_limited(const struct tcp_sock *tp)
+{
+	if (at_limit(tp))
 		return 1;
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
@@ -321,14 +327,22 @@ INLINE void additive_increase(struct tcp_sock *tp, u32 per_packet, u32 acked)
 	set_window(tp, window);
 }
 
+/* Slow start as far as it goes; what is left over of `acked` for congestion avoidance: nothing before, and
+ * nothing while the window is not used up. */
+INLINE u32 after_slow_start(struct tcp_sock *tp, u32 acked)
+{
+	if (!window_limited(tp))
+		return 0;
+	if (in_slow_start(tp))
+		acked = slow_start(tp, acked);
+	return in_slow_start(tp) ? 0 : acked;
+}
+
 /* Slow start, then one packet more for each window acknowledged. */
 INLINE void grow_like_reno(struct tcp_sock *tp, u32 acked)
 {
-	if (!window_limited(tp))
-		return;
-	if (in_slow_start(tp))
-		acked = slow_start(tp, acked);
-	if (acked && !in_slow_start(tp))
+	acked = after_slow_start(tp, acked);
+	if (acked)
 		additive_increase(tp, tp->snd_cwnd, acked);
 }
 
@@ -407,5 +421,25 @@ INLINE u32 undone_window(const struct tcp_sock *tp)
 {
 	return max_u64(tp->snd_cwnd, tp->prior_cwnd);
 }
+
+/* `undo_cwnd` of a scheme whose state has its rules as `now`, and as `prior` what they were before the last
+ * reduction. */
+#define UNDO_RULES                                                                                 \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(undo_cwnd, struct sock *sk)                                                   \
+	{                                                                                          \
+		struct state *ca = private_state(sk);                                              \
+                                                                                                   \
+		ca->now = ca->prior;                                                               \
+		return undone_window(tcp_sk(sk));                                                  \
+	}
+
+/* `undo_cwnd` of a scheme without rules to take back. */
+#define UNDO_WINDOW                                                                                \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(undo_cwnd, struct sock *sk)                                                   \
+	{                                                                                          \
+		return undone_window(tcp_sk(sk));                                                  \
+	}
 
 #endif

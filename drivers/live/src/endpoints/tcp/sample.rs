@@ -132,6 +132,11 @@ impl Sampler {
                 continue;
             }
             outcome.states.push(State::from(row));
+            if let Some(marked) = info.delivered_ce().filter(|&packets| packets > 0) {
+                // What the acknowledgements said: with classic ECN more than the queue marked.
+                let name = "marked_packets".to_owned();
+                outcome.traces.push((now.ns(), name, f64::from(marked)));
+            }
             if let Ok(details) = socket::congestion_info(fd, &mut self.details) {
                 bbr_details(now, details, &mut outcome.traces);
             }
