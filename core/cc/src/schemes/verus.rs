@@ -331,6 +331,8 @@ impl Verus {
 
     /// The end of an epoch.
     fn decide(&mut self, now: Time) {
+        let unused = self.credit > 0;
+        let idle = unused && self.flights.is_empty();
         self.check_missing(now);
         if self.slow_start {
             return;
@@ -341,8 +343,7 @@ impl Verus {
                 return self.restart(now);
             }
         }
-        let unused = self.credit > 0;
-        if unused && self.in_flight == 0 {
+        if idle {
             // The application is silent, not the path.
             self.epoch_largest = None;
             return;

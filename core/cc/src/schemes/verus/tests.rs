@@ -256,6 +256,7 @@ fn a_window_that_is_not_used_does_not_grow() {
     assert_eq!(verus.target, 100.0);
     // And a silent application is no silent path.
     (verus.in_flight, verus.credit) = (0, 1);
+    verus.flights.clear();
     let before = (verus.target, verus.smallest, verus.window);
     for epoch in 2..1000 {
         verus.decide(Time::from_ns(5_000_000 * epoch));
