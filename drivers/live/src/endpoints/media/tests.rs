@@ -21,7 +21,7 @@ fn pair() -> (OwnedFd, OwnedFd) {
 
 fn ends() -> (End, End) {
     // Ten frames in 20 ms.
-    let beat = METRONOME.params[0].parse("2 ms").unwrap();
+    let beat = METRONOME.params[0].parse("2000000").unwrap();
     let params = Params::resolve(METRONOME.params, [("beat".to_owned(), beat)]).unwrap();
     let setup = || Setup {
         now: Time::ZERO,
