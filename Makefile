@@ -84,8 +84,10 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
+	@rm -rf build/wheels
 	$(BIN)/maturin build --release --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios
+	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
 	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
