@@ -81,8 +81,7 @@ INLINE u64 increment(const struct state *ca, u64 window)
 	return ca->last_max ? growth : max_u64(growth, (window << 16) / UNKNOWN);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
@@ -96,6 +95,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->fraction = 0;
 	return threshold_q16(window * (window <= param_low_window ? Q16(0.5) : param_beta));
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -132,5 +132,5 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return undone_window(tcp_sk(sk));
 }
 
-SCHEME(bic, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(bic, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

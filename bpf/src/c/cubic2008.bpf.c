@@ -167,8 +167,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	u64 window = window_q16(tcp_sk(sk), ca->fraction);
@@ -181,6 +180,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 		ca->now.w_max = window;
 	return threshold_and_fraction((window * param_beta) >> 16, &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -207,6 +207,6 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 UNDO_RULES
 
-SCHEME(cubic2008, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(cubic2008, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,
        .undo_cwnd = (void *)undo_cwnd);

@@ -106,8 +106,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	grow_like_reno(tcp_sk(sk), acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
@@ -121,6 +120,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	window = window_q16(tp, ca->fraction);
 	return threshold_and_fraction(window - ((window * (ca->now.alpha >> 16)) >> 17), &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -160,6 +160,6 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 UNDO_RULES
 
-SCHEME(dctcp, NEEDS_ECN, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(dctcp, NEEDS_ECN, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,
        .undo_cwnd = (void *)undo_cwnd);

@@ -26,14 +26,14 @@ struct state {
 };
 STATE_FITS(struct state);
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
 	ca->fraction = 0;
 	return threshold_q16(tcp_sk(sk)->snd_cwnd * param_beta);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -52,4 +52,4 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 UNDO_WINDOW
 
-SCHEME(exp, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);
+SCHEME(exp, 0, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);

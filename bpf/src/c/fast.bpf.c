@@ -125,16 +125,16 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		slow_start(tp, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
 	ca->prior = ca->now;
 	return threshold_and_fraction(window_q16(tcp_sk(sk), ca->fraction) / 2, &ca->fraction);
 }
+REDUCTION(reduced)
 
 UNDO_RULES
 
-SCHEME(fast, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(fast, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -64,8 +64,7 @@ INLINE struct row row_of(const struct tcp_sock *tp, const struct state *ca)
 	return at(min_u64(window_q16(tp, ca->fraction) >> 8, ~0u));
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
@@ -73,6 +72,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 
 	return threshold_and_fraction((window_q16(tp, ca->fraction) * kept) >> 16, &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -93,4 +93,4 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 UNDO_WINDOW
 
-SCHEME(highspeed, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);
+SCHEME(highspeed, 0, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);

@@ -177,8 +177,7 @@ INLINE u32 backoff(struct rules *now)
 	return clamp_u64(scale(now->min_rtt, Q16_ONE, max_u64(now->max_rtt, now->min_rtt)), BETA_LOW, BETA_HIGH);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
@@ -191,6 +190,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	now->epoch = tp->tcp_mstamp;
 	return threshold_and_fraction((window_q16(tp, ca->fraction) * now->beta) >> 16, &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
@@ -212,6 +212,6 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 
 UNDO_RULES
 
-SCHEME(htcp, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(htcp, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,
        .undo_cwnd = (void *)undo_cwnd);

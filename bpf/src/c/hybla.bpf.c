@@ -111,15 +111,15 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		set_window(tp, MAX_WINDOW);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
 	return threshold_and_fraction(in_flight_before_loss(tcp_sk(sk)) * param_beta, &ca->fraction);
 }
+REDUCTION(reduced)
 
 UNDO_WINDOW
 
-SCHEME(hybla, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(hybla, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

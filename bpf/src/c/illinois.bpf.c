@@ -125,8 +125,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		grow_per_window(tp, &ca->fraction, ca->now.alpha, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	u64 window = window_q16(tcp_sk(sk), ca->fraction);
@@ -134,6 +133,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->prior = ca->now;
 	return threshold_and_fraction((window * (Q16_ONE - ca->now.beta)) >> 16, &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -149,5 +149,5 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 
 UNDO_RULES
 
-SCHEME(illinois, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(illinois, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

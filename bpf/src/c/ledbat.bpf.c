@@ -135,8 +135,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		set_window_q16(tp, &ca->fraction, param_min_cwnd << 16);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	u64 window = window_q16(tcp_sk(sk), ca->fraction);
@@ -145,6 +144,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->fraction = (u32)(reduced << 16);
 	return max_u64(reduced >> 16, 1);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -157,5 +157,5 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 
 UNDO_WINDOW
 
-SCHEME(ledbat, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(ledbat, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

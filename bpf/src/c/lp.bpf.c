@@ -98,8 +98,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		grow_like_reno(tp, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *ca = private_state(sk);
@@ -108,8 +107,9 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->now.reduced_at = tp->tcp_mstamp;
 	return threshold_and_fraction(window_q16(tp, ca->fraction) / 2, &ca->fraction);
 }
+REDUCTION(reduced)
 
 UNDO_RULES
 
-SCHEME(lp, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(lp, 0, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -23,13 +23,13 @@ PARAM(gain, Q16(0.01));
 PARAM(beta, Q16(0.875));
 PARAM(legacy_window, 0);
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	u32 window = tcp_sk(sk)->snd_cwnd;
 
 	return threshold_q16(window * (window <= param_legacy_window ? Q16(0.5) : param_beta));
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -51,4 +51,4 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 UNDO_WINDOW
 
-SCHEME(scalable, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);
+SCHEME(scalable, 0, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid, .undo_cwnd = (void *)undo_cwnd);

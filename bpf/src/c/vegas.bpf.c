@@ -119,8 +119,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		slow_start(tp, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 
@@ -128,8 +127,9 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->now.pace = GROWING;
 	return threshold_and_fraction(window_q16(tcp_sk(sk), ca->fraction) / 2, &ca->fraction);
 }
+REDUCTION(reduced)
 
 UNDO_RULES
 
-SCHEME(vegas, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(vegas, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -76,8 +76,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		additive_increase(tp, crowded ? 2 * tp->snd_cwnd : tp->snd_cwnd, acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	u64 window = window_q16(tcp_sk(sk), ca->fraction);
@@ -86,6 +85,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->prior = ca->now;
 	return threshold_and_fraction((window * (quiet ? param_random_kept : Q16(0.5))) >> 16, &ca->fraction);
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -100,5 +100,5 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 
 UNDO_RULES
 
-SCHEME(veno, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(veno, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

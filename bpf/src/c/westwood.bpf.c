@@ -90,8 +90,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	grow_like_reno(tcp_sk(sk), acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	u64 half = window_q16(tcp_sk(sk), ca->fraction) / 2;
@@ -104,6 +103,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	ca->fraction = 0;
 	return measured;
 }
+REDUCTION(reduced)
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 state)
@@ -138,6 +138,6 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 UNDO_RULES
 
-SCHEME(westwood, 0, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(westwood, 0, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .pkts_acked = (void *)pkts_acked,
        .undo_cwnd = (void *)undo_cwnd);

@@ -115,8 +115,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 				  acked);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
+INLINE u32 reduced(struct sock *sk)
 {
 	struct state *ca = private_state(sk);
 	struct rules *now = &ca->now;
@@ -130,8 +129,9 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	now->reno_window = max_u64(now->reno_window / 2, FLOOR * Q16_ONE);
 	return threshold_and_fraction(window > drop ? window - drop : 0, &ca->fraction);
 }
+REDUCTION(reduced)
 
 UNDO_RULES
 
-SCHEME(yeah, 0, .init = (void *)init, .ssthresh = (void *)ssthresh, .cong_avoid = (void *)cong_avoid,
+SCHEME(yeah, 0, .init = (void *)init, REDUCED_BY_SSTHRESH, .cong_avoid = (void *)cong_avoid,
        .pkts_acked = (void *)pkts_acked, .undo_cwnd = (void *)undo_cwnd);

@@ -3,6 +3,7 @@
 //! rounding. A wrong constant planted in a program must be found by the same comparison.
 
 mod cases;
+mod missed;
 mod path;
 mod program;
 

@@ -442,4 +442,39 @@ INLINE u32 undone_window(const struct tcp_sock *tp)
 		return undone_window(tcp_sk(sk));                                                  \
 	}
 
+/*
+ * `ssthresh` of a scheme that has `reduced(sk)` left after a loss, and what mends it.
+ *
+ * On a busy machine some kernels now and then do not run programs that they call, and take for the answer what
+ * happens to lie on the stack: the address of some code of the kernel, whose lower half is larger than any
+ * threshold (seen with Linux 6.18; for another cause Linux 6.1 had mended the same, commit 64696c40d03c). The
+ * reduction is lost then, and with a threshold beyond every window the repair sends all it can. The
+ * acknowledgement that comes next makes up for the call.
+ */
+#define REDUCTION(reduced)                                                                         \
+	SEC("struct_ops")                                                                          \
+	u32 BPF_PROG(ssthresh, struct sock *sk)                                                    \
+	{                                                                                          \
+		return reduced(sk);                                                                \
+	}                                                                                          \
+                                                                                                   \
+	SEC("struct_ops")                                                                          \
+	void BPF_PROG(in_ack_event, struct sock *sk, u32 flags)                                    \
+	{                                                                                          \
+		struct tcp_sock *tp = tcp_sk(sk);                                                  \
+		u32 window = tp->snd_cwnd;                                                         \
+                                                                                                   \
+		if (tp->snd_ssthresh <= INFINITE_SSTHRESH && window <= INFINITE_SSTHRESH)          \
+			return;                                                                    \
+		set_window(tp, tp->prior_cwnd);                                                    \
+		if (tp->snd_ssthresh > INFINITE_SSTHRESH)                                          \
+			tp->snd_ssthresh = reduced(sk);                                            \
+		/* The same happens to `undo_cwnd`; what was undone is the window before. */       \
+		if (window <= INFINITE_SSTHRESH)                                                   \
+			set_window(tp, window);                                                    \
+	}
+
+/* Its members in SCHEME. */
+#define REDUCED_BY_SSTHRESH .ssthresh = (void *)ssthresh, .in_ack_event = (void *)in_ack_event
+
 #endif
