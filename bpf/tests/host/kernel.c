@@ -179,7 +179,7 @@ int main(void)
 		case 'k': /* an acknowledgement */
 			ack(args);
 			break;
-		case 's': /* the next reduction is not asked for */
+		case 'm': /* the next reduction is not asked for */
 			missed = 1;
 			break;
 		case 'l': /* losses open an epoch */
