@@ -2,6 +2,7 @@
 
 use crate::path::MSS;
 use crate::program::{self, Program};
+use std::fmt::Write;
 
 /// Packets in flight, and the RTT in us.
 const WINDOW: u64 = 100;
@@ -25,10 +26,10 @@ fn loss(program: &Program) -> (u64, u64, u64) {
         now += RTT / WINDOW;
         events += &ack(now);
     }
-    events += &format!("m\nl {now} {WINDOW}\n");
+    writeln!(events, "m\nl {now} {WINDOW}").expect("writing to a string cannot fail");
     now += RTT;
     events += &ack(now);
-    events += &format!("x {now}\n");
+    writeln!(events, "x {now}").expect("writing to a string cannot fail");
     let answers = program.play(&events);
     let [.., before, _, _, repaired, after] = &answers[..] else {
         panic!("an answer for each event")

@@ -63,7 +63,7 @@ class Entry:
     ecn: str = ""
     #: Of schemes: whether it is both ends of a real-time flow, and no congestion control of our transport.
     media: bool = False
-    #: Of real-time schemes: whether it sends the frames of an encoder; otherwise there is always more to send.
+    #: Of real-time schemes: whether it sends frames of an encoder; otherwise there is always more to send.
     frames: bool = False
     #: Of programs for the kernel: the scheme of ours with the same rules.
     native: str = ""

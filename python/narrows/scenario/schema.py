@@ -31,7 +31,7 @@ def schema_text(registry: Registry) -> str:
 
 def schema(registry: Registry) -> dict[str, Any]:
     """The schema as data."""
-    properties = {key.name: _key(key.name, registry) for key in KEYS}
+    properties = {key.name: _key(key.name) for key in KEYS}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Narrows scenario",
@@ -55,7 +55,7 @@ def schema(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _key(name: str, registry: Registry) -> dict[str, Any]:
+def _key(name: str) -> dict[str, Any]:
     key = BY_NAME[name]
     content: dict[str, Any]
     if key.param is not None:
