@@ -145,3 +145,11 @@ def test_the_status_comes_from_the_shipped_file(tmp_path: Path) -> None:
     strange = tmp_path / "strange.json"
     strange.write_text(json.dumps({"format": "narrows/verification/2", "schemes": entries}))
     assert status.status_of("reno", strange).word == status.UNVERIFIED
+
+
+def test_settings_and_profiles_are_told_as_scenarios_write_them() -> None:
+    told = page.page_of("copa", HERE)
+    assert told.transport["min_rto"] == "2 s"
+    assert "delta: 0.1" in told.profiles["pantheon"]
+    assert "packet_size: 1.468 kB" in told.profiles["pantheon"]
+    assert not page.page_of("reno", HERE).profiles

@@ -225,6 +225,9 @@ fn try_out(scheme: &Scheme, decisions: Decisions<'_>, seed: u64, steps: u32) {
             // that do what a model says.
             let own = match scheme.name {
                 "hybla" => 65_535 * MSS,
+                // A measured rate times an RTT, which since a timeout may be of another time: bursts of an
+                // acknowledgement each 50 ms, and RTTs up to those of a path across planets.
+                "westwood" => 10_000 * MSS,
                 "remy" => 1_000_001 * MSS,
                 "indigo" => 100_000 * MSS,
                 "muses" => 12_500 * MSS,

@@ -138,6 +138,8 @@ def _print_page(console: Console, page: Page) -> None:
     if page.transport:
         listed = ", ".join(f"{name}: {value}" for name, value in page.transport.items())
         console.print(f"defined with these settings of the transport: {listed}", markup=False)
+    for name, text in page.profiles.items():
+        console.print(f"profile: {name}: {text}", markup=False, soft_wrap=True)
     for one in page.counterparts:
         text = f"see also: {one.name}, {one.what}" + (f" ({one.missing})" if one.missing else "")
         console.print(text, markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from narrows.errors import UnavailableError
+from narrows.scenario.quantity import show
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,14 @@ def parse(text: str) -> Registry:
     def params(name: str) -> tuple[Param, ...]:
         return tuple(_param(item) for item in document.get(name, ()))
 
+    transport = params("transport")
+    schemes = {name: _with_units(entry, transport) for name, entry in family("schemes").items()}
     return Registry(
-        schemes=family("schemes"),
+        schemes=schemes,
         queues=family("queues"),
         links=family("links"),
         rates=family("rates"),
-        transport=params("transport"),
+        transport=transport,
         bottleneck=params("bottleneck"),
         traffic=family("traffic"),
         host_settings=tuple(_setting(item) for item in document.get("host_settings", ())),
@@ -175,6 +178,17 @@ def _entry(item: dict[str, Any]) -> Entry:
         frames=bool(item.get("frames")),
         native=item.get("native") or "",
     )
+
+
+def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
+    """The settings of the transport that a scheme is defined with, as scenarios write them."""
+    kinds = {param.name: param.kind for param in transport}
+
+    def shown(name: str, text: str) -> str:
+        whole = kinds.get(name) in ("span", "bytes", "packets", "rate")
+        return show(kinds[name], int(text)) if whole and text.isdecimal() else text
+
+    return replace(entry, transport={name: shown(name, text) for name, text in entry.transport.items()})
 
 
 def _program(item: dict[str, Any]) -> Entry:

@@ -59,6 +59,8 @@ class Page:
     header: header.Header
     params: tuple[Row, ...]
     transport: dict[str, str]
+    #: Set-ups that others have used: name, and what it is and sets.
+    profiles: dict[str, str]
     ecn: str
     status: Status
     counterparts: tuple[Counterpart, ...]
@@ -73,6 +75,7 @@ class Page:
             "deviations": self.header.deviations,
             "params": [vars(row) for row in self.params],
             "transport": self.transport,
+            "profiles": self.profiles,
             "ecn": self.ecn or None,
             "verification": self.status.to_json(),
             "counterparts": [vars(one) for one in self.counterparts],
@@ -98,10 +101,22 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
         text,
         rows(entry, text),
         entry.transport,
+        profiles(entry, known),
         entry.ecn,
         status_of(name),
         _counterparts(entry, kind, known, machine),
     )
+
+
+def profiles(entry: Entry, known: Registry) -> dict[str, str]:
+    """What each set-up of a scheme is, and the settings that it changes."""
+    kinds = {param.name: param.kind for param in (*known.transport, *entry.params)}
+    found = {}
+    for one in entry.profiles.values():
+        settings = {**one.params, **one.transport}
+        listed = ", ".join(f"{name}: {show(kinds[name], value)}" for name, value in settings.items())
+        found[one.name] = f"{one.doc.rstrip('.')} ({listed})" if listed else one.doc
+    return found
 
 
 def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
@@ -160,4 +175,4 @@ def _kernel_page(label: str, known: Registry, machine: Machine) -> Page:
         {},
     )
     found = tuple(Counterpart(name, "ours of the same name", None) for name in ours)
-    return Page(info, text, (), {}, "", status_of(label), found)
+    return Page(info, text, (), {}, {}, "", status_of(label), found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from narrows.scenario.reference import cell
 from narrows.scenario.registry import Entry, Registry
 from narrows.schemes import header
-from narrows.schemes.page import rows
+from narrows.schemes.page import profiles, rows
 
 _HEAD = """\
 # Schemes
@@ -42,7 +42,7 @@ def markdown(registry: Registry) -> str:
     if registry.bpf:
         text += _PROGRAMS + _overview(registry.bpf)
     for entry in (*registry.schemes.values(), *registry.bpf.values()):
-        text += _section(entry)
+        text += _section(entry, registry)
     return text
 
 
@@ -60,7 +60,7 @@ def _overview(entries: dict[str, Entry]) -> str:
     return text
 
 
-def _section(entry: Entry) -> str:
+def _section(entry: Entry, known: Registry) -> str:
     told = header.read(entry.page)
     text = f"\n## `{entry.name}`\n\n**{told.first or entry.summary}**\n"
     for paragraph in told.paragraphs:
@@ -74,6 +74,10 @@ def _section(entry: Entry) -> str:
     if entry.transport:
         listed = ", ".join(f"`{name}: {value}`" for name, value in entry.transport.items())
         text += f"\nDefined with these settings of the transport: {listed}.\n"
+    if entry.profiles:
+        text += "\nSet-ups that others have used:\n\n"
+        for name, told_of in profiles(entry, known).items():
+            text += f"- `profile: {name}`: {told_of}\n"
     if entry.native:
         text += f"\nThe same rules as a state machine: [`{entry.native}`](#{_anchor(entry.native)}).\n"
     if not entry.params:
