@@ -290,6 +290,11 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "1 Gbit/s, 1 ms",
         "decides every 5 ms for a buffer that holds one",
     ),
+    (
+        "verus",
+        "reordering",
+        "steers the RTT up to six times its smallest; a buffer that ends before that loses what is sent beyond it",
+    ),
     ("gcc", "10 kbit/s", "its encoder makes 30 kbit/s at least"),
     // What the three below do is the matter of their models. Those of the tests are made by hand: they say what a
     // model of that kind can get wrong.
