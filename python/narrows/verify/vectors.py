@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-SCHEMES = Path("core/cc/src/schemes")
+#: Bulk and real-time schemes.
+SCHEMES = (Path("core/cc/src/schemes"), Path("core/media/src/schemes"))
 _TEST = re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*fn\s+(\w+)")
 _NAME = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)
 
@@ -13,7 +14,7 @@ _NAME = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)
 def unit_tests(root: Path) -> dict[str, tuple[str, list[str]]]:
     """The file (from the root of the source tree) and the tests of every scheme of ours."""
     found = {}
-    for path in sorted((root / SCHEMES).glob("*.rs")):
+    for path in (path for folder in SCHEMES for path in sorted((root / folder).glob("*.rs"))):
         text = path.read_text(encoding="utf-8")
         name = _NAME.search(text)
         if name is None or "pub const SCHEME" not in text:
