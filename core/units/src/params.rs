@@ -527,6 +527,24 @@ impl Params {
         Params { values }
     }
 
+    /// The same with the values in `object` in place of these, as [`Params::from_json`] reads them.
+    ///
+    /// # Errors
+    /// As [`Params::resolve`].
+    pub fn with_json(
+        &self,
+        specs: &[ParamSpec],
+        object: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Self, ParamError> {
+        let given = Params::from_json(specs, object)?.values;
+        let mut values = self.values.clone();
+        let given = given.into_iter();
+        values.extend(
+            given.filter(|(name, _)| object.get(*name).is_some_and(|json| !json.is_null())),
+        );
+        Ok(Params { values })
+    }
+
     /// All values as a JSON object, in the order of their names.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::Value::Object(

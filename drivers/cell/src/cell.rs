@@ -210,18 +210,14 @@ impl Cell {
             | SchemeRef::Datagrams => &[],
         };
         // What a scheme is defined with counts where the scenario has left the default.
-        let mut params = self.transport.with_defaults(PARAMS, settings).to_json();
-        if let Some(params) = params.as_object_mut() {
-            if flow.traffic.kind.whole {
-                params.insert("reliable".into(), true.into());
-            }
-            let own = flow.transport.iter();
-            params.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        let params = self.transport.with_defaults(PARAMS, settings);
+        let mut own = flow.transport.clone();
+        if flow.traffic.kind.whole {
+            // The flow itself cannot say otherwise.
+            own.insert("reliable".into(), true.into());
         }
-        let params = params
-            .as_object()
-            .and_then(|all| Params::from_json(PARAMS, all).ok());
-        let base = Config::new(&params.unwrap_or_else(|| self.transport.clone()));
+        let params = params.with_json(PARAMS, &own);
+        let base = Config::new(&params.expect("the flow's settings are checked"));
         let to = if from == flow.from {
             flow.to
         } else {
