@@ -52,12 +52,14 @@ fn profiles(profiles: &[Profile], specs: &[ParamSpec]) -> Value {
 fn profile(profile: &Profile, specs: &[ParamSpec]) -> Value {
     let values = |settings: &[(&str, &str)], specs: &[ParamSpec]| {
         let value = |(name, text): &(&str, &str)| {
-            let spec = specs.iter().find(|spec| spec.name == *name)?;
-            Some(((*name).to_owned(), spec.parse(text).ok()?.to_json()))
+            let spec = specs.iter().find(|spec| spec.name == *name);
+            let value = spec.expect("a setting that exists").parse(text);
+            (
+                (*name).to_owned(),
+                value.expect("an allowed value").to_json(),
+            )
         };
-        let found: serde_json::Map<_, _> = settings.iter().filter_map(value).collect();
-        debug_assert_eq!(found.len(), settings.len(), "profile {}", profile.name);
-        Value::Object(found)
+        Value::Object(settings.iter().map(value).collect())
     };
     json!({
         "name": profile.name,
