@@ -4,8 +4,42 @@
 use super::Lstm;
 use super::model::Model;
 use crate::AckedPacket;
-use narrows_units::{Bytes, Span, Time};
+use narrows_units::{Bytes, Kind, ParamSpec, Span, Time};
 use std::collections::VecDeque;
+
+/// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
+pub const TRANSPORT: &[(&str, &str)] = &[
+    ("reliable", "false"),
+    ("ack_every", "1"),
+    ("packet_threshold", "1"),
+    ("rack", "false"),
+    ("tail_loss_probe", "false"),
+    ("clock", "1000000"),
+    // The sender's own alarm is the only one.
+    ("rto_rule", "rfc6298"),
+    ("min_rto", "60000000000"),
+];
+
+/// The parameter that names the network.
+pub const MODEL: ParamSpec = ParamSpec::new(
+    "model",
+    Kind::File,
+    "The network, by its name among the installed models, or a file.",
+)
+.required()
+.source("narrows models list");
+
+/// The parameter that says what a packet counts beyond its payload, with its default and the source of that.
+pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
+    ParamSpec::new(
+        "header",
+        Kind::Bytes,
+        "What each packet counts beyond its payload.",
+    )
+    .default(default)
+    .range(0.0, 1_000.0)
+    .source(source)
+}
 
 /// How many actions there are: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;

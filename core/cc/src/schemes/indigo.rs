@@ -27,7 +27,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Span, Time};
 
 /// Kind of its models.
 const KIND: &str = "indigo";
@@ -39,17 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Yan et al., USENIX ATC 2018; github.com/StanfordSNR/indigo",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: &[
-        ("reliable", "false"),
-        ("ack_every", "1"),
-        ("packet_threshold", "1"),
-        ("rack", "false"),
-        ("tail_loss_probe", "false"),
-        ("clock", "1000000"),
-        // The sender's own alarm is the only one.
-        ("rto_rule", "rfc6298"),
-        ("min_rto", "60000000000"),
-    ],
+    transport: policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",
         doc: "Datagrams of 1442 bytes, as in Pantheon's reports.",
@@ -57,21 +47,9 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "1470")],
     }],
     params: &[
-        ParamSpec::new(
-            "model",
-            Kind::File,
-            "The network, by its name among the installed models, or a file.",
-        )
-        .required()
-        .source("narrows models list"),
-        ParamSpec::new(
-            "header",
-            Kind::Bytes,
-            "What each packet counts beyond its payload.",
-        )
-        .default("24")
-        .range(0.0, 1_000.0)
-        .source(
+        policy::MODEL,
+        policy::header(
+            "24",
             "github.com/StanfordSNR/indigo, sender.py: whole datagrams; 24 bytes are our header",
         ),
     ],

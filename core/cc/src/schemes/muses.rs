@@ -26,7 +26,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
 
 /// Kind of its models.
 const KIND: &str = "muses";
@@ -38,17 +38,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "github.com/StanfordSNR/indigo, branch muses, commit 094ec0b",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: &[
-        ("reliable", "false"),
-        ("ack_every", "1"),
-        ("packet_threshold", "1"),
-        ("rack", "false"),
-        ("tail_loss_probe", "false"),
-        ("clock", "1000000"),
-        // The sender's own alarm is the only one.
-        ("rto_rule", "rfc6298"),
-        ("min_rto", "60000000000"),
-    ],
+    transport: policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",
         doc: "Packets of 3000 bytes, as in Pantheon's report of 2018-08.",
@@ -56,21 +46,11 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "3000")],
     }],
     params: &[
-        ParamSpec::new(
-            "model",
-            Kind::File,
-            "The network, by its name among the installed models, or a file.",
-        )
-        .required()
-        .source("narrows models list"),
-        ParamSpec::new(
-            "header",
-            Kind::Bytes,
-            "What each packet counts beyond its payload.",
-        )
-        .default("52")
-        .range(0.0, 1_000.0)
-        .source("github.com/StanfordSNR/indigo, branch muses: sizes with headers"),
+        policy::MODEL,
+        policy::header(
+            "52",
+            "github.com/StanfordSNR/indigo, branch muses: sizes with headers",
+        ),
     ],
     build,
 };
