@@ -1,6 +1,34 @@
 //! Steps along a measured gradient of utility, as Vivace and its successor take them: in proportion to the
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
+use super::math::powf;
+
+/// Exponent of the rate in the utility, and weight of loss.
+const EXPONENT: f64 = 0.9;
+/// Weight of loss in the utility where it is more than [`SMALL_LOSS`].
+pub const LOSS_COEFFICIENT: f64 = 11.35;
+/// Loss ratio up to which the programs weigh loss by 1.
+const SMALL_LOSS: f64 = 0.03;
+
+/// The part of the utility that the round-trip time has no say in, of a rate in Mibit/s and a loss ratio.
+pub fn worth(rate: f64, weight: f64, loss: f64) -> f64 {
+    powf(rate, EXPONENT) - rate * (weight * loss)
+}
+
+/// How the programs weigh a loss ratio.
+pub fn loss_weight(loss: f64) -> f64 {
+    if loss > SMALL_LOSS {
+        LOSS_COEFFICIENT
+    } else {
+        1.0
+    }
+}
+
+/// A slope as the programs see it: in even hundredths, toward zero.
+pub fn even_hundredths(slope: f64) -> f64 {
+    (slope * 50.0).trunc() / 50.0
+}
+
 /// Where the two programs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {

@@ -29,8 +29,7 @@
 //! | min_rate | 50 kbit/s | ours; 2 Mibit/s in PCC-Uspace cd43e34 |
 //! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace cd43e34 |
 
-use crate::parts::gradient::{GradientSteps, Rule, Sample};
-use crate::parts::math::powf;
+use crate::parts::gradient::{GradientSteps, Rule, Sample, even_hundredths, loss_weight, worth};
 use crate::parts::monitor::{Closing, Monitors, Report};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
@@ -99,10 +98,6 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The unit of rates in utilities and steps, in bit/s.
 const UNIT: f64 = 1_048_576.0;
-/// Exponent of the rate, and weights of loss above and below a ratio.
-const EXPONENT: f64 = 0.9;
-const LOSS_COEFFICIENT: f64 = 11.35;
-const LOSS_THRESHOLD: f64 = 0.03;
 /// Size of probes as a share; least step in units; what the rate goes back when a direction has ended.
 const PROBE: f64 = 0.05;
 const LEAST_STEP: f64 = 0.5;
@@ -134,12 +129,10 @@ impl Outcome {
     fn utility(&self, latency_coefficient: f64, unit_defects: bool) -> f64 {
         let rate = self.bytes * 8.0 / self.seconds / UNIT;
         let loss = self.lost_bytes / self.bytes;
-        let weight = if loss > LOSS_THRESHOLD { LOSS_COEFFICIENT } else { 1.0 };
-        // Even hundredths, toward zero.
-        let rise = (self.rise * 50.0).trunc() / 50.0;
+        let rise = even_hundredths(self.rise);
         let amount = if unit_defects { self.bytes } else { self.packets };
         let latency = latency_coefficient * (amount / self.packets) * rise;
-        powf(rate, EXPONENT) - rate * (weight * loss) - rate * latency
+        worth(rate, loss_weight(loss), loss) - rate * latency
     }
 }
 

@@ -33,8 +33,9 @@
 //! | min_rate | 50 kbit/s | ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018 |
 //! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace NSDI-2018 |
 
-use crate::parts::gradient::{GradientSteps, Rule, Sample};
-use crate::parts::math::powf;
+use crate::parts::gradient::{
+    GradientSteps, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, loss_weight, worth,
+};
 use crate::parts::monitor::{Closing, Monitors, Report};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
@@ -104,10 +105,6 @@ pub const SCHEME: Scheme = Scheme {
     build,
 };
 
-/// Exponent of the rate, and weights of loss above and below a ratio.
-const EXPONENT: f64 = 0.9;
-const LOSS_COEFFICIENT: f64 = 11.35;
-const LOSS_THRESHOLD: f64 = 0.03;
 /// Size of probes as a share, and the least size of probes and steps in Mbit/s.
 const PROBE: f64 = 0.05;
 const LEAST_STEP: f64 = 0.5;
@@ -150,11 +147,9 @@ impl Utility {
         let (weight, slope) = if self.paper {
             (LOSS_COEFFICIENT, slope.max(0.0))
         } else {
-            let weight = if loss > LOSS_THRESHOLD { LOSS_COEFFICIENT } else { 1.0 };
-            // Even hundredths, toward zero.
-            (weight, (slope * 50.0).trunc() / 50.0)
+            (loss_weight(loss), even_hundredths(slope))
         };
-        powf(rate, EXPONENT) - rate * (weight * loss) - self.latency * rate * slope
+        worth(rate, weight, loss) - self.latency * rate * slope
     }
 }
 
