@@ -7,7 +7,7 @@ pub use examples::{example_file, example_files, example_params, example_setup};
 
 use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
 use history::{Decisions, History};
-use narrows_units::{Bytes, Span, Stream, Time};
+use narrows_units::{Bytes, ParamSpec, Span, Stream, Time};
 
 /// Packet payload in tests.
 pub const MSS: u64 = 1000;
@@ -192,6 +192,20 @@ pub fn fuzz_models(data: &[u8]) {
                 history.next(cwnd).play(&mut *built);
             }
         }
+    }
+}
+
+/// Checks the page of a scheme, of whatever registry: it tells provenance and deviations, and has a row for each parameter.
+///
+/// # Panics
+/// When one is missing.
+pub fn check_page(name: &str, page: &str, params: &[ParamSpec]) {
+    for word in ["Provenance:", "Deviations:"] {
+        assert!(page.contains(word), "{name}: its header lacks \"{word}\"");
+    }
+    for param in params {
+        let row = format!("| {} |", param.name);
+        assert!(page.contains(&row), "{name}: its header lacks {row}");
     }
 }
 

@@ -10,10 +10,9 @@ pub(super) fn at(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
 }
 
+/// Parameters with the profile of that name; "" stands for none.
 fn params(profile: &str) -> Params {
-    let params = Params::resolve(SCHEME.params, []).expect("the defaults are allowed");
-    let profile = SCHEME.profiles.iter().find(|known| known.name == profile);
-    params.with_defaults(SCHEME.params, profile.map_or(&[], |profile| profile.params))
+    crate::testing::params(&SCHEME, (!profile.is_empty()).then_some(profile), &[])
 }
 
 fn setup(now: Time, packet_size: u32) -> Setup {
