@@ -1,11 +1,12 @@
 //! Flows of real-time schemes over UDP: one machine at each end of a pair of ports.
 
 use super::clock::{RunClock, Sleeper};
+use super::outlet::{Outlet, Sending};
 use super::{Channel, Frame, Outcome, Part, Role, State, check_agent};
 use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
 use crate::hosts;
-use crate::sys::mmsg::{ReceiveBatch, SendBatch};
+use crate::sys::mmsg::ReceiveBatch;
 use crate::sys::socket;
 use narrows_cell::{
     SchemeRef, media_receiver, media_sender, receiver_counters, sender_counters, state_row,
@@ -14,7 +15,6 @@ use narrows_cell::{
 use narrows_media::{MediaReceiver, MediaSender};
 use narrows_transport::{Body, Endpoint, Header, wire};
 use narrows_units::{Ecn, Span, Time};
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
@@ -173,7 +173,7 @@ impl<'a> Node<'a> {
 
     fn finish(mut self) -> Outcome {
         self.collect();
-        let (sent, received) = (self.line.sent, self.line.received);
+        let (sent, received) = (self.line.sending.sent, self.line.received);
         let mut outcome = self.outcome;
         match &self.end {
             End::Sender(sender) => {
@@ -204,22 +204,15 @@ impl<'a> Node<'a> {
 struct Line {
     fd: OwnedFd,
     flow: u16,
-    dscp: u8,
     inbox: ReceiveBatch,
-    outbox: SendBatch,
-    /// Buffers for encoded messages, used again and again.
-    spare: Vec<Vec<u8>>,
-    /// Encoded messages that wait to be sent.
-    waiting: VecDeque<(Ecn, Vec<u8>)>,
-    /// ECN bits that the socket is set to.
-    ecn: Ecn,
+    sending: Sending,
+    outlet: Outlet,
     body: Body,
     /// Latest time that the machine has seen.
     latest: Time,
     /// Datagrams that were none of the peer's messages.
     garbage: u64,
-    /// Datagrams and their IP bytes, sent and received.
-    sent: [u64; 2],
+    /// Datagrams and their IP bytes, received.
     received: [u64; 2],
 }
 
@@ -232,18 +225,12 @@ impl Line {
         Ok(Line {
             fd,
             flow,
-            dscp,
             inbox: ReceiveBatch::new(),
-            outbox: SendBatch::new(),
-            spare: (0..SendBatch::CAPACITY)
-                .map(|_| Vec::with_capacity(2048))
-                .collect(),
-            waiting: VecDeque::new(),
-            ecn: Ecn::NotEct,
+            sending: Sending::new(dscp),
+            outlet: Outlet::default(),
             body: Body::default(),
             latest: Time::ZERO,
             garbage: 0,
-            sent: [0; 2],
             received: [0; 2],
         })
     }
@@ -279,42 +266,18 @@ impl Line {
     /// Sends what the machine wants to send, up to one batch; returns how much.
     fn transmit(&mut self, end: &mut End, now: Time) -> Result<usize, LiveError> {
         self.latest = now.max(self.latest);
-        while self.waiting.len() < SendBatch::CAPACITY {
-            let Some(out) = end.endpoint().transmit(self.latest, &mut self.body) else {
-                break;
-            };
-            let mut bytes = self.spare.pop().unwrap_or_default();
-            wire::encode(self.flow, &out.header, &self.body, &mut bytes);
-            self.waiting.push_back((out.ecn, bytes));
-        }
-        let Some(&(ecn, _)) = self.waiting.front() else {
-            return Ok(0);
-        };
-        if ecn != self.ecn {
-            let tos = self.dscp << 2 | ecn as u8;
-            socket::set_tos(self.fd.as_fd(), tos).could_not("set the ECN field")?;
-            self.ecn = ecn;
-        }
-        let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-        let payloads = same.map(|(_, bytes)| bytes.as_slice());
-        let sent = match self.outbox.send(self.fd.as_fd(), payloads) {
-            Ok(sent) => sent,
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
-                _ => return Err(error).could_not("send datagrams"),
-            },
-        };
-        for (_, bytes) in self.waiting.drain(..sent) {
-            self.sent[0] += 1;
-            self.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
-            self.spare.push(bytes);
-        }
-        Ok(sent)
+        let (body, latest, flow) = (&mut self.body, self.latest, self.flow);
+        self.outlet
+            .send(self.fd.as_fd(), &mut self.sending, |bytes| {
+                let out = end.endpoint().transmit(latest, body)?;
+                wire::encode(flow, &out.header, body, bytes);
+                Some(out.ecn)
+            })
     }
 
     /// When [`Line::transmit`] is needed next.
     fn next_wakeup(&self, end: &End, now: Time) -> Time {
-        if !self.waiting.is_empty() {
+        if !self.outlet.is_empty() {
             // The interface was full a moment ago, and says nothing when it is not any more.
             return now + BREATH;
         }

@@ -8,6 +8,7 @@ mod channel;
 mod clock;
 mod datagrams;
 mod media;
+mod outlet;
 mod source;
 mod tcp;
 mod udp;

@@ -52,8 +52,8 @@ fn messages_travel_both_ways_as_they_are() {
     assert!(near.received[0] >= wanted, "{:?}", near.received);
     assert_eq!((near.garbage, far.garbage), (0, 0));
     // IP sizes: full packets one way, 8 bytes of content the other way.
-    assert_eq!(near.sent[1], near.sent[0] * 1500);
-    assert_eq!(far.sent[1], far.sent[0] * (28 + 16 + 8));
+    assert_eq!(near.sending.sent[1], near.sending.sent[0] * 1500);
+    assert_eq!(far.sending.sent[1], far.sending.sent[0] * (28 + 16 + 8));
     let (End::Sender(sender), End::Receiver(receiver)) = (&mut sender, &mut receiver) else {
         unreachable!("they were made as this")
     };

@@ -1,10 +1,10 @@
 //! One connection of our transport: a socket, a sender and a receiver.
 
 use super::super::clock::RunClock;
+use super::super::outlet::{Outlet, Sending};
 use super::stream::{Seen, Written};
 use crate::error::{Context, LiveError};
-use crate::sys::mmsg::{ReceiveBatch, SendBatch};
-use crate::sys::socket;
+use crate::sys::mmsg::ReceiveBatch;
 use narrows_transport::{Body, Endpoint, Header, Receiver, Sender, wire};
 use narrows_units::{Ecn, Span, Time};
 use std::collections::VecDeque;
@@ -14,15 +14,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// What all connections of an endpoint share.
 pub(super) struct Pump {
     flow: u16,
-    dscp: u8,
     inbox: ReceiveBatch,
-    outbox: SendBatch,
-    spare: Vec<Vec<u8>>,
+    pub(super) sending: Sending,
     body: Body,
     /// Datagrams that were no messages of ours.
     pub(super) garbage: u64,
-    /// Datagrams and their IP bytes, sent and received.
-    pub(super) sent: [u64; 2],
+    /// Datagrams and their IP bytes, received.
     pub(super) received: [u64; 2],
 }
 
@@ -30,15 +27,10 @@ impl Pump {
     pub(super) fn new(flow: u16, dscp: u8) -> Self {
         Pump {
             flow,
-            dscp,
             inbox: ReceiveBatch::new(),
-            outbox: SendBatch::new(),
-            spare: (0..SendBatch::CAPACITY)
-                .map(|_| Vec::with_capacity(2048))
-                .collect(),
+            sending: Sending::new(dscp),
             body: Body::default(),
             garbage: 0,
-            sent: [0; 2],
             received: [0; 2],
         }
     }
@@ -48,10 +40,7 @@ impl Pump {
 pub(super) struct Link {
     fd: OwnedFd,
     pub(super) ends: Ends,
-    /// Encoded datagrams that wait to be sent.
-    waiting: VecDeque<(Ecn, Vec<u8>)>,
-    /// ECN bits that the socket is set to.
-    ecn: Ecn,
+    outlet: Outlet,
     /// Datagrams that the socket dropped because its buffer was full.
     pub(super) dropped: u32,
 }
@@ -154,8 +143,7 @@ impl Link {
                 latest: Time::ZERO,
                 active: Time::ZERO,
             },
-            waiting: VecDeque::new(),
-            ecn: Ecn::NotEct,
+            outlet: Outlet::default(),
             dropped: 0,
         }
     }
@@ -203,43 +191,16 @@ impl Link {
 
     /// Sends what the state machines want to send, up to one batch; returns how much.
     pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<usize, LiveError> {
-        while self.waiting.len() < SendBatch::CAPACITY {
-            let mut bytes = pump.spare.pop().unwrap_or_default();
-            let spoken = self.ends.speak(pump.flow, now, &mut pump.body, &mut bytes);
-            let Some(ecn) = spoken else {
-                pump.spare.push(bytes);
-                break;
-            };
-            self.waiting.push_back((ecn, bytes));
-        }
-        let Some(&(ecn, _)) = self.waiting.front() else {
-            return Ok(0);
-        };
-        if ecn != self.ecn {
-            let tos = pump.dscp << 2 | ecn as u8;
-            socket::set_tos(self.fd.as_fd(), tos).could_not("set the ECN field")?;
-            self.ecn = ecn;
-        }
-        let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-        let payloads = same.map(|(_, bytes)| bytes.as_slice());
-        let sent = match pump.outbox.send(self.fd.as_fd(), payloads) {
-            Ok(sent) => sent,
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
-                _ => return Err(error).could_not("send datagrams"),
-            },
-        };
-        for (_, bytes) in self.waiting.drain(..sent) {
-            pump.sent[0] += 1;
-            pump.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
-            pump.spare.push(bytes);
-        }
-        Ok(sent)
+        let (ends, flow, body) = (&mut self.ends, pump.flow, &mut pump.body);
+        self.outlet
+            .send(self.fd.as_fd(), &mut pump.sending, |bytes| {
+                ends.speak(flow, now, body, bytes)
+            })
     }
 
     /// When [`Link::transmit`] is needed next.
     pub(super) fn next_wakeup(&self, now: Time) -> Time {
-        if !self.waiting.is_empty() {
+        if !self.outlet.is_empty() {
             // The interface was full a moment ago, and says nothing when it is not any more.
             return now + Span::from_us(50);
         }

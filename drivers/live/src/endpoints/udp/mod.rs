@@ -454,7 +454,7 @@ impl<'a> Node<'a> {
         }
         if sends {
             // What left the socket, acknowledgements of requests included.
-            let [packets, bytes] = self.pump.sent;
+            let [packets, bytes] = self.pump.sending.sent;
             (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
             self.outcome.sender = sender_counters(&self.past.sender);
             if let SchemeRef::Native(scheme, _) = &self.part.flow.scheme {
