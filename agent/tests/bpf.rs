@@ -9,7 +9,7 @@ use common::{
 };
 use narrows_cell::{open_record, sha256};
 use narrows_record::read::read_states;
-use narrows_record::{FlowSummary, Record};
+use narrows_record::{FlowSummary, Record, Severity};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -289,6 +289,36 @@ fn the_example_of_the_guide_runs_as_a_users_own_program() {
         states.iter().any(|row| row.ssthresh_bytes.is_some()),
         "it has seen a loss"
     );
+}
+
+/// A program that takes each reduction for one of which it was not told.
+#[test]
+fn calls_that_a_program_counts_as_missed_are_a_reason() {
+    let _turn = my_turn();
+    if !can_load("calls_that_a_program_counts_as_missed_are_a_reason") {
+        return;
+    }
+    let folder = Folder::new("missed");
+    let kept = "\tu32 kept = ";
+    let counting = format!("\t__sync_fetch_and_add(&missed, 1);\n{kept}");
+    let source = example()
+        .replace(
+            "/* Asked after",
+            "u32 missed SEC(\".bss.missed\");\n\n/* Asked after",
+        )
+        .replace(kept, &counting);
+    let object = compile(&folder, "my_cc", &source);
+    let mut cell = cell(&["bpf:my_cc"], 2000);
+    use_object(&folder, &mut cell, &object);
+    let record = run(&folder, &cell);
+    let reason = record
+        .run
+        .reasons
+        .iter()
+        .find(|it| it.code == "missed_calls");
+    let reason = reason.expect("losses on a path with a short buffer");
+    assert_eq!(reason.severity, Severity::Degraded);
+    assert!(reason.text.contains("my.bpf.o"), "{}", reason.text);
 }
 
 #[test]

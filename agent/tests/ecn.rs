@@ -5,8 +5,8 @@ mod common;
 
 use common::{Folder, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
 use narrows_cell::open_record;
-use narrows_record::Record;
 use narrows_record::read::{read_queues, read_states, read_traces};
+use narrows_record::{Reason, Record};
 use serde_json::{Value, json};
 
 /// Packets that may wait before all are marked.
@@ -55,14 +55,21 @@ fn median<T: Copy + PartialOrd>(mut values: Vec<T>) -> Option<T> {
 }
 
 fn run(test: &str, cell: &Value) -> Seen {
-    let folder = Folder::new(test);
-    let output = run_to_end(&mut emulate(&folder, cell));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(last_event(&output)["event"], "done");
-    let record = open_record(&folder.path().join("out")).unwrap();
-    let checks = &record.run.checks;
-    assert!(checks.iter().all(|check| check.ok), "{checks:?}");
-    seen(&record)
+    for _ in 0..8 {
+        let folder = Folder::new(test);
+        let output = run_to_end(&mut emulate(&folder, cell));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(last_event(&output)["event"], "done");
+        let record = open_record(&folder.path().join("out")).unwrap();
+        let checks = &record.run.checks;
+        assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+        // Some kernels now and then leave out the call that reduces the window: seen in about one of ten such runs.
+        let missed = |reason: &Reason| reason.code == "missed_calls";
+        if !record.run.reasons.iter().any(missed) {
+            return seen(&record);
+        }
+    }
+    panic!("calls were missed in eight runs");
 }
 
 fn seen(record: &Record) -> Seen {

@@ -1,5 +1,6 @@
 //! What the agent and the program `narrows-bpf`, which loads objects into the kernel, say to each
-//! other: one JSON line with the contents of all objects behind it, and one JSON line in answer.
+//! other: one JSON line with the contents of all objects behind it, one JSON line in answer, and
+//! another one when the input ends.
 //!
 //! The congestion controls stay until the loader ends, and it ends when its standard input does.
 //! So they vanish with the agent, however that ends.
@@ -63,4 +64,12 @@ pub struct Loaded {
     pub tags: BTreeMap<String, String>,
     /// Constants as the kernel holds them.
     pub constants: BTreeMap<String, u64>,
+}
+
+/// From the loader, at the end: what happened meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Farewell {
+    /// For each object, in the order in which they were asked for: calls that the kernel left out, as far as
+    /// the program noticed; 0 also of programs that do not count them.
+    pub missed: Vec<u64>,
 }

@@ -14,7 +14,7 @@ mod load;
 mod messages;
 
 use narrows_bpf::Object;
-use narrows_bpf::protocol::{Answer, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
 use std::io::{self, BufRead, Read, Write};
 
 /// Why an object was not loaded.
@@ -59,7 +59,10 @@ pub fn serve() -> io::Result<()> {
     output.flush()?;
     // Whoever asked lets go of the pipe when the run is over, or dies, which does the same.
     io::copy(&mut input, &mut io::sink())?;
-    drop(held);
+    let missed = held.iter().map(load::Held::missed).collect();
+    let farewell = Farewell { missed };
+    // Nobody may listen any more.
+    let _ = writeln!(output, "{}", serde_json::to_string(&farewell)?);
     Ok(())
 }
 

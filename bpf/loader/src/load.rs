@@ -20,7 +20,20 @@ const LINKED: u32 = 1 << 13;
 #[derive(Debug)]
 pub(crate) struct Held {
     _link: Link,
-    _object: libbpf_rs::Object,
+    object: libbpf_rs::Object,
+}
+
+/// Where a program counts the calls that the kernel left out.
+const MISSED: &str = ".bss.missed";
+
+impl Held {
+    /// Calls that the kernel left out so far, as far as the program noticed; 0 if it does not count them.
+    pub(crate) fn missed(&self) -> u64 {
+        let map = self.object.maps().find(|map| map.name() == MISSED);
+        let content = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        let count = content.and_then(|it| Some(u32::from_ne_bytes(it.get(..4)?.try_into().ok()?)));
+        count.map_or(0, u64::from)
+    }
 }
 
 /// Registers the congestion control in `object`, under another name if its own is taken.
@@ -81,7 +94,7 @@ fn attempt(object: &Object, name: &str, old: bool) -> Result<Option<(Held, Loade
         Ok(link) => Ok(Some((
             Held {
                 _link: link,
-                _object: loaded,
+                object: loaded,
             },
             told,
         ))),

@@ -5,7 +5,7 @@
 //! are killed the kernel does, so nothing stays registered.
 
 use crate::error::LiveError;
-use narrows_bpf::protocol::{Answer, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
 use narrows_bpf::{Object, Program};
 use narrows_cell::{BpfRef, Cell, SchemeRef, sha256};
 use narrows_record::BpfFingerprint;
@@ -88,6 +88,7 @@ pub struct Programs {
     loaded: Vec<Loaded>,
     /// Which of them each flow uses.
     flows: BTreeMap<u16, usize>,
+    missed: BTreeMap<String, u64>,
 }
 
 impl Programs {
@@ -148,6 +149,7 @@ impl Programs {
             wishes,
             loaded: Vec::new(),
             flows: BTreeMap::new(),
+            missed: BTreeMap::new(),
         };
         match programs.ask() {
             Some(Answer::Loaded(loaded)) => {
@@ -230,9 +232,31 @@ impl Programs {
         Some((fingerprint, params.into_iter().collect()))
     }
 
-    /// Whether they are still registered.
-    pub fn are_there(&mut self) -> bool {
-        matches!(self.loader.try_wait(), Ok(None))
+    /// Takes them out of the kernel, and learns which calls they missed. Whether they were there until now.
+    pub fn finish(&mut self) -> bool {
+        drop(self.loader.stdin.take());
+        let Some(farewell) = self.farewell() else {
+            return false;
+        };
+        let labels = self.wishes.iter().map(|wish| &wish.label);
+        for (label, count) in labels.zip(farewell.missed) {
+            if count > 0 {
+                *self.missed.entry(label.clone()).or_default() += count;
+            }
+        }
+        true
+    }
+
+    fn farewell(&mut self) -> Option<Farewell> {
+        let mut line = String::new();
+        let output = self.loader.stdout.as_mut()?;
+        BufReader::new(output).read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Calls that the kernel left out, by the name of the scheme; those without are not named. Known at the end.
+    pub fn missed(&self) -> &BTreeMap<String, u64> {
+        &self.missed
     }
 }
 

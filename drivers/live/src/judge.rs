@@ -6,6 +6,7 @@
 use crate::emulator::{Effort, Refused};
 use crate::endpoints::{Limits, Outcome, Role};
 use narrows_record::{Lateness, RunDocument, Severity};
+use std::collections::BTreeMap;
 
 /// What was measured of the run itself.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,8 @@ pub(crate) struct Facts {
     pub(crate) clock_step_ns: i64,
     /// Share of all processor time that the hypervisor took.
     pub(crate) stolen_ratio: f64,
+    /// Calls that the kernel left out, by the name of the scheme whose program noticed it.
+    pub(crate) missed_calls: BTreeMap<String, u64>,
     /// The endpoints.
     pub(crate) endpoints: Vec<EndpointFacts>,
 }
@@ -62,6 +65,13 @@ const MS: u64 = 1_000_000;
 pub(crate) fn judge(run: &mut RunDocument, facts: &Facts) {
     judge_lateness(run, facts);
     judge_emulator(run, facts);
+    for (scheme, count) in &facts.missed_calls {
+        let text = format!(
+            "The kernel did not ask {scheme} for the window after a loss or a mark ({count} times), took a wrong one \
+             and sent a burst."
+        );
+        run.judge(Severity::Degraded, "missed_calls", text);
+    }
     for endpoint in &facts.endpoints {
         judge_endpoint(run, endpoint);
     }
@@ -328,7 +338,7 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, Verdict, &str); 19] = [
+        let cases: [(Change, Verdict, &str); 20] = [
             (
                 |f| f.lateness.max_ns = 20 * MS,
                 Verdict::Ok,
@@ -356,6 +366,11 @@ mod tests {
                 "emulator_starved",
             ),
             (|f| f.stolen_ratio = 0.2, Verdict::Degraded, "stolen"),
+            (
+                |f| f.missed_calls = [("bpf:exp".to_owned(), 2)].into(),
+                Verdict::Degraded,
+                "missed_calls",
+            ),
             (|f| f.ring_drops = 1, Verdict::Invalid, "ring_drops"),
             (|f| f.wire_losses = 1, Verdict::Invalid, "wire_losses"),
             (|f| f.refused.no_memory = 1, Verdict::Invalid, "no_memory"),

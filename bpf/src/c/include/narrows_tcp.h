@@ -445,13 +445,16 @@ INLINE u32 undone_window(const struct tcp_sock *tp)
 /*
  * `ssthresh` of a scheme that has `reduced(sk)` left after a loss, and what mends it.
  *
- * On a busy machine some kernels now and then do not run programs that they call, and take for the answer what
- * happens to lie on the stack: the address of some code of the kernel, whose lower half is larger than any
+ * Some kernels now and then do not run the programs that they call for some milliseconds, and take for the answer
+ * what happens to lie on the stack: the address of some code of the kernel, whose lower half is larger than any
  * threshold (seen with Linux 6.18; for another cause Linux 6.1 had mended the same, commit 64696c40d03c). The
  * reduction is lost then, and with a threshold beyond every window the repair sends all it can. The
- * acknowledgement that comes next makes up for the call.
+ * acknowledgement that comes next makes up for the call, and counts it: what was sent meanwhile is sent. Whoever
+ * loads a program can read the count when the run is over.
  */
 #define REDUCTION(reduced)                                                                         \
+	u32 missed SEC(".bss.missed");                                                             \
+                                                                                                   \
 	SEC("struct_ops")                                                                          \
 	u32 BPF_PROG(ssthresh, struct sock *sk)                                                    \
 	{                                                                                          \
@@ -466,6 +469,7 @@ INLINE u32 undone_window(const struct tcp_sock *tp)
                                                                                                    \
 		if (tp->snd_ssthresh <= INFINITE_SSTHRESH && window <= INFINITE_SSTHRESH)          \
 			return;                                                                    \
+		__sync_fetch_and_add(&missed, 1);                                                  \
 		set_window(tp, tp->prior_cwnd);                                                    \
 		if (tp->snd_ssthresh > INFINITE_SSTHRESH)                                          \
 			tp->snd_ssthresh = reduced(sk);                                            \

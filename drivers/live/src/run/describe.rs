@@ -176,6 +176,7 @@ pub(super) fn describe(
         refused: report.refused,
         clock_step_ns: watched.clock_step_ns,
         stolen_ratio: all.stolen_ratio(),
+        missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
         endpoints: Vec::new(),
     };
     let mut states: Vec<StateRow> = Vec::new();

@@ -159,7 +159,7 @@ pub fn emulate(
     };
 
     let processes = watched.crew.dismiss();
-    if programs.as_mut().is_some_and(|it| !it.are_there()) {
+    if programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(LiveError::Internal(
             "the program that holds the BPF congestion controls ended during the run".to_owned(),
         ));
