@@ -31,7 +31,7 @@
 use crate::parts::{RecentMin, SlotMinima};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, Setup, SpuriousLossEvent,
+    Recovery, Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span};
 
@@ -96,6 +96,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         min_cwnd: packets("min_cwnd"),
         one_way: params.word("delay") != Some("round-trip"),
         cwnd: packets("init_cwnd"),
+        flown: 0.0,
         prior: None,
         base: SlotMinima::new(count("base_history"), MINUTE),
         current: RecentMin::new(count("filter")),
@@ -115,6 +116,8 @@ struct Ledbat {
     min_cwnd: f64,
     one_way: bool,
     cwnd: f64,
+    /// In flight when the last packet had left.
+    flown: f64,
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
     base: SlotMinima,
@@ -163,9 +166,15 @@ impl CongestionControl for Ledbat {
         let off_target = (self.target - queueing) / self.target;
         let acked = ack.bytes.get() as f64;
         self.cwnd += self.gain * off_target * acked * self.mss / self.cwnd;
-        // An application that sends little does not let the window grow beyond what it uses.
-        let used = ack.in_flight_before.get() as f64 + self.allowed_increase;
+        // An application that sends little does not let the window grow beyond what it uses. Acknowledgements that are
+        // read together find less in flight each, and nothing could be sent between them: that is no application.
+        let flight = self.flown.max(ack.in_flight_before.get() as f64);
+        let used = flight + self.allowed_increase;
         self.cwnd = self.cwnd.min(used).max(self.min_cwnd);
+    }
+
+    fn on_send(&mut self, send: &SendEvent) {
+        self.flown = send.in_flight.get() as f64;
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
@@ -306,6 +315,23 @@ mod tests {
         peer.in_flight = Some(4);
         peer.ack(0);
         assert_eq!(peer.cwnd(), 5.0);
+    }
+
+    // As an endpoint does that was away for a moment: it reads several acknowledgements before it sends.
+    #[test]
+    fn acknowledgements_that_are_read_together_do_not_shrink_the_window() {
+        let mut peer = ten();
+        let mut sent = SendEvent::new(peer.now, 0, Bytes::new(MSS));
+        sent.in_flight = Bytes::new(9 * MSS);
+        peer.scheme.on_send(&sent);
+        for flying in (0..12).rev() {
+            peer.in_flight = Some(flying.min(9));
+            peer.ack(0);
+        }
+        assert_eq!(peer.cwnd(), 10.0);
+        // Nor does it grow beyond what was in flight.
+        peer.ack(0);
+        assert_eq!(peer.cwnd(), 10.0);
     }
 
     #[test]
