@@ -116,7 +116,7 @@ struct Ledbat {
     min_cwnd: f64,
     one_way: bool,
     cwnd: f64,
-    /// In flight when the last packet had left.
+    /// In flight when the last packet had left, less what was lost since.
     flown: f64,
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
@@ -167,8 +167,9 @@ impl CongestionControl for Ledbat {
         let acked = ack.bytes.get() as f64;
         self.cwnd += self.gain * off_target * acked * self.mss / self.cwnd;
         // An application that sends little does not let the window grow beyond what it uses. Acknowledgements that are
-        // read together find less in flight each, and nothing could be sent between them: that is no application.
-        let flight = self.flown.max(ack.in_flight_before.get() as f64);
+        // read together find less in flight each, because nothing could be sent between them: that is no application.
+        let before = ack.in_flight_before.get() as f64;
+        let flight = if ack.cwnd_limited { before.max(self.flown) } else { before };
         let used = flight + self.allowed_increase;
         self.cwnd = self.cwnd.min(used).max(self.min_cwnd);
     }
@@ -178,6 +179,7 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.flown = (self.flown - loss.bytes.get() as f64).max(0.0);
         match loss.cause {
             LossCause::Reordering if loss.new_epoch => self.reduce(),
             LossCause::Reordering => {}
@@ -227,6 +229,7 @@ mod tests {
         now: Time,
         number: u64,
         in_flight: Option<u64>,
+        limited: bool,
     }
 
     const BASE_MS: u64 = 20;
@@ -240,7 +243,7 @@ mod tests {
             let params = Params::resolve(SCHEME.params, given).unwrap();
             let scheme = super::build(&params, setup()).unwrap();
             let now = Time::ZERO + Span::from_ms(5_000_000);
-            Peer { scheme, now, number: 0, in_flight: None }
+            Peer { scheme, now, number: 0, in_flight: None, limited: false }
         }
 
         fn cwnd(&self) -> f64 {
@@ -266,6 +269,7 @@ mod tests {
             ack.smoothed_rtt = self.now.since(sent);
             let flying = self.in_flight.unwrap_or(self.cwnd() as u64);
             ack.in_flight_before = Bytes::new(flying * MSS);
+            ack.cwnd_limited = self.limited;
             self.scheme.on_ack(&ack);
         }
 
@@ -324,6 +328,7 @@ mod tests {
         let mut sent = SendEvent::new(peer.now, 0, Bytes::new(MSS));
         sent.in_flight = Bytes::new(9 * MSS);
         peer.scheme.on_send(&sent);
+        peer.limited = true;
         for flying in (0..12).rev() {
             peer.in_flight = Some(flying.min(9));
             peer.ack(0);
@@ -332,6 +337,10 @@ mod tests {
         // Nor does it grow beyond what was in flight.
         peer.ack(0);
         assert_eq!(peer.cwnd(), 10.0);
+        peer.limited = false;
+        peer.in_flight = Some(4);
+        peer.ack(0);
+        assert_eq!(peer.cwnd(), 5.0);
     }
 
     #[test]
