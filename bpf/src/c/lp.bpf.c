@@ -8,10 +8,12 @@
  * a time of inference of three round trips begins, without growth. A second excess within that time leaves one
  * packet. Otherwise Reno.
  *
- * Deviations: THE DELAY IS THE ROUND-TRIP TIME, since a program sees no one-way delays; queues on the way back
- * count too. After a reduction nothing is concluded from packets sent before it, and the smoothing begins anew
- * with the first one sent after it; the first slow start is Reno's; the range is that of the whole connection;
- * after a reaction growth is additive. Delays have steps of 1/256 us.
+ * Deviations: THE DELAY IS THE ROUND-TRIP TIME, since a program sees no one-way delays; queues on the way
+ * back count too, and what a packet tells that was alone under way, whose acknowledgement may wait for
+ * another one (RFC 1122, section 4.2.3.2), is left out: it would hold the window at one packet. After a
+ * reduction nothing is concluded from packets sent before it, and the smoothing begins anew with the first
+ * one sent after it; the first slow start is Reno's; the range is that of the whole connection; after a
+ * reaction growth is additive. Delays have steps of 1/256 us.
  *
  * | parameter | default | source | encoding |
  * |---|---|---|---|
@@ -79,6 +81,9 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	struct rules *now = &ca->now;
 	u64 early;
 
+	/* The receiver waits for a second packet before it acknowledges one that is alone. */
+	if (sample->pkts_acked < 2 && !tp->packets_out)
+		return;
 	if (sample->rtt_us < 0 || !measure(now, tp->tcp_mstamp, sample->rtt_us ? sample->rtt_us : 1))
 		return;
 	if (tp->snd_ssthresh >= INFINITE_SSTHRESH || phase(sk) == REDUCED || phase(sk) == RECOVERY)
