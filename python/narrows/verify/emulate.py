@@ -62,7 +62,7 @@ def run(
 ) -> Ran:
     """Runs a scheme on all paths; a run that the machine spoiled is repeated, and never used."""
     parts = []
-    for numbers in groups(places):
+    for numbers in groups(places, scheme):
         cell = _Cell(scheme, tuple(places[number] for number in numbers), seconds, seed)
         parts += _run(cell, agent, work, tell)
         if not parts[-1].valid:

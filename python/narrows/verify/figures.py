@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.report import style
-from narrows.report.drawing import Options, new_figure, paper_style, write_figure
+from narrows.report.drawing import Options, new_figure, paper_style
 from narrows.verify.grid import Place
 
 COLUMNS = 3
@@ -43,8 +43,8 @@ def draw(
             panel.set_title(place.name, fontsize=6.5, loc="left", pad=2.5)
             if place.name in notes:
                 panel.text(
-                    0.99, 0.97, notes[place.name], ha="right", va="top", transform=panel.transAxes,
-                    fontsize=6, color=style.MUTED,
+                    1.0, 1.02, notes[place.name], ha="right", va="bottom", transform=panel.transAxes,
+                    fontsize=5, color=style.MUTED,
                 )  # fmt: skip
             panel.set_ylim(bottom=0)
             panel.tick_params(labelsize=6)
@@ -60,7 +60,10 @@ def draw(
         figure.subplots_adjust(
             left=0.06, right=0.99, bottom=8 / height, top=1 - _HEAD_MM / height, hspace=0.42, wspace=0.2
         )
-    (path,) = write_figure(figure, stem, ("png",), options)
+        # Few dots: the figures are kept in the source tree, and each comparison changes all of them.
+        path = stem.with_name(f"{stem.name}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=140, pil_kwargs={"optimize": True})
     return path
 
 

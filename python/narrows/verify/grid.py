@@ -61,19 +61,23 @@ GRID = (
 SECONDS = 25
 #: Most that one cell carries. The whole grid in one cell fills two processors, and every run is invalid.
 MOST_MBPS = 300
+#: The same for schemes that react to fractions of a millisecond, and so to every wait for a processor.
+MOST_MBPS_SENSITIVE = 100
+SENSITIVE = ("lp",)
 
 #: For a look at a busy machine: it says little about the schemes.
 QUICK_GRID = (Place(4, 20, 1), Place(6, 40, 0.5), Place(5, 20, 2), Place(8, 30, 1, 0.5))
 QUICK_SECONDS = 8
 
 
-def groups(places: tuple[Place, ...]) -> list[tuple[int, ...]]:
-    """The places of each cell, by their numbers in the order of the grid."""
+def groups(places: tuple[Place, ...], scheme: str) -> list[tuple[int, ...]]:
+    """The places of each cell of a scheme, by their numbers in the order of the grid."""
+    most = MOST_MBPS_SENSITIVE if scheme.rpartition(":")[2] in SENSITIVE else MOST_MBPS
     found: list[tuple[int, ...]] = []
     current: tuple[int, ...] = ()
     for index, place in enumerate(places):
         load = sum(places[number].rate_mbps for number in current)
-        if current and load + place.rate_mbps > MOST_MBPS:
+        if current and load + place.rate_mbps > most:
             found.append(current)
             current = ()
         current += (index,)

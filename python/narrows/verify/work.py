@@ -210,7 +210,8 @@ def _run_jobs(
         outcome.missing.update({name: str(error) for name, _ in jobs})
         tell(f"nothing can be emulated here: {error}")
         return
-    minutes = len(jobs) * len(grid.groups(outcome.places)) * (seconds + OVERHEAD_S) / 60
+    cells = sum(len(grid.groups(outcome.places, name)) for name, _ in jobs)
+    minutes = cells * (seconds + OVERHEAD_S) / 60
     tell(f"comparison: {len(jobs)} runs on {len(outcome.places)} paths, about {minutes:.0f} minutes")
     for index, (name, number) in enumerate(jobs, 1):
         reason = why_not(name, emulate.PLANE, facts)
