@@ -1,0 +1,414 @@
+//! Two clocks: what one reads when the other reads something else, and how sure that is.
+//!
+//! Every datagram that carries its send time bounds the *offset* (reading of the remote clock less
+//! that of the local one), because no delay is negative:
+//!
+//! ```text
+//!   sent locally at L, arrived there at R:   offset at L  <=  R - L       (the delay is in it)
+//!   sent there at R, arrived locally at L:   offset at L  >=  R - L
+//!
+//!   offset                                   .   ______ .  <- smallest of what came there: a lower envelope
+//!     |      .      ______.________----------
+//!     |  ._____------                        <- between the two: every line that is possible
+//!     |         ______'________------'----
+//!     |  '______                   '         '   <- largest of what came back: an upper envelope
+//!     +--------------------------------------> local time
+//! ```
+//!
+//! As long as both clocks run at constant rates, the offset is a line between the two sets of points.
+//! The lines that fit form a convex polygon of (offset, drift); its extent at some instant is the
+//! bound of the error there, at best half the smallest round-trip time, which is what asymmetry can
+//! hide (Duda, Harrus, Haddad and Bernard, "Estimating global time in distributed systems", 1987;
+//! Zhang, Liu and Xia, "Clock synchronization algorithms for network measurements", 2002, use convex
+//! hulls in the same way). The estimate is the middle of the widest strip of parallel lines: the
+//! smallest delays of a path are constant, so the drift is that by which the two envelopes are
+//! farthest apart. Any other drift would need smallest delays that change with time.
+//!
+//! Points off the envelopes bound nothing and are forgotten at once; what is kept is small however
+//! long a run is. Where no line fits, because a clock was set or its rate was changed, another line
+//! begins. Read clocks that nobody disciplines (`CLOCK_MONOTONIC_RAW`), and this will be rare.
+
+mod envelope;
+mod polygon;
+#[cfg(test)]
+mod tests;
+
+use crate::Exchange;
+use envelope::Envelope;
+use narrows_units::{Span, Time};
+use polygon::{Area, Polygon};
+
+/// Largest difference from the first sample (seventy years), so that no arithmetic overflows.
+const FARTHEST: i64 = 1 << 61;
+const NS_PER_S: f64 = 1e9;
+/// Shorter pieces of a run say nothing about the drift: queues of a few ms would look like
+/// thousands of ppm.
+const SHORTEST: i64 = 1_000_000_000;
+
+/// What is assumed about the clocks and the stamps.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Length of the parts of time of which a line consists. A clock that is set spoils its part.
+    pub block: Span,
+    /// Longest time for which one line may hold. Up to the Allan intercept, about 2^11 s in RFC 5905
+    /// (appendix A), noise of the stamps matters more than the oscillators' wander.
+    pub longest: Span,
+    /// Largest error of a stamp, beyond being late.
+    pub precision: Span,
+    /// Largest difference of the clocks' rates, in 10^-9. Quartz is better than 100 ppm; kernels
+    /// correct by at most 500 ppm each.
+    pub steepest_ppb: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            block: Span::from_ms(10_000),
+            longest: Span::from_ms(1_024_000),
+            precision: Span::from_us(1),
+            steepest_ppb: 1_000_000,
+        }
+    }
+}
+
+/// The envelopes of one part of time.
+#[derive(Clone, Debug)]
+struct Block {
+    /// Local time divided by the length of a block.
+    index: i64,
+    /// Limits from above.
+    above: Envelope,
+    /// Limits from below, negated.
+    below: Envelope,
+}
+
+/// Collects what bounds the offset of a remote clock.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    config: Config,
+    /// The first difference; all others are kept relative to it.
+    base: Option<i64>,
+    blocks: Vec<Block>,
+    implausible: u64,
+}
+
+impl Clocks {
+    /// Nothing is known yet.
+    pub fn new(config: Config) -> Self {
+        Clocks {
+            config,
+            base: None,
+            blocks: Vec::new(),
+            implausible: 0,
+        }
+    }
+
+    /// Something sent locally has arrived there.
+    #[inline]
+    pub fn went(&mut self, sent: Time, arrived_there: Time) {
+        self.bound(sent, arrived_there, true);
+    }
+
+    /// Something sent there has arrived locally.
+    #[inline]
+    pub fn came(&mut self, sent_there: Time, arrived: Time) {
+        self.bound(arrived, sent_there, false);
+    }
+
+    /// Both at once.
+    pub fn exchange(&mut self, exchange: &Exchange) {
+        self.went(exchange.sent, exchange.arrived_there);
+        self.came(exchange.sent_there, exchange.arrived);
+    }
+
+    /// Samples that were left out because no clocks differ by so much.
+    pub fn implausible(&self) -> u64 {
+        self.implausible
+    }
+
+    #[inline]
+    fn bound(&mut self, local: Time, remote: Time, from_above: bool) {
+        // A peer may say anything, so nothing here may overflow.
+        let difference = remote.ns().wrapping_sub(local.ns()) as i64;
+        let base = *self.base.get_or_insert(difference);
+        let y = difference.checked_sub(base).filter(|y| y.abs() < FARTHEST);
+        let x = i64::try_from(local.ns()).ok().filter(|&x| x < FARTHEST);
+        let (Some(x), Some(y)) = (x, y) else {
+            self.implausible += 1;
+            return;
+        };
+        let index = x / (self.config.block.ns().clamp(1, FARTHEST as u64) as i64);
+        let block = self.block(index);
+        if from_above {
+            block.above.add(x, y);
+        } else {
+            block.below.add(x, -y);
+        }
+    }
+
+    #[inline]
+    fn block(&mut self, index: i64) -> &mut Block {
+        let at = match self.blocks.last() {
+            Some(last) if last.index == index => self.blocks.len() - 1,
+            _ => {
+                let at = self.blocks.partition_point(|block| block.index < index);
+                if self.blocks.get(at).is_none_or(|block| block.index != index) {
+                    let block = Block {
+                        index,
+                        above: Envelope::default(),
+                        below: Envelope::default(),
+                    };
+                    self.blocks.insert(at, block);
+                }
+                at
+            }
+        };
+        &mut self.blocks[at]
+    }
+
+    /// The lines that fit. `None` until something has gone there and something has come back.
+    pub fn fit(&self) -> Option<Fit> {
+        let mut pieces = Vec::new();
+        let (mut jumps, mut first, mut at) = (0, 0, 0);
+        let mut open: Option<Polygon> = None;
+        while at < self.blocks.len() {
+            let area = match &open {
+                Some(_) if self.is_too_long(first, at) => Area::Empty,
+                Some(polygon) => {
+                    polygon.narrowed(self.above(first, at, at), self.below(first, at, at))
+                }
+                None => {
+                    let steepest = f64::from(self.config.steepest_ppb);
+                    Polygon::between(
+                        self.above(first, first, at),
+                        self.below(first, first, at),
+                        steepest,
+                    )
+                }
+            };
+            match area {
+                // So far only one direction is known.
+                Area::Unbounded => at += 1,
+                Area::Polygon(polygon) => {
+                    open = Some(polygon);
+                    at += 1;
+                }
+                Area::Empty => {
+                    if let Some(polygon) = open.take() {
+                        // The next line begins with the block that does not fit.
+                        pieces.push(self.piece(first, at - 1, polygon));
+                        first = at;
+                    } else if first < at {
+                        // What knows one direction only is of no use to it.
+                        first = at;
+                    } else {
+                        // No line at all: a clock was set within.
+                        jumps += 1;
+                        at += 1;
+                        first = at;
+                    }
+                }
+            }
+        }
+        if let Some(polygon) = open {
+            pieces.push(self.piece(first, at - 1, polygon));
+        }
+        if pieces.is_empty() {
+            return None;
+        }
+        Some(Fit {
+            base: self.base?,
+            pieces,
+            jumps,
+        })
+    }
+
+    fn is_too_long(&self, first: usize, last: usize) -> bool {
+        let blocks = (self.blocks[last].index - self.blocks[first].index + 1) as u64;
+        blocks.saturating_mul(self.config.block.ns()) > self.config.longest.ns()
+    }
+
+    /// Local time from which a line that begins with this block is counted.
+    fn origin(&self, first: usize) -> i64 {
+        self.blocks[first].index * (self.config.block.ns().clamp(1, FARTHEST as u64) as i64)
+    }
+
+    /// Limits from above by the blocks from `from` to `to`, for a line that begins with the block
+    /// `first`: seconds and ns.
+    fn above(
+        &self,
+        first: usize,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        let (origin, precision) = (self.origin(first), self.config.precision.ns() as f64);
+        let points = self.blocks[from..=to]
+            .iter()
+            .flat_map(|block| block.above.points());
+        points.map(move |(x, y)| ((x - origin) as f64 / NS_PER_S, y as f64 + precision))
+    }
+
+    /// The same for limits from below.
+    fn below(
+        &self,
+        first: usize,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        let (origin, precision) = (self.origin(first), self.config.precision.ns() as f64);
+        let points = self.blocks[from..=to]
+            .iter()
+            .flat_map(|block| block.below.points());
+        points.map(move |(x, y)| ((x - origin) as f64 / NS_PER_S, -(y as f64) - precision))
+    }
+
+    /// The line through the blocks from `first` to `last`.
+    fn piece(&self, first: usize, last: usize, polygon: Polygon) -> Piece {
+        let blocks = &self.blocks[first..=last];
+        let ends = blocks
+            .iter()
+            .flat_map(|block| [block.above.ends(), block.below.ends()]);
+        let ends = ends.flatten();
+        let from = ends.clone().map(|(start, _)| start).min().unwrap_or(0);
+        let to = ends.map(|(_, end)| end).max().unwrap_or(0);
+        // A drift that shows in less time than this is an accident.
+        let slope = if to - from < SHORTEST {
+            None
+        } else {
+            Some(polygon.widest(
+                &self.above(first, first, last),
+                &self.below(first, first, last),
+            ))
+        };
+        let (offset_ns, drift_ppb) = polygon.middle(
+            slope,
+            self.above(first, first, last),
+            self.below(first, first, last),
+        );
+        Piece {
+            from,
+            to,
+            origin: self.origin(first),
+            polygon,
+            offset_ns,
+            drift_ppb,
+        }
+    }
+}
+
+/// One line and how far others that fit are from it.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// Local time of the first and the last limit.
+    from: i64,
+    to: i64,
+    /// Local time from which seconds are counted.
+    origin: i64,
+    polygon: Polygon,
+    /// Offset at `origin`, relative to the base.
+    offset_ns: f64,
+    /// ns per s.
+    drift_ppb: f64,
+}
+
+impl Piece {
+    fn seconds(&self, local: i64) -> f64 {
+        (local - self.origin) as f64 / NS_PER_S
+    }
+
+    fn offset(&self, local: i64) -> f64 {
+        self.offset_ns + self.drift_ppb * self.seconds(local)
+    }
+
+    fn error(&self, local: i64) -> f64 {
+        let (low, high) = self.polygon.extent(self.seconds(local));
+        let line = self.offset(local);
+        (high - line).max(line - low).max(0.0)
+    }
+}
+
+/// The relation of two clocks over a run.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    base: i64,
+    /// In order of time, never empty.
+    pieces: Vec<Piece>,
+    jumps: u32,
+}
+
+impl Fit {
+    /// Reading of the remote clock less that of the local one, in ns, at a local time.
+    pub fn offset_ns(&self, local: Time) -> i64 {
+        let local = clamp(local);
+        self.base
+            .saturating_add(self.at(local).offset(local).round() as i64)
+    }
+
+    /// Bound of the error of [`Fit::offset_ns`].
+    pub fn error(&self, local: Time) -> Span {
+        let local = clamp(local);
+        Span::from_ns(self.at(local).error(local).ceil() as u64)
+    }
+
+    /// Largest bound between two local times.
+    pub fn largest_error(&self, from: Time, to: Time) -> Span {
+        // The bound is convex along each line, so it is largest at an end.
+        let inner = self.pieces.iter().flat_map(|piece| [piece.from, piece.to]);
+        let inner = inner.map(|at| Time::from_ns(at as u64));
+        let all = inner.filter(|&at| from <= at && at <= to).chain([from, to]);
+        all.map(|at| self.error(at)).max().unwrap_or(Span::ZERO)
+    }
+
+    /// How much faster the remote clock runs, in 10^-9, at a local time.
+    pub fn drift_ppb(&self, local: Time) -> f64 {
+        self.at(clamp(local)).drift_ppb
+    }
+
+    /// Lines of which the relation consists; more than one says that a clock was disturbed or that
+    /// the run was long.
+    pub fn lines(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Parts of time in which no line fits at all.
+    pub fn jumps(&self) -> u32 {
+        self.jumps
+    }
+
+    /// The local reading, in ns, at the instant when the remote clock reads `remote`. It may be
+    /// negative: the local clock had not started then.
+    pub fn local_ns(&self, remote: Time) -> i64 {
+        let shifted = (remote.ns() as i64).wrapping_sub(self.base);
+        let near = shifted.clamp(0, FARTHEST);
+        let piece = self.at(near);
+        let since = shifted.saturating_sub(piece.origin) as f64 - piece.offset_ns;
+        let local = since / (1.0 + piece.drift_ppb / NS_PER_S);
+        piece.origin.saturating_add(local.round() as i64)
+    }
+
+    /// One-way delay of something sent locally, in ns by the local clock.
+    pub fn delay_there_ns(&self, sent: Time, arrived_there: Time) -> i64 {
+        self.local_ns(arrived_there).saturating_sub(clamp(sent))
+    }
+
+    /// One-way delay of something sent there, in ns by the local clock.
+    pub fn delay_back_ns(&self, sent_there: Time, arrived: Time) -> i64 {
+        clamp(arrived).saturating_sub(self.local_ns(sent_there))
+    }
+
+    /// The line that holds at a time, or the nearest.
+    fn at(&self, local: i64) -> &Piece {
+        let after = self.pieces.partition_point(|piece| piece.from <= local);
+        let before = after.saturating_sub(1);
+        match self.pieces.get(after) {
+            // Between two lines the nearer one is better.
+            Some(next) if local - self.pieces[before].to > next.from - local => next,
+            _ => &self.pieces[before],
+        }
+    }
+}
+
+/// Times beyond this are no readings of clocks.
+fn clamp(time: Time) -> i64 {
+    time.ns().min(FARTHEST as u64) as i64
+}

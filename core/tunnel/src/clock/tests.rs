@@ -1,0 +1,222 @@
+use super::*;
+use narrows_units::Stream;
+use proptest::prelude::*;
+
+/// A pair of hosts in true time: the local clock is right, the remote one is a line with one step.
+#[derive(Clone, Copy, Debug)]
+struct World {
+    offset_ns: i64,
+    drift_ppb: i64,
+    there_ns: u64,
+    back_ns: u64,
+    /// Mean of an exponential delay in queues.
+    queue_ns: f64,
+    step_at: u64,
+    step_ns: i64,
+}
+
+const START: u64 = 1_000_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+impl World {
+    fn offset(&self, at: u64) -> i64 {
+        let drift = i128::from(at - START) * i128::from(self.drift_ppb) / 1_000_000_000;
+        let step = if at >= self.step_at { self.step_ns } else { 0 };
+        self.offset_ns + drift as i64 + step
+    }
+
+    fn remote(&self, at: u64) -> Time {
+        Time::from_ns(at.wrapping_add_signed(self.offset(at)))
+    }
+
+    /// `(sent, arrived_there)` and `(sent_there, arrived)` of packets sent at random times.
+    fn samples(&self, seconds: u64, count: u64, seed: u64) -> [Vec<(Time, Time)>; 2] {
+        let mut chance = Stream::new(seed, "clock");
+        let mut lists = [Vec::new(), Vec::new()];
+        for _ in 0..count {
+            let sent = START + chance.below(seconds * SECOND);
+            let queue = chance.exponential(self.queue_ns) as u64;
+            lists[0].push((
+                Time::from_ns(sent),
+                self.remote(sent + self.there_ns + queue),
+            ));
+            let sent = START + chance.below(seconds * SECOND);
+            let queue = chance.exponential(self.queue_ns) as u64;
+            let arrived = sent + self.back_ns + queue;
+            lists[1].push((self.remote(sent), Time::from_ns(arrived)));
+        }
+        lists
+    }
+}
+
+fn collect(samples: &[Vec<(Time, Time)>; 2]) -> Clocks {
+    let mut clocks = Clocks::new(Config::default());
+    for &(sent, arrived_there) in &samples[0] {
+        clocks.went(sent, arrived_there);
+    }
+    for &(sent_there, arrived) in &samples[1] {
+        clocks.came(sent_there, arrived);
+    }
+    clocks
+}
+
+fn world() -> impl Strategy<Value = World> {
+    (
+        -3_000_000_000i64..3_000_000_000,
+        -200_000i64..200_000,
+        0u64..60_000_000,
+        0u64..60_000_000,
+        1_000.0..20_000_000.0,
+    )
+        .prop_map(
+            |(offset_ns, drift_ppb, there_ns, back_ns, queue_ns)| World {
+                offset_ns,
+                drift_ppb,
+                there_ns,
+                back_ns,
+                queue_ns,
+                step_at: u64::MAX,
+                step_ns: 0,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn the_bound_holds_the_truth_and_no_delay_is_negative(world in world(), seed: u64) {
+        let samples = world.samples(40, 400, seed);
+        let fit = collect(&samples).fit().unwrap();
+        prop_assert_eq!((fit.lines(), fit.jumps()), (1, 0));
+        for second in 0..=40 {
+            let at = START + second * SECOND;
+            let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).unsigned_abs();
+            // Two nanoseconds of rounding.
+            let bound = fit.error(Time::from_ns(at)).ns() + 2;
+            prop_assert!(error <= bound, "off by {} at {} s, stated {}", error, second, bound);
+        }
+        // The precision that is assumed, 1 us, and rounding: lines may lie that far beyond a limit.
+        let least = -1_002;
+        for &(sent, arrived_there) in &samples[0] {
+            prop_assert!(fit.delay_there_ns(sent, arrived_there) >= least);
+        }
+        for &(sent_there, arrived) in &samples[1] {
+            prop_assert!(fit.delay_back_ns(sent_there, arrived) >= least);
+        }
+    }
+}
+
+#[test]
+fn offset_and_drift_are_found_on_a_path_with_queues() {
+    let world = World {
+        offset_ns: 2_500_000_000,
+        drift_ppb: 50_000,
+        there_ns: 10_000_000,
+        back_ns: 10_000_000,
+        queue_ns: 2_000_000.0,
+        step_at: u64::MAX,
+        step_ns: 0,
+    };
+    // Ten clock messages per second each way.
+    let fit = collect(&world.samples(60, 600, 1)).fit().unwrap();
+    for second in [0, 15, 30, 45, 60] {
+        let at = START + second * SECOND;
+        let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).abs();
+        // The least queueing of 600 packets is 2 ms / 600 = 3 us on average, and the drift leans on a few such
+        // packets far apart: ten times that is ample.
+        assert!(error < 30_000, "off by {error} ns at {second} s");
+        // Half of the round trip, and what queues add to it, mostly at the ends.
+        let bound = fit.error(Time::from_ns(at)).ns();
+        assert!(
+            (10_000_000..12_000_000).contains(&bound),
+            "{bound} at {second} s"
+        );
+    }
+    assert!((fit.drift_ppb(Time::from_ns(START)) - 50_000.0).abs() < 1_000.0);
+    // To the remote clock and back.
+    let at = START + 20 * SECOND;
+    let back = fit.local_ns(Time::from_ns(
+        at.wrapping_add_signed(fit.offset_ns(Time::from_ns(at))),
+    ));
+    assert!((back - at as i64).abs() <= 1);
+}
+
+#[test]
+fn asymmetry_is_inside_the_bound() {
+    let world = World {
+        offset_ns: -7,
+        drift_ppb: 0,
+        there_ns: 1_000_000,
+        back_ns: 21_000_000,
+        queue_ns: 1_000.0,
+        step_at: u64::MAX,
+        step_ns: 0,
+    };
+    let fit = collect(&world.samples(20, 500, 2)).fit().unwrap();
+    let at = Time::from_ns(START + 10 * SECOND);
+    // Nothing that is measured can tell this from a clock that is 10 ms off.
+    assert!((fit.offset_ns(at) + 10_000_000).abs() < 50_000);
+    assert!((fit.error(at).ns() as i64 - 11_000_000).abs() < 50_000);
+}
+
+#[test]
+fn a_clock_that_is_set_begins_another_line() {
+    let world = World {
+        offset_ns: 1_000,
+        drift_ppb: 10_000,
+        there_ns: 2_000_000,
+        back_ns: 2_000_000,
+        queue_ns: 100_000.0,
+        step_at: START + 45 * SECOND,
+        step_ns: 500_000_000,
+    };
+    let fit = collect(&world.samples(90, 3_000, 3)).fit().unwrap();
+    assert_eq!((fit.lines(), fit.jumps()), (2, 1));
+    for second in [0, 20, 39, 51, 70, 90] {
+        let at = START + second * SECOND;
+        let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).unsigned_abs();
+        let bound = fit.error(Time::from_ns(at)).ns();
+        assert!(
+            error <= bound && bound < 4_000_000,
+            "{error} of {bound} at {second} s"
+        );
+    }
+}
+
+#[test]
+fn one_direction_alone_says_nothing() {
+    let mut clocks = Clocks::new(Config::default());
+    assert!(clocks.fit().is_none());
+    clocks.went(Time::from_ns(1), Time::from_ns(2));
+    assert!(clocks.fit().is_none());
+    clocks.came(Time::from_ns(2), Time::from_ns(9));
+    let fit = clocks.fit().unwrap();
+    assert_eq!(fit.lines(), 1);
+    assert!(fit.error(Time::from_ns(5)) >= Span::from_ns(3));
+}
+
+proptest! {
+    #[test]
+    fn a_liar_causes_nothing_but_nonsense(stamps in prop::collection::vec((any::<[u64; 4]>(), any::<bool>()), 0..40)) {
+        let mut clocks = Clocks::new(Config::default());
+        let mut last = 0;
+        for ([sent, arrived_there, sent_there, arrived], is_wild) in stamps {
+            let ours = |time: u64| Time::from_ns(if is_wild { time } else { time % (1 << 40) });
+            clocks.exchange(&Exchange {
+                sent: ours(sent),
+                arrived_there: Time::from_ns(arrived_there),
+                sent_there: Time::from_ns(sent_there),
+                arrived: ours(arrived),
+            });
+            last = arrived;
+        }
+        if let Some(fit) = clocks.fit() {
+            for at in [0, last, u64::MAX] {
+                let at = Time::from_ns(at);
+                let _ = (fit.offset_ns(at), fit.error(at), fit.local_ns(at), fit.delay_there_ns(at, at));
+            }
+            let _ = fit.largest_error(Time::ZERO, Time::FAR);
+        }
+    }
+}

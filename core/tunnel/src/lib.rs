@@ -1,0 +1,35 @@
+//! The measuring tunnel as state machines: what its datagrams look like, whom it believes, what it
+//! logs, and what it knows about the clocks at its two ends.
+//!
+//! ```text
+//!   namespace of one host                                              namespace of the other
+//!   programs -> TUN -> Peer::seal -> UDP ~~~ the real path ~~~ UDP -> Peer::receive -> TUN -> programs
+//!                        |                                                 |
+//!                        v                                                 v
+//!                   log: sent                                         log: arrived
+//! ```
+//!
+//! Each IP packet gets a 64-bit id and the time at which it was sent, and travels in one UDP
+//! datagram with an authentication tag ([`wire`], [`keys`]). Both ends keep columnar logs
+//! ([`log`]). The two ends share no clock: [`clock`] finds offset and drift from the stamps
+//! of what was exchanged, with a bound of the error, and [`join`] makes one table of one-way
+//! delays out of two logs.
+//!
+//! Like everything under `core/`, nothing here opens a socket or reads a clock. A [`Time`] is a
+//! reading of the clock of the end at hand, or of its peer where that is said.
+//!
+//! [`Time`]: narrows_units::Time
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod inner;
+pub mod join;
+pub mod keys;
+pub mod log;
+mod peer;
+pub mod size;
+mod window;
+pub mod wire;
+
+pub use peer::{Config, Counts, Exchange, Outgoing, Peer, Received, Refusal, Role, State};
+pub use window::Window;

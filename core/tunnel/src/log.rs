@@ -1,0 +1,402 @@
+//! Logs of one end: what it sent and what arrived, in blocks of columns.
+//!
+//! ```text
+//! block  magic:32 kind:8 zero:24 rows:32 bytes:32 checksum:64 body    (little-endian)
+//! body   per column, for each row, a varint:
+//!        number     difference from the row before (zigzag)
+//!        sent       difference from the row before, in ns (zigzag)
+//!        arrived    only of arrivals: arrival less sending, difference from the row before (zigzag)
+//!        size       difference from the row before (zigzag)
+//!        what       kind of datagram, DSCP and ECN outside
+//! ```
+//!
+//! A row takes about eight bytes. A block stands for itself: what a process that was killed has
+//! written up to its last block can be read. That, and its price per packet, is why this is no Parquet
+//! file; records are made from it when a run is over. The checksum is the 64-bit xxHash (Collet) of
+//! the body.
+
+use narrows_units::Time;
+
+const MAGIC: [u8; 4] = *b"NTL1";
+const HEAD: usize = 24;
+/// Rows of a full block: at 100 000 packets per second, ten blocks per second.
+pub const BLOCK: usize = 10_000;
+/// No block is larger, whatever a file says: ten bytes for each number.
+const LARGEST_BODY: usize = BLOCK * 5 * 10;
+
+/// Which of its two logs of an end this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What it sent.
+    Sent,
+    /// What arrived.
+    Arrived,
+}
+
+/// What a datagram carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A packet.
+    Packet,
+    /// Stamps.
+    Clock,
+}
+
+/// One datagram at one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its number.
+    pub id: u64,
+    /// When it was sent, by the sender's clock.
+    pub sent: Time,
+    /// When it arrived, by the receiver's; of what was sent, the same as `sent`.
+    pub arrived: Time,
+    /// Size of the IP packet that carried it.
+    pub size: u32,
+    /// What was in it.
+    pub content: Content,
+    /// DSCP and ECN of the IP packet that carried it.
+    pub tos: u8,
+}
+
+/// Collects rows and makes blocks of them. One allocation per block, none per row.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    side: Side,
+    rows: Vec<Row>,
+}
+
+/// Why a log ends early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// Not the start of a block.
+    #[error(
+        "at byte {0} there is no block of a tunnel's log; the file is damaged or something else"
+    )]
+    NotABlock(usize),
+    /// The file ends within a block.
+    #[error("the block at byte {0} is incomplete; its writer was killed, or the file was cut")]
+    Truncated(usize),
+    /// The checksum or the content is wrong.
+    #[error("the block at byte {0} is damaged")]
+    Damaged(usize),
+    /// The two logs of an end were confused.
+    #[error(
+        "the block at byte {0} belongs to the other log of this end; what was sent and what arrived are two files"
+    )]
+    OtherSide(usize),
+}
+
+impl Columns {
+    /// An empty block.
+    pub fn new(side: Side) -> Self {
+        Columns {
+            side,
+            rows: Vec::with_capacity(BLOCK),
+        }
+    }
+
+    /// Adds a row. Take the block when it is full.
+    #[inline]
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// Whether the block should be written now.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= BLOCK
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Appends the rows to `out` as blocks and forgets them.
+    pub fn drain_into(&mut self, out: &mut Vec<u8>) {
+        for rows in self.rows.chunks(BLOCK) {
+            encode(self.side, rows, out);
+        }
+        self.rows.clear();
+    }
+}
+
+fn encode(side: Side, rows: &[Row], out: &mut Vec<u8>) {
+    let head = out.len();
+    out.extend([0; HEAD]);
+    let column = |out: &mut Vec<u8>, value: fn(&Row) -> u64| {
+        let mut before = 0;
+        for row in rows {
+            let value = value(row);
+            put(out, zigzag(value.wrapping_sub(before)));
+            before = value;
+        }
+    };
+    column(out, |row| row.id);
+    column(out, |row| row.sent.ns());
+    if side == Side::Arrived {
+        column(out, |row| row.arrived.ns().wrapping_sub(row.sent.ns()));
+    }
+    column(out, |row| u64::from(row.size));
+    for row in rows {
+        put(
+            out,
+            u64::from(row.content == Content::Clock) | (u64::from(row.tos) << 1),
+        );
+    }
+    let body = head + HEAD;
+    let checksum = twox_hash::XxHash64::oneshot(0, &out[body..]);
+    let (count, bytes) = (rows.len() as u32, (out.len() - body) as u32);
+    let fields = &mut out[head..body];
+    fields[..4].copy_from_slice(&MAGIC);
+    fields[4] = side as u8;
+    fields[8..12].copy_from_slice(&count.to_le_bytes());
+    fields[12..16].copy_from_slice(&bytes.to_le_bytes());
+    fields[16..24].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Appends the rows of a log to `rows`, block by block.
+///
+/// # Errors
+/// With the first block that cannot be read; `rows` then has everything before it.
+pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogError> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some(head) = bytes.get(at..at + HEAD) else {
+            let begins_well = MAGIC.starts_with(&bytes[at..bytes.len().min(at + MAGIC.len())]);
+            return Err(if begins_well {
+                LogError::Truncated(at)
+            } else {
+                LogError::NotABlock(at)
+            });
+        };
+        let number = |from: usize| {
+            u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]])
+                as usize
+        };
+        let (count, length) = (number(8), number(12));
+        let checksum = ((number(20) as u64) << 32) | number(16) as u64;
+        if head[..4] != MAGIC || count > BLOCK || length > LARGEST_BODY {
+            return Err(LogError::NotABlock(at));
+        }
+        if head[4] != side as u8 {
+            return Err(LogError::OtherSide(at));
+        }
+        let from = at + HEAD;
+        let body = bytes
+            .get(from..from + length)
+            .ok_or(LogError::Truncated(at))?;
+        if twox_hash::XxHash64::oneshot(0, body) != checksum {
+            return Err(LogError::Damaged(at));
+        }
+        decode_body(side, count, body, rows).ok_or(LogError::Damaged(at))?;
+        at = from + length;
+    }
+    Ok(())
+}
+
+fn decode_body(side: Side, count: usize, mut body: &[u8], rows: &mut Vec<Row>) -> Option<()> {
+    let first = rows.len();
+    let empty = Row {
+        id: 0,
+        sent: Time::ZERO,
+        arrived: Time::ZERO,
+        size: 0,
+        content: Content::Packet,
+        tos: 0,
+    };
+    rows.resize(first + count, empty);
+    let block = &mut rows[first..];
+    let mut fill = || -> Option<()> {
+        column(&mut body, block, |row, id| row.id = id)?;
+        column(&mut body, block, |row, sent| row.sent = Time::from_ns(sent))?;
+        if side == Side::Arrived {
+            column(&mut body, block, |row, delay| {
+                row.arrived = Time::from_ns(row.sent.ns().wrapping_add(delay));
+            })?;
+        } else {
+            for row in block.iter_mut() {
+                row.arrived = row.sent;
+            }
+        }
+        column(&mut body, block, |row, size| row.size = size as u32)?;
+        for row in block.iter_mut() {
+            let what = take(&mut body)?;
+            row.content = if what & 1 == 1 {
+                Content::Clock
+            } else {
+                Content::Packet
+            };
+            row.tos = u8::try_from(what >> 1).ok()?;
+        }
+        body.is_empty().then_some(())
+    };
+    let done = fill();
+    if done.is_none() {
+        rows.truncate(first);
+    }
+    done
+}
+
+fn column(body: &mut &[u8], rows: &mut [Row], set: fn(&mut Row, u64)) -> Option<()> {
+    let mut value = 0u64;
+    for row in rows {
+        value = value.wrapping_add(unzigzag(take(body)?));
+        set(row, value);
+    }
+    Some(())
+}
+
+/// Small differences of either sign become small numbers.
+#[inline]
+const fn zigzag(difference: u64) -> u64 {
+    let signed = difference as i64;
+    ((signed << 1) ^ (signed >> 63)) as u64
+}
+
+#[inline]
+const fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+/// Seven bits per byte, the last byte without the eighth.
+#[inline]
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[inline]
+fn take(body: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = body.split_first()?;
+        *body = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row() -> impl Strategy<Value = Row> {
+        (any::<(u64, u64, u64, u32, bool, u8)>()).prop_map(
+            |(id, sent, arrived, size, is_clock, tos)| Row {
+                id,
+                sent: Time::from_ns(sent),
+                arrived: Time::from_ns(arrived),
+                size,
+                content: if is_clock {
+                    Content::Clock
+                } else {
+                    Content::Packet
+                },
+                tos,
+            },
+        )
+    }
+
+    fn blocks(side: Side, rows: &[Row], each: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut columns = Columns::new(side);
+        for part in rows.chunks(each) {
+            for &row in part {
+                columns.push(row);
+            }
+            columns.drain_into(&mut bytes);
+            assert!(columns.is_empty());
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn rows_survive_the_file(rows in prop::collection::vec(row(), 0..80), each in 1usize..30) {
+            for side in [Side::Sent, Side::Arrived] {
+                let bytes = blocks(side, &rows, each);
+                let mut back = Vec::new();
+                prop_assert_eq!(decode(side, &bytes, &mut back), Ok(()));
+                let mut expected = rows.clone();
+                if side == Side::Sent {
+                    for row in &mut expected {
+                        row.arrived = row.sent;
+                    }
+                }
+                prop_assert_eq!(back, expected);
+            }
+        }
+
+        #[test]
+        fn a_cut_file_is_read_up_to_the_cut(rows in prop::collection::vec(row(), 1..60), place: prop::sample::Index) {
+            let bytes = blocks(Side::Arrived, &rows, 10);
+            let length = place.index(bytes.len());
+            let mut back = Vec::new();
+            let result = decode(Side::Arrived, &bytes[..length], &mut back);
+            prop_assert!(back.len() % 10 == 0 || back.len() == rows.len());
+            prop_assert_eq!(&rows[..back.len()], &back[..]);
+            // The cut is noticed unless it lies between two blocks.
+            let whole = blocks(Side::Arrived, &back, 10).len() == length;
+            prop_assert_eq!(result.is_ok(), whole);
+            prop_assert!(matches!(result, Ok(()) | Err(LogError::Truncated(_))));
+        }
+
+        #[test]
+        fn damage_is_found(rows in prop::collection::vec(row(), 1..40), place: prop::sample::Index, change in 1u8..) {
+            let mut bytes = blocks(Side::Sent, &rows, 10);
+            let at = place.index(bytes.len());
+            // Bytes 5 to 7 of each head mean nothing.
+            bytes[at] ^= change;
+            let mut back = Vec::new();
+            if decode(Side::Sent, &bytes, &mut back).is_ok() {
+                prop_assert_eq!(back.len(), rows.len());
+                bytes[at] ^= change;
+                let mut undamaged = Vec::new();
+                decode(Side::Sent, &bytes, &mut undamaged).unwrap();
+                prop_assert_eq!(back, undamaged);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), is_headed: bool) {
+            if is_headed {
+                // A head that is right makes the body be read.
+                let body = bytes.clone();
+                bytes = Vec::from(MAGIC);
+                bytes.extend([Side::Arrived as u8, 0, 0, 0]);
+                bytes.extend((body.len() as u32 / 5).to_le_bytes());
+                bytes.extend((body.len() as u32).to_le_bytes());
+                bytes.extend(twox_hash::XxHash64::oneshot(0, &body).to_le_bytes());
+                bytes.extend(body);
+            }
+            let _ = decode(Side::Arrived, &bytes, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn rows_of_a_steady_flow_are_small() {
+        let rows: Vec<Row> = (0..10_000u64)
+            .map(|id| Row {
+                id,
+                sent: Time::from_ns(1_000_000_000_000 + id * 8_000 + id % 97),
+                arrived: Time::from_ns(3_000_000_000_000 + id * 8_000 + (id * id) % 30_000),
+                size: 1500,
+                content: Content::Packet,
+                tos: 2,
+            })
+            .collect();
+        let bytes = blocks(Side::Arrived, &rows, BLOCK);
+        // One byte for the number, two for each time but the first, one for the size, one for the rest; a
+        // third byte for jumps of the delay above 8192 ns.
+        assert!(bytes.len() < 9 * rows.len(), "{} bytes", bytes.len());
+    }
+}
