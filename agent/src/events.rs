@@ -132,7 +132,8 @@ pub(crate) fn error(failure: &Failure) {
     eprintln!("narrows-agent: {}", failure.message);
 }
 
-fn line(event: &Value) {
+/// Prints one event.
+pub(crate) fn line(event: &Value) {
     let mut out = std::io::stdout().lock();
     // Nobody may be reading any more, which is no reason to fail.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());

@@ -9,6 +9,7 @@ mod doctor;
 mod events;
 mod run;
 mod shell;
+mod tunnel;
 
 use clap::{Parser, Subcommand};
 use events::Failure;
@@ -45,6 +46,10 @@ enum Command {
     Bpf(bpf::BpfArguments),
     /// Print the version, as JSON.
     Version,
+    /// Run one end of a measuring tunnel between two hosts.
+    Tunnel(tunnel::TunnelArguments),
+    /// Join the logs of both ends of a tunnel and print what became of the packets, as JSON.
+    TunnelJoin(tunnel::JoinArguments),
     /// Run a program behind an emulated path.
     Shell(shell::ShellArguments),
     /// Stand by such a program (started by `shell`).
@@ -93,6 +98,10 @@ fn main() -> ExitCode {
                     ExitCode::FAILURE
                 }
             };
+        }
+        Command::Tunnel(arguments) => with_signals(|signals| tunnel::run(&arguments, signals)),
+        Command::TunnelJoin(arguments) => {
+            tunnel::join(&arguments).and_then(|document| print(&document))
         }
         Command::Simulate(cell) => with_signals(|signals| run::simulate(&cell, signals)),
         Command::Emulate(cell) => with_signals(|signals| run::emulate(&cell, signals)),

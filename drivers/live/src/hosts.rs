@@ -47,6 +47,14 @@ pub const fn host_of(address: [u8; 4]) -> Option<u16> {
     }
 }
 
+/// The Ethernet header of an IPv4 packet from one host to another.
+pub(crate) const fn ethernet(from: u16, to: u16) -> [u8; 14] {
+    let (a, b) = (mac(to, false), mac(from, false));
+    [
+        a[0], a[1], a[2], a[3], a[4], a[5], b[0], b[1], b[2], b[3], b[4], b[5], 0x08, 0x00,
+    ]
+}
+
 /// Locally administered Ethernet address of one end of a host's wire.
 const fn mac(host: u16, outside: bool) -> Mac {
     let [high, low] = (host + 1).to_be_bytes();
@@ -163,11 +171,6 @@ impl Hosts {
         let largest = largest.unwrap_or(0).max(common.mtu);
         let mut hosts = Vec::with_capacity(plans.len());
         for (index, plan) in (0..count).zip(plans) {
-            let netns =
-                NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
-            netns
-                .within(|| plan.configure(common.buffer, common.receive_cpus))
-                .could_not("enter a host")??;
             let mtu = plan.mtu.unwrap_or(common.mtu);
             let wiring = Wiring {
                 index,
@@ -176,19 +179,34 @@ impl Hosts {
                 largest,
                 verify_checksums: common.verify_checksums,
             };
-            let doing = format!("set up the host '{}'", plan.name);
-            let (inner, outer, inside) = wiring.wire(&netns, &mut netlink).could_not(&doing)?;
-            let sysctls = netns.within(|| plan.read_back()).could_not(&doing)?;
-            hosts.push(Host {
-                name: plan.name.clone(),
-                netns,
-                inner,
-                outer,
-                sysctls,
-                mtu,
-                netlink: inside,
-            });
+            hosts.push(wiring.build(plan, common, &mut netlink)?);
         }
+        Ok(Hosts { hosts, netlink })
+    }
+
+    /// Builds one host of a network whose other hosts are elsewhere: the same addresses, one wire.
+    ///
+    /// The calling thread is in the agent's private network and stays there.
+    ///
+    /// # Errors
+    /// What the kernel refused, in words.
+    pub fn build_one(
+        plan: &HostPlan,
+        index: u16,
+        count: u16,
+        common: Common,
+    ) -> Result<Self, LiveError> {
+        settings::silence_ipv6();
+        let mut netlink = Netlink::open().could_not("open a netlink socket")?;
+        let mtu = plan.mtu.unwrap_or(common.mtu);
+        let wiring = Wiring {
+            index,
+            count,
+            mtu,
+            largest: mtu,
+            verify_checksums: common.verify_checksums,
+        };
+        let hosts = vec![wiring.build(plan, common, &mut netlink)?];
         Ok(Hosts { hosts, netlink })
     }
 
@@ -237,6 +255,31 @@ struct Wiring {
 }
 
 impl Wiring {
+    fn build(
+        &self,
+        plan: &HostPlan,
+        common: Common,
+        outside: &mut Netlink,
+    ) -> Result<Host, LiveError> {
+        let netns =
+            NetNs::create().map_err(|error| LiveError::Unavailable(explain_refusal(&error)))?;
+        netns
+            .within(|| plan.configure(common.buffer, common.receive_cpus))
+            .could_not("enter a host")??;
+        let doing = format!("set up the host '{}'", plan.name);
+        let (inner, outer, netlink) = self.wire(&netns, outside).could_not(&doing)?;
+        let sysctls = netns.within(|| plan.read_back()).could_not(&doing)?;
+        Ok(Host {
+            name: plan.name.clone(),
+            netns,
+            inner,
+            outer,
+            sysctls,
+            mtu: self.mtu,
+            netlink,
+        })
+    }
+
     /// Connects the host in `netns` to the agent; returns the indices of both ends and a netlink
     /// socket inside.
     fn wire(&self, netns: &NetNs, wire: &mut Netlink) -> io::Result<(u32, u32, Netlink)> {

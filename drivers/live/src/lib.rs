@@ -12,6 +12,7 @@ mod run;
 pub mod shell;
 #[allow(unsafe_code)]
 pub mod sys;
+pub mod tunnel;
 
 pub use error::LiveError;
 pub use run::{Surroundings, emulate};

@@ -12,6 +12,13 @@ pub fn mono_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW` (since boot): the oscillator itself, neither set nor
+/// corrected by anybody.
+#[inline]
+pub fn raw_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_RAW)
+}
+
 /// CPU time that the calling thread has used.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -20,13 +27,23 @@ pub fn thread_cpu_ns() -> u64 {
 /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`. It changes only when somebody sets the clock: gradual
 /// corrections of the rate (NTP) move both clocks alike.
 pub fn real_minus_mono_ns() -> i64 {
+    real_minus(mono_ns)
+}
+
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC_RAW`, by which stamps of the kernel are converted. It
+/// changes all the time.
+pub fn real_minus_raw_ns() -> i64 {
+    real_minus(raw_ns)
+}
+
+fn real_minus(clock: fn() -> u64) -> i64 {
     // The reading with the shortest bracket is the best of a few: a preemption in between would
     // otherwise look like a clock step.
     (0..8)
         .map(|_| {
-            let before = mono_ns();
+            let before = clock();
             let real = real_ns();
-            let after = mono_ns();
+            let after = clock();
             (
                 after - before,
                 real as i64 - (before + (after - before) / 2) as i64,
@@ -57,6 +74,10 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(5));
         assert!(mono_ns() - a >= 5_000_000);
         assert!((real_minus_mono_ns() - offset).abs() < 50_000);
+        let raw = real_minus_raw_ns();
+        // Stamps that were just taken; a second of slack for machines that stand still.
+        let stamp = real_ns() as i64 - raw;
+        assert!((stamp - raw_ns() as i64).abs() < 1_000_000_000);
         assert!(real_ns() > 1_600_000_000_000_000_000);
     }
 }

@@ -4,6 +4,7 @@
 //! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s as the system gave
 //! them; the layers above turn these into sentences.
 
+pub mod carriage;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;

@@ -1,0 +1,84 @@
+//! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
+
+use crate::events::{self, Failure};
+use narrows_live::sys::poll::Signals;
+use narrows_live::tunnel::{self, Around, Plan};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// No plan is longer.
+const LONGEST_PLAN: usize = 1 << 16;
+
+#[derive(clap::Args)]
+pub(crate) struct TunnelArguments {
+    /// What to do, a JSON document of format narrows/tunnel/1; '-' reads it from the first line of
+    /// standard input. It contains the secret, so let nobody else read it.
+    #[arg(long)]
+    plan: PathBuf,
+    /// Stop when standard input ends.
+    #[arg(long)]
+    watch_stdin: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct JoinArguments {
+    /// Folder of the end whose clock is used.
+    reference: PathBuf,
+    /// Folder of the other end.
+    other: PathBuf,
+    /// Use logs that end early as far as they go.
+    #[arg(long)]
+    lenient: bool,
+}
+
+/// Runs one end.
+pub(crate) fn run(arguments: &TunnelArguments, signals: &Signals) -> Result<(), Failure> {
+    let plan = Plan::parse(&read(&arguments.plan)?)?;
+    let stdin = io::stdin();
+    let mut around = Around {
+        signals,
+        parent: arguments.watch_stdin.then(|| stdin.as_fd()),
+        tell: &mut events::line,
+    };
+    let document = tunnel::run(&plan, &mut around)?;
+    events::line(&json!({"event": "done", "tunnel": document}));
+    Ok(())
+}
+
+/// Joins the logs of two ends.
+pub(crate) fn join(arguments: &JoinArguments) -> Result<Value, Failure> {
+    let JoinArguments {
+        reference,
+        other,
+        lenient,
+    } = arguments;
+    Ok(tunnel::join(reference, other, *lenient)?)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    if path != Path::new("-") {
+        return fs::read_to_string(path).map_err(|error| {
+            Failure::input(format!(
+                "the plan {} cannot be read: {error}",
+                path.display()
+            ))
+        });
+    }
+    // Byte by byte, because what follows the line is not ours.
+    let mut line = Vec::new();
+    let mut byte = [0];
+    let mut stdin = fs::File::from(
+        io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|error| Failure::internal(format!("standard input: {error}")))?,
+    );
+    while line.len() < LONGEST_PLAN && matches!(stdin.read(&mut byte), Ok(1)) && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line)
+        .map_err(|_| Failure::input("the plan on standard input is not UTF-8".to_owned()))
+}

@@ -1,0 +1,103 @@
+//! The clock of one end: the oscillator of the machine, which nobody sets, and the kernel's stamps
+//! in its terms.
+
+use super::plan::Shift;
+use crate::sys::clock;
+use narrows_units::Time;
+
+/// The relation to the clock of the kernel's stamps is measured anew after so long. Kernels slew
+/// by up to 500 ppm, which makes half a microsecond in this time.
+const FRESH_NS: u64 = 1_000_000;
+/// Stamps older than this are of a clock that has been set since.
+const OLDEST_NS: u64 = 2_000_000_000;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TunnelClock {
+    shift: Shift,
+    start: u64,
+    real_minus_raw: i64,
+    measured_at: u64,
+}
+
+impl TunnelClock {
+    pub(super) fn new(shift: Shift) -> Self {
+        let start = clock::raw_ns();
+        TunnelClock {
+            shift,
+            start,
+            real_minus_raw: clock::real_minus_raw_ns(),
+            measured_at: start,
+        }
+    }
+
+    /// The machine's own reading from which the shift's drift is counted.
+    pub(super) fn start_raw_ns(&self) -> u64 {
+        self.start
+    }
+
+    /// Now.
+    #[inline]
+    pub(super) fn now(&self) -> Time {
+        self.shifted(clock::raw_ns())
+    }
+
+    /// The time of a kernel stamp that was taken a moment ago; now, if there is none or it makes no
+    /// sense.
+    #[inline]
+    pub(super) fn at_stamp(&mut self, real_ns: Option<u64>) -> Time {
+        let raw = clock::raw_ns();
+        if raw - self.measured_at > FRESH_NS {
+            self.measured_at = raw;
+            self.real_minus_raw = clock::real_minus_raw_ns();
+        }
+        let stamp = real_ns.and_then(|real| real.checked_add_signed(-self.real_minus_raw));
+        match stamp {
+            Some(stamp) if stamp <= raw && raw - stamp <= OLDEST_NS => self.shifted(stamp),
+            _ => self.shifted(raw),
+        }
+    }
+
+    #[inline]
+    fn shifted(&self, raw: u64) -> Time {
+        if self.shift == Shift::default() {
+            return Time::from_ns(raw);
+        }
+        let since = i128::from(raw) - i128::from(self.start);
+        let drift = since * i128::from(self.shift.drift_ppb) / 1_000_000_000;
+        let ns = i128::from(raw) + i128::from(self.shift.offset_ns) + drift;
+        Time::from_ns(u64::try_from(ns).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shifts_are_applied_to_readings_and_stamps_alike() {
+        let plain = TunnelClock::new(Shift::default());
+        let shift = Shift {
+            offset_ns: 2_500_000_000,
+            drift_ppb: 50_000,
+        };
+        let mut shifted = TunnelClock {
+            start: plain.start,
+            ..TunnelClock::new(shift)
+        };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (a, b, c) = (plain.now(), shifted.now(), plain.now());
+        let drift = (a.ns() - plain.start) / 20_000;
+        let late = c.since(a).ns() + 2;
+        let expected = a.ns() + 2_500_000_000 + drift;
+        assert!((expected..=expected + late + late / 1000).contains(&b.ns()));
+        // A stamp lies before now, and one from the future or of 1970 is not believed.
+        let stamp = clock::real_ns();
+        let at = shifted.at_stamp(Some(stamp));
+        assert!(b <= at && at <= shifted.now());
+        for wild in [None, Some(0), Some(stamp + 3_600_000_000_000)] {
+            let before = shifted.now();
+            let at = shifted.at_stamp(wild);
+            assert!(before <= at && at <= shifted.now());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The way of a packet through one end of a tunnel. It allocates nothing and waits for nobody but
+//! the socket.
+//!
+//! ```text
+//!   ring of the host's wire -> seal -> outbox -> UDP          (each packet is logged when sealed)
+//!   UDP -> inbox -> believed? -> Ethernet header in place of ours -> wire of the host
+//! ```
+
+use super::clock::TunnelClock;
+use super::logs::Logs;
+use crate::hosts::ethernet;
+use crate::sys::carriage::{Arrival, Carriage, Inbox, Outbox};
+use crate::sys::mmsg::is_busy;
+use crate::sys::ring::{RxRing, TxPort};
+use narrows_tunnel::clock::Clocks;
+use narrows_tunnel::inner::{self, Passage};
+use narrows_tunnel::keys::TAG;
+use narrows_tunnel::log::{Content, Row};
+use narrows_tunnel::wire::{HEADER, OVERHEAD};
+use narrows_tunnel::{Peer, Received};
+use narrows_units::Time;
+use std::io;
+use std::net::SocketAddr;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// How often a socket that takes nothing is tried again before a datagram is given up. Each try
+/// sleeps, so this is a tenth of a second.
+const PATIENCE: u32 = 1_000;
+
+/// What one end has sent, and what it could not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// Packets sealed and logged as sent.
+    pub(super) packets: u64,
+    /// Bytes of these packets.
+    pub(super) bytes: u64,
+    /// Packets from inside before there was a session.
+    pub(super) early: u64,
+    /// Packets from inside that are no IPv4 or too large.
+    pub(super) foreign: u64,
+    /// Datagrams that the kernel refused to send, logged as sent although they never left.
+    pub(super) unsent: u64,
+    /// Packets from the path that the wire did not take.
+    pub(super) undelivered: u64,
+    /// Packets dropped because they were marked and their sender does not understand marks.
+    pub(super) marked: u64,
+    /// The last thing that the kernel said about a datagram.
+    pub(super) refusal: Option<i32>,
+}
+
+/// One end, running.
+pub(super) struct Engine {
+    pub(super) peer: Peer,
+    pub(super) clock: TunnelClock,
+    pub(super) clocks: Clocks,
+    pub(super) carriage: Carriage,
+    pub(super) ring: RxRing,
+    pub(super) port: TxPort,
+    pub(super) logs: Logs,
+    pub(super) outcome: Outcome,
+    inbox: Inbox,
+    outbox: Outbox,
+    scratch: Vec<u8>,
+    /// Packets for the inside: place in the inbox and length of the datagram.
+    deliveries: Vec<(usize, usize)>,
+    /// Headers of packets for the inside.
+    ethernet: [u8; ETHERNET],
+    /// Bytes of the headers of IP and UDP outside.
+    around: usize,
+}
+
+/// Everything that an engine is made of.
+pub(super) struct Parts {
+    pub(super) peer: Peer,
+    pub(super) clock: TunnelClock,
+    pub(super) clocks: Clocks,
+    pub(super) carriage: Carriage,
+    pub(super) ring: RxRing,
+    pub(super) port: TxPort,
+    pub(super) logs: Logs,
+    /// Index of the host at this end.
+    pub(super) host: u16,
+    /// Whether the tunnel runs over IPv6.
+    pub(super) over_ipv6: bool,
+}
+
+impl Engine {
+    pub(super) fn new(parts: Parts) -> Self {
+        Engine {
+            peer: parts.peer,
+            clock: parts.clock,
+            clocks: parts.clocks,
+            carriage: parts.carriage,
+            ring: parts.ring,
+            port: parts.port,
+            logs: parts.logs,
+            outcome: Outcome::default(),
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+            scratch: Vec::with_capacity(Outbox::SIZE),
+            deliveries: Vec::with_capacity(Inbox::CAPACITY),
+            ethernet: ethernet(1 - parts.host, parts.host),
+            around: if parts.over_ipv6 { 48 } else { 28 },
+        }
+    }
+
+    /// Does all that can be done now, up to one batch each way. Returns whether there was anything.
+    pub(super) fn turn(&mut self) -> io::Result<bool> {
+        let came = self.take_from_path()?;
+        let went = self.take_from_inside();
+        let own = self.own_messages();
+        self.flush();
+        self.logs.recycle();
+        Ok(came || went || own)
+    }
+
+    fn take_from_path(&mut self) -> io::Result<bool> {
+        let count = match self.inbox.receive(&self.carriage) {
+            Ok(count) => count,
+            // An earlier datagram was answered by an ICMP message; that is no end.
+            Err(error) if !is_fatal(&error) => {
+                self.outcome.refusal = error.raw_os_error();
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        };
+        self.deliveries.clear();
+        for index in 0..count {
+            if let Some(arrival) = self.inbox.arrival(index) {
+                self.take_datagram(index, arrival);
+            }
+        }
+        self.deliver();
+        Ok(count > 0)
+    }
+
+    fn take_datagram(&mut self, index: usize, arrival: Arrival) {
+        let arrived = self.clock.at_stamp(arrival.stamp_ns);
+        let length = arrival.length;
+        let bytes = self.inbox.payload(index, length);
+        let (id, sent, content) = match self.peer.receive(arrived, arrival.from, bytes) {
+            Received::Packet { id, sent, .. } => (id, sent, Content::Packet),
+            Received::Clock { id, sent, exchange } => {
+                if let Some(exchange) = &exchange {
+                    self.clocks.exchange(exchange);
+                }
+                (id, sent, Content::Clock)
+            }
+            Received::Control | Received::Refused(_) => return,
+        };
+        self.logs.arrived(Row {
+            id,
+            sent,
+            arrived,
+            size: (length + self.around) as u32,
+            content,
+            tos: arrival.tos,
+        });
+        if content == Content::Clock {
+            return;
+        }
+        let bytes = self.inbox.payload_mut(index, length);
+        match inner::arrive(&mut bytes[HEADER..length - TAG], arrival.tos) {
+            Passage::Deliver => {
+                // Our header is longer than Ethernet's, which takes its last bytes.
+                bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
+                self.deliveries.push((index, length));
+            }
+            Passage::Drop => self.outcome.marked += 1,
+            Passage::NotIp => self.outcome.foreign += 1,
+        }
+    }
+
+    /// Hands packets to the inside. A wire that is full for long loses them, as any host would.
+    fn deliver(&mut self) {
+        let mut done = 0;
+        let mut tries = 0;
+        while done < self.deliveries.len() {
+            let frames = self.deliveries[done..].iter().map(|&(index, length)| {
+                &self.inbox.payload(index, length)[HEADER - ETHERNET..length - TAG]
+            });
+            match self.port.send(frames) {
+                Ok(sent) if sent > 0 => {
+                    done += sent;
+                    tries = 0;
+                }
+                Err(error) if is_busy(&error) && tries < PATIENCE => {
+                    tries += 1;
+                    pause();
+                }
+                _ => {
+                    self.outcome.undelivered += 1;
+                    done += 1;
+                }
+            }
+        }
+    }
+
+    fn take_from_inside(&mut self) -> bool {
+        let mut any = false;
+        while !self.outbox.is_full() {
+            let Some(frame) = self.ring.peek() else { break };
+            any = true;
+            let packet = frame.bytes.get(ETHERNET..).unwrap_or_default();
+            let length = packet.len() + OVERHEAD;
+            let is_whole = frame.length as usize == frame.bytes.len();
+            let (Some(tos), Some(buffer), true) =
+                (inner::tos(packet), self.outbox.room(length), is_whole)
+            else {
+                self.outcome.foreign += 1;
+                self.ring.release();
+                continue;
+            };
+            buffer[HEADER..length - TAG].copy_from_slice(packet);
+            let bytes = packet.len() as u64;
+            self.ring.release();
+            let sent = self.clock.now();
+            let Some((to, id)) = self.peer.seal(sent, buffer) else {
+                self.outcome.early += 1;
+                continue;
+            };
+            self.outbox.add(length, to, tos);
+            self.outcome.packets += 1;
+            self.outcome.bytes += bytes;
+            self.note_sent(id, sent, length, Content::Packet, tos);
+        }
+        any
+    }
+
+    fn own_messages(&mut self) -> bool {
+        let mut any = false;
+        while !self.outbox.is_full() {
+            let now = self.clock.now();
+            let Some(outgoing) = self.peer.transmit(now, &mut self.scratch) else {
+                break;
+            };
+            any = true;
+            let length = self.scratch.len();
+            let Some(buffer) = self.outbox.room(length) else {
+                continue;
+            };
+            buffer.copy_from_slice(&self.scratch);
+            self.outbox.add(length, outgoing.to, 0);
+            if outgoing.in_session {
+                self.note_sent(outgoing.id, now, length, Content::Clock, 0);
+            }
+        }
+        any
+    }
+
+    fn note_sent(&mut self, id: u64, sent: Time, length: usize, content: Content, tos: u8) {
+        self.logs.sent(Row {
+            id,
+            sent,
+            arrived: sent,
+            size: (length + self.around) as u32,
+            content,
+            tos,
+        });
+    }
+
+    /// Sends what waits. While the machine's own queue towards the path is full, nothing more is
+    /// taken from inside, so that the queue of the sending host grows and not one of ours.
+    pub(super) fn flush(&mut self) {
+        let mut tries = 0;
+        while !self.outbox.is_empty() {
+            match self.outbox.send(&self.carriage) {
+                Ok(_) => tries = 0,
+                Err(error) if is_busy(&error) && tries < PATIENCE => {
+                    tries += 1;
+                    pause();
+                }
+                Err(error) => {
+                    self.outcome.refusal = error.raw_os_error();
+                    self.outcome.unsent += 1;
+                    self.outbox.skip();
+                    tries = 0;
+                }
+            }
+        }
+    }
+
+    /// Datagrams that the socket's buffer had no room for, as far as known.
+    pub(super) fn socket_dropped(&self) -> u32 {
+        self.inbox.dropped()
+    }
+
+    /// Where datagrams go.
+    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer.to()
+    }
+}
+
+/// Errors of the socket itself. Others tell about a datagram that was sent before.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOTSOCK | libc::ENOMEM)
+    )
+}
+
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_micros(100));
+}

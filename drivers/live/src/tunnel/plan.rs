@@ -1,0 +1,238 @@
+//! What a tunnel is asked for: a JSON document of format narrows/tunnel/1.
+
+use crate::error::LiveError;
+use narrows_tunnel::keys::Secret;
+use narrows_tunnel::size::SMALLEST;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+const FORMAT: &str = "narrows/tunnel/1";
+/// Payload buffers hold this much and the headers of IP and UDP.
+const LARGEST: u32 = 9000;
+
+/// Shifts of the clock, for tests of the estimate: readings begin `offset_ns` later and run faster by
+/// `drift_ppb`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shift {
+    /// Added to every reading.
+    pub offset_ns: i64,
+    /// Added per second since the start, in ns.
+    pub drift_ppb: i64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: String,
+    #[serde(default)]
+    bind: Option<SocketAddr>,
+    #[serde(default)]
+    dial: Option<SocketAddr>,
+    #[serde(default)]
+    interface: Option<String>,
+    secret: String,
+    folder: PathBuf,
+    #[serde(default = "ethernet")]
+    outer_mtu: u32,
+    #[serde(default)]
+    inner_mtu: Option<u32>,
+    #[serde(default = "patience")]
+    patience_ns: u64,
+    #[serde(default = "silence")]
+    silence_ns: u64,
+    #[serde(default = "clock_gap")]
+    clock_gap_ns: u64,
+    #[serde(default)]
+    clock: Shift,
+    #[serde(default)]
+    command: Vec<String>,
+}
+
+const fn ethernet() -> u32 {
+    1500
+}
+
+const fn patience() -> u64 {
+    20_000_000_000
+}
+
+const fn silence() -> u64 {
+    10_000_000_000
+}
+
+const fn clock_gap() -> u64 {
+    100_000_000
+}
+
+/// One end of a tunnel, checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Local address; port 0 lets the kernel choose.
+    pub bind: SocketAddr,
+    /// The other end, if this one calls.
+    pub dial: Option<SocketAddr>,
+    /// Interface towards the other end, if not the one that the routes say.
+    pub interface: Option<String>,
+    /// What both ends know.
+    pub secret: Secret,
+    /// New folder for logs and results.
+    pub folder: PathBuf,
+    /// Largest IP packet that the interface can send.
+    pub outer_mtu: u32,
+    /// Largest IP packet inside.
+    pub inner_mtu: u32,
+    /// How long to wait for the other end at the start.
+    pub patience_ns: u64,
+    /// After how much silence the dialer calls again, and the tunnel is given up after twice that.
+    pub silence_ns: u64,
+    /// Time between clock messages.
+    pub clock_gap_ns: u64,
+    /// Shift of the clock.
+    pub clock: Shift,
+    /// Program to run inside while the tunnel is open; none keeps it open until it is stopped.
+    pub command: Vec<String>,
+}
+
+impl Plan {
+    /// Reads and checks a plan.
+    ///
+    /// # Errors
+    /// [`LiveError::Input`] with what is wrong and where.
+    pub fn parse(text: &str) -> Result<Self, LiveError> {
+        let wrong =
+            |message: String| LiveError::Input(format!("the plan of the tunnel: {message}"));
+        let document: Document =
+            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if document.format != FORMAT {
+            return Err(wrong(format!(
+                "'format' is '{}', and this agent reads '{FORMAT}'; use the same version of Narrows on both hosts",
+                document.format
+            )));
+        }
+        let secret =
+            Secret::parse(&document.secret).map_err(|error| wrong(format!("'secret': {error}")))?;
+        let bind = match (document.bind, document.dial) {
+            (Some(bind), Some(dial)) if bind.is_ipv4() != dial.is_ipv4() => {
+                return Err(wrong(format!(
+                    "'bind' ({bind}) and 'dial' ({dial}) are of different versions of IP; give two of the same"
+                )));
+            }
+            (Some(bind), _) => bind,
+            (None, Some(SocketAddr::V6(_))) => SocketAddr::from(([0u16; 8], 0)),
+            (None, Some(SocketAddr::V4(_))) => SocketAddr::from(([0u8; 4], 0)),
+            (None, None) => {
+                return Err(wrong(
+                    "neither 'bind' nor 'dial' is given; one end needs an address to listen at, the other \
+                     that of the first to dial"
+                        .to_owned(),
+                ));
+            }
+        };
+        let overhead = narrows_tunnel::size::overhead(bind.ip());
+        let outer_mtu = document.outer_mtu;
+        if !(SMALLEST..=LARGEST).contains(&outer_mtu) {
+            return Err(wrong(format!(
+                "'outer_mtu' is {outer_mtu}; it must be from {SMALLEST} to {LARGEST} bytes"
+            )));
+        }
+        let inner_mtu = document.inner_mtu.unwrap_or(outer_mtu - overhead);
+        if inner_mtu > outer_mtu - overhead || inner_mtu < 576 {
+            return Err(wrong(format!(
+                "'inner_mtu' is {inner_mtu}; with {overhead} bytes of headers around it, it must be from \
+                 576 to {} bytes",
+                outer_mtu - overhead
+            )));
+        }
+        for (name, value) in [
+            ("patience_ns", document.patience_ns),
+            ("silence_ns", document.silence_ns),
+            ("clock_gap_ns", document.clock_gap_ns),
+        ] {
+            // From one millisecond to one day: sums with times stay far from any limit.
+            if !(1_000_000..=86_400_000_000_000).contains(&value) {
+                return Err(wrong(format!(
+                    "'{name}' is {value}; it must be from 1 ms to one day"
+                )));
+            }
+        }
+        if document.clock.drift_ppb.abs() > 1_000_000 {
+            return Err(wrong(
+                "'clock.drift_ppb' is beyond one part in a thousand".to_owned(),
+            ));
+        }
+        Ok(Plan {
+            bind,
+            dial: document.dial,
+            interface: document.interface,
+            secret,
+            folder: document.folder,
+            outer_mtu,
+            inner_mtu,
+            patience_ns: document.patience_ns,
+            silence_ns: document.silence_ns,
+            clock_gap_ns: document.clock_gap_ns,
+            clock: document.clock,
+            command: document.command,
+        })
+    }
+
+    /// Index of the host at this end: the listener's is 0, the dialer's 1.
+    pub fn host(&self) -> u16 {
+        u16::from(self.dial.is_some())
+    }
+
+    /// How the socket was asked for, in messages.
+    pub(super) fn binding(&self) -> String {
+        match &self.interface {
+            Some(interface) => format!("{} on {interface}", self.bind),
+            None => self.bind.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn plan(change: impl FnOnce(&mut Value)) -> Result<Plan, String> {
+        let mut plan = json!({
+            "format": "narrows/tunnel/1", "bind": "0.0.0.0:7000", "secret": "ab".repeat(32),
+            "folder": "/tmp/x",
+        });
+        change(&mut plan);
+        Plan::parse(&plan.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn defaults_fit_an_ethernet() {
+        let listener = plan(|_| {}).unwrap();
+        assert_eq!((listener.host(), listener.inner_mtu), (0, 1444));
+        let dialer = plan(|plan| {
+            plan["bind"] = Value::Null;
+            plan["dial"] = json!("[2001:db8::1]:7000");
+        });
+        let dialer = dialer.unwrap();
+        assert_eq!((dialer.host(), dialer.inner_mtu), (1, 1424));
+        assert_eq!(dialer.bind, "[::]:0".parse().unwrap());
+    }
+
+    #[test]
+    fn refusals_say_what_is_wrong() {
+        let refusal = |key: &str, value: Value| plan(|plan| plan[key] = value).unwrap_err();
+        assert!(refusal("format", json!("narrows/tunnel/9")).contains("same version of Narrows"));
+        assert!(refusal("secret", json!("abc")).contains("64 hexadecimal digits"));
+        assert!(refusal("bind", Value::Null).contains("neither 'bind' nor 'dial'"));
+        assert!(refusal("dial", json!("[::1]:1")).contains("different versions of IP"));
+        assert!(refusal("outer_mtu", json!(1000)).contains("from 1280 to 9000"));
+        assert!(refusal("inner_mtu", json!(1445)).contains("56 bytes of headers"));
+        assert!(refusal("patience_ns", json!(0)).contains("from 1 ms to one day"));
+        assert!(refusal("colour", json!("blue")).contains("unknown field `colour`"));
+        assert!(
+            !refusal("colour", json!("blue")).contains("abab"),
+            "the secret is not shown"
+        );
+    }
+}

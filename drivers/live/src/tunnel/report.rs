@@ -1,0 +1,146 @@
+//! What one end says about itself: events while it runs, and `tunnel.json` at the end.
+
+use super::engine::{Engine, Outcome};
+use super::plan::Plan;
+use crate::error::LiveError;
+use crate::facts;
+use crate::hosts::WireCounters;
+use narrows_tunnel::clock::Fit;
+use narrows_tunnel::size::Search;
+use narrows_tunnel::{Counts, Refusal};
+use narrows_units::Time;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Format of `tunnel.json`.
+pub(super) const FORMAT: &str = "narrows/tunnel-end/1";
+/// Its name.
+pub(super) const FILE: &str = "tunnel.json";
+
+/// What the engine does not know.
+pub(super) struct Facts {
+    pub(super) local: SocketAddr,
+    pub(super) privilege: &'static str,
+    pub(super) started_real_ns: u64,
+    pub(super) ended_real_ns: u64,
+    pub(super) sysctls: BTreeMap<String, String>,
+    pub(super) wire: Option<WireCounters>,
+}
+
+/// The relation of the clocks as JSON, at a local time.
+pub(super) fn clock_json(fit: &Fit, at: Time) -> Value {
+    json!({
+        "at_ns": at.ns(),
+        "offset_ns": fit.offset_ns(at),
+        "error_ns": fit.error(at).ns(),
+        "drift_ppb": fit.drift_ppb(at),
+        "lines": fit.lines(),
+        "jumps": fit.jumps(),
+    })
+}
+
+/// How the clocks relate now, from what the clock messages said so far.
+pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
+    let fit = engine.clocks.fit();
+    json!({
+        "event": "clock",
+        "clock": fit.map(|fit| clock_json(&fit, now)),
+        "path_bytes": engine.peer.search().and_then(Search::found),
+        "packets_sent": engine.outcome.packets,
+        "packets_arrived": engine.peer.counts().packets,
+    })
+}
+
+fn refused(counts: &Counts) -> Map<String, Value> {
+    let one = |&refusal: &Refusal| (refusal.word().to_owned(), counts.refused(refusal).into());
+    Refusal::ALL.iter().map(one).collect()
+}
+
+/// Closes the logs and writes `tunnel.json`; returns its content. `program` is how the program has
+/// ended: its exit code or the signal, or neither if nobody knows.
+pub(super) fn write(
+    plan: &Plan,
+    engine: Engine,
+    facts: &Facts,
+    reason: &str,
+    opened: Option<Time>,
+    program: Option<(Option<i32>, Option<i32>)>,
+) -> Result<Value, LiveError> {
+    let ring_dropped = engine.ring.statistics().ok().map(|(_, dropped)| dropped);
+    let now = engine.clock.now();
+    let counts = engine.peer.counts();
+    let Outcome {
+        packets,
+        bytes,
+        early,
+        foreign,
+        unsent,
+        undelivered,
+        marked,
+        refusal,
+    } = engine.outcome;
+    let refusal = refusal.map(|code| std::io::Error::from_raw_os_error(code).to_string());
+    let wire = facts.wire.map(|wire| {
+        json!({
+            "host_sent": wire.inner.tx_packets, "host_dropped": wire.inner.tx_dropped,
+            "host_received": wire.inner.rx_packets, "host_refused": wire.inner.rx_dropped,
+        })
+    });
+    let program = program.map(
+        |(code, signal)| json!({"command": plan.command, "exit_code": code, "signal": signal}),
+    );
+    let mut document = json!({
+        "format": FORMAT,
+        "narrows": narrows_cell::VERSION,
+        "git": narrows_cell::GIT,
+        "role": if plan.dial.is_some() { "dialer" } else { "listener" },
+        "host": plan.host(),
+        "local": facts.local.to_string(),
+        "peer": engine.peer_address().map(|address| address.to_string()),
+        "interface": plan.interface,
+        "privilege": facts.privilege,
+        "started_real_ns": facts.started_real_ns,
+        "ended_real_ns": facts.ended_real_ns,
+        "opened_ns": opened.map(Time::ns),
+        "ended_ns": now.ns(),
+        "reason": reason,
+        "outer_mtu": plan.outer_mtu,
+        "inner_mtu": plan.inner_mtu,
+        "path_bytes": engine.peer.search().and_then(Search::found),
+        "clock_shift": {
+            "offset_ns": plan.clock.offset_ns, "drift_ppb": plan.clock.drift_ppb,
+            "start_raw_ns": engine.clock.start_raw_ns(),
+        },
+        "clock": engine.clocks.fit().map(|fit| clock_json(&fit, now)),
+        "clock_implausible": engine.clocks.implausible(),
+        "sent": {
+            "packets": packets, "bytes": bytes, "unsent": unsent, "refusal": refusal,
+            "before_session": early, "foreign": foreign,
+        },
+        "arrived": {
+            "packets": counts.packets, "bytes": counts.bytes, "messages": counts.messages,
+            "sessions": counts.sessions, "moves": counts.moves, "refused": refused(counts),
+            "undelivered": undelivered, "marked_dropped": marked,
+        },
+        "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
+        "wire": wire,
+        "program": program,
+        "sysctls": facts.sysctls,
+        "machine": facts::host(),
+    });
+    let (sent, arrived) = engine.logs.finish()?;
+    document["log_rows"] = json!({"sent": sent, "arrived": arrived});
+    save(&plan.folder, &document)?;
+    Ok(document)
+}
+
+fn save(folder: &Path, document: &Value) -> Result<(), LiveError> {
+    let path = folder.join(FILE);
+    let unfinished = folder.join(format!("{FILE}.part"));
+    fs::write(&unfinished, format!("{document:#}\n"))
+        .and_then(|()| fs::rename(&unfinished, &path))
+        .map_err(|error| LiveError::Io(format!("{}: {error}", path.display())))
+}
