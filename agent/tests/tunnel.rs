@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Tells this program that it is to be one of the programs inside.
 const PART: &str = "NARROWS_TEST_TUNNEL";
+const AGENT: &str = env!("CARGO_BIN_EXE_narrows-agent");
 const BYTES: usize = 3_000_000;
 const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
@@ -82,6 +83,17 @@ struct End {
 
 impl End {
     fn start(folder: &Folder, name: &str, part: &str, change: &Value) -> End {
+        End::start_behind(&[], folder, name, part, change)
+    }
+
+    /// Started by `wrapper`, whose last argument comes before the program.
+    fn start_behind(
+        wrapper: &[String],
+        folder: &Folder,
+        name: &str,
+        part: &str,
+        change: &Value,
+    ) -> End {
         let place = folder.path().join(name);
         let mut plan = json!({
             "format": "narrows/tunnel/1", "secret": SECRET, "folder": place, "command": program(),
@@ -92,9 +104,10 @@ impl End {
         }
         let file = folder.path().join(format!("{name}.json"));
         std::fs::write(&file, plan.to_string()).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
-            .arg("tunnel")
-            .arg("--plan")
+        let mut line = wrapper.to_vec();
+        line.extend([AGENT, "tunnel", "--plan"].map(str::to_owned));
+        let mut child = Command::new(&line[0])
+            .args(&line[1..])
             .arg(file)
             .env(PART, part)
             .stdin(Stdio::null())
@@ -159,7 +172,7 @@ impl Drop for End {
 
 fn join(reference: &Path, other: &Path) -> Value {
     let output = common::run_to_end(
-        Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
+        Command::new(AGENT)
             .arg("tunnel-join")
             .arg(reference)
             .arg(other),
@@ -173,6 +186,19 @@ fn true_offset(shift: &Value, at_ns: i64) -> i64 {
     let number = |key: &str| i128::from(shift[key].as_i64().unwrap());
     let since = i128::from(at_ns) - number("start_raw_ns");
     (number("offset_ns") + since * number("drift_ppb") / 1_000_000_000) as i64
+}
+
+/// Both ends read the same oscillator, so the true relation of their clocks is what `shifted`, the
+/// document of the end that is not the reference, was asked for.
+fn the_bound_holds_the_truth(joined: &Value, shifted: &Value) {
+    for place in ["start", "end"] {
+        let clock = &joined["clock"][place];
+        let truth = true_offset(&shifted["clock_shift"], clock["at_ns"].as_i64().unwrap());
+        let error = (clock["offset_ns"].as_i64().unwrap() - truth).unsigned_abs();
+        // Two nanoseconds of rounding.
+        let bound = clock["error_ns"].as_u64().unwrap() + 2;
+        assert!(error <= bound, "off by {error}: {joined:#}");
+    }
 }
 
 #[test]
@@ -249,20 +275,55 @@ fn tcp_runs_through_and_both_logs_agree_although_strangers_shout() {
     }
     let payload = joined["there"]["arrived_bytes"].as_u64().unwrap();
     assert!(payload > BYTES as u64);
-    // Both ends read the same oscillator, so the true relation is what was asked for.
-    for place in ["start", "end"] {
-        let clock = &joined["clock"][place];
-        let truth = true_offset(&here["clock_shift"], clock["at_ns"].as_i64().unwrap());
-        let error = (clock["offset_ns"].as_i64().unwrap() - truth).unsigned_abs();
-        assert!(
-            error <= clock["error_ns"].as_u64().unwrap() + 2,
-            "off by {error}: {joined:#}"
-        );
-    }
+    the_bound_holds_the_truth(&joined, &here);
     // The other way round everything is the same, by the other clock.
     let turned = join(&listener.folder, &dialer.folder);
     assert_eq!(turned["back"]["arrived"], joined["there"]["arrived"]);
     assert_eq!(turned["there"]["lost"], joined["back"]["lost"]);
+}
+
+#[test]
+fn an_asymmetric_path_lies_within_the_bound() {
+    let _turn = my_turn();
+    if !can_emulate("an asymmetric path lies within the bound") {
+        return;
+    }
+    let folder = Folder::new("tunnel-path");
+    let shift = json!({"offset_ns": -700_000_000i64, "drift_ppb": -30_000});
+    let end = json!({"bind": "127.0.0.1:0", "clock": shift});
+    let mut listener = End::start(&folder, "listener", "receive", &end);
+    let port = listener.address().rsplit(':').next().unwrap().to_owned();
+    // A shell whose machine outside is this one, 4 ms away there and 12 ms back. What it sends on
+    // comes from a port of its own, as from an address translator.
+    let delay =
+        |name: &str, ms: u64| json!({"name": name, "kind": "delay", "delay": ms * 1_000_000});
+    let plan = json!({"format": "narrows/shell/1", "seed": 1, "quiet": true,
+        "network": {"kind": "dumbbell",
+            "forward": [delay("forward.0", 4)], "backward": [delay("backward.0", 12)]}});
+    let file = folder.path().join("shell.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let shell = [AGENT, "shell", "--plan", file.to_str().unwrap(), "--"].map(str::to_owned);
+    let to = json!({"dial": format!("198.18.0.1:{port}")});
+    let mut dialer = End::start_behind(&shell, &folder, "dialer", "send", &to);
+    let (there, here) = (dialer.end(), listener.end());
+    let log = std::fs::read_to_string(dialer.folder.join("program.log")).unwrap();
+    assert_eq!(there["program"]["exit_code"], 0, "{log}");
+
+    let joined = join(&dialer.folder, &listener.folder);
+    the_bound_holds_the_truth(&joined, &here);
+    // An emulator is late and never early, so every line between 4 ms above and 12 ms below the true one
+    // is possible, and no bound may be smaller than half of that.
+    for place in ["start", "end"] {
+        assert!(
+            joined["clock"][place]["error_ns"].as_u64().unwrap() >= 8_000_000,
+            "{joined:#}"
+        );
+    }
+    // The sum of both ways does not depend on the offset. A drift that is wrong by 200 ppm makes it
+    // wrong by 1 ms in the 5 s that this takes on a slow machine.
+    let least = |way: &str| joined[way]["delay_ns"]["min"].as_i64().unwrap();
+    assert!(least("there") + least("back") > 15_000_000, "{joined:#}");
+    assert!(least("there") > -1_002 && least("back") > -1_002);
 }
 
 #[test]
@@ -323,7 +384,7 @@ fn failures_are_one_sentence() {
         "input",
     );
     let output = common::run_to_end(
-        Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
+        Command::new(AGENT)
             .arg("tunnel-join")
             .args([folder.path(), folder.path()]),
     );

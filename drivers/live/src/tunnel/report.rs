@@ -5,6 +5,7 @@ use super::plan::Plan;
 use crate::error::LiveError;
 use crate::facts;
 use crate::hosts::WireCounters;
+use crate::sys::clock as machine;
 use narrows_tunnel::clock::Fit;
 use narrows_tunnel::size::Search;
 use narrows_tunnel::{Counts, Refusal};
@@ -107,6 +108,8 @@ pub(super) fn write(
         "opened_ns": opened.map(Time::ns),
         "ended_ns": now.ns(),
         "reason": reason,
+        // Of the thread that moves packets, which is the one that writes this.
+        "cpu_ns": machine::thread_cpu_ns(),
         "outer_mtu": plan.outer_mtu,
         "inner_mtu": plan.inner_mtu,
         "path_bytes": engine.peer.search().and_then(Search::found),
