@@ -204,10 +204,11 @@ impl Pipe {
         &mut self.backward.way
     }
 
-    /// Whether a direction will be busy for another second with what is in its queue.
+    /// Whether the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
+    /// have none for another.
     pub fn is_blocked(&self) -> bool {
-        let soon = self.now + Span::from_ms(1000);
-        self.forward.busy > soon || self.backward.busy > soon
+        let wait = Span::from_ms(1000);
+        self.forward.busy + wait > self.now || self.backward.busy > self.now + wait
     }
 
     /// Media packets that were lost.
