@@ -1,6 +1,9 @@
 //! Every registered scheme in places that no scheme likes: it goes on, within sane bounds, or its known
 //! defect is listed and asserted.
 
+#[path = "survival/calls.rs"]
+mod calls;
+
 use narrows_record::{Record, StateRow, Verdict, read, series};
 use narrows_tests::{Dumbbell, Measured, measured};
 use serde_json::{Value, json};
@@ -329,36 +332,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "nobody tells the model that the window is not what limits the sender",
     ),
 ];
-
-/// Real-time schemes carry what their encoder makes: they need not be fast, but never stop.
-fn calls_back(outcome: &Outcome) -> Result<(), String> {
-    at_least("rate afterwards", outcome.rate(35..45), 3e4)
-}
-
-fn goes_on(outcome: &Outcome) -> Result<(), String> {
-    let third = outcome.arrived.len() / 3;
-    for part in 0..3 {
-        at_least("rate", outcome.rate(part * third..(part + 1) * third), 5e3)?;
-    }
-    no_flood(outcome)
-}
-
-const CALLS: &[Trial] = &[
-    ("a blackout of 10 s", blackout, calls_back),
-    ("20 % loss", lossy, goes_on),
-    ("reordering", reordering, goes_on),
-    ("10 kbit/s", slow, goes_on),
-    ("1 Gbit/s, 1 ms", fast, goes_on),
-];
-
-#[test]
-fn every_real_time_scheme_survives_or_its_defect_is_known() {
-    let schemes: Vec<&str> = narrows_media::schemes::ALL
-        .iter()
-        .map(|scheme| scheme.name)
-        .collect();
-    try_all(&schemes, CALLS);
-}
 
 #[test]
 fn every_scheme_survives_or_its_defect_is_known() {

@@ -11,6 +11,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
 
 pub mod assembly;
+pub mod clock;
 pub mod encoder;
 pub mod outbox;
 pub mod rtp;

@@ -61,10 +61,11 @@ mod sent;
 mod tests;
 mod window;
 
+use crate::clock::Clock;
 use crate::encoder::{self, Config};
 use crate::{Media, MediaReceiver, MediaSender, Setup, rtp};
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
 const SAMPLE: &str = "repository c3370fd: sample program";
 
@@ -197,7 +198,7 @@ struct Settings {
     gain_down: f64,
     min_cwnd: f64,
     report_interval: Span,
-    clock: Span,
+    clock: Clock,
     cold_rtt: bool,
 }
 
@@ -220,15 +221,9 @@ impl Settings {
             gain_down: real("gain_down"),
             min_cwnd: params.integer("min_cwnd").unwrap_or(0) as f64,
             report_interval: span("report_interval"),
-            clock: span("clock").max(Span::from_ns(1)),
+            clock: Clock::new(span("clock")),
             cold_rtt: params.flag("cold_rtt").unwrap_or(false),
         }
-    }
-
-    /// The time as the scheme's clock shows it.
-    fn stamp(&self, now: Time) -> Time {
-        let step = self.clock.ns();
-        Time::from_ns(now.ns() / step * step)
     }
 }
 

@@ -15,7 +15,8 @@
 //! will arrive within 1 to 8 ticks (95 % sure), and how many bytes have been received or lost: everything
 //! sent more than 10 ms before a packet that arrived is one or the other. The sender keeps as much under
 //! way as the forecast says will have arrived within the look-ahead of 100 ms. Nothing is repeated. If it
-//! may not send for 50 ms it sends an empty packet, which after an outage is what shows that the link is back.
+//! may not send for 50 ms it sends an empty packet, which after an outage is what shows that the link is back; an
+//! application that pauses leaves the flow with these alone.
 //!
 //! Pitfalls: what is under way includes the propagation of both directions, so throughput collapses as the round trip
 //! nears the look-ahead (above 80 ms), however fast the link; how far depends there on how the ticks of
@@ -37,6 +38,8 @@
 //! | escape | 1 | paper, section 3: per second |
 //! | drain | tick | own choice; keithw/sprout: cumulative |
 //! | clock | 1 ns | own choice; keithw/sprout: 1 ms |
+//! | pause_at | 0 | own choice |
+//! | pause_for | 0 | own choice: no pause |
 
 mod forecast;
 mod message;
@@ -48,10 +51,11 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
+use crate::clock::Clock;
 use crate::{Media, MediaReceiver, MediaSender, Setup};
 use model::Model;
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
 /// Registry line.
 pub const SCHEME: Media = Media {
@@ -88,6 +92,12 @@ pub const SCHEME: Media = Media {
             .default("1")
             .range(1.0, 2e7)
             .source("own choice; keithw/sprout: 1 ms"),
+        ParamSpec::new("pause_at", Kind::Span, "When the application pauses, counted from the start of the flow.")
+            .default("0")
+            .source("own choice"),
+        ParamSpec::new("pause_for", Kind::Span, "For how long the application has nothing to send; 0: it always has.")
+            .default("0")
+            .source("own choice"),
     ],
     profiles: &[Profile {
         name: "pantheon",
@@ -117,25 +127,6 @@ enum Drain {
     Cumulative,
 }
 
-/// A clock with steps.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    step: u64,
-}
-
-impl Clock {
-    /// What it shows.
-    fn read(self, now: Time) -> Time {
-        Time::from_ns(now.ns() / self.step * self.step)
-    }
-
-    /// When it shows `time`, or a later one.
-    fn reached(self, time: Time) -> Time {
-        let steps = time.ns().div_ceil(self.step);
-        steps.checked_mul(self.step).map_or(Time::FAR, Time::from_ns)
-    }
-}
-
 /// The parameters.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
@@ -146,6 +137,9 @@ struct Settings {
     payload: u32,
     drain: Drain,
     clock: Clock,
+    /// When there is nothing to send, counted from the start, and for how long.
+    pause_at: Span,
+    pause_for: Span,
 }
 
 impl Settings {
@@ -165,9 +159,9 @@ impl Settings {
                 Some("cumulative") => Drain::Cumulative,
                 _ => Drain::Tick,
             },
-            clock: Clock {
-                step: params.integer("clock").unwrap_or(1).max(1),
-            },
+            clock: Clock::new(params.span("clock").unwrap_or_default()),
+            pause_at: params.span("pause_at").unwrap_or_default(),
+            pause_for: params.span("pause_for").unwrap_or_default(),
         }
     }
 }

@@ -16,14 +16,13 @@ const HEAD_ROOM: (f64, f64) = (1.5, 10e3);
 const DETECTION: f64 = 0.1;
 const FRAMES: f64 = 30.0;
 const PACKET_BITS: f64 = 1200.0 * 8.0;
-/// Decreases are a round trip apart, within these bounds.
+/// A decrease comes a round trip after the last change, within these bounds.
 const APART: (Span, Span) = (Span::from_ms(10), Span::from_ms(200));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Hold,
     Increase,
-    Decrease,
 }
 
 #[derive(Clone, Debug)]
@@ -33,9 +32,8 @@ pub(super) struct Aimd {
     max_bps: f64,
     state: State,
     capacity: Capacity,
-    /// Of the last change, and of the last decrease.
+    /// When the rate was changed last, or began to grow.
     changed: Option<Time>,
-    decreased: Option<Time>,
 }
 
 /// 1.08 to the power of `seconds` (at most 1), by the series of the exponential: the same on every machine.
@@ -62,7 +60,6 @@ impl Aimd {
             state: State::Hold,
             capacity: Capacity::new(),
             changed: None,
-            decreased: None,
         }
     }
 
@@ -71,7 +68,7 @@ impl Aimd {
         self.bps
     }
 
-    /// A probe found `bps`.
+    /// The rate is `bps` from now on, as a probe found it.
     pub(super) fn set(&mut self, now: Time, bps: f64) {
         self.bps = bps.clamp(self.min_bps, self.max_bps);
         self.changed = Some(now);
@@ -79,37 +76,29 @@ impl Aimd {
 
     /// A report came.
     pub(super) fn update(&mut self, now: Time, usage: Usage, acked: Option<f64>, rtt: Span) {
-        if usage == Usage::Over {
-            self.overuse(now, acked, rtt);
-            return;
-        }
-        match (usage, self.state) {
-            (Usage::Under, _) | (_, State::Decrease) => self.state = State::Hold,
-            (_, State::Hold) => {
-                self.state = State::Increase;
-                self.changed = Some(now);
+        match usage {
+            Usage::Over => self.overuse(now, acked, rtt),
+            // The queue drains: what does so is left alone.
+            Usage::Under => self.state = State::Hold,
+            Usage::Normal => {
+                if self.state == State::Hold {
+                    self.state = State::Increase;
+                    self.changed = Some(now);
+                }
+                self.increase(now, acked, rtt);
             }
-            (_, State::Increase) => {}
-        }
-        if self.state == State::Increase {
-            self.increase(now, acked, rtt);
         }
     }
 
     fn overuse(&mut self, now: Time, acked: Option<f64>, rtt: Span) {
         let apart = rtt.max(APART.0).min(APART.1);
-        let due = self.decreased.is_none_or(|then| now - then >= apart);
+        // From any change on, growth included: what it did is not seen before a round trip has passed.
+        let due = self.changed.is_none_or(|then| now - then >= apart);
         match acked {
             Some(acked) if due || acked < 0.5 * self.bps => self.decrease(now, acked),
-            None if due => {
-                self.bps = (self.bps / 2.0).max(self.min_bps);
-                self.decreased = Some(now);
-                self.changed = Some(now);
-            }
+            None if due => self.set(now, self.bps / 2.0),
             _ => {}
         }
-        // What comes after a decrease is a pause, to see what it did.
-        self.state = State::Decrease;
     }
 
     fn decrease(&mut self, now: Time, acked: f64) {
@@ -121,8 +110,8 @@ impl Aimd {
         }
         self.capacity.overused(acked);
         self.bps = bps.min(self.bps).max(self.min_bps);
-        self.decreased = Some(now);
         self.changed = Some(now);
+        self.state = State::Hold;
     }
 
     fn increase(&mut self, now: Time, acked: Option<f64>, rtt: Span) {
@@ -196,6 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_has_just_grown_is_left_alone_for_a_round_trip() {
+        let mut aimd = new(1e6);
+        let rtt = Span::from_ms(150);
+        for step in 0..2 {
+            aimd.update(ms(1000 + 100 * step), Usage::Normal, Some(1e6), rtt);
+        }
+        let grown = aimd.bps();
+        aimd.update(ms(1200), Usage::Over, Some(1e6), rtt);
+        assert_eq!(aimd.bps(), grown);
+        aimd.update(ms(1250), Usage::Over, Some(1e6), rtt);
+        assert_eq!(aimd.bps(), 850e3);
+    }
+
+    #[test]
     fn overuse_before_anything_is_known_halves() {
         let mut aimd = new(300e3);
         aimd.update(ms(100), Usage::Over, None, Span::from_ms(200));
@@ -209,7 +212,7 @@ mod tests {
         aimd.update(ms(1000), Usage::Over, Some(0.9e6), rtt);
         aimd.update(ms(1100), Usage::Normal, Some(0.85e6), rtt);
         assert_eq!(aimd.bps(), 765e3, "a pause");
-        for step in 2..=12 {
+        for step in 2..=11 {
             aimd.update(ms(1000 + 100 * step), Usage::Normal, Some(0.88e6), rtt);
         }
         let grown = aimd.bps() - 765e3;

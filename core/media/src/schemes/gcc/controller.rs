@@ -33,14 +33,14 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub(super) fn new(now: Time, settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         let (start, min, max) = (settings.start_bps, settings.min_bps, settings.max_bps);
         Controller {
             groups: Groups::default(),
             trend: Trend::new(),
             acked: Acked::new(),
             delay: Aimd::new(start, min, max),
-            loss: LossRate::new(now, start, min, max),
+            loss: LossRate::new(start, min, max),
             newest: None,
         }
     }

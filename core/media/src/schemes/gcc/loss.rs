@@ -1,20 +1,28 @@
-//! The rate from losses, as browsers had it in 2018.
+//! The rate from losses, as browsers had it in 2018: judged once per second, the rhythm in which receivers of video
+//! send their reports. Judged more often, from twenty or thirty packets, losses by chance of 5 % would now and then
+//! be below the lower limit and as often above the upper one, and the rate would wander between both.
 
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Shares of packets lost below which the rate may grow, and above which it falls.
+/// Shares of packets lost up to which the rate may grow, and above which it falls.
 const LOW: f64 = 0.02;
 const HIGH: f64 = 0.1;
 const GROWTH: f64 = 1.08;
 const GROWTH_MORE: f64 = 1e3;
 /// A share is only believed from so many packets.
 const PACKETS: u64 = 20;
+/// Time between two looks at the share.
+const LOOK: Span = Span::from_ms(1000);
+/// A share that is older says nothing any more.
+const VALID: Span = Span::from_ms(6000);
+/// A share is told in parts of this, rounded down, as in the receiver reports of RTCP (RFC 3550, section 6.4.1).
+const PARTS: u64 = 256;
 /// Growth is counted from the lowest rate of so long.
 const LOWEST_OF: Span = Span::from_ms(1000);
 /// Decreases are so far apart, plus a round trip.
 const APART: Span = Span::from_ms(300);
-/// At first the delay alone rules.
+/// From the first report on, as long as nothing is lost, the delay alone rules.
 const AT_FIRST: Span = Span::from_ms(2000);
 
 #[derive(Clone, Debug)]
@@ -22,25 +30,34 @@ pub(super) struct LossRate {
     bps: f64,
     min_bps: f64,
     max_bps: f64,
-    born: Time,
+    /// Of the first report.
+    first: Option<Time>,
     expected: u64,
     lost: u64,
+    /// The next look.
+    look_at: Time,
     share: f64,
+    judged: Option<Time>,
+    /// The share has been judged, and the rate has not fallen since.
+    fresh: bool,
     decreased: Option<Time>,
     /// Lowest rates, rising.
     lowest: VecDeque<(Time, f64)>,
 }
 
 impl LossRate {
-    pub(super) fn new(now: Time, start_bps: f64, min_bps: f64, max_bps: f64) -> Self {
+    pub(super) fn new(start_bps: f64, min_bps: f64, max_bps: f64) -> Self {
         LossRate {
             bps: start_bps,
             min_bps,
             max_bps,
-            born: now,
+            first: None,
             expected: 0,
             lost: 0,
+            look_at: Time::ZERO,
             share: 0.0,
+            judged: None,
+            fresh: false,
             decreased: None,
             lowest: VecDeque::new(),
         }
@@ -67,26 +84,40 @@ impl LossRate {
     pub(super) fn update(&mut self, now: Time, expected: u64, lost: u64, rtt: Span, delay_bps: f64) {
         self.expected += expected;
         self.lost += lost;
-        if now - self.born < AT_FIRST {
+        self.look(now);
+        let first = *self.first.get_or_insert(now);
+        if self.share == 0.0 && now - first < AT_FIRST {
             self.bps = delay_bps;
             self.remember(now);
             return;
         }
         self.remember(now);
-        let fresh = self.expected >= PACKETS;
-        if fresh {
-            self.share = self.lost as f64 / self.expected as f64;
-            (self.expected, self.lost) = (0, 0);
-        }
+        let valid = self.judged.is_some_and(|then| now - then < VALID);
         let apart = APART + rtt;
-        if self.share < LOW {
+        if valid && self.share <= LOW {
             let lowest = self.lowest.front().map_or(self.bps, |(_, bps)| *bps);
             self.bps = self.bps.max(GROWTH * lowest + GROWTH_MORE);
-        } else if self.share > HIGH && fresh && self.decreased.is_none_or(|then| now - then >= apart) {
+        } else if self.fresh && self.share > HIGH && self.decreased.is_none_or(|then| now - then >= apart) {
             self.bps *= 1.0 - 0.5 * self.share;
             self.decreased = Some(now);
+            self.fresh = false;
         }
         self.bps = self.bps.min(delay_bps).clamp(self.min_bps, self.max_bps);
+    }
+
+    /// Once in a while, judges what has been told since the last time.
+    fn look(&mut self, now: Time) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK;
+        if self.expected >= PACKETS {
+            let parts = (self.lost * PARTS / self.expected).min(PARTS - 1);
+            self.share = parts as f64 / PARTS as f64;
+            (self.expected, self.lost) = (0, 0);
+            self.judged = Some(now);
+            self.fresh = true;
+        }
     }
 
     /// Keeps the lowest rate of the last second at the front.
@@ -105,51 +136,84 @@ impl LossRate {
 mod tests {
     use super::*;
 
+    const RTT: Span = Span::from_ms(100);
+
     fn ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
+    /// After the first two seconds, `reports` of so many packets 100 ms apart; the first one is looked at.
     fn play(expected: u64, lost: u64, reports: u64) -> LossRate {
-        let mut rate = LossRate::new(Time::ZERO, 1e6, 30e3, 10e6);
-        rate.update(ms(100), 0, 0, Span::from_ms(100), 1e6);
+        let mut rate = LossRate::new(1e6, 30e3, 10e6);
+        rate.update(ms(100), 0, 0, RTT, 1e6);
         for report in 0..reports {
-            rate.update(ms(2000 + 100 * report), expected, lost, Span::from_ms(100), 10e6);
+            rate.update(ms(2100 + 100 * report), expected, lost, RTT, 10e6);
         }
         rate
     }
 
     #[test]
-    fn a_fifth_lost_costs_a_tenth() {
-        assert!((play(20, 4, 1).bps() - 0.9e6).abs() < 1e-6);
-        // The next ones wait for 300 ms and a round trip.
-        assert!((play(20, 4, 4).bps() - 0.9e6).abs() < 1e-6);
-        assert!((play(20, 4, 5).bps() - 0.81e6).abs() < 1e-6);
+    fn a_fifth_lost_costs_a_tenth_once_per_second() {
+        // 51 parts of 256 are the largest share that is not above 20 %.
+        let kept = 1.0 - 51.0 / 512.0;
+        assert_eq!(play(20, 4, 1).bps(), 1e6 * kept);
+        assert_eq!(play(20, 4, 10).bps(), 1e6 * kept);
+        assert_eq!(play(20, 4, 11).bps(), 1e6 * kept * kept);
+    }
+
+    #[test]
+    fn after_a_long_round_trip_the_next_decrease_waits() {
+        let mut rate = LossRate::new(1e6, 30e3, 10e6);
+        let rtt = Span::from_ms(900);
+        for (at, bps) in [(0, 0.75e6), (1000, 0.75e6), (1100, 0.75e6), (1200, 0.5625e6), (1300, 0.5625e6)] {
+            rate.update(ms(at), 20, 10, rtt, 10e6);
+            assert_eq!(rate.bps(), bps, "{at} ms");
+        }
     }
 
     #[test]
     fn between_2_and_10_percent_it_holds_and_below_it_grows() {
-        assert_eq!(play(20, 1, 20).bps(), 1e6);
-        // Ten reports later one second has passed: 8 % and 1 kbit/s.
-        assert!((play(20, 0, 10).bps() - 1.081e6).abs() < 1.0);
+        let grown = GROWTH * 1e6 + GROWTH_MORE;
+        for (expected, lost, bps) in [(20, 1, 1e6), (50, 1, grown), (20, 2, 1e6), (100, 3, 1e6), (100, 2, grown)] {
+            assert_eq!(play(expected, lost, 1).bps(), bps, "{lost} of {expected}");
+        }
+        assert!(play(20, 3, 1).bps() < 1e6);
+        // The whole step at once, and the next one when a second has passed.
+        assert_eq!(play(20, 0, 10).bps(), grown);
         let two = play(20, 0, 21).bps();
         assert!((1.16e6..1.18e6).contains(&two), "{two}");
     }
 
     #[test]
     fn few_packets_say_nothing() {
-        let mut rate = LossRate::new(Time::ZERO, 1e6, 30e3, 10e6);
-        rate.update(ms(2500), 10, 10, Span::from_ms(100), 1e6);
+        let mut rate = LossRate::new(1e6, 30e3, 10e6);
+        rate.update(ms(2500), 10, 10, RTT, 1e6);
         assert_eq!((rate.bps(), rate.share()), (1e6, 0.0));
-        rate.update(ms(2600), 10, 0, Span::from_ms(100), 1e6);
+        rate.update(ms(2600), 10, 0, RTT, 1e6);
+        assert_eq!((rate.bps(), rate.share()), (1e6, 0.0), "it is not time to look");
+        rate.update(ms(3500), 0, 0, RTT, 1e6);
         assert_eq!((rate.bps(), rate.share()), (0.75e6, 0.5));
     }
 
     #[test]
+    fn an_old_share_is_no_reason_to_grow() {
+        let mut rate = play(20, 0, 1);
+        let grown = rate.bps();
+        rate.update(ms(8100), 0, 0, RTT, 10e6);
+        assert_eq!(rate.bps(), grown);
+        rate.update(ms(9100), 20, 0, RTT, 10e6);
+        assert!(rate.bps() > grown);
+    }
+
+    #[test]
     fn at_first_and_always_the_delay_is_an_upper_bound() {
-        let mut rate = LossRate::new(Time::ZERO, 1e6, 30e3, 10e6);
-        rate.update(ms(1000), 100, 100, Span::from_ms(100), 1.8e6);
+        let mut rate = LossRate::new(1e6, 30e3, 10e6);
+        rate.update(ms(1000), 100, 0, RTT, 1.8e6);
         assert_eq!(rate.bps(), 1.8e6);
-        rate.update(ms(1000), 0, 0, Span::from_ms(100), 0.4e6);
+        rate.update(ms(1500), 0, 0, RTT, 0.4e6);
         assert_eq!(rate.bps(), 0.4e6);
+        // A loss ends the time in which the delay alone rules.
+        rate.update(ms(2000), 100, 50, RTT, 1.8e6);
+        assert_eq!(rate.bps(), 0.3e6);
     }
 }

@@ -4,6 +4,7 @@ use super::Settings;
 use super::feedback::{Arrivals, KEY_LENGTH};
 use super::nack::NackList;
 use crate::assembly::{Assembly, Inserted};
+use crate::clock::Clock;
 use crate::rtp::{self, Rtp};
 use crate::{FrameArrived, MediaReceiver};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
@@ -46,6 +47,7 @@ impl Decoder {
 }
 
 pub(super) struct Receiver {
+    clock: Clock,
     interval: Span,
     patience: Span,
     assembly: Assembly,
@@ -63,6 +65,7 @@ pub(super) struct Receiver {
 impl Receiver {
     pub(super) fn new(settings: Settings, now: Time) -> Self {
         Receiver {
+            clock: settings.clock,
             interval: settings.feedback_interval,
             patience: if settings.nack { PATIENCE } else { PATIENCE_WITHOUT },
             assembly: Assembly::default(),
@@ -121,7 +124,7 @@ impl Receiver {
             return Some(KEY_LENGTH);
         }
         if now >= self.report_due() {
-            self.arrivals.write(now, out);
+            self.arrivals.write(self.clock.read(now), out);
             if !self.arrivals.is_pending() {
                 self.reported = now;
             }
@@ -144,7 +147,7 @@ impl Endpoint for Receiver {
             self.reported = now;
         }
         let end = self.arrivals.end();
-        self.arrivals.note(now, media.number);
+        self.arrivals.note(self.clock.read(now), media.number);
         if let Some(nack) = &mut self.nack {
             if media.number >= end && end > 0 {
                 nack.gap(now, end, media.number);

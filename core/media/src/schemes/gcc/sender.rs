@@ -63,7 +63,7 @@ impl Sender {
         Sender {
             source: Source::new(config, now, setup.random),
             history: History::default(),
-            controller: Controller::new(now, &settings),
+            controller: Controller::new(&settings),
             probes,
             repairs: VecDeque::new(),
             due: now,
@@ -82,6 +82,7 @@ impl Sender {
     }
 
     fn arrivals(&mut self, now: Time, base: u64, sent: Time, reference: Time, ticks: &[u8]) {
+        let stamp = self.settings.clock.read(now);
         let end = base.saturating_add(ticks.len() as u64 / 2);
         self.history.passed(base, end);
         let (mut expected, mut lost, mut rtt) = (0, 0u64, None);
@@ -108,7 +109,7 @@ impl Sender {
             if packet.cluster > 0 {
                 self.probes.arrived(packet.cluster, arrived_ms, size);
             }
-            rtt = Some((now - packet.at).saturating_sub(feedback::held(sent, at)));
+            rtt = Some((stamp - packet.at).saturating_sub(feedback::held(sent, at)));
         }
         if let Some(sample) = rtt {
             self.round_trip(sample);
@@ -212,8 +213,9 @@ impl Endpoint for Sender {
         let rate = self.pacing_bps();
         let (packet, repeated) = self.next_packet()?;
         let number = self.history.next();
-        let cluster = self.probes.sent(ms(now), f64::from(packet.size()));
-        self.history.push(now, packet, cluster);
+        let stamp = self.settings.clock.read(now);
+        let cluster = self.probes.sent(ms(stamp), f64::from(packet.size()));
+        self.history.push(stamp, packet, cluster);
         let span = Span::from_secs(f64::from(packet.size()) * 8.0 / rate.max(1.0));
         // Probes are measured: they do not begin with a burst.
         let from = if cluster > 0 { now } else { now - CATCH_UP };

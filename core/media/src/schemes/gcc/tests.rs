@@ -52,21 +52,69 @@ fn a_slow_path_is_filled_with_a_short_queue_and_without_losses() {
         let (mean, p95) = (pipe.mean_queueing_ms(ms(30_000)), pipe.queueing_ms(ms(30_000), 0.95));
         let found = format!("{mbps} Mbit/s: {bps} sent, queue {mean} / {p95} ms, target {}", pipe.target());
         assert!((bps / sent - 1.0).abs() < 0.1, "{found}");
-        assert!(p95 < 60.0, "{found}");
+        // 7 ms in the mean are those of the frames (see below), of which one above the path's rate waits for the next too.
+        assert!(mean < 16.0 && p95 < 60.0, "{found}");
         assert_eq!(pipe.forward_lost(), 0);
     }
 }
 
 #[test]
-fn five_percent_of_loss_is_borne_and_twenty_are_not() {
-    let mut five = pipe(&[NO_PROBES], Way::new(12.0, 20).lossy(0.05), 20);
-    five.run_until(ms(60_000));
-    let bps = five.rtp_bps(ms(30_000), ms(60_000));
-    let mut twenty = pipe(&[NO_PROBES], Way::new(12.0, 20).lossy(0.2), 20);
-    twenty.run_until(ms(60_000));
-    let low = twenty.target();
-    assert!(low < 40e3, "the floor of 30 kbit/s: {low}");
-    assert!(bps > 0.3e6, "{bps}");
+fn the_queue_at_a_slow_path_is_that_of_the_frames() {
+    // The same rules with three sources at 1 Mbit/s. The published calibration has 9 ms in the mean and 24 ms at the 95th
+    // percentile.
+    let queue = |source: &[(&str, &str)]| {
+        let mut set = vec![NO_PROBES, ("resolution", "any")];
+        set.extend(source);
+        let mut pipe = pipe(&set, Way::new(1.0, 20), 20);
+        pipe.run_until(ms(60_000));
+        (pipe.mean_queueing_ms(ms(30_000)), pipe.queueing_ms(ms(30_000), 0.95))
+    };
+    // One packet every 8 ms: what the rules themselves let queue is less than that of the calibration.
+    let packets = queue(&[("frame_rate", "120"), ("noise", "0")]);
+    // Frames of four packets, spread over the time between two of them.
+    let spread = queue(&[("pacing_factor", "1.1"), ("noise", "0")]);
+    // The same frames in two fifths of that time.
+    let bursts = queue(&[("noise", "0")]);
+    let found = format!("{packets:?} {spread:?} {bursts:?}");
+    assert!(packets.0 <= 9.0 && packets.1 <= 24.0, "{found}");
+    assert!(spread.0 <= 9.0 && spread.1 <= 24.0, "{found}");
+    // A packet takes 8 ms at the bottleneck and follows the one before it after 3.3 ms: the fourth waits 14 ms for the
+    // others, and the four of them 7 ms in the mean.
+    assert!((bursts.0 - spread.0 - 7.0).abs() < 3.0 && bursts.1 > spread.1, "{found}");
+}
+
+#[test]
+fn five_percent_of_loss_hold_the_rate_that_there_was() {
+    let target = |start_rate, loss| {
+        let mut pipe = pipe(&[NO_PROBES, ("start_rate", start_rate)], Way::new(12.0, 20).lossy(loss), 20);
+        pipe.run_until(ms(60_000));
+        pipe.target()
+    };
+    // 5 % of loss are more than 10 % of 190 packets in one second of 700 (binomial): a cut of a twentieth hardly once a
+    // minute, surely not twice. (Judged by the 38 packets of two reports it would come in every other second.)
+    let held = target("1700000", 0.05);
+    assert!(held >= 1.7e6 * 0.95 * 0.95, "{held}");
+    // And at most 2 % of 60 to 90 packets in one of six: steps of 8 % that come too seldom to triple the rate.
+    let slow = target("300000", 0.05);
+    assert!((0.3e6..0.9e6).contains(&slow), "{slow}");
+    let fallen = target("1700000", 0.2);
+    assert!(fallen < 40e3, "the floor of 30 kbit/s: {fallen}");
+}
+
+#[test]
+fn clocks_of_a_millisecond_are_fine_enough() {
+    for (mbps, one_way) in [(1.0, 20), (5.0, 0)] {
+        let sent = |clock| {
+            let params = crate::testing::params(&SCHEME, None, &[("clock", clock), ("max_rate", "1700000")]);
+            let way = Way::new(mbps, one_way);
+            let mut pipe = Pipe::new(&SCHEME, &params, 1, way, Way::new(100.0, one_way));
+            pipe.run_until(ms(30_000));
+            assert!(pipe.queueing_ms(ms(15_000), 0.95) < 60.0);
+            pipe.rtp_bps(ms(15_000), ms(30_000))
+        };
+        let (fine, coarse) = (sent("1"), sent("1000000"));
+        assert!((coarse / fine - 1.0).abs() < 0.15, "{mbps} Mbit/s: {fine} {coarse}");
+    }
 }
 
 #[test]

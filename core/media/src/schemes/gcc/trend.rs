@@ -61,7 +61,7 @@ pub(super) struct Trend {
     count: usize,
     first: Option<f64>,
     accumulated: f64,
-    smoothed: Option<f64>,
+    smoothed: f64,
     slope: f64,
     threshold: Threshold,
     adapted: Option<f64>,
@@ -79,7 +79,7 @@ impl Trend {
             count: 0,
             first: None,
             accumulated: 0.0,
-            smoothed: None,
+            smoothed: 0.0,
             slope: 0.0,
             threshold: Threshold::new(),
             adapted: None,
@@ -103,12 +103,8 @@ impl Trend {
     pub(super) fn update(&mut self, deltas: &Deltas, arrived: f64) {
         let since = arrived - *self.first.get_or_insert(arrived);
         self.accumulated += deltas.arrived - deltas.sent;
-        let smoothed = match self.smoothed {
-            Some(past) => SMOOTHING * past + (1.0 - SMOOTHING) * self.accumulated,
-            None => self.accumulated,
-        };
-        self.smoothed = Some(smoothed);
-        self.points[self.count % POINTS] = (since, smoothed);
+        self.smoothed = SMOOTHING * self.smoothed + (1.0 - SMOOTHING) * self.accumulated;
+        self.points[self.count % POINTS] = (since, self.smoothed);
         self.count += 1;
         let before = self.slope;
         if self.count >= POINTS

@@ -43,7 +43,7 @@ impl Receiver {
 
     /// Takes down packet `number`; returns whether it is new as far as the vector tells.
     fn note(&mut self, now: Time, number: u64) -> bool {
-        let arrived = self.settings.stamp(now);
+        let arrived = self.settings.clock.read(now);
         let Some(report) = &mut self.report else {
             let vector = 0;
             self.report = Some(Report { highest: number, vector, arrived });

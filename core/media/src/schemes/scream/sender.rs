@@ -101,7 +101,7 @@ impl Sender {
         self.rate.reported(now);
         self.rate.acked.add(outcome.acked);
         self.rate.meter(now);
-        let stamp = self.settings.stamp(now);
+        let stamp = self.settings.clock.read(now);
         self.round_trip(now, (stamp - outcome.sent_at).secs());
         let one_way = report.arrived.ns().wrapping_sub(outcome.sent_at.ns()) as i64;
         self.delay.update(now, one_way);
@@ -169,7 +169,7 @@ impl Endpoint for Sender {
         }
         self.source.outbox.pop();
         let number = self.flight.next();
-        self.flight.sent(self.settings.stamp(now), packet.size());
+        self.flight.sent(self.settings.clock.read(now), packet.size());
         let in_flight = self.flight.bytes() as f64;
         self.window.sent(now, f64::from(packet.size()), in_flight, &self.settings);
         self.rate.sent.add(u64::from(packet.size()));

@@ -3,6 +3,7 @@ use super::rate::{RateControl, State};
 use super::window::{Step, Window};
 use super::*;
 use crate::testing::{Pipe, Way};
+use narrows_units::Time;
 
 fn resolve(profile: Option<&str>, set: &[(&str, &str)]) -> Params {
     crate::testing::params(&SCHEME, profile, set)

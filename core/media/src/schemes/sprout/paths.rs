@@ -3,7 +3,7 @@
 use super::tests::{at, ends};
 use super::*;
 use narrows_transport::{Body, Outgoing};
-use narrows_units::{Bytes, Ecn, Rate, Stream};
+use narrows_units::{Bytes, Ecn, Rate, Stream, Time};
 use std::collections::VecDeque;
 
 /// When a packet of so many bytes that is first in the queue at a time will have been sent.

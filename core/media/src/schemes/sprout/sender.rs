@@ -23,6 +23,8 @@ pub(super) struct Sender {
     settings: Settings,
     /// Largest payload of a packet.
     payload: u32,
+    /// From and until when there is nothing to send.
+    pause: (Time, Time),
     forecast: Forecast,
     /// When the forecast arrived, and how many of its ticks have passed.
     forecast_at: Time,
@@ -52,8 +54,10 @@ impl Sender {
     /// A sender whose packets have at most `packet_size` bytes at the IP layer.
     pub(super) fn new(settings: Settings, now: Time, packet_size: u32) -> Self {
         let room = packet_size.saturating_sub(IP_UDP + OVERHEAD).max(1);
+        let silent = now + settings.pause_at;
         Sender {
             payload: settings.payload.min(room),
+            pause: (silent, silent + settings.pause_for),
             forecast: first_forecast(settings.model, 1.0 - settings.confidence),
             forecast_at: settings.clock.read(now),
             settings,
@@ -173,7 +177,8 @@ impl Endpoint for Sender {
         let clock = self.settings.clock.read(now);
         self.advance(clock);
         if self.flight == 0 {
-            self.flight = self.window();
+            let silent = now >= self.pause.0 && now < self.pause.1;
+            self.flight = if silent { 0 } else { self.window() };
             if self.flight == 0 {
                 if self.sent_at.is_some_and(|sent| clock < sent + FALLBACK) {
                     return None;

@@ -3,7 +3,7 @@
 use super::message::{Data, Report};
 use super::*;
 use narrows_transport::{Body, Header, Media as Message};
-use narrows_units::{Ecn, Stream};
+use narrows_units::{Ecn, Stream, Time};
 use proptest::prelude::*;
 
 pub(super) fn at(ms: u64) -> Time {
@@ -140,6 +140,30 @@ fn silence_is_broken_by_empty_packets() {
 }
 
 #[test]
+fn an_application_that_pauses_leaves_the_flow_with_empty_packets() {
+    let pause = [("pause_at", "100000000"), ("pause_for", "300000000")];
+    let params = crate::testing::params(&SCHEME, None, &pause);
+    let mut sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500)).expect("a sender");
+    let (mut position, mut empty, mut full) = (0, vec![], vec![]);
+    for ms in 0..=500 {
+        if ms % 20 == 0 {
+            // All of it has arrived, and a hundred packets may follow.
+            report(&mut *sender, at(ms), ms, position, [20, 40, 60, 80, 100, 120, 140, 160]);
+        }
+        for (payload, data) in flight(&mut *sender, at(ms)) {
+            position = data.position + u64::from(payload) + 50;
+            let list = if payload == 0 { &mut empty } else { &mut full };
+            list.push(ms);
+        }
+        assert!(sender.next_wakeup() > at(ms));
+    }
+    // The last flight was sent at 80 ms; the window stands open all the time.
+    assert_eq!(empty, [130, 180, 230, 280, 330, 380]);
+    assert!(full.contains(&80) && !full.iter().any(|ms| (100..400).contains(ms)));
+    assert_eq!(full.iter().find(|ms| **ms >= 100), Some(&400), "it resumes when the pause is over");
+}
+
+#[test]
 fn received_and_lost_bytes_are_settled() {
     let (mut sender, mut receiver) = build("");
     let mut body = Body::default();
@@ -167,15 +191,6 @@ fn received_and_lost_bytes_are_settled() {
     // The sender hears of three arrivals and of largest numbers it has not sent yet: not its receiver.
     assert_eq!(sender.counters().acked_packets, 0);
     flight(&mut *sender, at(80));
-}
-
-#[test]
-fn a_clock_with_steps_is_read_and_waited_for() {
-    let clock = Clock { step: 3_000_000 };
-    assert_eq!(clock.read(Time::from_ns(5_999_999)), at(3));
-    assert_eq!(clock.reached(at(20)), at(21));
-    assert_eq!(clock.reached(at(21)), at(21));
-    assert_eq!(clock.reached(Time::FAR), Time::FAR);
 }
 
 proptest! {
