@@ -1,9 +1,9 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks emulator endpoints`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints`.
 
-use narrows_bench::{emulator, machine, networks, peak_memory_mb, repeat, schemes};
+use narrows_bench::{emulator, logs, machine, networks, peak_memory_mb, repeat, schemes};
 use narrows_tests::Dumbbell;
 
 const RUNS: usize = 5;
@@ -24,6 +24,9 @@ fn main() {
     }
     if section("networks") {
         networks::table(RUNS);
+    }
+    if section("logs") {
+        logs::table(RUNS);
     }
     if section("emulator") {
         emulator::table();

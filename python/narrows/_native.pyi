@@ -163,6 +163,15 @@ def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64], str
 def write_trace(path: _Path, time_ns: NDArray[np.int64], values: NDArray[np.int64], name: str) -> None:
     """Writes times (ns) and values (``rate_bps`` or ``delay_ns``) into a Parquet file."""
 
+def import_pantheon(task_json: str, logs_json: str, out_dir: _Path) -> tuple[str | None, str | None]:
+    """Makes a record out of the logs of one run of Pantheon.
+
+    Gives the text of ``run.json``, or in its place (as second) why the logs hold no run at all.
+    """
+
+def export_pantheon(cell_dir: _Path, base_ns: int, data: _Path, ack: _Path) -> str:
+    """Writes a record as Pantheon's merged logs; gives Pantheon's numbers for it, as JSON."""
+
 def probe_element(
     element_json: str,
     time_ns: NDArray[np.uint64],

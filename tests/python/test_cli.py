@@ -15,7 +15,10 @@ import narrows
 import processes
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
-COMMANDS = ("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "trace")
+COMMANDS = (
+    *("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "trace"),
+    *("import", "export"),
+)
 
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,8 @@ use crate::read::{Record, read_capacity};
 use crate::schema::{CAPACITY_FILE, Direction};
 use std::collections::BTreeMap;
 
-/// The capacity of every bottleneck of a cell over time.
+/// The capacity of every bottleneck of a cell over time, and of other elements of which the record
+/// tells it (paths in between of which nothing else is known).
 #[derive(Clone, Debug, Default)]
 pub struct Capacities {
     known: BTreeMap<String, Source>,
@@ -31,8 +32,11 @@ impl Capacities {
         let cell = &record.cell;
         let mut bins = read_bins(record)?;
         let mut known = BTreeMap::new();
-        for (_, element) in cell.network.elements().filter(|(_, e)| e.is_bottleneck()) {
+        for (_, element) in cell.network.elements() {
             let name = element.label();
+            if !element.is_bottleneck() && !bins.contains_key(name) {
+                continue;
+            }
             let counters = record.run.elements.iter().find(|c| c.name == name);
             let total = counters.and_then(|c| c.capacity_bytes);
             let source = match (cell.rate_law(element), bins.remove(name), total) {
@@ -98,7 +102,7 @@ impl Capacities {
         };
         let mut least: Option<(&Element, f64)> = None;
         let passed = cell.elements(number, direction);
-        for element in passed.filter(|element| element.is_bottleneck()) {
+        for element in passed.filter(|element| self.known.contains_key(element.label())) {
             let bps = self.mean_bps(element.label(), from, to)?;
             let narrower = least.is_none_or(|(known, least_bps)| {
                 bps < least_bps || (bps <= least_bps && sharing(element) > sharing(known))

@@ -18,7 +18,7 @@ pub struct RunDocument {
     pub format: String,
     /// The cell as it was given.
     pub cell: Value,
-    /// `simulate` or `emulate`.
+    /// `simulate`, `emulate`, or `import` of a run that others measured.
     pub plane: String,
     /// What wrote the record.
     pub versions: Versions,

@@ -8,6 +8,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod errors;
+mod pantheon;
 mod probe;
 mod series;
 mod traces;
@@ -25,6 +26,8 @@ fn open(folder: &Path) -> PyResult<Record> {
 /// The native core of Narrows.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::pantheon::{export_pantheon, import_pantheon};
     #[pymodule_export]
     use super::probe::probe_element;
     #[pymodule_export]

@@ -79,6 +79,11 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
         console.print(f"  {reason['severity']}: {reason['text']}", markup=False, soft_wrap=True)
     console.print()
     _print_metrics(console, measured)
+    imported = run.get("pantheon") or {}
+    if imported.get("text"):
+        console.print()
+        console.print("Pantheon's numbers:")
+        console.print(imported["text"].rstrip(), markup=False)
     console.print()
     for element in run["elements"]:
         console.print(

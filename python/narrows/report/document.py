@@ -10,7 +10,7 @@ import shlex
 from typing import Any
 
 from narrows.analysis.checks import counted
-from narrows.report import standing, tables, units, words
+from narrows.report import imported, standing, tables, units, words
 from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
@@ -70,6 +70,11 @@ def _more_tables(campaign: Campaign) -> list[Json]:
             "them, their smallest and largest value. Flows of other schemes are not listed.",
         ),
         (
+            "As Pantheon counts",
+            imported.pantheon(campaign),
+            imported.WORDS,
+        ),
+        (
             "Expectations",
             tables.expectations(campaign),
             "What the scenario says its numbers should be. Each is held against the valid runs.",
@@ -105,8 +110,11 @@ def _facts(campaign: Campaign) -> list[list[str]]:
     ends = sorted(str(c["ended_at"]) for c in record.get("cells") or [] if c.get("ended_at"))
     start = record.get("created_at") or (starts[0] if starts else None)
     end = record.get("ended_at") or (ends[-1] if ends else None)
+    if record.get("where") == "import":
+        # The campaign was made when it was imported, its runs long before.
+        start, end = (starts[0] if starts else None), (ends[-1] if ends else None)
     measured = f"{_moment(start)} to {_moment(end)}" if start and end else _moment(start)
-    planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts"}
+    planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts", "import": "imported"}
     facts = [
         ["Measured", measured],
         ["Plane", ", ".join(planes.get(p, p) for p in campaign.planes)],
@@ -243,7 +251,9 @@ def _system(campaign: Campaign) -> list[Json]:
             continue
         own = run.record.get("host")
         if not own:
-            simulated.append(run)
+            # Logs of others do not tell their machines; what they do tell is in a table of its own.
+            if run.record.get("plane") != "import":
+                simulated.append(run)
             continue
         rows = _host_rows(own) + _version_rows(run.record.get("versions") or {})
         grouped.setdefault(tuple((k, v) for k, v in rows), []).append(run)
@@ -258,6 +268,7 @@ def _system(campaign: Campaign) -> list[Json]:
     for key, runs in grouped.items():
         listed = "all emulated runs" if len(grouped) == 1 else ", ".join(r.cell for r in runs)
         found.append({"title": f"During {listed}", "rows": [list(pair) for pair in key]})
+    found += imported.software(campaign)
     if simulated:
         versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
         text = (

@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from narrows.pantheon import PREFIX as IMPORTED_PREFIX
+
 INK = "#1b1f24"
 """Text and axes; HTML pages replace it by the colour of their theme."""
 MUTED = "#5b6470"
@@ -94,9 +96,11 @@ _KNOWN: dict[str, tuple[str, str, int]] = {  # colour, marker, dash
 
 
 def of(scheme: str) -> Style:
-    """The style of a scheme, from its name alone."""
-    if scheme in _KNOWN:
-        colour, marker, dash = _KNOWN[scheme]
+    """The style of a scheme, from its name alone. One that was imported looks like ours of that name."""
+    imported = scheme.startswith(IMPORTED_PREFIX)
+    known = _KNOWN.get(scheme.removeprefix(IMPORTED_PREFIX).replace("_", "-") if imported else scheme)
+    if known is not None:
+        colour, marker, dash = known
     else:
         digest = int.from_bytes(hashlib.sha256(scheme.encode()).digest()[:8], "big")
         digest, c = divmod(digest, len(_COLOURS))

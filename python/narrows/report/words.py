@@ -66,6 +66,11 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
         return f"a fixed delay of {units.span(float(element.get('delay') or 0))}"
     if kind == "loss":
         return f"independent random loss of {units.ratio(float(element.get('ratio') or 0))} of the packets"
+    if kind == "path":
+        listed = element_lines(element)[1:]
+        return "a path of which the logs of its ends are all that is known" + (
+            f" ({', '.join(listed)})" if listed else ""
+        )
     if kind != "bottleneck":
         return " ".join([f"an element “{kind}”", *([f"({', '.join(element_lines(element)[1:])})"])])
     text = (
@@ -97,6 +102,8 @@ def path_sentences(settings: Json) -> list[str]:
             found.append(f"{direction.capitalize()} ({ends}): {listed}.")
         else:
             found.append(f"{direction.capitalize()} ({ends}): nothing in between.")
+    if any(element.get("kind") == "path" for _, element in networks.elements(network)):
+        return found  # nobody knows its delay
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
     extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
     if extra:
@@ -192,6 +199,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
         "hosts": "between real hosts",
+        "import": "made and logged by Pantheon, and imported",
     }
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")

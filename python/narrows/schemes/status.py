@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from narrows.pantheon import PREFIX as IMPORTED_PREFIX
 from narrows.scenario.schemes import KERNEL_PREFIX, UDP
 
 FILE = Path(__file__).resolve().parent.parent / "verification.json"
@@ -73,8 +74,10 @@ def status_of(name: str, file: Path = FILE) -> Status:
 
 
 def statuses_of(names: list[str]) -> dict[str, Status]:
-    """The statuses of all schemes among these names, each once; traffic without a scheme has none."""
-    return {name: status_of(name) for name in dict.fromkeys(names) if name and name != UDP}
+    """The statuses of all schemes among these names, each once; traffic without a scheme has none, and
+    schemes of others that were imported are not ours to judge."""
+    own = (name for name in dict.fromkeys(names) if name and not name.startswith(IMPORTED_PREFIX))
+    return {name: status_of(name) for name in own if name != UDP}
 
 
 def weakest(names: list[str]) -> Status | None:

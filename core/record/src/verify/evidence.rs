@@ -100,7 +100,7 @@ impl<'a> Evidence<'a> {
         if packets.is_none() && bins.is_none() {
             return Err(RecordError::data(PACKETS_FILE, "the file is missing"));
         }
-        if !matches!(record.run.plane.as_str(), "simulate" | "emulate") {
+        if !matches!(record.run.plane.as_str(), "simulate" | "emulate" | "import") {
             let problem = format!("the plane '{}' is unknown", record.run.plane);
             return Err(RecordError::data(RUN_FILE, problem));
         }

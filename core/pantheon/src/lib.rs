@@ -1,0 +1,40 @@
+//! Pantheon's tunnel logs: how they are read, what Pantheon says about them, and how they become
+//! records of ours and the other way round.
+//!
+//! Pantheon (Yan et al., USENIX ATC 2018) ran every flow through a tunnel that gave each packet a
+//! number and wrote down, at both ends, when it was sent and received. Out of these *raw* logs it
+//! merged one log per run and direction, and measured that.
+//!
+//! ```text
+//! egress log  \                                                /-> Statistics (Pantheon's numbers)
+//!              merge -> Link -> join -> merged log -> read -> Link
+//! ingress log /                                                \-> Packets -> packets.parquet
+//! ```
+//!
+//! A [`Link`] is one direction of a run: what all flows sent, what arrived, and what the emulated
+//! link could have carried. All times are nanoseconds; logs have milliseconds with three decimals.
+//! Sizes are those of the tunnel's outer IP packets, as the path carries them: 36 bytes more than
+//! the packets of the scheme.
+//!
+//! Like everything under `core/`, this crate opens no file and reads no clock: it takes bytes and
+//! gives bytes.
+#![forbid(unsafe_code)]
+
+mod document;
+mod error;
+mod export;
+mod link;
+mod merged;
+mod packets;
+mod scan;
+mod statistics;
+mod tunnel;
+
+pub use document::{Outcome, Task, import};
+pub use error::LogError;
+pub use export::{Exported, export};
+pub use link::{Arrived, Link, NO_PACKET, Opportunity, Sent, join};
+pub use merged::{Reading, read_merged, write_merged};
+pub use packets::{Packets, Shifts};
+pub use statistics::{Figures, SHORTEST_SHARE, Statistics};
+pub use tunnel::{Offsets, Side, TunnelLog, merge, read_tunnel};

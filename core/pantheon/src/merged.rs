@@ -1,0 +1,212 @@
+//! Merged logs: what Pantheon's analysis reads. One per run and direction.
+//!
+//! ```text
+//! # init timestamp: 1500000000123.456     base, ms since 1970
+//! 0.544 # 1500                            the emulated link could have carried 1500 bytes
+//! 12.345 + 1500 1                         1500 bytes of flow 1 were sent
+//! 31.002 - 1500 18.657 1                  1500 bytes of flow 1 arrived, 18.657 ms after that
+//! ```
+//!
+//! The log of a single tunnel is the same without the number of the flow, which is then 1. Other
+//! lines that begin with `#` are comments.
+
+use crate::error::LogError;
+use crate::link::{Arrived, Link, NO_PACKET, Opportunity, Sent};
+use crate::scan::{self, Fields, Line, shown};
+
+const HEAD: &[u8] = b"# init timestamp: ";
+
+/// What a log told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Its events.
+    pub link: Link,
+    /// Where and why reading stopped before the end.
+    pub stopped: Option<LogError>,
+    /// Arrivals of packets that nobody sent, which are not among the events of any packet.
+    pub strangers: u64,
+}
+
+/// Reads a merged log. A `lenient` reader stops at the first line that makes no sense and takes what
+/// was there before, and it lets arrivals be of which no packet was sent.
+///
+/// # Errors
+/// A log without head; unless the reader is lenient, also a line that makes no sense or is cut off,
+/// and an arrival of a packet that nobody sent.
+pub fn read_merged(file: &str, text: &[u8], lenient: bool) -> Result<Reading, LogError> {
+    let mut lines = scan::lines(text);
+    let base_ns = head(file, lines.next())?;
+    let mut reading = Reading {
+        link: Link {
+            base_ns,
+            ..Link::default()
+        },
+        ..Reading::default()
+    };
+    let mut numbered = None;
+    for line in lines {
+        if let Err(problem) = event(&line, &mut numbered, &mut reading.link) {
+            let error = LogError::new(file, line.number, problem);
+            if !lenient {
+                return Err(error);
+            }
+            reading.stopped = Some(error);
+            break;
+        }
+    }
+    let strangers = reading.link.match_up();
+    match strangers.first() {
+        Some(&first) if !lenient => {
+            let one = &reading.link.arrived[first];
+            let mut ms = Vec::new();
+            scan::write_ms(&mut ms, one.delay_ns);
+            let problem = format!(
+                "a packet of {} bytes of flow {} arrives {} ms after it was sent, but no line says \
+                 that such a packet was sent",
+                one.size,
+                one.flow,
+                String::from_utf8_lossy(&ms)
+            );
+            Err(LogError::new(file, u64::from(one.line), problem))
+        }
+        _ => {
+            reading.strangers = strangers.len() as u64;
+            Ok(reading)
+        }
+    }
+}
+
+fn head(file: &str, first: Option<Line<'_>>) -> Result<i64, LogError> {
+    let Some(line) = first else {
+        return Err(LogError::new(file, 0, "the log is empty"));
+    };
+    let base = line.text.strip_prefix(HEAD).filter(|_| line.whole);
+    base.and_then(scan::epoch).ok_or_else(|| {
+        let problem = format!(
+            "a merged log begins with \"# init timestamp: \" and milliseconds since 1970, not with \
+             \"{}\"",
+            shown(line.text)
+        );
+        LogError::new(file, 1, problem)
+    })
+}
+
+/// Adds the event of a line to `link`; `numbered` is whether events name their flow, once that is
+/// known.
+fn event(line: &Line<'_>, numbered: &mut Option<bool>, link: &mut Link) -> Result<(), String> {
+    if !line.whole {
+        return Err("the log ends in the middle of this line".into());
+    }
+    if line.text.starts_with(b"#") {
+        return Ok(());
+    }
+    let mut fields = Fields::of(line.text);
+    let mut take = || fields.next();
+    let parsed = (|| {
+        let time_ns = scan::span(take()?)?;
+        let kind = take()?;
+        let size = u32::try_from(scan::whole(take()?)?).ok()?;
+        let delay_ns = match kind {
+            b"-" => scan::span(take()?)?,
+            b"+" | b"#" => 0,
+            _ => return None,
+        };
+        let flow = match take() {
+            Some(field) => Some(u16::try_from(scan::whole(field)?).ok().filter(|&n| n > 0)?),
+            None => None,
+        };
+        let fits = size > 0 && take().is_none() && (kind != b"#" || flow.is_none());
+        fits.then_some((time_ns, kind, size, delay_ns, flow))
+    })();
+    let Some((time_ns, kind, size, delay_ns, flow)) = parsed else {
+        return Err(format!(
+            "\"{}\" is no event; events are TIME + BYTES FLOW, TIME - BYTES DELAY FLOW and TIME # \
+             BYTES",
+            shown(line.text)
+        ));
+    };
+    if kind == b"#" {
+        link.opportunities.push(Opportunity {
+            time_ns,
+            bytes: size,
+        });
+        return Ok(());
+    }
+    if *numbered.get_or_insert(flow.is_some()) != flow.is_some() {
+        let problem = if flow.is_some() {
+            "names"
+        } else {
+            "does not name"
+        };
+        return Err(format!(
+            "\"{}\" {problem} its flow, unlike the events before it",
+            shown(line.text)
+        ));
+    }
+    let flow = flow.unwrap_or(1);
+    if kind == b"+" {
+        link.sent.push(Sent {
+            time_ns,
+            size,
+            flow,
+        });
+    } else {
+        link.arrived.push(Arrived {
+            time_ns,
+            delay_ns,
+            size,
+            flow,
+            line: u32::try_from(line.number).unwrap_or(u32::MAX),
+            sent: NO_PACKET,
+        });
+    }
+    Ok(())
+}
+
+/// The merged log of a link. Events of the same time are written in the order opportunity, sent,
+/// arrived.
+pub fn write_merged(link: &Link) -> Vec<u8> {
+    let mut order: Vec<(i64, u8, u32)> = Vec::new();
+    let count = link.sent.len() + link.arrived.len() + link.opportunities.len();
+    order.reserve(count);
+    let times = link.opportunities.iter().map(|one| one.time_ns);
+    order.extend((0..).zip(times).map(|(index, time)| (time, 0, index)));
+    let times = link.sent.iter().map(|sent| sent.time_ns);
+    order.extend((0..).zip(times).map(|(index, time)| (time, 1, index)));
+    let times = link.arrived.iter().map(|arrived| arrived.time_ns);
+    order.extend((0..).zip(times).map(|(index, time)| (time, 2, index)));
+    order.sort_unstable();
+    // Most lines have about 25 bytes.
+    let mut text = Vec::with_capacity(count * 28 + 64);
+    text.extend_from_slice(HEAD);
+    scan::write_ms(&mut text, link.base_ns);
+    text.push(b'\n');
+    for (time, kind, index) in order {
+        scan::write_ms(&mut text, time);
+        let index = index as usize;
+        match kind {
+            0 => {
+                text.extend_from_slice(b" # ");
+                scan::write_whole(&mut text, u64::from(link.opportunities[index].bytes));
+            }
+            1 => {
+                let sent = &link.sent[index];
+                text.extend_from_slice(b" + ");
+                scan::write_whole(&mut text, u64::from(sent.size));
+                text.push(b' ');
+                scan::write_whole(&mut text, u64::from(sent.flow));
+            }
+            _ => {
+                let arrived = &link.arrived[index];
+                text.extend_from_slice(b" - ");
+                scan::write_whole(&mut text, u64::from(arrived.size));
+                text.push(b' ');
+                scan::write_ms(&mut text, arrived.delay_ns);
+                text.push(b' ');
+                scan::write_whole(&mut text, u64::from(arrived.flow));
+            }
+        }
+        text.push(b'\n');
+    }
+    text
+}

@@ -1,0 +1,330 @@
+//! The packets of both directions as the rows of a record.
+//!
+//! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not
+//! arrive although one of the same direction that was sent later did counts as dropped; those sent
+//! after every packet that arrived were still on their way when the tunnel was stopped.
+//!
+//! A record has no negative delays. Where logs have some, the clock of the receiving host is moved
+//! by as little as makes them disappear; what then still is negative (clocks that drift) is set to
+//! zero. Both are counted in [`Shifts`], and whoever reads the record is told.
+
+use crate::link::{Link, NO_PACKET};
+use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
+use narrows_record::{CapacityRow, Direction, ElementCounters, Fate};
+use std::collections::BTreeMap;
+
+/// Kind of the one element of each direction: a path of which nothing else is known.
+pub(crate) const KIND: &str = "path";
+/// Why packets were dropped, as far as logs tell.
+const REASON: &str = "not_received";
+/// Longest run that is believed: a week. Logs whose clocks are years apart would fill the memory.
+const LONGEST_NS: u64 = 7 * 86_400 * 1_000_000_000;
+
+/// What was done to the clocks of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shifts {
+    /// Added to all times of the receiving host.
+    pub receiver_ns: i64,
+    /// Packets whose delay was still negative and was set to zero.
+    pub zeroed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    sent: i64,
+    /// [`NONE`] if it did not arrive.
+    arrived: i64,
+    size: u32,
+    flow: u16,
+    direction: Direction,
+    /// Of a copy: the row of its original.
+    original: u32,
+}
+
+const NONE: i64 = i64::MIN;
+
+/// The rows of a record, in the order of sending.
+#[derive(Clone, Debug)]
+pub struct Packets {
+    rows: Vec<Row>,
+    /// Time zero of the record, since 1970.
+    pub zero_ns: i64,
+    /// Time of the last event.
+    pub duration_ns: u64,
+    /// What was done to clocks.
+    pub shifts: Shifts,
+    /// Per direction, the place of the last packet that arrived, in the order of sending.
+    latest: [Option<usize>; 2],
+}
+
+impl Packets {
+    /// The packets of the direction of the data, and of that of the acknowledgements.
+    ///
+    /// # Errors
+    /// Logs that are too far apart to belong to one run; a clause.
+    pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, String> {
+        let mut rows: Vec<Row> = Vec::with_capacity(data.sent.len());
+        let mut copies: Vec<Row> = Vec::new();
+        for (direction, link) in links(data, ack) {
+            collect(direction, link, &mut rows, &mut copies);
+        }
+        rows.append(&mut copies);
+        let receiver_ns = shift(&rows);
+        let mut zeroed = 0;
+        for row in &mut rows {
+            match row.direction {
+                Direction::Forward if row.arrived != NONE => row.arrived += receiver_ns,
+                Direction::Forward => {}
+                Direction::Backward => row.sent += receiver_ns,
+            }
+            if row.arrived != NONE && row.arrived < row.sent {
+                row.arrived = row.sent;
+                zeroed += 1;
+            }
+        }
+        // Rows remember their originals by their place, so places are what is sorted. Originals come
+        // before their copies, and a stable order keeps that.
+        let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+        order.sort_by_key(|&place| rows[place as usize].sent);
+        let mut place_of = vec![0_u32; rows.len()];
+        for (new, &old) in (0_u32..).zip(&order) {
+            place_of[old as usize] = new;
+        }
+        let rows: Vec<Row> = order
+            .iter()
+            .map(|&old| {
+                let row = rows[old as usize];
+                let original = place_of.get(row.original as usize);
+                Row {
+                    original: original.copied().unwrap_or(NO_PACKET),
+                    ..row
+                }
+            })
+            .collect();
+        let zero_ns = rows.first().map_or(data.base_ns, |row| row.sent);
+        let end = rows.iter().map(|row| row.sent.max(row.arrived)).max();
+        let duration_ns = end.unwrap_or(zero_ns).abs_diff(zero_ns).max(1);
+        if duration_ns > LONGEST_NS {
+            return Err(format!(
+                "its events lie {:.0} days apart, so its clocks or its logs do not belong together",
+                duration_ns as f64 / 86_400e9
+            ));
+        }
+        let mut latest = [None; 2];
+        for (place, row) in rows.iter().enumerate() {
+            if row.arrived != NONE {
+                latest[row.direction as usize] = Some(place);
+            }
+        }
+        Ok(Packets {
+            rows,
+            zero_ns,
+            duration_ns,
+            shifts: Shifts {
+                receiver_ns,
+                zeroed,
+            },
+            latest,
+        })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn fate(&self, place: usize) -> Fate {
+        let row = &self.rows[place];
+        if row.arrived != NONE {
+            Fate::Delivered
+        } else if self.latest[row.direction as usize].is_none_or(|last| place <= last) {
+            // Where nothing arrived at all, everything was lost.
+            Fate::Dropped
+        } else {
+            Fate::InFlight
+        }
+    }
+
+    /// Hands the rows to `sink`, chunk by chunk.
+    ///
+    /// # Errors
+    /// Whatever `sink` reports.
+    pub fn chunks<E>(&self, mut sink: impl FnMut(&Chunk) -> Result<(), E>) -> Result<(), E> {
+        let names = [Direction::Forward, Direction::Backward].map(element);
+        let mut chunk = Chunk::with_room(names.to_vec());
+        chunk.reasons.push(REASON.into());
+        let mut place = 0;
+        for part in self.rows.chunks(CHUNK_ROWS) {
+            chunk.clear();
+            for row in part {
+                let fate = self.fate(place);
+                place += 1;
+                let arrived = match fate {
+                    Fate::Delivered => row.arrived.abs_diff(self.zero_ns),
+                    Fate::Dropped | Fate::InFlight => NOT_ARRIVED,
+                };
+                chunk.flow.push(row.flow);
+                chunk.direction.push(row.direction);
+                chunk.uid.push(place as u64);
+                chunk.size_bytes.push(row.size);
+                chunk.sent_ns.push(row.sent.abs_diff(self.zero_ns));
+                chunk.arrived_ns.push(arrived);
+                chunk.late_ns.push(0);
+                chunk.fate.push(fate);
+                chunk.element.push(match fate {
+                    Fate::Delivered => NO_WORD,
+                    Fate::Dropped | Fate::InFlight => row.direction as u16,
+                });
+                chunk.reason.push(match fate {
+                    Fate::Dropped => 0,
+                    Fate::Delivered | Fate::InFlight => NO_WORD,
+                });
+                chunk.copy_of.push(match row.original {
+                    NO_PACKET => 0,
+                    original => u64::from(original) + 1,
+                });
+            }
+            sink(&chunk)?;
+        }
+        Ok(())
+    }
+
+    /// What the paths of both directions counted.
+    pub fn counters(&self) -> Vec<ElementCounters> {
+        let mut both = [Direction::Forward, Direction::Backward].map(|direction| ElementCounters {
+            name: element(direction),
+            kind: KIND.to_owned(),
+            link: Some(direction.word().to_owned()),
+            direction,
+            in_packets: 0,
+            in_bytes: 0,
+            out_packets: 0,
+            out_bytes: 0,
+            dropped_packets: 0,
+            dropped_bytes: 0,
+            marked_packets: 0,
+            copied_packets: 0,
+            copied_bytes: 0,
+            capacity_bytes: None,
+            held_packets: 0,
+            held_bytes: 0,
+        });
+        for (place, row) in self.rows.iter().enumerate() {
+            let c = &mut both[row.direction as usize];
+            let bytes = u64::from(row.size);
+            let (came, came_bytes) = match row.original {
+                NO_PACKET => (&mut c.in_packets, &mut c.in_bytes),
+                _ => (&mut c.copied_packets, &mut c.copied_bytes),
+            };
+            *came += 1;
+            *came_bytes += bytes;
+            let (went, went_bytes) = match self.fate(place) {
+                Fate::Delivered => (&mut c.out_packets, &mut c.out_bytes),
+                Fate::Dropped => (&mut c.dropped_packets, &mut c.dropped_bytes),
+                Fate::InFlight => (&mut c.held_packets, &mut c.held_bytes),
+            };
+            *went += 1;
+            *went_bytes += bytes;
+        }
+        both.into()
+    }
+
+    /// Of each flow with packets: its first and its last event, since time zero.
+    pub fn spans(&self) -> BTreeMap<u16, (u64, u64)> {
+        let mut spans: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        for row in &self.rows {
+            let since = row.sent.abs_diff(self.zero_ns);
+            let until = row.sent.max(row.arrived).abs_diff(self.zero_ns);
+            let span = spans.entry(row.flow).or_insert((since, until));
+            *span = (span.0.min(since), span.1.max(until));
+        }
+        spans
+    }
+
+    /// What the emulated links could have carried during the run, in bins of `bin_ns`.
+    pub fn capacity(&self, data: &Link, ack: Option<&Link>, bin_ns: u64) -> Vec<CapacityRow> {
+        let mut rows = Vec::new();
+        for (direction, link) in links(data, ack) {
+            if link.opportunities.is_empty() {
+                continue;
+            }
+            let bins = self.duration_ns.div_ceil(bin_ns);
+            let mut bytes = vec![0_u64; bins as usize];
+            for one in &link.opportunities {
+                let since = link.base_ns + one.time_ns - self.zero_ns;
+                let during = u64::try_from(since).ok();
+                let during = during.filter(|&since| since < self.duration_ns);
+                let place = during.map(|since| since / bin_ns);
+                if let Some(bin) = place.and_then(|place| bytes.get_mut(place as usize)) {
+                    *bin += u64::from(one.bytes);
+                }
+            }
+            rows.extend((0..).zip(bytes).map(|(bin, bytes)| CapacityRow {
+                element: element(direction),
+                time_ns: bin * bin_ns,
+                bytes,
+            }));
+        }
+        rows
+    }
+}
+
+/// Name of the element of a direction.
+pub(crate) fn element(direction: Direction) -> String {
+    format!("{direction}.0")
+}
+
+fn links<'a>(data: &'a Link, ack: Option<&'a Link>) -> impl Iterator<Item = (Direction, &'a Link)> {
+    let ack = ack.map(|link| (Direction::Backward, link));
+    std::iter::once((Direction::Forward, data)).chain(ack)
+}
+
+fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut Vec<Row>) {
+    let before = rows.len();
+    rows.extend(link.sent.iter().map(|sent| Row {
+        sent: link.base_ns + sent.time_ns,
+        arrived: NONE,
+        size: sent.size,
+        flow: sent.flow,
+        direction,
+        original: NO_PACKET,
+    }));
+    for arrived in link.arrived.iter().filter(|one| one.sent != NO_PACKET) {
+        let place = before + arrived.sent as usize;
+        let time = link.base_ns + arrived.time_ns;
+        let row = &mut rows[place];
+        if row.arrived == NONE {
+            row.arrived = time;
+            // Merged logs are rounded: the delay is what was measured, and the time of sending may
+            // be off by its rounding.
+            row.sent = time - arrived.delay_ns;
+        } else {
+            copies.push(Row {
+                arrived: time,
+                original: place as u32,
+                ..*row
+            });
+        }
+    }
+}
+
+/// By how much the receiver's clock must be moved so that no delay is negative: as little as
+/// possible, and in favour of the data where both directions cannot be had.
+fn shift(rows: &[Row]) -> i64 {
+    let least = |direction| {
+        let own = rows.iter().filter(|row| row.direction == direction);
+        let delays = own.filter(|row| row.arrived != NONE);
+        delays.map(|row| row.arrived - row.sent).min()
+    };
+    match (least(Direction::Forward), least(Direction::Backward)) {
+        (Some(data), _) if data < 0 => -data,
+        // Sent by the receiving host: an earlier clock there makes these delays longer.
+        (data, Some(ack)) if ack < 0 => ack.max(-data.unwrap_or(i64::MAX)),
+        _ => 0,
+    }
+}

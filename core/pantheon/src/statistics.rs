@@ -1,0 +1,257 @@
+//! Pantheon's own numbers, as its analysis defines and prints them.
+//!
+//! They count what the tunnel logged, its header included: *throughput* is what arrived over the
+//! time between the first and the last arrival; the *95th percentile* is the delay nearest to the
+//! place 0.95 (n - 1) of the sorted delays, counted from 0, with ties to the even place; *loss* is
+//! one less the bytes that arrived divided by those sent, so packets in flight at the end count as
+//! lost and copies made by the network count as arrivals. Yan et al., Pantheon, USENIX ATC 2018, and
+//! the reports of the project.
+
+use crate::link::Link;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A run counts if its arrivals span at least this share of the time it was meant to last.
+pub const SHORTEST_SHARE: f64 = 0.8;
+
+/// The numbers of one flow, or of all flows together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Mbit/s; 0 if nothing or a single packet arrived.
+    pub throughput_mbps: f64,
+    /// 95th percentile of the one-way delays, in ms; absent if nothing arrived.
+    pub delay_p95_ms: Option<f64>,
+    /// 1 is everything; absent if nothing arrived.
+    pub loss_ratio: Option<f64>,
+}
+
+/// What Pantheon says about one direction of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// What the emulated link offered over its whole life, in Mbit/s; absent on real paths.
+    pub capacity_mbps: Option<f64>,
+    /// Total throughput divided by that.
+    pub utilization_ratio: Option<f64>,
+    /// Time between the first and the last arrival, in ms.
+    pub duration_ms: f64,
+    /// All flows together.
+    pub total: Figures,
+    /// By number of the flow.
+    pub flows: BTreeMap<u16, Figures>,
+}
+
+/// Sums over the events of a flow or of all.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    sent_bytes: u64,
+    arrived_bytes: u64,
+    /// First and last arrival in the order of the log.
+    span: Option<(i64, i64)>,
+    delays: Vec<i64>,
+}
+
+impl Sums {
+    fn duration_ns(&self) -> i64 {
+        self.span.map_or(0, |(first, last)| last - first)
+    }
+
+    fn figures(mut self) -> Figures {
+        let arrived = self.span.is_some();
+        let lost = 1.0 - self.arrived_bytes as f64 / self.sent_bytes as f64;
+        Figures {
+            throughput_mbps: megabits(self.arrived_bytes, self.duration_ns()),
+            delay_p95_ms: percentile(&mut self.delays).map(|ns| ns as f64 / 1e6),
+            loss_ratio: (arrived && self.sent_bytes > 0).then_some(lost),
+        }
+    }
+}
+
+/// Bytes over a time, in Mbit/s; 0 over no time.
+fn megabits(bytes: u64, ns: i64) -> f64 {
+    match ns {
+        0 => 0.0,
+        ns => bytes as f64 * 8e3 / ns as f64,
+    }
+}
+
+/// The delay nearest to the place 0.95 (n - 1), which is `nearest` of NumPy's methods.
+fn percentile(delays: &mut [i64]) -> Option<i64> {
+    let last = delays.len().checked_sub(1)?;
+    let place = (0.95 * last as f64).round_ties_even() as usize;
+    Some(*delays.select_nth_unstable(place.min(last)).1)
+}
+
+impl Statistics {
+    /// The numbers of a link; `None` if nothing arrived.
+    pub fn of(link: &Link) -> Option<Self> {
+        let mut all = Sums::default();
+        let mut flows: BTreeMap<u16, Sums> = BTreeMap::new();
+        for sent in &link.sent {
+            flows.entry(sent.flow).or_default().sent_bytes += u64::from(sent.size);
+            all.sent_bytes += u64::from(sent.size);
+        }
+        for arrived in &link.arrived {
+            let flow = flows.entry(arrived.flow).or_default();
+            for sums in [flow, &mut all] {
+                sums.arrived_bytes += u64::from(arrived.size);
+                let first = sums.span.map_or(arrived.time_ns, |span| span.0);
+                sums.span = Some((first, arrived.time_ns));
+                sums.delays.push(arrived.delay_ns);
+            }
+        }
+        all.span?;
+        let chances = &link.opportunities;
+        let capacity = chances.first().zip(chances.last());
+        let capacity = capacity.map(|(first, last)| last.time_ns - first.time_ns);
+        let capacity_mbps = capacity.filter(|&ns| ns > 0).map(|ns| {
+            let bytes = chances.iter().map(|one| u64::from(one.bytes)).sum();
+            megabits(bytes, ns)
+        });
+        let duration_ns = all.duration_ns();
+        let total = all.figures();
+        Some(Statistics {
+            capacity_mbps,
+            utilization_ratio: capacity_mbps.map(|mbps| total.throughput_mbps / mbps),
+            duration_ms: duration_ns as f64 / 1e6,
+            total,
+            flows: flows
+                .into_iter()
+                .map(|(flow, sums)| (flow, sums.figures()))
+                .collect(),
+        })
+    }
+
+    /// Why Pantheon does not count the run; `None` if it does. `runtime_ns` is how long the run was
+    /// meant to last.
+    pub fn refused(&self, runtime_ns: Option<u64>) -> Option<String> {
+        let silent = self.flows.iter().find(|(_, f)| f.delay_p95_ms.is_none());
+        if let Some((flow, _)) = silent {
+            return Some(format!("nothing of flow {flow} arrived"));
+        }
+        let wanted_ms = runtime_ns? as f64 / 1e6 * SHORTEST_SHARE;
+        (self.duration_ms < wanted_ms).then(|| {
+            format!(
+                "arrivals span {:.1} s, less than 80 % of the {} s that the run was meant to last",
+                self.duration_ms / 1e3,
+                runtime_ns.unwrap_or(0) as f64 / 1e9
+            )
+        })
+    }
+
+    /// The block of Pantheon's stats files, from `# Datalink statistics` on.
+    pub fn text(&self) -> String {
+        let count = self.flows.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let mut text = format!("# Datalink statistics\n-- Total of {count} flow{plural}:\n");
+        // Writing to a string cannot fail.
+        if let Some(mbps) = self.capacity_mbps {
+            let _ = writeln!(text, "Average capacity: {mbps:.2} Mbit/s");
+        }
+        let used = self.utilization_ratio.map_or_else(String::new, |ratio| {
+            format!(" ({:.1}% utilization)", ratio * 100.0)
+        });
+        block(&mut text, &self.total, &used);
+        for (flow, figures) in &self.flows {
+            let _ = writeln!(text, "-- Flow {flow}:");
+            block(&mut text, figures, "");
+        }
+        text
+    }
+}
+
+fn block(text: &mut String, figures: &Figures, used: &str) {
+    let mbps = figures.throughput_mbps;
+    let _ = writeln!(text, "Average throughput: {mbps:.2} Mbit/s{used}");
+    if let Some(ms) = figures.delay_p95_ms {
+        let _ = writeln!(text, "95th percentile per-packet one-way delay: {ms:.3} ms");
+    }
+    if let Some(ratio) = figures.loss_ratio {
+        let _ = writeln!(text, "Loss rate: {:.2}%", ratio * 100.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged::read_merged;
+
+    fn of(events: &str) -> Option<Statistics> {
+        let text = format!("# init timestamp: 1500000000000.000\n{events}");
+        let reading = read_merged("log", text.as_bytes(), false).unwrap();
+        Statistics::of(&reading.link)
+    }
+
+    #[test]
+    fn the_nearest_place_with_ties_to_the_even_one() {
+        let of = |count: i64| percentile(&mut (0..count).rev().collect::<Vec<_>>());
+        assert_eq!(of(0), None);
+        assert_eq!(of(1), Some(0));
+        assert_eq!(of(11), Some(10), "0.95 x 10 is 9.5, and 10 is even");
+        assert_eq!(of(12), Some(10), "0.95 x 11 is 10.45");
+        assert_eq!(of(20), Some(18), "0.95 x 19 is 18.05");
+        assert_eq!(of(31), Some(28), "0.95 x 30 is 28.5, and 28 is even");
+        assert_eq!(of(101), Some(95));
+    }
+
+    #[test]
+    fn the_block_by_hand() {
+        // Flow 1: 3000 of 4500 bytes in 10 ms, flow 2: one packet. Together 4500 of 6000 in 20 ms.
+        let statistics = of("0.000 # 1500\n\
+             1.000 + 1500 1\n1.875 + 1500 1\n3.000 + 1500 1\n4.000 + 1500 2\n\
+             10.000 - 1500 9.000 1\n20.000 - 1500 18.125 1\n30.000 - 1500 26.000 2\n\
+             40.000 # 1500\n")
+        .unwrap();
+        assert_eq!(
+            statistics.text(),
+            "# Datalink statistics\n\
+             -- Total of 2 flows:\n\
+             Average capacity: 0.60 Mbit/s\n\
+             Average throughput: 1.80 Mbit/s (300.0% utilization)\n\
+             95th percentile per-packet one-way delay: 26.000 ms\n\
+             Loss rate: 25.00%\n\
+             -- Flow 1:\n\
+             Average throughput: 2.40 Mbit/s\n\
+             95th percentile per-packet one-way delay: 18.125 ms\n\
+             Loss rate: 33.33%\n\
+             -- Flow 2:\n\
+             Average throughput: 0.00 Mbit/s\n\
+             95th percentile per-packet one-way delay: 26.000 ms\n\
+             Loss rate: 0.00%\n"
+        );
+        assert_eq!(statistics.refused(None), None);
+        assert_eq!(statistics.refused(Some(25_000_000)), None);
+        let why = statistics.refused(Some(26_000_000)).unwrap();
+        assert!(why.contains("less than 80 % of the 0.026 s"), "{why}");
+    }
+
+    #[test]
+    fn copies_make_loss_negative_and_wrong_clocks_delays() {
+        let statistics = of("0.000 + 1500 1\n1.000 + 1500 1\n2.000 + 1500 1\n\
+             10.000 - 1500 -3.000 1\n10.500 - 1500 9.500 1\n11.000 - 1500 9.000 1\n\
+             12.000 - 1500 12.000 1\n13.000 + 1500 1\n");
+        // Of four packets sent, all arrive; one of them by a clock that is wrong.
+        let statistics = statistics.unwrap();
+        assert_eq!(statistics.total.loss_ratio, Some(0.0));
+        let statistics = of("0.000 + 900 1\n1.000 + 900 1\n2.000 + 900 1\n\
+             10.000 - 900 10.000 1\n11.000 - 900 10.000 1\n12.000 - 900 10.000 1\n\
+             13.000 - 900 13.000 1\n")
+        .unwrap();
+        assert!(statistics.text().contains("Loss rate: -33.33%"));
+    }
+
+    #[test]
+    fn a_flow_of_which_nothing_arrives_has_a_throughput_of_zero_and_spoils_the_run() {
+        let statistics = of("0.000 + 60 1\n0.000 + 60 3\n5.000 - 60 5.000 1\n").unwrap();
+        assert!(
+            statistics
+                .text()
+                .ends_with("-- Flow 3:\nAverage throughput: 0.00 Mbit/s\n")
+        );
+        assert_eq!(
+            statistics.refused(None).unwrap(),
+            "nothing of flow 3 arrived"
+        );
+        assert!(of("0.000 + 60 1\n").is_none());
+    }
+}

@@ -1,0 +1,283 @@
+//! Raw logs of the tunnel, two per direction: what one end sent and what the other received.
+//!
+//! ```text
+//! # 'mm-tunnelclient' '10.0.0.1' ... egress: 1500000000123.456     command, side, ms since 1970
+//! 12.345 - 0 - 1500                                                time, number of the packet, size
+//! ```
+//!
+//! *Egress* is what an end sent into the tunnel, *ingress* what it received out of it. Both ends
+//! count time from their own start by their own clock; offsets found by NTP are added.
+
+use crate::error::LogError;
+use crate::link::{Arrived, Link, NO_PACKET, Sent};
+use crate::merged::Reading;
+use crate::scan::{self, Fields, Line, shown};
+use std::collections::BTreeMap;
+
+/// Two ends of one tunnel start within seconds. A week leaves room for clocks that were never set, and
+/// keeps sums of times far from their limits.
+const LONGEST_APART_NS: u64 = 7 * 86_400 * 1_000_000_000;
+
+/// What a raw log tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Packets that an end sent.
+    Egress,
+    /// Packets that an end received.
+    Ingress,
+}
+
+impl Side {
+    const fn word(self) -> &'static str {
+        match self {
+            Side::Egress => "egress",
+            Side::Ingress => "ingress",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    time_ns: i64,
+    uid: u64,
+    size: u32,
+}
+
+/// A raw log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelLog {
+    file: String,
+    start_ns: i64,
+    /// The first one is in line 2, and so on.
+    rows: Vec<Row>,
+    stopped: Option<LogError>,
+}
+
+/// What NTP says must be added to the clocks, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offsets {
+    /// Of the end that sent.
+    pub sender_ns: i64,
+    /// Of the end that received.
+    pub receiver_ns: i64,
+}
+
+/// Reads a raw log of the given side. A `lenient` reader stops at the first line that makes no sense
+/// and takes what was there before.
+///
+/// # Errors
+/// A log without head or of the other side; unless the reader is lenient, also a line that makes no
+/// sense or is cut off.
+pub fn read_tunnel(
+    file: &str,
+    text: &[u8],
+    side: Side,
+    lenient: bool,
+) -> Result<TunnelLog, LogError> {
+    let mut lines = scan::lines(text);
+    let start_ns = head(file, lines.next(), side)?;
+    let mut log = TunnelLog {
+        file: file.to_owned(),
+        start_ns,
+        rows: Vec::new(),
+        stopped: None,
+    };
+    for line in lines {
+        match row(&line) {
+            Ok(row) => log.rows.push(row),
+            Err(problem) => {
+                let error = LogError::new(file, line.number, problem);
+                if !lenient {
+                    return Err(error);
+                }
+                log.stopped = Some(error);
+                break;
+            }
+        }
+    }
+    Ok(log)
+}
+
+fn head(file: &str, first: Option<Line<'_>>, side: Side) -> Result<i64, LogError> {
+    let Some(line) = first else {
+        return Err(LogError::new(file, 0, "the log is empty"));
+    };
+    // The command before it may hold anything, so the line is read from its end.
+    let mut words = line.text.rsplitn(3, |&byte| byte == b' ');
+    let start = words.next().and_then(scan::epoch);
+    let word = words.next().and_then(|word| word.strip_suffix(b":"));
+    match (line.text.starts_with(b"#") && line.whole, word, start) {
+        (true, Some(word), Some(start)) if word == side.word().as_bytes() => Ok(start),
+        (true, Some(word), Some(_)) if [&b"egress"[..], b"ingress"].contains(&word) => {
+            let problem = format!(
+                "this is the log of what was {}, not of what was {}",
+                if word == b"egress" {
+                    "sent (egress)"
+                } else {
+                    "received (ingress)"
+                },
+                if side == Side::Egress {
+                    "sent"
+                } else {
+                    "received"
+                },
+            );
+            Err(LogError::new(file, 1, problem))
+        }
+        _ => {
+            let problem = format!(
+                "a log of the tunnel begins with \"# COMMAND {}: \" and milliseconds since 1970, not \
+                 with \"{}\"",
+                side.word(),
+                shown(line.text)
+            );
+            Err(LogError::new(file, 1, problem))
+        }
+    }
+}
+
+fn row(line: &Line<'_>) -> Result<Row, String> {
+    if !line.whole {
+        return Err("the log ends in the middle of this line".into());
+    }
+    let mut fields = Fields::of(line.text);
+    let mut take = || fields.next();
+    let parsed = (|| {
+        let time_ns = scan::span(take()?)?;
+        let dash = take()? == b"-";
+        let uid = scan::whole(take()?)?;
+        let dash = dash && take()? == b"-";
+        let size = u32::try_from(scan::whole(take()?)?).ok()?;
+        let fits = dash && size > 0 && take().is_none();
+        fits.then_some(Row { time_ns, uid, size })
+    })();
+    parsed.ok_or_else(|| {
+        format!(
+            "\"{}\" is no packet; lines are TIME - NUMBER - BYTES",
+            shown(line.text)
+        )
+    })
+}
+
+/// Puts the two logs of one direction of one tunnel together, as flow number `flow`. A `lenient`
+/// merge stops reading arrivals at the first one that fits no packet; so did Pantheon's, without
+/// saying so.
+///
+/// # Errors
+/// A number that was sent twice; unless the merge is lenient, also an arrival of a packet that was
+/// not sent or had another size.
+pub fn merge(
+    egress: &TunnelLog,
+    ingress: &TunnelLog,
+    offsets: Offsets,
+    flow: u16,
+    lenient: bool,
+) -> Result<Reading, LogError> {
+    let starts = [
+        egress.start_ns + offsets.sender_ns,
+        ingress.start_ns + offsets.receiver_ns,
+    ];
+    let apart = starts[0].abs_diff(starts[1]);
+    if apart > LONGEST_APART_NS {
+        let problem = format!(
+            "the log begins {:.0} days apart from {}; logs of one tunnel belong together, or the \
+             clock of one end is wrong",
+            apart as f64 / 86_400e9,
+            egress.file
+        );
+        return Err(LogError::new(&ingress.file, 1, problem));
+    }
+    let base_ns = starts[0].min(starts[1]);
+    let mut link = Link {
+        base_ns,
+        ..Link::default()
+    };
+    let shift = starts[0] - base_ns;
+    link.sent = egress
+        .rows
+        .iter()
+        .map(|row| Sent {
+            time_ns: row.time_ns + shift,
+            size: row.size,
+            flow,
+        })
+        .collect();
+    let numbers = Numbers::of(egress)?;
+    let shift = starts[1] - base_ns;
+    let mut stopped = None;
+    for (index, row) in ingress.rows.iter().enumerate() {
+        let time_ns = row.time_ns + shift;
+        let sent = numbers.place(row.uid);
+        let problem = match sent.map(|place| link.sent[place as usize].size) {
+            None => format!(
+                "packet {} arrives, but {} does not have it",
+                row.uid, egress.file
+            ),
+            Some(size) if size != row.size => format!(
+                "packet {} arrives with {} bytes, but was sent with {size}",
+                row.uid, row.size
+            ),
+            Some(_) => {
+                let sent = sent.unwrap_or(NO_PACKET);
+                link.arrived.push(Arrived {
+                    time_ns,
+                    delay_ns: time_ns - link.sent[sent as usize].time_ns,
+                    size: row.size,
+                    flow,
+                    line: u32::try_from(index + 2).unwrap_or(u32::MAX),
+                    sent,
+                });
+                continue;
+            }
+        };
+        let error = LogError::new(&ingress.file, index as u64 + 2, problem);
+        if !lenient {
+            return Err(error);
+        }
+        stopped = Some(error);
+        break;
+    }
+    Ok(Reading {
+        link,
+        stopped: egress
+            .stopped
+            .clone()
+            .or(stopped)
+            .or_else(|| ingress.stopped.clone()),
+        strangers: 0,
+    })
+}
+
+/// Where the packet with a number is among those sent.
+enum Numbers {
+    /// In the order of their numbers, from 0, as the tunnel gives them.
+    Plain(u64),
+    Listed(BTreeMap<u64, u32>),
+}
+
+impl Numbers {
+    fn of(log: &TunnelLog) -> Result<Self, LogError> {
+        if (0..).zip(&log.rows).all(|(place, row)| row.uid == place) {
+            return Ok(Numbers::Plain(log.rows.len() as u64));
+        }
+        let mut places = BTreeMap::new();
+        for (place, row) in (0_u32..).zip(&log.rows) {
+            if let Some(other) = places.insert(row.uid, place) {
+                let problem = format!(
+                    "packet {} is sent again; it was sent in line {}",
+                    row.uid,
+                    other + 2
+                );
+                return Err(LogError::new(&log.file, u64::from(place) + 2, problem));
+            }
+        }
+        Ok(Numbers::Listed(places))
+    }
+
+    fn place(&self, uid: u64) -> Option<u32> {
+        match self {
+            Numbers::Plain(count) => (uid < *count).then_some(uid as u32),
+            Numbers::Listed(places) => places.get(&uid).copied(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Pantheon's logs into records and out of them.
+
+use crate::errors::{folder_error, record_error};
+use crate::open;
+use narrows_cell::RecordFolder;
+use narrows_pantheon::{
+    LogError, Offsets, Reading, Side, Statistics, Task, export, import, join, merge, read_merged,
+    read_tunnel, write_merged,
+};
+use narrows_record::Versions;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The logs of a run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Logs {
+    /// Whether flaws end the reading and not the import.
+    lenient: bool,
+    data: Direction,
+    ack: Option<Direction>,
+}
+
+/// The logs of one direction: the merged one, or the pairs that it is merged from.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Merged(PathBuf),
+    Raw(Vec<Pair>),
+}
+
+/// The raw logs of one flow.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    flow: u16,
+    egress: PathBuf,
+    ingress: PathBuf,
+    /// To be added to the clock of the end that sent.
+    sender_offset_ns: i64,
+    /// To be added to the clock of the end that received.
+    receiver_offset_ns: i64,
+}
+
+impl Direction {
+    fn read(&self, lenient: bool) -> PyResult<Reading> {
+        match self {
+            Direction::Merged(path) => {
+                let (name, text) = load(path)?;
+                read_merged(&name, &text, lenient).map_err(log_error)
+            }
+            Direction::Raw(pairs) => {
+                let mut all = Reading::default();
+                let mut links = Vec::new();
+                for pair in pairs {
+                    let reading = pair.read(lenient)?;
+                    all.stopped = all.stopped.or(reading.stopped);
+                    links.push(reading.link);
+                }
+                all.link = join(links);
+                Ok(all)
+            }
+        }
+    }
+}
+
+impl Pair {
+    fn read(&self, lenient: bool) -> PyResult<Reading> {
+        let one = |path: &Path, side| {
+            let (name, text) = load(path)?;
+            read_tunnel(&name, &text, side, lenient).map_err(log_error)
+        };
+        let egress = one(&self.egress, Side::Egress)?;
+        let ingress = one(&self.ingress, Side::Ingress)?;
+        let offsets = Offsets {
+            sender_ns: self.sender_offset_ns,
+            receiver_ns: self.receiver_offset_ns,
+        };
+        merge(&egress, &ingress, offsets, self.flow, lenient).map_err(log_error)
+    }
+}
+
+fn load(path: &Path) -> PyResult<(String, Vec<u8>)> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path).map_err(|e| PyOSError::new_err(format!("{name}: {e}")))?;
+    Ok((name, text))
+}
+
+fn log_error(error: LogError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Makes the record `out_dir` of one run (JSON object) out of its logs (JSON object with `lenient`,
+/// `data` and `ack`, each `{"merged": PATH}` or `{"raw": [{"flow", "egress", "ingress",
+/// "sender_offset_ns", "receiver_offset_ns"}]}`). Gives `run.json` as text; in its place the reason,
+/// as second, if the logs hold no run at all.
+#[pyfunction]
+pub(crate) fn import_pantheon(
+    py: Python<'_>,
+    task_json: &str,
+    logs_json: &str,
+    out_dir: PathBuf,
+) -> PyResult<(Option<String>, Option<String>)> {
+    let task: Task = serde_json::from_str(task_json).map_err(value_error)?;
+    let logs: Logs = serde_json::from_str(logs_json).map_err(value_error)?;
+    py.detach(|| {
+        let data = logs.data.read(logs.lenient)?;
+        let ack = match &logs.ack {
+            Some(ack) => Some(ack.read(logs.lenient)?),
+            None => None,
+        };
+        let versions = Versions {
+            narrows: narrows_cell::VERSION.to_owned(),
+            git: narrows_cell::GIT.map(str::to_owned),
+        };
+        let mut outcome = match import(&task, versions, &data, ack.as_ref()) {
+            Ok(outcome) => outcome,
+            Err(why) => return Ok((None, Some(why))),
+        };
+        let folder = RecordFolder::create(&out_dir).map_err(folder_error)?;
+        let mut file = folder.packets().map_err(folder_error)?;
+        let written = outcome.packets.chunks(|chunk| file.write(chunk));
+        written
+            .and_then(|()| file.finish().map(drop))
+            .map_err(|e| folder_error(folder.packets_error(e)))?;
+        folder.capacity(outcome.capacity).map_err(folder_error)?;
+        folder.complete(&mut outcome.run).map_err(folder_error)?;
+        Ok((Some(outcome.run.to_text()), None))
+    })
+}
+
+/// Writes the record in `cell_dir` as the merged logs of Pantheon's tunnel, its time zero at
+/// `base_ns` since 1970: the direction of the data to `data`, the other to `ack`. Gives Pantheon's
+/// numbers as JSON: `statistics` and the `text` of its stats file, null if nothing arrived.
+#[pyfunction]
+pub(crate) fn export_pantheon(
+    py: Python<'_>,
+    cell_dir: PathBuf,
+    base_ns: i64,
+    data: PathBuf,
+    ack: PathBuf,
+) -> PyResult<String> {
+    py.detach(|| {
+        let record = open(&cell_dir)?;
+        let found = export(&record, base_ns).map_err(|e| record_error(&cell_dir, e))?;
+        for (link, path) in [(&found.data, data), (&found.ack, ack)] {
+            std::fs::write(&path, write_merged(link))
+                .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))?;
+        }
+        let text = found.statistics.as_ref().map(Statistics::text);
+        Ok(json!({"statistics": found.statistics, "text": text}).to_string())
+    })
+}

@@ -1,0 +1,179 @@
+"""A data folder of Pantheon: its metadata, and which logs it has for which run.
+
+| file | content |
+| --- | --- |
+| `pantheon_metadata.json` | the options of the test, its schemes, the git summary |
+| `SCHEME_datalink_runN.log`, `SCHEME_acklink_runN.log` | merged logs, which are what its analysis reads |
+| `SCHEME_datalink_runN_flowF_uidU.log.egress`, `.ingress` (and `acklink`) | raw logs of the tunnel |
+| `SCHEME_stats_runN.log` | start, end, clock offsets, and the statistics once it was analysed |
+
+Logs of the emulated link (`SCHEME_mm_...`) are not needed: what the link could have carried is in the merged
+log, and its packets have no identity.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, UsageError
+from narrows.pantheon.stats import Stats, read_stats
+
+METADATA = "pantheon_metadata.json"
+DATA, ACK = "datalink", "acklink"
+_MERGED = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})\.log")
+_RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid(.+)\.log\.(egress|ingress)")
+_STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
+#: Pantheon numbers its flows from 1, and our records have room for so many.
+MOST_FLOWS = 65_535
+
+
+@dataclass
+class Logs:
+    """The logs of one direction of one run."""
+
+    merged: Path | None = None
+    #: By flow: what an end sent, and what the other received.
+    raw: dict[int, dict[str, Path]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.merged is not None or bool(self.raw)
+
+
+@dataclass
+class Run:
+    """One run of one scheme, with whatever there is of it."""
+
+    scheme: str
+    number: int
+    data: Logs = field(default_factory=Logs)
+    ack: Logs = field(default_factory=Logs)
+    stats: Stats = field(default_factory=Stats)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data folder."""
+
+    path: Path
+    #: Empty if the folder has none.
+    metadata: dict[str, Any]
+    #: The text of the metadata as it stands in the file.
+    written: str
+    schemes: list[str]
+    runs: list[Run]
+
+    @property
+    def runtime_ns(self) -> int | None:
+        """How long each run was meant to last."""
+        value = self.metadata.get("runtime")
+        return int(value * 10**9) if isinstance(value, int | float) and value > 0 else None
+
+    @property
+    def flows(self) -> int:
+        """Flows of each run."""
+        return _count(self.metadata.get("flows"), 1)
+
+    @property
+    def remote(self) -> bool:
+        """Whether two hosts took part."""
+        return self.metadata.get("mode") == "remote"
+
+    @property
+    def sender_is_remote(self) -> bool:
+        """Whether data flowed from the remote host to the local one."""
+        return self.metadata.get("sender_side") == "remote"
+
+
+def read_source(path: Path, raw: Path | None = None, wanted: list[str] | None = None) -> Source:
+    """Looks at a data folder, and at a folder of raw logs if they are elsewhere."""
+    metadata, written = _metadata(path)
+    runs = _runs(path, raw)
+    found = sorted({scheme for scheme, _ in runs})
+    schemes = [str(name) for name in metadata.get("cc_schemes") or []]
+    schemes += [name for name in found if name not in schemes]
+    if not found:
+        raise DataError(
+            f"{path}: has no logs of Pantheon's tunnel (SCHEME_datalink_runN.log, or raw logs ending in"
+            " .log.egress and .log.ingress); with --raw they may lie in another folder"
+        )
+    if wanted is not None:
+        unknown = [name for name in wanted if name not in schemes]
+        if unknown:
+            raise UsageError(f"{path}: has no scheme {unknown[0]}; it has {', '.join(schemes)}")
+        schemes = [name for name in schemes if name in wanted]
+    for scheme in schemes:
+        first = _count(metadata.get("start_run_id"), 1)
+        for number in range(first, first + _count(metadata.get("run_times"), 0)):
+            runs.setdefault((scheme, number), Run(scheme, number))
+    ordered = sorted((key for key in runs if key[0] in schemes), key=lambda key: (key[1], key[0]))
+    return Source(path, metadata, written, schemes, [runs[key] for key in ordered])
+
+
+def _count(value: Any, otherwise: int) -> int:
+    """A number of flows or runs, as far as it is one."""
+    usable = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_FLOWS
+    return int(value) if usable else otherwise
+
+
+def _metadata(path: Path) -> tuple[dict[str, Any], str]:
+    file = path / METADATA
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if not path.is_dir():
+            raise DataError(f"{path}: there is no such folder") from None
+        return {}, ""  # a test that was broken off leaves none
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: can't be read: {error}") from None
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise DataError(
+            f"{file}: is damaged: {error}; without this file its logs can still be read"
+        ) from None
+    if not isinstance(content, dict) or not isinstance(content.get("cc_schemes", []), list):
+        raise DataError(f"{file}: is no metadata of Pantheon; without this file its logs can still be read")
+    return content, text
+
+
+def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
+    runs: dict[tuple[str, int], Run] = {}
+    stats: dict[tuple[str, int], Path] = {}
+    for folder in dict.fromkeys([path, raw or path]):
+        try:
+            names = sorted(entry.name for entry in folder.iterdir())
+        except OSError as error:
+            raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        for name in names:
+            if (match := _MERGED.fullmatch(name)) and not match[1].endswith("_mm"):
+                _logs(runs, match).merged = folder / name
+            elif match := _RAW.fullmatch(name):
+                _add_raw(_logs(runs, match), int(match[4]), match[6], folder / name)
+            elif match := _STATS.fullmatch(name):
+                stats[match[1], int(match[2])] = folder / name
+    for key, file in stats.items():
+        if key in runs:
+            runs[key].stats = read_stats(file)
+    return runs
+
+
+def _logs(runs: dict[tuple[str, int], Run], match: re.Match[str]) -> Logs:
+    key = (match[1], int(match[3]))
+    run = runs.setdefault(key, Run(*key))
+    return run.data if match[2] == DATA else run.ack
+
+
+def _add_raw(logs: Logs, flow: int, side: str, file: Path) -> None:
+    pair = logs.raw.setdefault(flow, {})
+    if side in pair:
+        raise DataError(
+            f"{file}: there is another {side} log of the same flow, {pair[side].name}; keep those of one test"
+            " in a folder of their own"
+        )
+    if not 0 < flow <= MOST_FLOWS:
+        raise DataError(f"{file}: there is no flow {flow}; flows are numbered from 1 to {MOST_FLOWS}")
+    pair[side] = file

@@ -1,0 +1,92 @@
+"""What a report says about imported runs: the numbers of those who made them, and their software."""
+
+from __future__ import annotations
+
+from narrows.pantheon.summary import Line, summarise
+from narrows.report.data import Campaign, Json
+from narrows.report.tables import Cell, Notes, Table, cell
+
+WORDS = (
+    "The left columns are what Pantheon prints: sizes with the tunnel’s header, the 95th percentile as the "
+    "delay nearest to place 0.95 (n − 1), and loss as one less the bytes that arrived divided by those sent, "
+    "so that packets in flight at the end count as lost. They are arithmetic means, with two decimals, of "
+    "the numbers that it rounds for each run. The columns of Narrows are medians of unrounded numbers by the "
+    "definitions below; its loss leaves out what was in flight. N/A: no run that counts."
+)
+OURS = ("throughput_bps", "delay_p95_ns", "loss_ratio")
+
+
+def pantheon(campaign: Campaign) -> Table | None:
+    """Pantheon's table beside our numbers; nothing for campaigns that are not from there."""
+    rows: list[list[Cell]] = []
+    notes = Notes()
+    for scheme in campaign.schemes:
+        runs = campaign.of_scheme(scheme)
+        records = [run.record for run in runs if run.record is not None and run.record.get("pantheon")]
+        if not records:
+            continue
+        lines = summarise(scheme, records)
+        # One flow is all flows.
+        lines = lines[:1] if len(lines) == 2 else lines
+        reasons = [
+            f"{scheme}, run {run.number}: {((run.record or {}).get('pantheon') or {}).get('refused')}"
+            for run in runs
+            if ((run.record or {}).get("pantheon") or {}).get("refused")
+        ]
+        for index, line in enumerate(lines):
+            first = [cell(scheme, kind="scheme", span=len(lines))] if index == 0 else []
+            marks = [notes.mark(reason) for reason in reasons]
+            rows.append(
+                [
+                    *first,
+                    cell(line.flow, kind="total" if line.flow == "all" else ""),
+                    cell(f"{line.runs} of {len(runs)}", align="right", marks=marks),
+                    *(cell(text, align="right") for text in _texts(line)),
+                    *_ours(campaign, scheme, line.flow),
+                ]
+            )
+    if not rows:
+        return None
+    titles = (
+        ("Pantheon: throughput", "Mbit/s"),
+        ("95th percentile delay", "ms"),
+        ("loss", "%"),
+        ("Narrows: throughput", "Mbit/s"),
+        ("95th percentile delay", "ms"),
+        ("loss", "%"),
+    )
+    head = [cell("scheme"), cell("flow"), cell("runs", align="right")]
+    head += [cell(title, small=unit, align="right") for title, unit in titles]
+    return {"head": head, "rows": rows, "notes": notes.listed()}
+
+
+def _texts(line: Line) -> tuple[str, str, str]:
+    return line.throughput_mbps, line.delay_p95_ms, line.loss_percent
+
+
+def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
+    cells = []
+    found = (campaign.summary(scheme, flow) or {}).get("metrics") or {}
+    for name in OURS:
+        metric = campaign.metric(name) or {}
+        value = (found.get(name) or {}).get("median")
+        text = "N/A" if value is None else f"{float(value) * float(metric.get('show_scale') or 1):.2f}"
+        cells.append(cell(text, align="right", **({"kind": "absent"} if value is None else {})))
+    return cells
+
+
+def software(campaign: Campaign) -> list[Json]:
+    """The software that made the runs, as its git summary names it."""
+    rows: dict[str, str] = {}
+    imported = False
+    for run in campaign.runs:
+        kept = (run.record or {}).get("pantheon")
+        imported = imported or bool(kept)
+        rows |= {str(name): str(commit) for name, commit in ((kept or {}).get("git") or {}).items()}
+    if not imported:
+        return []
+    text = "Pantheon’s logs do not tell the machines on which the runs were made."
+    text += " Commits of its software:" if rows else ""
+    return [
+        {"title": "Imported runs", "rows": [[name, commit] for name, commit in rows.items()], "text": text}
+    ]
