@@ -157,6 +157,9 @@ pub struct Sender {
     /// taken out of flight for them although nobody said which they were.
     duplicates: u64,
     assumed: u64,
+    /// Bytes that duplicates have told of as delivered and that lie beyond the gap still, also after `assumed` was
+    /// forgotten: they must not be told of again.
+    told: u64,
 
     marked_seen: u64,
     /// Marks of which no acknowledgement event has told yet.
@@ -242,6 +245,7 @@ impl Sender {
             judged: 0,
             duplicates: 0,
             assumed: 0,
+            told: 0,
             marked_seen: 0,
             marks_untold: 0,
             last_rate: None,
@@ -461,7 +465,7 @@ impl Sender {
             self.pacer
                 .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
         }
-        if self.timer == Time::FAR || !retransmission {
+        if self.timer == Time::FAR || !(retransmission || self.awaits_repair()) {
             self.arm_timer(now);
         }
         Outgoing {

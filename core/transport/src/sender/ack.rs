@@ -23,6 +23,8 @@ pub(super) struct News {
     /// A packet arrived that had been declared lost, in the current epoch or an earlier one.
     late: u64,
     late_in_epoch: u64,
+    /// One of them begins the first gap in the stream.
+    late_at_gap: bool,
 }
 
 impl Sender {
@@ -79,7 +81,7 @@ impl Sender {
             self.loss.on_reordering();
         }
         if news.late > 0 {
-            self.on_late(now, news.late_in_epoch);
+            self.on_late(now, news.late_in_epoch, news.late_at_gap);
         }
 
         let lost_before = self.counters.lost_packets;
@@ -127,7 +129,9 @@ impl Sender {
         self.sent
             .forget(now - (self.rtt.smoothed() * 2 + LATE_GRACE));
         self.acked.remove_below(self.sent.base());
-        self.arm_timer(now);
+        if progress || !self.awaits_repair() {
+            self.arm_timer(now);
+        }
     }
 
     /// Settles the packets that the ranges newly acknowledge.
@@ -195,6 +199,7 @@ impl Sender {
                 news.reordered = true;
                 news.late += 1;
                 news.late_in_epoch += u64::from(lost_in == self.epoch);
+                news.late_at_gap |= offset <= self.settled && offset + bytes > self.settled;
             }
         }
         news.bytes += bytes;
@@ -211,9 +216,10 @@ impl Sender {
         self.settle(offset, bytes);
     }
 
-    /// Packets that had been declared lost have arrived. If all losses of the epoch were such, or
-    /// the first thing heard after a timeout is an old packet, the epoch is undone.
-    fn on_late(&mut self, now: Time, in_epoch: u64) {
+    /// Packets that had been declared lost have arrived, `in_epoch` of the current epoch, one of them `at_gap` if it
+    /// begins the first gap. If all losses of the epoch were such, or the first thing heard after a timeout is an old
+    /// packet, the epoch is undone.
+    fn on_late(&mut self, now: Time, in_epoch: u64, at_gap: bool) {
         self.counters.spurious_losses += in_epoch;
         if self.spurious_round != self.round {
             self.spurious_round = self.round;
@@ -221,11 +227,14 @@ impl Sender {
         }
         let before = self.epoch_losses;
         self.epoch_losses = before.saturating_sub(in_epoch);
+        // Without a clock for each packet a timeout takes everything in flight to be lost. What was sent only just
+        // before still arrives, and says nothing about the gap that the timeout was for.
+        let proof = at_gap || self.config.rack || !self.config.reliable;
         let undone = match self.phase {
             _ if in_epoch == 0 => false,
             // F-RTO's question (RFC 5682), which unique packet numbers answer at once. Where the scheme has
             // started again after a loss, what arrives now was expected to.
-            Phase::Timeout => self.epoch_cause != LossCause::Reordering,
+            Phase::Timeout => proof && self.epoch_cause != LossCause::Reordering,
             Phase::Open | Phase::Recovery(_) => self.epoch_losses == 0,
         };
         if !undone {

@@ -87,16 +87,23 @@ impl Sender {
         let excess = out.saturating_sub(self.in_flight);
         self.assumed -= excess.min(self.assumed);
         self.in_flight -= out - excess;
-        // What left the flight with a duplicate has been counted then: neither the scheme nor the
-        // reduction may be credited with it again.
-        let credit = news.bytes - known.min(news.bytes);
+        // What duplicates have told of has been counted then: neither the scheme nor the reduction may be credited with
+        // it again, also when a recovery has ended meanwhile. The gap itself is news.
+        let before = self.told.min((edge - self.settled).saturating_sub(mss));
+        self.told = if edge >= self.fresh {
+            0
+        } else {
+            self.told - before
+        };
+        let credit = news.bytes - before.min(news.bytes);
+        let late = late.saturating_sub(before - before.min(news.bytes));
         self.rate.on_delivered(now, credit + late);
-        let mut told = 0;
-        while news.bytes > credit && told + 1 < packets.len() {
-            news.bytes -= u64::from(packets[told].bytes);
-            told += 1;
+        let mut first = 0;
+        while news.bytes > credit && first + 1 < packets.len() {
+            news.bytes -= u64::from(packets[first].bytes);
+            first += 1;
         }
-        packets.drain(..told);
+        packets.drain(..first);
         self.settled = edge;
         self.duplicates = 0;
         if edge >= self.phase_end {
@@ -130,6 +137,7 @@ impl Sender {
         };
         self.in_flight -= left;
         self.assumed += left;
+        self.told += left;
         self.rate.on_delivered(now, left);
         let quiet = match self.phase {
             Phase::Open => true,

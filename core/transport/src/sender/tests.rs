@@ -163,9 +163,12 @@ impl Rig {
     }
 
     fn of(scheme: &str) -> Self {
+        Rig::of_with(scheme, &Config::default())
+    }
+
+    fn of_with(scheme: &str, config: &Config) -> Self {
         let scheme = narrows_cc::schemes::find(scheme).unwrap();
         let params = Params::resolve(scheme.params, []).unwrap();
-        let config = Config::default();
         let sender = Sender::new(
             config.clone(),
             scheme,
@@ -175,7 +178,7 @@ impl Rig {
             &Files::default(),
         )
         .unwrap();
-        Rig::around(sender, &config, Arc::default())
+        Rig::around(sender, config, Arc::default())
     }
 
     fn around(sender: Sender, config: &Config, heard: Arc<Mutex<Heard>>) -> Self {

@@ -11,6 +11,15 @@ use narrows_units::{Span, Time};
 const PERSISTENT: u32 = 3;
 
 impl Sender {
+    /// Whether nothing but the retransmission timer will notice that a repair was lost. Then only what moves the first
+    /// gap restarts it (RFC 6298, rules 5.1 and 5.3): beyond the gap data may arrive without end.
+    #[inline]
+    pub(super) fn awaits_repair(&self) -> bool {
+        let counted = self.config.sack && !self.config.rack && self.config.reliable;
+        let running = self.timer != Time::FAR && !self.timer_is_probe;
+        counted && running && !matches!(self.phase, Phase::Open)
+    }
+
     /// Restarts the retransmission timer, or the probe timer where a probe may help: some data in
     /// flight, no recovery, nothing overtaken, no probe without answer (RFC 8985, section 7.2).
     #[inline]

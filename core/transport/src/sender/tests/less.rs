@@ -49,6 +49,39 @@ fn losses_are_repaired_one_per_round_trip() {
 }
 
 #[test]
+fn what_duplicates_have_told_of_is_not_told_of_again() {
+    // The recovery of 30 to 38 takes four round trips, in which 60 goes: it ends in front of a gap with several windows
+    // behind it that have arrived. They count as in flight again, so that nothing more is sent before the timeout.
+    let mut rig = Rig::with(20, &without_sack()).losing(&[30, 33, 36, 38, 60]);
+    rig.run(1500);
+    assert_eq!(rig.sender.counters().timeouts, 1);
+    let delivered = rig.sender.snapshot().delivered.get();
+    let heard = rig.heard();
+    assert!(
+        delivered <= rig.goodput(),
+        "{delivered} {}",
+        rig.goodput() / MSS
+    );
+    // Acknowledgements under way and duplicates that the scheme hears nothing of.
+    assert!(delivered + 40 * MSS > rig.goodput(), "{}", delivered / MSS);
+    assert!(
+        heard.acked_bytes <= delivered,
+        "{}",
+        heard.acked_bytes / MSS
+    );
+    // No rate above one window per round trip.
+    let limit = 20 * MSS * 8 * 25;
+    assert!(
+        heard
+            .rates
+            .iter()
+            .all(|(bps, _)| *bps <= limit + limit / 100),
+        "{:?}",
+        heard.rates
+    );
+}
+
+#[test]
 fn a_lost_repair_waits_for_the_timeout() {
     for config in [
         without_sack(),
@@ -72,6 +105,75 @@ fn a_lost_repair_waits_for_the_timeout() {
         assert!(rig.sender.is_complete());
         assert_eq!(rig.goodput(), 400 * MSS);
     }
+}
+
+/// When the data of packet 30 is sent: it is lost, and so is its first repair.
+fn sends_of_a_lost_repair(scheme: Option<&str>) -> (Vec<Time>, Rig) {
+    let config = Config {
+        rack: false,
+        ..Config::default()
+    };
+    let rig = || match scheme {
+        Some(scheme) => Rig::of_with(scheme, &config),
+        None => Rig::with(20, &config),
+    };
+    let mut probe = rig().losing(&[30]);
+    probe.run(1000);
+    let repair = probe
+        .sends
+        .iter()
+        .position(|(_, data)| data.retransmission)
+        .unwrap() as u64;
+    let mut rig = rig();
+    rig.fault = Box::new(move |index| (index != 30 && index != repair).then_some(Span::ZERO));
+    rig.run(4_000);
+    let hole = rig.sends[30].1.offset;
+    let sends = rig.sends.iter().filter(|(_, data)| data.offset == hole);
+    (sends.map(|(at, _)| *at).collect(), rig)
+}
+
+#[test]
+fn a_lost_repair_is_repeated_after_the_timeout_however_much_else_arrives() {
+    // There is always more to send, and all of it arrives: what is acknowledged beyond the gap does not put off the
+    // timeout, which is the round trip and 200 ms from when the repair was due. A paced one leaves a little later, and
+    // delayed acknowledgements make the round trip a little longer.
+    for scheme in [None, Some("reno"), Some("quic-cubic")] {
+        let (sends, rig) = sends_of_a_lost_repair(scheme);
+        assert_eq!(sends.len(), 3, "{scheme:?}");
+        let waited = sends[2] - sends[1];
+        let timeout = OWD * 2 + Span::from_ms(200);
+        assert!(
+            (timeout.saturating_sub(OWD)..=timeout + OWD * 2).contains(&waited),
+            "{scheme:?}: {waited:?}"
+        );
+        let counters = rig.sender.counters();
+        assert_eq!(counters.timeouts, 1, "{scheme:?}");
+        // The gap is closed, and data goes on in order.
+        assert!(rig.sender.settled > rig.sends[30].1.offset + 100 * MSS);
+    }
+}
+
+#[test]
+fn what_was_under_way_at_a_timeout_does_not_undo_it_but_what_was_only_late_does() {
+    let (_, rig) = sends_of_a_lost_repair(None);
+    // The window of 20 that was in flight at the timeout counted as lost and arrived.
+    assert!(rig.sender.counters().lost_packets > 10);
+    assert_eq!(rig.heard().spurious, 0);
+    // Everything is held up for longer than the timeout: the first thing heard is the packet that it was for.
+    let config = Config {
+        rack: false,
+        tail_loss_probe: false,
+        ..Config::default()
+    };
+    let mut rig = Rig::with(20, &config);
+    // The fourth window: its timeout is after 240 ms, the acknowledgements come after 260, those of repairs after 280.
+    rig.fault = Box::new(|index| {
+        let held = if (60..80).contains(&index) { 220 } else { 0 };
+        Some(Span::from_ms(held))
+    });
+    rig.run(2_000);
+    assert_eq!(rig.sender.counters().timeouts, 1);
+    assert!(rig.heard().spurious > 0);
 }
 
 #[test]
