@@ -169,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn with_a_fifth_lost_utility_falls_with_the_rate_down_to_100_bits_per_second() {
+        // Its derivative 0.9 x^-0.1 - 11.35 L is zero at x = (0.9/(11.35 L))^10 Mibit/s.
+        let at = |rate: f64| worth(rate, loss_weight(0.2), 0.2);
+        let best = powf(EXPONENT / (LOSS_COEFFICIENT * 0.2), 10.0);
+        assert!((best * 1_048_576.0 - 100.0).abs() < 2.0, "{best}");
+        assert!(at(best) > at(0.9 * best) && at(best) > at(1.1 * best));
+        for rate in [0.01, 0.1, 1.0, 10.0] {
+            assert!(at(1.05 * rate) < at(0.95 * rate), "{rate}");
+        }
+    }
+
+    #[test]
     fn steps_in_one_direction_grow() {
         // The amplifier is 0, 1, 2, 3, 4, and then grows in halves.
         let grown = [

@@ -4,7 +4,8 @@
 //! Chromium M60), which the Pantheon reports ran as "QUIC Cubic". Deviations: the transport is ours, not
 //! QUIC's packets, streams and web page; a packet of the window has the transport's payload, where Chromium counts
 //! 1460 bytes for packets of 1350; HyStart decides on the ninth RTT of a round, not the eighth; one tail-loss probe,
-//! not two; RACK's time threshold in place of early retransmit.
+//! not two; RACK's time threshold in place of early retransmit; an RTT that a coarse clock shows as none is not paced by,
+//! where Chromium, whose clock counts microseconds, would go on with its first guess of 100 ms.
 //!
 //! The window emulates N = 2 connections: a loss leaves (N - 1 + 0.7)/N = 0.85 of it, and the window
 //! that Reno would have grows by 3 N^2 (1 - beta)/(1 + beta) = 0.973 packets per round trip. Both beside the
@@ -114,7 +115,8 @@ struct QuicCubic {
     window: Window,
     curve: Curve,
     hystart: Option<HyStart>,
-    smoothed_rtt: Span,
+    /// What a window is spread over; `None` where the clock has no steps for it, and nothing is spread.
+    spread: Option<Span>,
     /// A pause is over: the first packets may leave together.
     burst: bool,
 }
@@ -171,7 +173,7 @@ impl QuicCubic {
             window,
             curve: Curve::default(),
             hystart: hystart.then(|| HyStart::new(HyStartDetect::Delay, LOW_WINDOW, true, setup.now)),
-            smoothed_rtt: FIRST_RTT,
+            spread: Some(FIRST_RTT),
             burst: false,
         }
     }
@@ -202,8 +204,9 @@ impl QuicCubic {
 impl CongestionControl for QuicCubic {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.burst = false;
-        if !ack.smoothed_rtt.is_zero() {
-            self.smoothed_rtt = ack.smoothed_rtt;
+        // Once there is an RTT, one of nothing is one too: it is below what the clock can tell.
+        if ack.latest_rtt.is_some() || !ack.smoothed_rtt.is_zero() {
+            self.spread = (!ack.smoothed_rtt.is_zero()).then_some(ack.smoothed_rtt);
         }
         if self.window.in_slow_start() {
             self.watch_delay(ack);
@@ -258,9 +261,10 @@ impl CongestionControl for QuicCubic {
     fn allowance(&self) -> Allowance {
         let gain = if self.window.in_slow_start() { PACING.0 } else { PACING.1 };
         let bytes = (self.window.cwnd().get() as f64 * gain) as u64;
+        let pacing = |over| Rate::of(Bytes::new(bytes), over).max(Rate::from_bps(1));
         Allowance {
             cwnd: Some(self.window.cwnd()),
-            pacing: Some(Rate::of(Bytes::new(bytes), self.smoothed_rtt).max(Rate::from_bps(1))),
+            pacing: self.spread.map(pacing),
             quantum: self.burst.then(|| Bytes::new(BURST * self.window.mss() as u64)),
         }
     }
@@ -352,6 +356,24 @@ mod tests {
     }
 
     #[test]
+    fn a_round_trip_too_short_for_the_clock_is_not_spread_over_the_first_guess() {
+        let mut scheme = at(32.0);
+        // 2 x 32 packets per 100 ms, as long as no round trip is known.
+        let first = Rate::of(Bytes::new(64 * MSS), FIRST_RTT);
+        assert_eq!(scheme.allowance().pacing, Some(first));
+        let mut ack = AckEvent::new(Time::ZERO);
+        scheme.on_ack(&ack);
+        assert_eq!(scheme.allowance().pacing, Some(first));
+        ack.latest_rtt = Some(Span::ZERO);
+        scheme.on_ack(&ack);
+        assert_eq!(scheme.allowance().pacing, None);
+        (ack.latest_rtt, ack.smoothed_rtt) = (Some(Span::from_ms(1)), Span::from_ms(1));
+        scheme.on_ack(&ack);
+        let known = Rate::of(Bytes::new(64 * MSS), Span::from_ms(1));
+        assert_eq!(scheme.allowance().pacing, Some(known));
+    }
+
+    #[test]
     fn slow_start_doubles_and_ends_on_a_rise_of_the_delay() {
         let mut script = Script::new(Box::new(scheme()));
         for expected in [20.0, 40.0, 80.0] {
@@ -391,7 +413,7 @@ mod tests {
     #[test]
     fn the_pace_is_two_windows_per_round_trip_and_then_one_and_a_quarter() {
         let mut scheme = at(100.0);
-        scheme.smoothed_rtt = Span::from_ms(100);
+        scheme.spread = Some(Span::from_ms(100));
         let pacing = |scheme: &QuicCubic| scheme.allowance().pacing.unwrap().bps();
         assert_eq!(pacing(&scheme), 2 * 100 * MSS * 8 * 10);
         scheme.window.exit_slow_start();
