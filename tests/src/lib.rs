@@ -2,6 +2,7 @@
 
 pub mod fuzz;
 pub mod media;
+pub mod models;
 
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;

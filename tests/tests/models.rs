@@ -1,8 +1,6 @@
 //! Schemes that do what a model says, with the published models: scores, rules and simulated flows.
 //!
-//! The project ships no models. These tests look for them in the folder that `NARROWS_MODELS` names, else where
-//! `narrows models add` keeps them, under the names of `docs/guide/models.md`; a model that is not there is said so and
-//! skipped. (The same code is tested with models made by hand in `narrows-cc`, always.)
+//! The project ships no models: see `narrows_tests::models` for where they are looked for. (The same code is tested with models made by hand in `narrows-cc`, always.)
 //!
 //! The expected numbers were computed with an independent program from the published weights and rules: scores and
 //! rules in double precision, flows in a packet simulation of the published senders (fixed packet size of 1500 bytes,
@@ -16,34 +14,9 @@ use narrows_cc::{AckEvent, AckedPacket, Fields, schemes};
 use narrows_cell::Cell;
 use narrows_record::series;
 use narrows_tests::Dumbbell;
+use narrows_tests::models::content;
 use narrows_units::{FileRef, Files, Params, Span, Time, Value as Param};
 use serde_json::{Value, json};
-use std::path::PathBuf;
-
-fn folder() -> PathBuf {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    if let Some(folder) = variable("NARROWS_MODELS") {
-        return folder;
-    }
-    let home = || variable("HOME").unwrap_or_default().join(".local/share");
-    variable("XDG_DATA_HOME")
-        .unwrap_or_else(home)
-        .join("narrows/models")
-}
-
-/// The content of a model, or a word that it is not there.
-fn content(name: &str) -> Option<Vec<u8>> {
-    let path = folder().join(format!("{name}.model"));
-    let content = std::fs::read(&path).ok();
-    if content.is_none() {
-        eprintln!("not tested with {name}: there is no {}", path.display());
-    }
-    content
-}
 
 /// Scores of all actions and the one that they make best.
 type Scores = ([f64; 5], usize);
@@ -289,6 +262,21 @@ fn tao_rules() {
             (found.1 - multiple).abs() < 1e-9 && (found.2 - spacing_ms).abs() < 1e-9,
             "{found:?}"
         );
+    }
+}
+
+#[test]
+fn tables_of_2013_have_rules_for_no_point_and_are_tables_all_the_same() {
+    for (name, count) in [
+        ("remy-delta0.1", 162),
+        ("remy-delta1", 190),
+        ("remy-delta10", 197),
+    ] {
+        let Some(content) = content(name) else {
+            continue;
+        };
+        let table = RuleTable::new(&Model::parse(&content).unwrap()).unwrap();
+        assert_eq!(table.count(), count, "{name}");
     }
 }
 

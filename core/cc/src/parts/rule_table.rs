@@ -39,8 +39,16 @@ impl Rule {
             .all(|(x, (lower, upper))| lower <= x && x < upper)
     }
 
+    /// Whether no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
+    fn is_empty(&self) -> bool {
+        (0..SIGNALS).any(|k| self.lower[k] >= self.upper[k])
+    }
+
     fn overlaps(&self, other: &Rule) -> bool {
-        (0..SIGNALS).all(|k| self.lower[k] < other.upper[k] && other.lower[k] < self.upper[k])
+        let empty = self.is_empty() || other.is_empty();
+        !empty
+            && (0..SIGNALS)
+                .all(|k| self.lower[k] < other.upper[k] && other.lower[k] < self.upper[k])
     }
 }
 
@@ -85,9 +93,9 @@ impl RuleTable {
 
     fn of(rules: Vec<Rule>) -> Result<Self, String> {
         for (index, rule) in rules.iter().enumerate() {
-            if (0..SIGNALS).any(|k| rule.lower[k] >= rule.upper[k]) {
+            if (0..SIGNALS).any(|k| rule.lower[k] > rule.upper[k]) {
                 return Err(format!(
-                    "its rule {index} has a lower bound that is not below its upper one"
+                    "its rule {index} has a lower bound that is above its upper one"
                 ));
             }
             if !(0.0..=MOST_SPACING_MS).contains(&rule.action.spacing_ms) {
@@ -158,7 +166,7 @@ fn fills(rules: &[Rule], lowest: &Signals, end: &Signals) -> bool {
         .iter()
         .map(|rule| volume(&rule.lower, &rule.upper))
         .sum();
-    !rules.is_empty() && filled == volume(lowest, end)
+    filled > 0 && filled == volume(lowest, end)
 }
 
 #[cfg(test)]
@@ -219,7 +227,29 @@ mod tests {
         assert!(sliver.unwrap_err().contains("gaps"));
         let both = table(&[(ZERO, [8.0; 4], 1), ([7.0; 4], [8.0; 4], 2)]);
         assert!(both.unwrap_err().contains("0 and 1 overlap"));
-        let inverted = table(&[([1.0; 4], [1.0, 2.0, 2.0, 2.0], 1)]);
-        assert!(inverted.unwrap_err().contains("not below"));
+        let inverted = table(&[([1.0; 4], [0.5, 2.0, 2.0, 2.0], 1)]);
+        assert!(inverted.unwrap_err().contains("above its upper"));
+        let nothing = table(&[([1.0; 4], [1.0, 2.0, 2.0, 2.0], 1)]);
+        assert!(nothing.unwrap_err().contains("gaps"));
+    }
+
+    #[test]
+    fn a_rule_for_no_point_is_never_asked() {
+        // A box of ratios from 1 on, cut at 1.
+        let mut table = table(&[
+            (ZERO, [8.0, 8.0, 1.0, 8.0], 1),
+            ([0.0, 0.0, 1.0, 0.0], [8.0, 8.0, 1.0, 8.0], 2),
+            ([0.0, 0.0, 1.0, 0.0], [8.0; 4], 3),
+        ])
+        .unwrap();
+        let mut increment = |ratio: f64| table.action(&[1.0, 1.0, ratio, 1.0]).increment;
+        assert_eq!(
+            [
+                increment(1.0f64.next_down()),
+                increment(1.0),
+                increment(2.0)
+            ],
+            [1.0, 3.0, 3.0]
+        );
     }
 }

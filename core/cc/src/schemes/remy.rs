@@ -19,6 +19,7 @@
 //! |---|---|---|
 //! | model | required | a rule table: `narrows models list` |
 //! | slack | 1 | genericCC: packets in flight beyond the window; 0 in Remy's own simulator |
+//! | first_window | two | genericCC; `rule` in Remy's own simulator |
 
 use crate::parts::model;
 use crate::parts::policy::ms;
@@ -79,6 +80,13 @@ pub const SCHEME: Scheme = Scheme {
         .default("1")
         .range(0.0, 100.0)
         .source("genericCC; 0 in Remy's own simulator"),
+        ParamSpec::new(
+            "first_window",
+            Kind::Choice(&["two", "rule"]),
+            "Before anything is acknowledged: two packets, or what the rule for signals of zero says, with its spacing.",
+        )
+        .default("two")
+        .source("genericCC; the rule in Remy's own simulator"),
     ],
     build,
 };
@@ -95,9 +103,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         model.expect_kind(KIND)?;
         RuleTable::new(model)
     })?;
-    Ok(Box::new(Remy {
+    let mut remy = Remy {
         mss: setup.mss.get(),
         slack: params.integer("slack").unwrap_or(1) as f64,
+        first_by_rule: params.word("first_window") == Some("rule"),
         table,
         seen: Seen::default(),
         window: 0.0,
@@ -107,7 +116,9 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         in_flight: 0,
         given_up: 0,
         given_up_below: 0,
-    }))
+    };
+    remy.start();
+    Ok(Box::new(remy))
 }
 
 /// What a sender has seen since it started, or started afresh. Times in ms.
@@ -154,6 +165,7 @@ impl Seen {
 struct Remy {
     mss: u64,
     slack: f64,
+    first_by_rule: bool,
     table: RuleTable,
     seen: Seen,
     /// In packets.
@@ -171,6 +183,16 @@ struct Remy {
 }
 
 impl Remy {
+    /// Nothing has been seen.
+    fn start(&mut self) {
+        self.seen = Seen::default();
+        (self.window, self.spacing) = (0.0, Span::ZERO);
+        if self.first_by_rule {
+            let action = self.table.action(&self.seen.signals);
+            self.apply(action);
+        }
+    }
+
     fn apply(&mut self, action: Action) {
         self.window = (self.window * action.multiple + action.increment)
             .trunc()
@@ -213,13 +235,12 @@ impl CongestionControl for Remy {
             return;
         }
         self.heard = now;
-        self.seen = Seen::default();
-        (self.window, self.spacing) = (0.0, Span::ZERO);
+        self.start();
         (self.given_up, self.given_up_below) = (self.in_flight, self.next);
     }
 
     fn allowance(&self) -> Allowance {
-        let packets = if self.seen.last.is_some() {
+        let packets = if self.first_by_rule || self.seen.last.is_some() {
             self.window + self.slack
         } else {
             FIRST_WINDOW
@@ -343,6 +364,22 @@ mod tests {
             Some(Rate::of(Bytes::new(MSS), Span::from_us(300)))
         );
         assert_eq!(allowance.quantum, Some(Bytes::new(MSS)));
+    }
+
+    #[test]
+    fn the_first_window_may_be_that_of_the_rule_for_nothing_seen() {
+        let params = example_params(&SCHEME).with_defaults(SCHEME.params, &[("first_window", "rule")]);
+        let mut remy = build(&params, example_setup()).unwrap();
+        // 0 x 0.95 + 10, and a packet of slack; the rule's 0.05 ms between packets.
+        assert_eq!(window(&*remy), 11);
+        let spaced = Rate::of(Bytes::new(MSS), Span::from_us(50));
+        assert_eq!(remy.allowance().pacing, Some(spaced));
+        // The first acknowledgement meets the same rule again.
+        let fields = ack(&mut *remy, 151, packet(0, 1), 0);
+        assert_eq!(value(&fields, "window_packets"), 19.0);
+        // So does a new beginning.
+        remy.on_timer(at(2_151));
+        assert_eq!(window(&*remy), 11);
     }
 
     #[test]

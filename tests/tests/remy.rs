@@ -1,0 +1,134 @@
+//! Remy's 100x table in the experiment that its authors accept it by: senders that come and go.
+//!
+//! Two senders share a link with a queue without end and a round trip of 150 ms. Each is on and off for
+//! exponentially distributed times of one second on average, and begins anew each time: here each time is a flow of
+//! its own. The figures are those that Remy's own tests have for the table (github.com/keithw/remy, `tests`), of a simulator
+//! in which a packet per millisecond is 10 Mbit/s. Throughput is what a sender gets while it is on: what arrives, over
+//! the time in which anyone was on, times the 0.75 of the link that is one's share if the other is on half of the time.
+//!
+//! Skipped without the models (`narrows_tests::models`).
+
+use narrows_cell::Cell;
+use narrows_record::metrics::Traffic;
+use narrows_tests::Dumbbell;
+use narrows_tests::models::content;
+use narrows_units::{Files, Stream};
+use serde_json::{Value, json};
+
+/// IP bytes of a packet: 10 Mbit/s are one per millisecond.
+const PACKET: f64 = 1250.0;
+
+/// Who is on, and when, in seconds.
+struct Comings {
+    /// From when until when; in the order of the beginnings.
+    times: Vec<(f64, f64)>,
+    /// For how long anyone was on.
+    any: f64,
+}
+
+impl Comings {
+    fn new(senders: usize, mean: f64, seconds: f64) -> Comings {
+        let mut times = Vec::new();
+        for sender in 0..senders {
+            let mut stream = Stream::new(7, &format!("comings/{sender}"));
+            let mut now = stream.exponential(mean);
+            while now < seconds {
+                let end = (now + stream.exponential(mean)).min(seconds);
+                times.push((now, end));
+                now = end + stream.exponential(mean);
+            }
+        }
+        times.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (mut any, mut until) = (0.0, 0.0f64);
+        for &(from, to) in &times {
+            any += (to - from.max(until)).max(0.0);
+            until = until.max(to);
+        }
+        Comings { times, any }
+    }
+}
+
+/// What senders get.
+#[derive(Debug)]
+struct Got {
+    /// What arrives, over what the link could have carried while anyone was on.
+    share: f64,
+    /// Mean round trip in ms.
+    rtt_ms: f64,
+}
+
+fn run(model: &[u8], mbps: f64, senders: usize, mean: f64, seconds: f64) -> Got {
+    let comings = Comings::new(senders, mean, seconds);
+    let mut cell = Dumbbell {
+        mbps,
+        rtt_ms: 150.0,
+        seconds,
+        schemes: vec!["remy"; comings.times.len()],
+        record: "bins",
+        ..Dumbbell::default()
+    }
+    .json();
+    cell["sample_ns"] = json!(1_000_000_000);
+    cell["network"]["forward"][0]["queue"] = json!({"kind": "unlimited"});
+    cell["transport"] = json!({"packet_size": PACKET as u64});
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    let flows = cell["flows"].as_array_mut().expect("flows");
+    for (flow, (from, to)) in flows.iter_mut().zip(&comings.times) {
+        let params: Value = json!({"model": {"name": "a.model", "sha256": "a"},
+            "first_window": "rule", "slack": 0});
+        flow["params"] = params;
+        flow["start_ns"] = json!(ns(*from));
+        flow["stop_ns"] = json!(ns(*to));
+    }
+    let mut files = Files::default();
+    files.insert("a", model.to_vec());
+    let cell = Cell::parse_with(&cell.to_string(), |_| Ok(files)).expect("the cell is valid");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("cell");
+    narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    let traffic = Traffic::gather(&record).expect("a record that can be read");
+    let (mut packets, mut delay_ns) = (0.0, 0.0);
+    for flow in &traffic.flows {
+        let arrived = flow.arrived_packets as f64;
+        packets += arrived;
+        delay_ns += arrived * flow.delays.mean().unwrap_or(0.0);
+    }
+    Got {
+        share: packets * PACKET * 8.0 / (comings.any * mbps * 1e6),
+        // The way back is empty.
+        rtt_ms: delay_ns / packets / 1e6 + 75.0,
+    }
+}
+
+#[test]
+fn the_hundredfold_table_does_on_each_link_as_its_authors_say() {
+    let Some(model) = content("tao-100x") else {
+        return;
+    };
+    for (mbps, throughput, rtt_ms, seconds) in [
+        (2.21, 1.8, 346.0, 600.0),
+        (9.93, 6.0, 165.0, 600.0),
+        (29.41, 18.0, 174.0, 400.0),
+        (185.04, 91.1, 157.0, 200.0),
+        (300.25, 133.1, 152.0, 150.0),
+        (401.4, 146.0, 151.0, 100.0),
+        (801.5, 156.0, 150.0, 100.0),
+    ] {
+        let got = run(&model, mbps, 2, 1.0, seconds);
+        let found = got.share * 0.75 * mbps;
+        println!(
+            "{mbps}: {found:.1} ({throughput}), {:.1} ms ({rtt_ms})",
+            got.rtt_ms
+        );
+        // Their own tolerance.
+        assert!(
+            (found / throughput - 1.0).abs() < 0.05,
+            "{mbps} Mbit/s: {found}"
+        );
+        assert!(
+            (got.rtt_ms / rtt_ms - 1.0).abs() < 0.05,
+            "{mbps} Mbit/s: {got:?}"
+        );
+    }
+}
