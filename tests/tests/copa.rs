@@ -178,9 +178,11 @@ fn one_flow_comes_to_what_the_published_rules_come_to() {
 
 #[test]
 fn a_large_product_is_filled_in_time_and_then_kept_full_with_a_short_queue() {
-    // The simulation of the published rules left slow start early and needed more than half a minute to get from
-    // there to the rate: 55 Mbit/s from 15 to 30 s, with delta 0.1 90. Where slow start ends depends on how its first
-    // windows are spaced. Here it overshoots to more than two products, and comes back from above.
+    // By the published rules 55 Mbit/s from 15 to 30 s, and 90 with delta 0.1. The 55 are the reference's strict
+    // comparison: on a path on which all RTTs are equal it takes the queue for one that is never empty, and turns
+    // competitive whenever it runs below the link's rate. The reference's rules in a packet simulation of their own come
+    // to 55.5 with that comparison and to 78 or 86 if equal RTTs are an empty queue, as they are here (the first window
+    // spaced or not); with delta 0.1 to 82 to 100. Slow start overshoots to about two products in all of them.
     let path = (100.0, 100.0);
     let half = record(&infinite("copa", path.0, path.1, 120.0));
     let tenth = with(
@@ -188,9 +190,10 @@ fn a_large_product_is_filled_in_time_and_then_kept_full_with_a_short_queue() {
         &json!({"delta": 0.1}),
     );
     for (found, least) in [
-        (Part::of(&half, 1, path, (15.0, 30.0)), 55.0),
-        (Part::of(&record(&tenth), 1, path, (15.0, 30.0)), 90.0),
+        (Part::of(&half, 1, path, (15.0, 30.0)), 78.0),
+        (Part::of(&record(&tenth), 1, path, (15.0, 30.0)), 82.0),
     ] {
+        println!("{found:?}");
         assert!((0.9 * least..=100.1).contains(&found.mbps), "{found:?}");
         // Of delta 0.1 there: 25 ms.
         assert!(found.p95_ms < 1.1 * 25.0, "{found:?}");

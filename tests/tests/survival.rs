@@ -177,6 +177,12 @@ fn returns(outcome: &Outcome) -> Result<(), String> {
 
 /// One packet of five is lost: no scheme has to be fast, but none may stall. TCP's square-root law gives 0.5 Mbit/s
 /// without timeouts; a tenth of that, four packets per second, also from those that retreat before such losses.
+///
+/// The utility of Vivace and PCC-Expr, x^0.9 - 11.35 L x, is best at (0.9/(11.35 L))^10 Mibit/s, here 100 bit/s: their
+/// rate falls as long as the run lasts, towards the least rate of 50 kbit/s (the programs' are 1.3 and 2.1 Mbit/s). It
+/// falls ever more slowly: at 100 kbit/s four intervals of ten packets take five seconds, and the losses of two of them
+/// differ by 18 % of their packets by chance, which misleads a decision now and then. In the last third of the time 80
+/// and 87 kbit/s arrive. Allegro's utility is negative above 5 % and its rate falls likewise, in steps of 1 %.
 fn creeps(outcome: &Outcome) -> Result<(), String> {
     for part in [0..20, 20..40, 40..60] {
         at_least("rate", outcome.rate(part), 5e4)?;
@@ -206,9 +212,9 @@ fn reads_the_clock(outcome: &Outcome) -> Result<(), String> {
     no_flood(outcome)
 }
 
-/// Every RTT is zero or one step, so that nothing can be known of a queue: a twentieth of the rate.
+/// Every RTT is zero or one step, so that nothing can be known of a queue: a tenth of the rate.
 fn sees_no_time_pass(outcome: &Outcome) -> Result<(), String> {
-    at_least("rate", outcome.rate(5..10), 5e6)?;
+    at_least("rate", outcome.rate(5..10), 1e7)?;
     no_flood(outcome)
 }
 
@@ -246,16 +252,19 @@ const TRIALS: &[Trial] = &[
     ("an application that sends little", trickle, trickles),
 ];
 
-/// Scheme, trial, and why the original does no better. Each must fail: a defect that is gone is taken off the list.
+/// Scheme, trial, and why the original does no better. Each must fail, and so must the scheme as the Pantheon reports
+/// ran it, where there is such a profile: a defect that is gone, or that is ours alone, is taken off the list.
 const KNOWN: &[(&str, &str, &str)] = &[
     (
         "hybla",
         "10 kbit/s",
+        // rho is 1.3 s/25 ms, and ends at 16: one acknowledgement in slow start adds 2^16 - 1 packets.
         "takes an RTT of seconds for a satellite's and doubles its window up to sixteen times per round trip",
     ),
     (
         "koho-calibrated",
         "1 Gbit/s, 1 ms",
+        // 0.127221 packets more per acknowledgement and 0.05 less per loss are even at 0.127221/0.177221.
         "wants 5.5 ms of queue where the buffer holds 1 ms, and grows until 72 % are lost",
     ),
     (
@@ -263,6 +272,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "a clock of 1 ms on a path of 0.5 ms",
         "wants 5.5 ms of queue where the buffer holds 5 ms, and grows until 72 % are lost",
     ),
+    // 50 kbit/s on 10: four fifths are lost, and the programs' floors of 1.3 and 2.1 Mbit/s lose all but a hundredth.
     (
         "pcc-allegro",
         "10 kbit/s",
@@ -286,17 +296,26 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "quic-cubic",
         "10 kbit/s",
-        "begins with 32 packets where the buffer holds fifteen, and loses a little more than half of all",
+        // Chromium bounds the growth by half of the acknowledgements that Reno's window has not been credited with, up to
+        // a window of them and for each acknowledgement anew; elsewhere the curve is the tighter bound. Here a round
+        // trip is 19 s, the curve is far ahead, and 16 acknowledgements make 72 packets out of 14. A loss leaves 85 %.
+        "its curve outruns round trips of 19 s, and a window of 72 packets meets a buffer of fifteen",
     ),
     (
         "verus",
         "1 Gbit/s, 1 ms",
         "decides every 5 ms for a buffer that holds one",
     ),
+    // With the order kept the same buffer costs 2 %: all delays of a full buffer are the same, the curve ends flat, and slow
+    // start begins again. Packets that come 20 ms late scatter the points, so that the curve ends with a slope by
+    // chance. Where it is small and upwards, the delay aimed at, which rises by 2 ms per epoch while the full buffer shows
+    // no more, is found at windows of hundreds, and losses take nothing off for 150 ms. By the program's own rules 35 to
+    // 83 % are lost, as chance has it (`reach: 40000`, six seeds); if the curve is not followed beyond the windows that have
+    // been tried (`reach: 1`), 5 %.
     (
         "verus",
         "reordering",
-        "steers the RTT up to six times its smallest; a buffer that ends before that loses what is sent beyond it",
+        "fits a curve of delays through packets that were late for another reason, and follows its end",
     ),
     ("gcc", "10 kbit/s", "its encoder makes 30 kbit/s at least"),
     // What the three below do is the matter of their models. Those of the tests are made by hand: they say what a
@@ -365,9 +384,46 @@ fn problem(scheme: &'static str, (trial, cell, judge): &Trial) -> Option<String>
     let known = KNOWN
         .iter()
         .any(|known| (known.0, known.1) == (scheme, *trial));
-    match (judge(&Outcome::of(&cell(scheme))), known) {
-        (Ok(()), false) | (Err(_), true) => None,
+    let cell = cell(scheme);
+    match (judge(&Outcome::of(&cell)), known) {
+        (Ok(()), false) => None,
         (Err(what), false) => Some(format!("{scheme}, {trial}: {what}")),
         (Ok(()), true) => Some(format!("{scheme}, {trial}: its known defect is gone")),
+        (Err(_), true) => {
+            let mut original = as_reported(scheme, cell)?;
+            // By chance one run may come off lightly.
+            let fine = (1..=3).all(|seed| {
+                original["seed"] = json!(seed);
+                judge(&Outcome::of(&original)).is_ok()
+            });
+            fine.then(|| format!("{scheme}, {trial}: the original does not have the defect"))
+        }
+    }
+}
+
+/// The cell with the scheme's flow set up as in the Pantheon reports.
+fn as_reported(scheme: &str, mut cell: Value) -> Option<Value> {
+    let registry = narrows_cell::registry();
+    let schemes = registry["schemes"].as_array()?;
+    let scheme = schemes.iter().find(|one| one["name"] == scheme)?;
+    let profiles = scheme["profiles"].as_array()?;
+    let profile = profiles.iter().find(|one| one["name"] == "pantheon")?;
+    for what in ["params", "transport"] {
+        for (name, value) in profile[what].as_object()? {
+            cell["flows"][0][what][name] = value.clone();
+        }
+    }
+    Some(cell)
+}
+
+/// A repair that is lost itself is noticed by the timeout only, but then it is.
+#[test]
+fn a_fifth_of_losses_stalls_nobody_who_counts_overtaking_packets_alone() {
+    for scheme in ["reno", "cubic", "quic-cubic"] {
+        let mut cell = lossy(scheme);
+        cell["transport"] = json!({"rack": false});
+        if let Err(what) = creeps(&Outcome::of(&cell)) {
+            panic!("{scheme}: {what}");
+        }
     }
 }
