@@ -18,6 +18,15 @@ const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
 ];
 
+/// Whether the kernel lets us make tunnel devices: the gate is the right to open this file.
+pub(crate) fn tunnel_device() -> Result<(), String> {
+    let path = "/dev/net/tun";
+    let opened = std::fs::File::options().read(true).write(true).open(path);
+    opened
+        .map(drop)
+        .map_err(|error| format!("{path} cannot be opened: {error}"))
+}
+
 /// Examines the machine. This process leaves its network namespace on the way, which is why the
 /// answer is prepared in one go and the process ends afterwards.
 pub(crate) fn examine() -> Value {

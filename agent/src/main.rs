@@ -7,6 +7,7 @@
 mod bpf;
 mod doctor;
 mod events;
+mod host;
 mod run;
 mod shell;
 mod tunnel;
@@ -42,6 +43,12 @@ enum Command {
     Registry,
     /// Print what this machine can do, as JSON.
     Doctor,
+    /// Print everything that bears on runs between this host and another, as JSON.
+    Host,
+    /// Examine the way to another host, together with the same command there; orders come on standard input.
+    Probe(host::ProbeArguments),
+    /// Raise settings of the machine until standard input ends, then put them back.
+    Settings(host::SettingsArguments),
     /// Load BPF congestion controls for a moment and print whether that works, as JSON.
     Bpf(bpf::BpfArguments),
     /// Print the version, as JSON.
@@ -88,6 +95,9 @@ fn main() -> ExitCode {
         })),
         Command::Bpf(arguments) => print(&bpf::examine(&arguments)),
         Command::Doctor => print(&doctor::examine()),
+        Command::Host => host::examine(PROTOCOL).and_then(|document| print(&document)),
+        Command::Probe(arguments) => host::probe(&arguments),
+        Command::Settings(arguments) => with_signals(|signals| host::settings(&arguments, signals)),
         Command::Shell(arguments) => return shell::run(&arguments),
         Command::ShellGuard(arguments) => return shell::guard(&arguments),
         Command::Endpoint { channel } => {

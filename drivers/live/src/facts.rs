@@ -70,6 +70,41 @@ pub fn clocksource() -> String {
     read_to_string(path).map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
+/// Name of the installed system, such as "Debian GNU/Linux 12 (bookworm)"; empty if it has none.
+pub fn system() -> String {
+    let text = read_to_string("/etc/os-release").unwrap_or_default();
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default()
+        .trim_matches(['"', '\''])
+        .to_owned()
+}
+
+/// How many tasks wanted a processor during the last 1, 5 and 15 minutes, on average.
+pub fn load() -> Vec<f64> {
+    let text = read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_ascii_whitespace()
+        .take(3)
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+/// Whether the machine is a guest of a hypervisor, which can stop it at any time.
+pub fn is_virtual() -> bool {
+    let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|line| {
+        line.split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    })
+}
+
+/// Name of the machine, as it calls itself.
+pub fn host_name() -> String {
+    read_sysctl("kernel.hostname").unwrap_or_else(|_| "unknown".to_owned())
+}
+
 /// Names of the congestion controls that the kernel offers.
 pub fn congestion_controls() -> Vec<String> {
     let text = read_sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();

@@ -53,6 +53,34 @@ fn real_minus(clock: fn() -> u64) -> i64 {
         .map_or(0, |(_, offset)| offset)
 }
 
+/// What the kernel knows of the program that keeps the clock right (NTP, PTP), if one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discipline {
+    /// Whether such a program says that the clock is right.
+    pub synchronized: bool,
+    /// The most that the clock is wrong by, as that program says; it grows while nothing is heard from it.
+    pub max_error_ns: u64,
+    /// By how much it is probably wrong.
+    pub estimated_error_ns: u64,
+}
+
+/// Asks the kernel how well `CLOCK_REALTIME` is kept; changes nothing.
+pub fn discipline() -> std::io::Result<Discipline> {
+    // SAFETY: an all-zero timex is valid and means that nothing is to be changed; it is writable for the call.
+    let (state, timex) = unsafe {
+        let mut timex: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&raw mut timex), timex)
+    };
+    super::check(state)?;
+    // The kernel counts both in microseconds, whatever the unit of the offset: adjtimex(2).
+    let microseconds = |value: libc::c_long| u64::try_from(value).unwrap_or(0) * 1000;
+    Ok(Discipline {
+        synchronized: state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0,
+        max_error_ns: microseconds(timex.maxerror),
+        estimated_error_ns: microseconds(timex.esterror),
+    })
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
@@ -79,5 +107,16 @@ mod tests {
         let stamp = real_ns() as i64 - raw;
         assert!((stamp - raw_ns() as i64).abs() < 1_000_000_000);
         assert!(real_ns() > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn the_kernel_tells_how_well_the_clock_is_kept() {
+        // Some containers forbid the question.
+        let Ok(first) = discipline() else { return };
+        // Both errors are bounds; a clock that nobody keeps has grown the larger one to its limit of 16 s.
+        assert!(
+            first.max_error_ns > 0 && first.max_error_ns <= 16_000_000_000,
+            "{first:?}"
+        );
     }
 }

@@ -1,0 +1,128 @@
+//! What `narrows hosts` asks for, here and on other hosts: facts, the way between two hosts, settings.
+
+use crate::doctor;
+use crate::events::Failure;
+use narrows_live::held::{self, Held, Machine};
+use narrows_live::sys::clock;
+use narrows_live::sys::poll::{Epoll, Events, Signals};
+use narrows_live::{between, facts};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+/// Format of the facts.
+const FORMAT: &str = "narrows/host/1";
+
+#[derive(clap::Args)]
+pub(crate) struct ProbeArguments {
+    /// The secret that both ends of the examination know: 32 hexadecimal digits.
+    #[arg(long)]
+    token: String,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct SettingsArguments {
+    /// A setting and the least that it shall be, such as net.core.rmem_max=16777216.
+    #[arg(long = "least", value_parser = parse_least, value_name = "NAME=NUMBER")]
+    least: Vec<(String, u64)>,
+    /// Where it is noted what is to be put back.
+    #[arg(long, default_value = held::JOURNAL)]
+    journal: PathBuf,
+}
+
+fn parse_least(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write NAME=NUMBER, such as net.core.rmem_max=16777216")?;
+    let value = value
+        .parse()
+        .map_err(|_| format!("\"{value}\" is no number of bytes or packets"))?;
+    Ok((name.to_owned(), value))
+}
+
+/// All facts about this host. The process leaves its network namespace on the way, as `doctor` does.
+pub(crate) fn examine(protocol: u32) -> Result<Value, Failure> {
+    let shift_ns = between::clock_shift()?;
+    let tunnel = doctor::tunnel_device();
+    let left_behind = held::left_behind(held::JOURNAL.as_ref());
+    let discipline = clock::discipline();
+    let kept = discipline.as_ref().ok();
+    let clock = json!({
+        "source": facts::clocksource(),
+        "synchronized": kept.is_some_and(|kept| kept.synchronized),
+        "max_error_ns": kept.map(|kept| kept.max_error_ns),
+        "estimated_error_ns": kept.map(|kept| kept.estimated_error_ns),
+        "shift_ns": shift_ns,
+    });
+    let mut document = json!({
+        "format": FORMAT,
+        "versions": {"narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": protocol},
+        "name": facts::host_name(),
+        "system": facts::system(),
+        "virtual": facts::is_virtual(),
+        "load": facts::load(),
+        "available_bytes": facts::available_bytes(),
+        "clock": clock,
+        "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
+        "left_behind": left_behind,
+    });
+    let mut found = doctor::examine();
+    // Sentences for people who sit at this machine.
+    found["checks"].take();
+    if let (Some(all), Value::Object(found)) = (document.as_object_mut(), found) {
+        all.extend(found.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    Ok(document)
+}
+
+/// One end of an examination of the way between two hosts.
+pub(crate) fn probe(arguments: &ProbeArguments) -> Result<(), Failure> {
+    let orders = std::io::stdin().lock();
+    Ok(between::serve(&arguments.token, orders, std::io::stdout())?)
+}
+
+/// Raises settings, says which, and puts them back when standard input ends or we are told to stop.
+pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Result<(), Failure> {
+    let least: BTreeMap<String, u64> = arguments.least.iter().cloned().collect();
+    let held = Held::raise(Machine, &least, &arguments.journal)?;
+    let told = line(&json!({"changed": held.changes(), "recovered": held.recovered()}));
+    // Whoever does not hear us any more does not need the settings either.
+    if told.is_ok() {
+        wait_for_the_end(signals)
+            .map_err(|error| Failure::internal(format!("could not wait for the end: {error}")))?;
+    }
+    let restored = held.release();
+    let _ = line(&json!({"restored": restored}));
+    Ok(())
+}
+
+/// Until standard input ends or one of `signals` comes.
+fn wait_for_the_end(signals: &Signals) -> std::io::Result<()> {
+    const INPUT: u64 = 0;
+    const SIGNAL: u64 = 1;
+    let mut input = std::io::stdin().lock();
+    let epoll = Epoll::new()?;
+    epoll.add(signals.as_fd(), SIGNAL)?;
+    // A file or /dev/null cannot be waited for, and has ended for our purpose.
+    if epoll.add(input.as_fd(), INPUT).is_err() {
+        return Ok(());
+    }
+    let mut events = Events::default();
+    loop {
+        epoll.wait(&mut events, None)?;
+        for key in events.keys() {
+            if key == SIGNAL || input.fill_buf()?.is_empty() {
+                return Ok(());
+            }
+            let length = input.fill_buf()?.len();
+            input.consume(length);
+        }
+    }
+}
+
+fn line(document: &Value) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{document}").and_then(|()| out.flush())
+}
