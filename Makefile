@@ -110,9 +110,15 @@ $(STAMPS)/venv: requirements-dev.lock .ci/system | $(STAMPS)
 	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
 	@touch $@
 
+# Where the C library can be linked statically, the agent is: it runs on other hosts too, whatever is installed
+# there. Only the last step differs from the programs that are tested, so that nothing is compiled twice.
 $(STAMPS)/agent: $(RUST_FILES) | $(STAMPS)
 	@PYTHON=$(PYTHON) .ci/system
-	cargo build --release --quiet -p narrows-agent
+	@static=; \
+	if [[ $$(cc -print-file-name=libc.a) == */libc.a ]]; then static="-C target-feature=+crt-static"; fi; \
+	set -x; \
+	cargo rustc --release --quiet -p narrows-agent --bin narrows-agent -- $$static
+	cargo build --release --quiet -p narrows-agent --bin narrows-bpf
 	@mkdir -p python/narrows/_bin
 	@for program in narrows-agent narrows-bpf; do \
 	    cp "$$CARGO_TARGET_DIR/release/$$program" python/narrows/_bin/.new; \

@@ -124,6 +124,7 @@ def _versions() -> dict[str, Any]:
 from narrows.cli import check as _check  # noqa: E402, F401
 from narrows.cli import doctor as _doctor  # noqa: E402, F401
 from narrows.cli import exporting as _exporting  # noqa: E402, F401
+from narrows.cli import hosts as _hosts  # noqa: E402, F401
 from narrows.cli import importing as _importing  # noqa: E402, F401
 from narrows.cli import listing as _listing  # noqa: E402, F401
 from narrows.cli import models as _models  # noqa: E402, F401

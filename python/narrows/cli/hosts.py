@@ -1,0 +1,172 @@
+"""`narrows hosts`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.app import group, subcommand
+
+hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
+
+_SSH = typer.Option(
+    "--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'."
+)
+_FOLDER = typer.Option(
+    "--remote-folder",
+    metavar="FOLDER",
+    help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
+)
+
+
+@subcommand(hosts, "check", example="narrows hosts check user@host")
+def check(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="HOST...", help="As ssh takes them: user@host, or a name of its configuration."
+        ),
+    ],
+    ports: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="UDP ports to examine, such as 443,5000-5003. [default: five usual ones]"
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="The host's address for datagrams, if it is not the one ssh uses."
+        ),
+    ] = None,
+    our_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Ours as it shall use it. [default: where our datagrams come from]"
+        ),
+    ] = None,
+    agent: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A narrows-agent that was built for a host of another architecture."
+        ),
+    ] = None,
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare",
+            help="Try the changes of settings that runs would make, at both ends; undone at once.",
+        ),
+    ] = False,
+    remote_folder: Annotated[str | None, _FOLDER] = None,
+    ssh: Annotated[str, _SSH] = "ssh",
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+) -> None:
+    """Find out what works between this machine and another, and what to do about the rest.
+
+    The agent is copied into a cache folder of the remote user over your own ssh (configuration, jump hosts,
+    agents and keys included; host keys are always checked). Nothing else is installed or changed there.
+
+    Exit codes: 0 runs would work, 4 something stands in their way.
+    """
+    import shlex
+
+    from narrows.cli.common import print_json, stderr_console
+    from narrows.errors import EXIT_CANNOT_HERE, UsageError
+    from narrows.hosts.check import Wishes
+    from narrows.hosts.check import check as examine
+
+    if len(names) > 1 and (address is not None or agent is not None):
+        raise UsageError("--address and --agent go with a single host; call the command once for each")
+    wishes = Wishes(
+        address=address, our_address=our_address, agent=agent, folder=remote_folder, prepare=prepare
+    )
+    if ports is not None:
+        import dataclasses
+
+        wishes = dataclasses.replace(wishes, ports=_ports(ports))
+    console = stderr_console()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    reports = []
+    for name in names:
+        report = examine(name, wishes, shlex.split(ssh), say)
+        reports.append(report)
+        if not as_json:
+            _print(report)
+    if as_json:
+        found = [report.document() for report in reports]
+        print_json({"format": "narrows/hosts/1", "ok": all(report.ok for report in reports), "hosts": found})
+    if not all(report.ok for report in reports):
+        raise typer.Exit(EXIT_CANNOT_HERE)
+
+
+@subcommand(hosts, "clean", example="narrows hosts clean user@host")
+def clean(
+    names: Annotated[list[str], typer.Argument(metavar="HOST...", help="As ssh takes them.")],
+    remote_folder: Annotated[str | None, _FOLDER] = None,
+    ssh: Annotated[str, _SSH] = "ssh",
+) -> None:
+    """Remove the copies of the agent from other hosts, which is everything that Narrows keeps there."""
+    import shlex
+
+    from narrows.hosts.place import clean as remove
+    from narrows.hosts.ssh import Ssh
+
+    for name in names:
+        with Ssh(name, shlex.split(ssh)) as connection:
+            folder, count = remove(connection, remote_folder)
+        print(f"{name}: {count} {'copy' if count == 1 else 'copies'} removed with {folder}")
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    """`443,5000-5003` as numbers, in the order given."""
+    from narrows.errors import UsageError
+
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
+            raise UsageError(
+                f"--ports: {part.strip()!r} is no port and no range of ports; write 443,5000-5003"
+            )
+        found |= dict.fromkeys(range(int(first), int(last) + 1))
+        if len(found) > _MOST_PORTS:
+            raise UsageError(f"--ports: more than {_MOST_PORTS} ports; name fewer")
+    return tuple(found)
+
+
+#: As many as leave the agent a port to ask from, and rounded.
+_MOST_PORTS = 60
+
+
+def _print(report: object) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from narrows.cli.common import stdout_console
+    from narrows.hosts.check import NO, NOTE, Report
+
+    assert isinstance(report, Report)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("", "", "here", report.host):
+        table.add_column(Text(heading), overflow="fold")
+    styles = {NO: "red", NOTE: "yellow"}
+    for row in report.rows:
+        state = Text(row.state, style=styles.get(row.state, "green"))
+        table.add_row(state, Text(row.name), Text(row.here), Text(row.there))
+    console = stdout_console()
+    console.print(table)
+    for row in report.rows:
+        if row.remedy:
+            console.print(f"{row.name} -> {row.remedy}", markup=False, soft_wrap=True)
+    if report.ok:
+        verdict = "runs between this machine and it would work"
+    else:
+        verdict = "runs between this machine and it would not work yet"
+    console.print(f"{report.host}: {verdict}", markup=False, soft_wrap=True)

@@ -1,0 +1,259 @@
+"""The way between this machine and another: which UDP ports pass, how large packets may be, how far it is,
+and how far apart the clocks are.
+
+Both ends are ours, so that nothing has to be inferred: a datagram passes if the other end says that it
+arrived. Questions go from a port of the kernel's choice to the ports that are examined, as those of a tunnel
+would whose other end listens there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from narrows.errors import UnavailableError
+from narrows.hosts.place import Place
+from narrows.hosts.prober import Exchange, Prober, socket_address, split_address
+
+#: Examined unless others are named: QUIC, STUN, iperf3, traceroute, and one that means nothing.
+PORTS = (443, 3478, 5201, 33434, 50123)
+#: Each question is sent so often, so that single losses do not look like a closed port.
+_COPIES = 4
+_GAP_US = 20_000
+#: How long to wait for what may never come: a satellite and a full buffer before it.
+_PATIENCE_S = 2.0
+#: For clocks: the more exchanges, the shorter the shortest.
+_EXCHANGES = 32
+#: Sizes per step of the search for the largest packet; from 9000 bytes four steps suffice.
+_SIZES = 16
+#: Every path of IPv4 should take this, every path of IPv6 must (RFC 791, RFC 8200).
+_LEAST_MTU = {4: 576, 6: 1280}
+#: More is found on no path of the Internet.
+_MOST_MTU = 9216
+#: Smallest questions: 80 bytes of data.
+_SMALL = {4: 108, 6: 128}
+_ANY = {4: "0.0.0.0", 6: "::"}
+
+
+@dataclass
+class Port:
+    """One port number: what passes to it, in both directions. None means not examined."""
+
+    port: int
+    #: Whether datagrams from here arrive there, and answers come back.
+    there: bool | None = None
+    there_answered: bool | None = None
+    #: Whether datagrams from there arrive here, unasked, and answers get back.
+    here: bool | None = None
+    here_answered: bool | None = None
+    #: Why it could not be opened there or here.
+    why_there: str | None = None
+    why_here: str | None = None
+
+
+@dataclass
+class Way:
+    """Everything found out about the way."""
+
+    our_address: str
+    their_address: str
+    #: Our address as the other end sees it; another one means that a router translates it.
+    seen_address: str | None = None
+    ports: list[Port] = field(default_factory=list)
+    #: Largest IP packets that arrive.
+    mtu_there: int | None = None
+    mtu_back: int | None = None
+    #: The shortest round trip, and the other clock minus ours, which is wrong by at most half of that.
+    rtt_ns: int | None = None
+    offset_ns: int | None = None
+    #: Datagrams of others that reached our ports.
+    strangers: int = 0
+
+    @property
+    def translated(self) -> bool | None:
+        """Whether a router changes our address."""
+        if self.seen_address is None:
+            return None
+        return ipaddress.ip_address(self.seen_address) != ipaddress.ip_address(self.our_address)
+
+    @property
+    def they_may_listen(self) -> list[int]:
+        """Ports on which the other host can wait for us."""
+        return [one.port for one in self.ports if one.there and one.there_answered]
+
+    @property
+    def we_may_listen(self) -> list[int]:
+        """Ports on which we can wait for the other host."""
+        return [one.port for one in self.ports if one.here and one.here_answered]
+
+
+@dataclass
+class _End:
+    """One end with its opened ports."""
+
+    prober: Prober
+    #: The port that questions are sent from.
+    asks: int
+    #: Index of each examined port that could be opened.
+    listens: dict[int, int]
+    refused: dict[int, str]
+
+
+def examine(
+    here: Place, there: Place, their_address: str, ports: list[int], our_address: str | None = None
+) -> Way:
+    """Examines the way to an address of another host, and back to us at `our_address` or wherever our
+    questions came from."""
+    token = secrets.token_hex(16)
+    version = ipaddress.ip_address(their_address).version
+    with Prober(here, token) as near, Prober(there, token) as far:
+        source = near.source(their_address)
+        way = Way(source, their_address, ports=[Port(port) for port in ports])
+        ours, theirs = (_open(prober, version, ports) for prober in (near, far))
+        for one in way.ports:
+            one.why_here, one.why_there = ours.refused.get(one.port), theirs.refused.get(one.port)
+        asked = _ask(ours, theirs, their_address, version)
+        for one in way.ports:
+            if one.port in theirs.listens:
+                one.there, one.there_answered = asked[one.port]
+        best = near.at(ours.asks).best
+        way.seen_address = our_address or (split_address(best.seen)[0] if best else None)
+        target = way.seen_address or source
+        if ipaddress.ip_address(target).version == version:
+            asked = _ask(theirs, ours, target, version)
+            for one in way.ports:
+                if one.port in ours.listens:
+                    one.here, one.here_answered = asked[one.port]
+        _measure(way, ours, theirs, target, version)
+        way.strangers = near.strangers + far.strangers
+    return way
+
+
+def _open(prober: Prober, version: int, ports: list[int]) -> _End:
+    opened = prober.open(_ANY[version], [0, *ports])
+    own = opened[0]
+    if own.index is None:
+        raise UnavailableError(f"{prober.place.name}: no UDP port can be opened ({own.why})")
+    listens = {one.asked: one.index for one in opened[1:] if one.index is not None}
+    refused = {one.asked: one.why or "" for one in opened[1:] if one.index is None}
+    return _End(prober, own.index, listens, refused)
+
+
+def _ask(asker: _End, listener: _End, address: str, version: int) -> dict[int, tuple[bool, bool]]:
+    """Asks at each port of the listener: whether questions arrived, and whether any answer came back."""
+    listener.prober.forget()
+    asker.prober.forget()
+    for port in listener.listens:
+        _send(asker, socket_address(address, port), version, _COPIES)
+
+    def state(port: int) -> tuple[bool, bool]:
+        arrived = listener.prober.at(listener.listens[port]).packets > 0
+        return arrived, asker.prober.at(asker.asks).answers.get(port, 0) > 0
+
+    def come() -> bool:
+        listener.prober.update()
+        asker.prober.update()
+        return all(state(port) == (True, True) for port in listener.listens)
+
+    _wait(come)
+    return {port: state(port) for port in listener.listens}
+
+
+def _send(end: _End, to: str, version: int, copies: int) -> None:
+    end.prober.send(end.asks, to, [_SMALL[version]], copies=copies, gap_us=_GAP_US)
+
+
+def _measure(way: Way, ours: _End, theirs: _End, target: str, version: int) -> None:
+    """Round-trip time, clocks and sizes, over a port that passes: theirs if one does, else ours."""
+    if way.they_may_listen:
+        port = way.they_may_listen[0]
+        to = socket_address(way.their_address, port)
+        best, returns = _exchange(ours, theirs, port, to, version)
+        if best is None:
+            return
+        way.rtt_ns, way.offset_ns = best.rtt_ns, best.offset_ns
+        way.mtu_there = _largest((ours, ours.asks), (theirs, theirs.listens[port]), to, version, best.rtt_ns)
+        if returns is not None:
+            way.mtu_back = _largest(
+                (theirs, theirs.listens[port]), (ours, ours.asks), returns, version, best.rtt_ns
+            )
+    elif way.we_may_listen:
+        port = way.we_may_listen[0]
+        to = socket_address(target, port)
+        best, returns = _exchange(theirs, ours, port, to, version)
+        if best is None:
+            return
+        # They asked, so that it is our clock minus theirs.
+        way.rtt_ns, way.offset_ns = best.rtt_ns, -best.offset_ns
+        way.mtu_back = _largest((theirs, theirs.asks), (ours, ours.listens[port]), to, version, best.rtt_ns)
+        if returns is not None:
+            way.mtu_there = _largest(
+                (ours, ours.listens[port]), (theirs, theirs.asks), returns, version, best.rtt_ns
+            )
+
+
+def _exchange(
+    asker: _End, listener: _End, port: int, to: str, version: int
+) -> tuple[Exchange | None, str | None]:
+    """The shortest of many exchanges, and where the questions came from: a router may have opened the way
+    back just for that address."""
+    asker.prober.forget()
+    listener.prober.forget()
+    _send(asker, to, version, _EXCHANGES)
+
+    def come() -> bool:
+        asker.prober.update()
+        return asker.prober.at(asker.asks).answers.get(port, 0) >= _EXCHANGES
+
+    _wait(come)
+    listener.prober.update()
+    return asker.prober.at(asker.asks).best, listener.prober.at(listener.listens[port]).from_
+
+
+def _largest(
+    sender: tuple[_End, int], receiver: tuple[_End, int], to: str, version: int, rtt_ns: int
+) -> int | None:
+    """The largest IP packet that arrives (None: not even small ones), found in steps of many sizes at once.
+    Packets are never cut into fragments."""
+    from_end, from_index = sender
+    to_end, to_index = receiver
+    above = _MOST_MTU + 1
+    passes = None
+    below = _LEAST_MTU[version] - 1
+    while above - below > 1:
+        sizes = _between(below, above)
+        to_end.prober.forget()
+        refused = from_end.prober.send(from_index, to, sizes, copies=2, gap_us=2000, answer=False)
+        # What our own interface refuses need not be waited for.
+        above = min([above, *refused])
+        largest_sent = max((size for size in sizes if size not in refused), default=0)
+
+        def arrived(largest: int = largest_sent) -> bool:
+            to_end.prober.update()
+            return to_end.prober.at(to_index).largest >= largest
+
+        # What is too large never comes; what is not comes about as fast as the small ones.
+        _wait(arrived, 0.25 + 3 * rtt_ns / 1e9)
+        found = to_end.prober.at(to_index).largest
+        above = min([above, *(size for size in sizes if size > found)])
+        if found > below:
+            passes = below = found
+    return passes
+
+
+def _between(below: int, above: int) -> list[int]:
+    """Sizes above `below` and under `above`, evenly spread and with the last one."""
+    whole = list(range(below + 1, above))
+    if len(whole) <= _SIZES:
+        return whole
+    return sorted({whole[number * (len(whole) - 1) // (_SIZES - 1)] for number in range(_SIZES)})
+
+
+def _wait(holds: Callable[[], bool], seconds: float = _PATIENCE_S) -> None:
+    """Waits until something holds, but not longer than we are patient."""
+    limit = time.monotonic() + seconds
+    while not holds() and time.monotonic() < limit:
+        time.sleep(0.02)

@@ -1,0 +1,415 @@
+"""What `narrows hosts check` finds out about another host, as a table for people and a document for
+programs."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import NarrowsError, UnavailableError, UsageError
+from narrows.hosts import between, settings, travel
+from narrows.hosts.place import ROOT, SUDO, Arrival, Place, arrive, here
+from narrows.hosts.ssh import Ssh
+
+FORMAT = "narrows/hosts-check/1"
+#: How a row ended: fine; works with a drawback; a run between the hosts would not work.
+OK, NOTE, NO = "ok", "note", "no"
+#: A tunnel adds its own header to packets of 1500 bytes, but video and TCP live with less: RFC 8200's
+#: minimum.
+_SMALL_MTU = 1280
+#: A clock that its own keeper trusts less than this is not worth a remark about one-way delays.
+_GOOD_CLOCK_NS = 10_000_000
+_GOOD_SOURCES = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+_RIGHTS = {ROOT: "root", SUDO: "root by sudo without a password"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that was looked at: here, there, or between both."""
+
+    name: str
+    state: str
+    here: str = ""
+    there: str = ""
+    #: What to do about it.
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options of the command."""
+
+    ports: tuple[int, ...] = between.PORTS
+    #: The other host's address for datagrams, and ours as it shall use it.
+    address: str | None = None
+    our_address: str | None = None
+    agent: Path | None = None
+    folder: str | None = None
+    prepare: bool = False
+
+
+@dataclass
+class Report:
+    """Everything found out about one host."""
+
+    host: str
+    rows: list[Row] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether runs between the two hosts would work."""
+        return all(row.state != NO for row in self.rows)
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "format": FORMAT,
+            "host": self.host,
+            "ok": self.ok,
+            "rows": [asdict(row) for row in self.rows],
+            **self.facts,
+        }
+
+
+def check(host: str, wishes: Wishes, ssh: list[str], say: Callable[[str], None]) -> Report:
+    """Examines a host. `say` is told what is being done.
+
+    What stands in the way of everything else (no login, another architecture) is a row too, so that a table
+    of several hosts is complete.
+    """
+    report = Report(host)
+    if wishes.agent is not None:
+        travel.examine(wishes.agent)
+    if wishes.our_address is not None:
+        try:
+            ipaddress.ip_address(wishes.our_address)
+        except ValueError:
+            raise UsageError(
+                f"--our-address: {wishes.our_address!r} is no address; write it in figures, such as 192.0.2.7"
+            ) from None
+    near = here()
+    try:
+        began = time.monotonic()
+        with Ssh(host, ssh) as connection:
+            login = time.monotonic() - began
+            say(f"{host}: connected, looking for the agent")
+            arrival = arrive(connection, wishes.agent, wishes.folder)
+            report.rows.append(Row("login", OK, "", f"ssh took {login:.1f} s"))
+            report.rows.append(_agent_row(near, arrival))
+            say(f"{host}: what both machines can do")
+            ours, theirs = near.ask("host"), arrival.place.ask("host")
+            report.facts = {"here": ours, "there": theirs}
+            report.rows += _machines(near, arrival.place, ours, theirs)
+            if wishes.prepare:
+                report.rows += _prepared(near, arrival.place, ours, theirs, say)
+            say(f"{host}: which datagrams pass")
+            report.rows += _way(report, connection, near, arrival, wishes)
+    except NarrowsError as error:
+        report.rows.append(Row("failed", NO, "", str(error)))
+    return report
+
+
+# -- the machines ----------------------------------------------------------------------------------
+
+
+def _agent_row(near: Place, arrival: Arrival) -> Row:
+    program = arrival.program
+    how = "copied" if arrival.copied else "was there already"
+    kind = "static" if program.static else "needs the host's C library"
+    return Row(
+        "agent",
+        OK,
+        near.prefix[-1],
+        f"{how}, {program.size / 1e6:.1f} MB, {kind}, SHA-256 {program.sha256[:12]}",
+    )
+
+
+def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, Any]) -> list[Row]:
+    pair = (ours, theirs)
+
+    def row(
+        name: str,
+        text: Callable[[dict[str, Any]], str],
+        state: Callable[[dict[str, Any]], str] = lambda _: OK,
+        remedy: str | None = None,
+    ) -> Row:
+        states = [state(facts) for facts in pair]
+        worst = NO if NO in states else NOTE if NOTE in states else OK
+        where = [name for name, each in zip(("here", far.name), states, strict=True) if each != OK]
+        advice = f"{' and '.join(where)}: {remedy}" if where and remedy else None
+        return Row(name, worst, text(ours), text(theirs), advice)
+
+    def namespaces(facts: dict[str, Any]) -> str:
+        found = facts["namespaces"]
+        return f"as {found['how']}" if found["ok"] else str(found["why"])
+
+    def devices(facts: dict[str, Any]) -> str:
+        names = [
+            name
+            for name, key in (("TUN", "tunnel_device"), ("packet sockets on veth", "packet_socket"))
+            if facts[key]["ok"]
+        ]
+        return ", ".join(names) or str(facts["tunnel_device"]["why"])
+
+    def has_device(facts: dict[str, Any]) -> str:
+        return OK if facts["tunnel_device"]["ok"] or facts["packet_socket"]["ok"] else NO
+
+    def clock(facts: dict[str, Any]) -> str:
+        found = facts["clock"]
+        kept = "kept by NTP or the like" if found["synchronized"] else "kept by nobody"
+        error = found["max_error_ns"]
+        bound = (
+            f", at most {_duration(error)} wrong by its own account"
+            if found["synchronized"] and error
+            else ""
+        )
+        shift = f", SHIFTED by {_duration(found['shift_ns'])} for a test" if found["shift_ns"] else ""
+        return f"{found['source']}, {kept}{bound}{shift}"
+
+    def good_clock(facts: dict[str, Any]) -> str:
+        found = facts["clock"]
+        kept = found["synchronized"] and (found["max_error_ns"] or 0) <= _GOOD_CLOCK_NS
+        return OK if kept and found["source"] in _GOOD_SOURCES else NOTE
+
+    def processors(facts: dict[str, Any]) -> str:
+        load = facts["load"][0] if facts["load"] else 0
+        guest = ", virtual" if facts["virtual"] else ""
+        return f"{facts['cpus']} x {facts['cpu_model']}{guest}, load {load:.2f}"
+
+    def free_processor(facts: dict[str, Any]) -> str:
+        load = facts["load"][0] if facts["load"] else 0
+        return OK if facts["cpus"] >= 2 and load <= facts["cpus"] / 2 else NOTE
+
+    def buffers(facts: dict[str, Any]) -> str:
+        found = facts["sysctls"]
+        kinds = (("receive", "net.core.rmem_max"), ("send", "net.core.wmem_max"))
+        return ", ".join(f"{kind} {_size(found.get(name))}" for kind, name in kinds)
+
+    def large_buffers(facts: dict[str, Any]) -> str:
+        # Root of the machine exceeds the limits by socket option.
+        return NOTE if settings.planned(facts) and not facts["root"] else OK
+
+    def leftovers(facts: dict[str, Any]) -> str:
+        left = facts["left_behind"]
+        return ", ".join(f"{one['name']} is {one['now']}, was {one['before']}" for one in left) or "none"
+
+    rows = [
+        Row("rights", OK, _RIGHTS.get(near.rights, "no root"), _RIGHTS.get(far.rights, "no root")),
+        row(
+            "system",
+            lambda facts: f"{facts['system'] or 'Linux'}, kernel {facts['kernel']}, {facts['machine']}",
+        ),
+        row(
+            "processors",
+            processors,
+            free_processor,
+            "at least two processors, and not more than half of them busy, keep the measurement's own delay"
+            " small",
+        ),
+        row(
+            "memory",
+            lambda facts: f"{_size(facts['available_bytes'])} of {_size(facts['memory_bytes'])} free",
+        ),
+        row(
+            "network namespaces",
+            namespaces,
+            lambda facts: OK if facts["namespaces"]["ok"] else NO,
+            "log in as root, allow sudo without a password, or allow unprivileged user namespaces",
+        ),
+        row("devices", devices, has_device, "make /dev/net/tun accessible, or log in as root"),
+        row(
+            "kernel's schemes",
+            lambda facts: ", ".join(facts["congestion_controls"]) or "none",
+            lambda facts: OK if facts["congestion_controls"] else NOTE,
+            "load the modules of those that you want to compare, such as: modprobe tcp_bbr",
+        ),
+        Row(
+            "programs for the kernel",
+            OK,
+            "can be loaded" if ours["bpf"]["ok"] else str(ours["bpf"]["why"]),
+            "not looked at: their loader does not travel",
+        ),
+        row(
+            "clock",
+            clock,
+            good_clock,
+            "let chrony or another NTP client keep it; delays in one direction are uncertain otherwise",
+        ),
+        row(
+            "socket buffers",
+            buffers,
+            large_buffers,
+            f"raise net.core.rmem_max and net.core.wmem_max to {settings.LEAST['net.core.rmem_max']} as root",
+        ),
+    ]
+    if ours["left_behind"] or theirs["left_behind"]:
+        rows.append(
+            row(
+                "left behind",
+                leftovers,
+                lambda facts: NOTE if facts["left_behind"] else OK,
+                "a run was killed; --prepare puts these settings back when it ends",
+            )
+        )
+    return rows
+
+
+def _prepared(
+    near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, Any], say: Callable[[str], None]
+) -> list[Row]:
+    """Tries the changes of settings that runs would make, and that they can be undone."""
+    told = []
+    state = OK
+    remedies = []
+    for place, facts in ((near, ours), (far, theirs)):
+        plan = settings.planned(facts)
+        if not plan and not facts["left_behind"]:
+            told.append("nothing to change")
+            continue
+        for change in plan:
+            say(f"{place.name}: changes {change}, and back afterwards")
+        try:
+            with settings.Holding(place) as held:
+                pass
+        except UnavailableError as error:
+            told.append(str(error))
+            state = NO
+            remedies.append(f"{place.name}: set them as root, once and for all: sysctl -w NAME=VALUE")
+            continue
+        words = [f"{change}, and back" for change in held.changed if change in held.restored]
+        words += [f"an earlier run's {change.name} back to {change.before}" for change in held.recovered]
+        if held.not_restored:
+            state = NO
+            words += [f"{change.name} was NOT put back to {change.before}" for change in held.not_restored]
+            remedies.append(f"{place.name}: put them back as root: sysctl -w NAME=VALUE")
+        told.append("; ".join(words))
+    return [Row("preparation", state, told[0], told[1], "; ".join(remedies) or None)]
+
+
+# -- the way between them --------------------------------------------------------------------------
+
+
+def their_address(connection: Ssh, arrival: Arrival, wished: str | None) -> str:
+    """The other host's address for datagrams: the one that was named, the one that ssh connects to, or the
+    one that it has itself where ssh goes through another host."""
+    configuration = connection.configuration()
+    jumps = any(configuration.get(key, "none") != "none" for key in ("proxyjump", "proxycommand"))
+    own = arrival.connection[2] if len(arrival.connection) == 4 else None
+    name = wished or (own if jumps and own else configuration.get("hostname", connection.host))
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise UnavailableError(
+            f"{name} has no address here ({getattr(error, 'strerror', None) or error}); name the address of"
+            f" {connection.host} with --address"
+        ) from None
+    addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+    # The one that ssh itself came to, if a name has several.
+    return own if own in addresses and own is not None else addresses[0]
+
+
+def _way(report: Report, connection: Ssh, near: Place, arrival: Arrival, wishes: Wishes) -> list[Row]:
+    address = their_address(connection, arrival, wishes.address)
+    way = between.examine(near, arrival.place, address, list(wishes.ports), wishes.our_address)
+    report.facts["way"] = asdict(way) | {
+        "translated": way.translated,
+        "they_may_listen": way.they_may_listen,
+        "we_may_listen": way.we_may_listen,
+    }
+    rows = [_addresses(way), *(_port(one) for one in way.ports), _verdict(report.host, way)]
+    if way.rtt_ns is not None and way.offset_ns is not None:
+        # Half of the round trip, because nothing tells how it is divided.
+        bound = way.rtt_ns // 2
+        rows.append(Row("round trip", OK, "", f"{_duration(way.rtt_ns)} at least"))
+        ahead = "ahead of" if way.offset_ns >= 0 else "behind"
+        certain = abs(way.offset_ns) > bound
+        text = f"{_duration(abs(way.offset_ns))} {ahead} ours, give or take {_duration(bound)}"
+        rows.append(Row("its clock", NOTE if certain else OK, "", text, _CLOCK if certain else None))
+        rows += [_size_row("to it", way.mtu_there), _size_row("back", way.mtu_back)]
+    return rows
+
+
+_CLOCK = "nothing need be done: runs estimate this difference and remove it; NTP at both ends makes it small"
+
+
+def _addresses(way: between.Way) -> Row:
+    ours = way.our_address
+    if way.translated:
+        ours += f", which arrives as {way.seen_address}"
+    return Row("addresses", OK, ours, way.their_address)
+
+
+def _port(one: between.Port) -> Row:
+    def text(passes: bool | None, answered: bool | None, why: str | None) -> str:
+        if why:
+            return f"not tried: {why}"
+        if passes is None:
+            return "not tried"
+        return "arrives" + ("" if answered else ", but no answer comes back") if passes else "does not arrive"
+
+    there, here_ = one.there and one.there_answered, one.here and one.here_answered
+    return Row(
+        f"UDP port {one.port}",
+        OK if there and here_ else NOTE,
+        f"from it: {text(one.here, one.here_answered, one.why_here)}",
+        f"to it: {text(one.there, one.there_answered, one.why_there)}",
+    )
+
+
+def _verdict(host: str, way: between.Way) -> Row:
+    they, we = way.they_may_listen, way.we_may_listen
+    if they and we:
+        text, state, remedy = "either side may wait for the other", OK, None
+    elif they:
+        text, state, remedy = f"{host} must be the one that waits for us", OK, None
+    elif we:
+        text, state, remedy = f"we must be the ones that wait for {host}", OK, None
+    else:
+        text, state = "nothing passes", NO
+        remedy = (
+            "open one of these UDP ports in a firewall on the way (the machine's own and the provider's), or"
+            " name another with --ports; behind address translation, forward it"
+        )
+    return Row("who listens", state, "", text, remedy)
+
+
+def _size_row(direction: str, size: int | None) -> Row:
+    if size is None:
+        return Row(
+            f"packets {direction}",
+            NO,
+            "",
+            "not even small ones arrive",
+            "look what drops datagrams on the way",
+        )
+    small = size < _SMALL_MTU
+    remedy = "packets must be made smaller than usual (mtu of a tunnel)" if small else None
+    return Row(f"packets {direction}", NOTE if small else OK, "", f"up to {size} bytes", remedy)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _duration(ns: int) -> str:
+    for unit, scale in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if abs(ns) >= scale:
+            return f"{ns / scale:.3g} {unit}" if abs(ns) < 1000 * scale else f"{ns / scale:.0f} {unit}"
+    return f"{ns} ns"
+
+
+def _size(value: Any) -> str:
+    text = str(value if value is not None else "")
+    if not text.isdigit():
+        return "unknown"
+    number = float(text)
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} GiB"

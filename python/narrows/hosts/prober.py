@@ -1,0 +1,219 @@
+"""One end of an examination of the way between two places: orders to `narrows-agent probe`, and its
+answers."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import os
+import select
+import subprocess
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from narrows.errors import UnavailableError
+from narrows.hosts.place import Place
+
+#: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
+_ANSWER_S = 60.0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A port that was asked for: opened, or why not."""
+
+    asked: int
+    port: int | None
+    index: int | None
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The stamps of a question and its answer: when it was asked (our clock), arrived and was answered (the
+    other end's clock), and came back (our clock), all in nanoseconds."""
+
+    asked_ns: int
+    arrived_ns: int
+    answered_ns: int
+    back_ns: int
+    #: Our address as the other end saw it.
+    seen: str
+
+    @property
+    def rtt_ns(self) -> int:
+        """Time on the way, there and back."""
+        return (self.back_ns - self.asked_ns) - (self.answered_ns - self.arrived_ns)
+
+    @property
+    def offset_ns(self) -> int:
+        """The other end's clock minus ours, if both ways took equally long; it is wrong by at most half of
+        `rtt_ns` (RFC 5905, section 8)."""
+        return ((self.arrived_ns - self.asked_ns) + (self.answered_ns - self.back_ns)) // 2
+
+
+@dataclass
+class Seen:
+    """What has arrived at a port, over several reports."""
+
+    packets: int = 0
+    largest: int = 0
+    from_: str | None = None
+    #: Answers to our questions, by the port that they came from.
+    answers: dict[int, int] = field(default_factory=dict)
+    best: Exchange | None = None
+
+    def add(self, report: dict[str, Any]) -> None:
+        """Takes one more report."""
+        self.packets += report["packets"]
+        self.largest = max(self.largest, report["largest"])
+        self.from_ = report["from"] or self.from_
+        for address, count in report["answers"].items():
+            port = split_address(address)[1]
+            self.answers[port] = self.answers.get(port, 0) + count
+        if report["best"] is not None:
+            exchange = Exchange(**report["best"])
+            if self.best is None or exchange.rtt_ns < self.best.rtt_ns:
+                self.best = exchange
+
+
+class Prober:
+    """An end; use it with `with`."""
+
+    def __init__(self, place: Place, token: str) -> None:
+        self.place = place
+        self._token = token
+        self._agent: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+        #: By how much its clock is shifted, for tests.
+        self.shift_ns = 0
+        #: What has arrived since `forget`, by the index of the port.
+        self.seen: dict[int, Seen] = {}
+        #: Datagrams of others, since the beginning.
+        self.strangers = 0
+
+    def __enter__(self) -> Prober:
+        self._agent = self.place.start("probe", "--token", self._token)
+        try:
+            self.shift_ns = int(self._answer().get("clock_shift_ns", 0))
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    # -- orders ------------------------------------------------------------------------------------
+
+    def open(self, address: str, ports: list[int]) -> list[Opened]:
+        """Opens ports (0: any) of a local address."""
+        return [Opened(**one) for one in self._order(do="open", address=address, ports=ports)["opened"]]
+
+    def send(
+        self,
+        index: int,
+        to: str,
+        sizes: list[int],
+        *,
+        copies: int = 3,
+        gap_us: int = 1000,
+        answer: bool = True,
+    ) -> dict[int, str]:
+        """Sends datagrams; gives the sizes that our own side refused, and why."""
+        told = self._order(
+            do="send", **{"from": index}, to=to, sizes=sizes, copies=copies, gap_us=gap_us, answer=answer
+        )
+        return {one["size"]: one["why"] for one in told["refused"]}
+
+    def source(self, to: str) -> str:
+        """Our address towards another."""
+        return str(self._order(do="route", to=to)["source"])
+
+    def update(self) -> None:
+        """Asks what has arrived."""
+        for index, report in enumerate(self._order(do="report")["ports"]):
+            self.seen.setdefault(index, Seen()).add(report)
+            self.strangers += report["strangers"]
+
+    def forget(self) -> None:
+        """Begins anew to note what arrives."""
+        self.update()
+        self.seen = {}
+
+    def at(self, index: int) -> Seen:
+        """What has arrived at an opened port."""
+        return self.seen.get(index) or Seen()
+
+    # -- lines -------------------------------------------------------------------------------------
+
+    def _order(self, **order: Any) -> dict[str, Any]:
+        assert self._agent and self._agent.stdin
+        with contextlib.suppress(OSError):  # the missing answer tells
+            self._agent.stdin.write(json.dumps(order).encode() + b"\n")
+            self._agent.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._agent and self._agent.stdout
+        stream = self._agent.stdout.fileno()
+        limit = time.monotonic() + _ANSWER_S
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
+            data = os.read(stream, 1 << 16) if ready else b""
+            if not data:
+                raise UnavailableError(
+                    f"{self.place.name}: the examination has broken off{self._complaint()}; try again"
+                )
+            self._rest += data
+        line, self._rest = self._rest.split(b"\n", 1)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise UnavailableError(
+                f"{self.place.name}: strange words instead of an answer: {line[:80]!r}"
+            ) from None
+        wrong = answer.get("error") or (answer.get("event") == "error" and answer.get("message"))
+        if wrong:
+            raise UnavailableError(f"{self.place.name}: {wrong}")
+        found: dict[str, Any] = answer
+        return found
+
+    def _complaint(self) -> str:
+        assert self._agent and self._agent.stdin and self._agent.stderr
+        with contextlib.suppress(OSError):
+            self._agent.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._agent.wait(5)
+            lines = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
+            return f" ({lines[-1]})" if lines else ""
+        return ""
+
+    def _end(self) -> None:
+        assert self._agent
+        for stream in (self._agent.stdin, self._agent.stdout, self._agent.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            self._agent.wait(10)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
+        self._agent = None
+
+
+def socket_address(ip: str, port: int) -> str:
+    """As the agent writes addresses."""
+    return f"[{ip}]:{port}" if ipaddress.ip_address(ip).version == 6 else f"{ip}:{port}"
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """The opposite."""
+    ip, _, port = text.rpartition(":")
+    return ip.strip("[]"), int(port)

@@ -1,0 +1,256 @@
+"""One connection to another host by the user's own OpenSSH: its configuration, agents, keys and jump hosts.
+
+A first session is the master of the connection; all others go through its socket and need no login. The
+master's remote side is `cat`: when this process dies, however it dies, the pipe to it ends, and so does the
+connection. Host keys are always checked, whatever the configuration says: a laboratory that runs programs as
+root on other machines must know which machines these are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from narrows.errors import UnavailableError, UsageError
+
+#: ssh's own exit code when the connection is what failed.
+CONNECTION_FAILED = 255
+#: Until a host answers that may have to wake up a modem first.
+_CONNECT_S = 20
+#: Until the login is done; somebody may have to type a password.
+_LOGIN_S = 45.0
+_TYPING_S = 300.0
+#: What start files of the login shell print comes before this line.
+BEGIN = "narrows-begin"
+#: Sockets have short names (unix(7): 108 bytes), and ssh adds a random ending of 17 to ours at first.
+_MOST_PATH = 80
+
+_ALWAYS = (
+    f"ConnectTimeout={_CONNECT_S}",
+    # A host that has vanished is noticed within a quarter of a minute.
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    # What a configuration may want of a login by hand is in the way here.
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "EscapeChar=none",
+    "LogLevel=ERROR",
+    # The agent shrinks to a third.
+    "Compression=yes",
+)
+
+
+def _options(*options: str) -> list[str]:
+    return [word for option in options for word in ("-o", option)]
+
+
+class Ssh:
+    """A connection; use it with `with`."""
+
+    def __init__(self, host: str, command: Sequence[str] = ("ssh",)) -> None:
+        if not host or host.startswith("-"):
+            raise UsageError(f"{host!r} is no host; name one as ssh does, such as user@host")
+        if any("stricthostkeychecking" in word.lower() for word in command):
+            raise UsageError("--ssh: host keys are always checked; leave StrictHostKeyChecking out")
+        program = shutil.which(command[0]) if command else None
+        if program is None:
+            raise UnavailableError(
+                f"there is no program {shlex.join(command[:1])}; install OpenSSH's client, or name it with"
+                " --ssh"
+            )
+        self.host = host
+        self._command = [program, *command[1:]]
+        self._socket: Path | None = None
+        self._master: subprocess.Popen[bytes] | None = None
+        self._complaints: IO[bytes] | None = None
+
+    def __enter__(self) -> Ssh:
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- using it ----------------------------------------------------------------------------------
+
+    def run(
+        self, script: str, *, given: IO[bytes] | None = None, seconds: float = 60
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Runs a line of POSIX shell there to its end; gives what it prints after the login's greeting."""
+        try:
+            done = subprocess.run(
+                self._session(f"echo {BEGIN}; sh -c {shlex.quote(script)}"),
+                stdin=given or subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"{self.host} has not answered for {seconds:g} s; see whether this works: {self._by_hand()}"
+            ) from None
+        if done.returncode == CONNECTION_FAILED:
+            raise self.failure(done.stderr.decode(errors="replace"))
+        done.stdout = done.stdout.partition(f"{BEGIN}\n".encode())[2]
+        return done
+
+    def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Starts a program there, with pipes as `subprocess.Popen` takes them. Its output begins after a
+        line that says `BEGIN`."""
+        return subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
+
+    def configuration(self) -> dict[str, str]:
+        """What ssh itself makes of the host's name: `hostname`, `port`, `proxyjump` and so on."""
+        done = subprocess.run(
+            [*self._command, "-G", "--", self.host],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise self.failure(done.stderr)
+        pairs = (line.split(maxsplit=1) for line in done.stdout.splitlines())
+        return {pair[0].lower(): pair[1] for pair in pairs if len(pair) == 2}
+
+    def failure(self, complaint: str) -> UnavailableError:
+        """Why ssh failed, in one sentence."""
+        lines = [line.strip().rstrip(".\r") for line in complaint.splitlines() if line.strip()]
+        text = "\n".join(lines).lower()
+        by_hand = self._by_hand()
+        if "identification has changed" in text:
+            return UnavailableError(
+                f"{self.host} shows another host key than the one that is known; find out why before you"
+                f" remove the old one, and then connect by hand: {by_hand}"
+            )
+        if "host key verification failed" in text or "host key is known" in text:
+            return UnavailableError(
+                f"the host key of {self.host} is not known here; connect once by hand, compare it and accept"
+                f" it: {by_hand}"
+            )
+        if "permission denied (" in text or "too many authentication failures" in text:
+            return UnavailableError(
+                f"{self.host} does not let us in; make this work without a question being asked: {by_hand}"
+            )
+        said = lines[-1] if lines else "it said nothing"
+        return UnavailableError(f"ssh to {self.host} failed: {said}; see whether this works: {by_hand}")
+
+    def _by_hand(self) -> str:
+        return shlex.join([Path(self._command[0]).name, *self._command[1:], self.host])
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    def _session(self, command: str) -> list[str]:
+        options = _options(
+            *_ALWAYS,
+            "BatchMode=yes",
+            "StrictHostKeyChecking=yes",
+            "ControlMaster=no",
+            f"ControlPath={self._socket}",
+            # Without its master, a session shall fail instead of logging in by itself.
+            "ProxyCommand=false",
+        )
+        return [*self._command, "-T", *options, "--", self.host, command]
+
+    def _connect(self) -> None:
+        self._socket = _place_for_socket()
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the connection
+        asks = sys.stdin.isatty() and sys.stderr.isatty()
+        keys = "ask" if asks else "yes"
+        options = _options(
+            *_ALWAYS,
+            f"BatchMode={'no' if asks else 'yes'}",
+            f"StrictHostKeyChecking={keys}",
+            "ControlMaster=yes",
+            f"ControlPath={self._socket}",
+            "ControlPersist=no",
+        )
+        self._master = subprocess.Popen(
+            [*self._command, "-T", *options, "--", self.host, f"echo {BEGIN}; exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            # Ctrl-C is for us, so that the other host can be left in order first; a question on the terminal
+            # can only be asked by those who stay in its foreground.
+            start_new_session=not asks,
+        )
+        self._await_login(_TYPING_S if asks else _LOGIN_S)
+
+    def _await_login(self, seconds: float) -> None:
+        assert self._master and self._master.stdout
+        stream = self._master.stdout.fileno()
+        limit = time.monotonic() + seconds
+        said = b""
+        # After whatever else a login prints.
+        while f"{BEGIN}\n".encode() not in said:
+            ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
+            if not ready:
+                raise UnavailableError(
+                    f"{self.host} has not let us in within {seconds:g} s; see whether this works:"
+                    f" {self._by_hand()}"
+                )
+            data = os.read(stream, 65536)
+            if not data:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._master.wait(5)
+                raise self.failure(self._complaint())
+            said = (said + data)[-(1 << 20) :]
+
+    def _complaint(self) -> str:
+        assert self._complaints
+        self._complaints.seek(0)
+        return self._complaints.read().decode(errors="replace")
+
+    def close(self) -> None:
+        """Ends the connection; what still runs through it ends with it."""
+        if self._master is not None:
+            assert self._master.stdin and self._master.stdout
+            with contextlib.suppress(OSError):
+                self._master.stdin.close()
+            try:
+                self._master.wait(5)
+            except subprocess.TimeoutExpired:
+                self._master.kill()
+                self._master.wait()
+            self._master.stdout.close()
+            self._master = None
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
+        if self._socket is not None:
+            # There only if ssh had to be killed.
+            self._socket.unlink(missing_ok=True)
+            self._socket = None
+
+
+def _place_for_socket() -> Path:
+    """A name that nobody can guess, short enough for a socket. ssh removes the socket when it ends, so that
+    nothing is left also when this process is killed."""
+    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+        if parent and len(parent) <= _MOST_PATH - 25 and os.access(parent, os.W_OK | os.X_OK):
+            return Path(parent) / f"narrows-{secrets.token_hex(8)}"
+    raise UnavailableError("there is no folder for a socket of ssh; set TMPDIR to one with a short name")

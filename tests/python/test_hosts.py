@@ -1,0 +1,546 @@
+"""Other hosts: an sshd in one namespace, us in another, and a router with a firewall between them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hosts_kit as kit
+import processes
+from hosts_kit import NAME, THERE, Hosts
+from narrows.campaign.agent import find_agent
+from narrows.cli.hosts import _ports
+from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.hosts import between, settings, travel
+from narrows.hosts.between import Way
+from narrows.hosts.check import their_address
+from narrows.hosts.place import ROOT, SUDO, USER, Place, arrive
+from narrows.hosts.prober import Exchange, Prober
+from narrows.hosts.ssh import Ssh
+from processes import eventually
+from shell_kit import SOMEBODY, folder_for_everybody, needs
+
+#: Nothing else uses them in new namespaces.
+PORTS = [5001, 5002, 5003]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with kit.hosts(tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is kept of agents is kept for these tests alone, and made once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
+
+
+# -- the whole command -----------------------------------------------------------------------------
+
+
+def rows_of(document: dict[str, Any]) -> dict[str, dict[str, str]]:
+    (host,) = document["hosts"]
+    return {row["name"]: row for row in host["rows"]}
+
+
+def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
+    done = pair.narrows("check", NAME, "--ports", "5001-5002", "--json")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    document = json.loads(done.stdout)
+    rows = rows_of(document)
+    assert document["ok"] and "failed" not in rows
+    assert rows["agent"]["there"].startswith("copied")
+    assert (rows["rights"]["here"], rows["rights"]["there"]) == ("root", "root")
+    assert rows["system"]["here"] == rows["system"]["there"], "both namespaces are of one machine"
+    assert rows["UDP port 5001"] == {
+        "name": "UDP port 5001",
+        "state": "ok",
+        "here": "from it: arrives",
+        "there": "to it: arrives",
+        "remedy": None,
+    }
+    assert rows["who listens"]["there"] == "either side may wait for the other"
+    assert rows["packets to it"]["there"] == rows["packets back"]["there"] == "up to 1500 bytes"
+    way = document["hosts"][0]["way"]
+    assert (way["our_address"], way["their_address"], way["translated"]) == (kit.HERE, THERE, False)
+    # Exactly one file is there, readable by nobody else, and it is the one that was sent.
+    (copy,) = (file for file in pair.remote_folder.rglob("*") if file.is_file())
+    assert copy.stat().st_mode & 0o777 == 0o700
+    assert travel.examine(copy).sha256 == copy.parent.name
+    # Nothing is left running, and no socket of the connection.
+    assert not list(pair.folder.glob("narrows-*"))
+    eventually("no agent runs there any more", lambda: str(copy) not in _running())
+
+    # The second time it is there; the table for people says so, and that the verdict is good.
+    done = pair.narrows("check", NAME, "--ports", "5001")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "was there already" in done.stdout
+    assert f"{NAME}: runs between this machine and it would work" in done.stdout
+
+    # A damaged copy is noticed and replaced.
+    with copy.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"damage")
+    with pair.ssh() as connection:
+        again = arrive(connection, None, str(pair.remote_folder))
+    assert again.copied and travel.examine(copy).sha256 == copy.parent.name
+
+    done = pair.narrows("clean", NAME)
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"{NAME}: 1 copy removed with {pair.remote_folder}\n",
+    ), done.stderr
+    assert not pair.remote_folder.exists()
+
+
+def _running() -> str:
+    lines = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            lines.append((process / "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+def test_nothing_is_left_of_a_killed_command(pair: Hosts) -> None:
+    # Nothing passes, so that the examination is still waiting when its processes are there.
+    with pair.blocked(pair.to_there(5001), pair.to_here(5001)):
+        started = subprocess.Popen(
+            pair.words("check", NAME, "--ports", "5001"),
+            env=pair.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        with processes.running(started):
+            agent = f"{pair.remote_folder}/"
+            eventually(
+                "both ends examine",
+                lambda: sum("\0probe\0" in line and agent in line for line in _running().splitlines()) > 0,
+                seconds=60,
+            )
+            started.kill()
+            started.wait()
+    # The agent there, the one here and ssh all notice by the end of a pipe.
+    marks = (agent, f"\0{pair.configuration}\0")
+    eventually("nothing runs any more", lambda: not any(mark in _running() for mark in marks))
+    assert not list(pair.folder.glob("narrows-*"))
+
+
+def test_a_host_that_nothing_reaches_is_told_as_such(pair: Hosts) -> None:
+    port = 5001
+    with pair.blocked(pair.to_there(port), pair.to_here(port)):
+        done = pair.narrows("check", NAME, "--ports", str(port), "--json")
+    assert done.returncode == 4, (done.stdout, done.stderr)
+    rows = rows_of(json.loads(done.stdout))
+    assert rows["who listens"]["state"] == "no"
+    assert "open one of these UDP ports" in rows["who listens"]["remedy"]
+
+
+# -- ssh -------------------------------------------------------------------------------------------
+
+
+def refusal(*words: str, pair: Hosts) -> str:
+    with pytest.raises(UnavailableError) as caught, pair.ssh(*words):
+        pytest.fail("the connection stands")
+    return str(caught.value)
+
+
+def test_host_keys_are_checked_whatever_the_configuration_says(pair: Hosts) -> None:
+    told = refusal("-o", "UserKnownHostsFile=/dev/null", pair=pair)
+    assert f"the host key of {NAME} is not known here" in told and "by hand" in told
+    key = (pair.folder / "other_host_key.pub").read_text()
+    others = pair.folder / "known_others"
+    others.write_text(f"{THERE} {key}")
+    told = refusal("-o", f"UserKnownHostsFile={others}", pair=pair)
+    assert "another host key" in told
+
+
+def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
+    assert "does not let us in" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
+    assert "Connection refused" in refusal("-p", "9", pair=pair)
+    # The whole command makes a row of it.
+    done = pair.narrows("check", "no-such-host.invalid", "--json")
+    assert done.returncode == 4, done.stderr
+    rows = rows_of(json.loads(done.stdout))
+    assert list(rows) == ["failed"] and "no-such-host.invalid" in rows["failed"]["there"]
+
+
+def test_nobody_can_ask_for_unchecked_host_keys() -> None:
+    with pytest.raises(UsageError, match="always checked"):
+        Ssh("host", ["true", "-o", "stricthostkeychecking=no"])
+
+
+@pytest.mark.parametrize("host", ["", "-oProxyCommand=touch"])
+def test_options_are_no_hosts(host: str) -> None:
+    with pytest.raises(UsageError, match="is no host"):
+        Ssh(host, ["true"])
+
+
+def test_a_missing_ssh_is_told() -> None:
+    with pytest.raises(UnavailableError, match="no-such-ssh"):
+        Ssh("host", ["no-such-ssh"])
+
+
+def test_a_connection_that_breaks_is_told(pair: Hosts) -> None:
+    with pair.ssh() as connection:
+        master = connection._master
+        assert master is not None
+        master.kill()
+        master.wait()
+        with pytest.raises(UnavailableError, match=NAME):
+            connection.run("echo still here")
+
+
+def test_the_address_for_datagrams_is_the_one_of_ssh_unless_it_goes_through_another_host(
+    pair: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pair.ssh() as connection:
+        arrival = arrive(connection, None, str(pair.remote_folder))
+        assert arrival.connection[0] == kit.HERE
+        assert their_address(connection, arrival, None) == THERE
+        assert their_address(connection, arrival, kit.THERE_6) == kit.THERE_6
+        with pytest.raises(UnavailableError, match="--address"):
+            their_address(connection, arrival, "no..name")
+    with pair.ssh(name=kit.BEHIND) as connection:
+        assert connection.configuration()["proxyjump"] == NAME
+        arrival = arrive(connection, None, str(pair.remote_folder))
+        assert arrival.connection[0] == THERE, "the host between is who the other one sees"
+        # The name that ssh is given may mean something only to the host between.
+        monkeypatch.setattr(connection, "configuration", lambda: {"hostname": "inside", "proxyjump": NAME})
+        assert their_address(connection, arrival, None) == THERE
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+
+def elf(machine: int, *segments: int) -> bytes:
+    """The beginning of a program: ELF header, and a table of segments of these kinds."""
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, len(segments), 0, 0, 0)
+    return head + b"".join(struct.pack("<I", kind) + bytes(52) for kind in segments)
+
+
+def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "agent"
+    file.write_bytes(elf(183, 1, 2))
+    program = travel.examine(file)
+    assert program.static and program.runs_on("aarch64") and not program.runs_on("x86_64")
+    with pytest.raises(
+        UnavailableError, match=r"there is x86_64, and .* is for aarch64; build narrows-agent"
+    ):
+        travel.fitting(program, "x86_64", "there")
+    file.write_bytes(elf(62, 3, 1))
+    assert not travel.examine(file).static and travel.examine(file).size == 64 + 2 * 56
+    own = travel.examine(find_agent())
+    assert own.runs_on(os.uname().machine)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#!/bin/sh\n" + b"x" * 100, b"\x7fELF", elf(62, 1, 1)[:100]], ids=str
+)
+def test_what_is_no_program_is_not_sent(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "agent"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"is no program|is damaged"):
+        travel.examine(file)
+
+
+def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_path: Path) -> None:
+    file = tmp_path / "agent"
+    file.write_text("no program")
+    command = ["check", "host.invalid", "--agent", str(file), "--ssh", "true"]
+    done = processes.run([sys.executable, "-m", "narrows", "hosts", *command])
+    assert done.returncode == 3 and "is no program" in done.stderr, done
+
+
+@pytest.mark.parametrize("ports", ["", "0", "65536", "5-4", "1-100", "a", "5000-", "5000,,5001"])
+def test_ports_that_make_no_sense_are_refused(ports: str) -> None:
+    with pytest.raises(UsageError, match="--ports"):
+        _ports(ports)
+
+
+def test_ports_keep_their_order_and_come_once() -> None:
+    assert _ports("443, 5000-5002,5001,80") == (443, 5000, 5001, 5002, 80)
+
+
+@contextlib.contextmanager
+def somebody(*programs: tuple[str, str]) -> Iterator[tuple[Ssh, Path]]:
+    """A user without rights behind a program that does what ssh does, with these programs (name, text of a
+    shell script) on the path; and the home folder."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    needs("setpriv")
+    with folder_for_everybody() as folder:
+        home, path = folder / "home", folder / "path"
+        home.mkdir()
+        path.mkdir()
+        os.chown(home, SOMEBODY, SOMEBODY)
+        ssh = folder / "ssh"
+        ssh.write_text(
+            '#!/bin/sh\n[ "$1" = -G ] && { echo hostname 127.0.0.1; exit; }\nfor last; do :; done\n'
+            f"cd {home}; export HOME={home} PATH={path}:$PATH; unset XDG_CACHE_HOME\n"
+            f'exec setpriv --reuid {SOMEBODY} --regid {SOMEBODY} --clear-groups sh -c "$last"\n'
+        )
+        ssh.chmod(0o755)
+        for name, text in programs:
+            (path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (path / name).chmod(0o755)
+        with Ssh("somebody", [str(ssh)]) as connection:
+            yield connection, home
+
+
+def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
+    with somebody(("sudo", "exit 1")) as (connection, home):
+        arrival = arrive(connection)
+        assert arrival.place.rights == USER
+        assert Path(arrival.folder) == home / ".cache/narrows/agents"
+        with pytest.raises(UnavailableError, match="by root only"), settings.Holding(arrival.place):
+            pytest.fail("settings are held without rights")
+        facts = arrival.place.ask("host")
+        assert not facts["root"]
+        if not facts["namespaces"]["ok"]:
+            pytest.skip(f"no user namespaces here: {facts['namespaces']['why']}")
+        assert facts["namespaces"]["how"] == "user namespace"
+
+
+def test_sudo_without_a_password_is_used() -> None:
+    """A sudo that notes how it is called; it need not make anybody root to show that it is."""
+    with somebody(
+        ("sudo", 'printf "%s\\n" "$*" >>$HOME/called; [ "$1" = -n ] || exit 1; shift; exec "$@"')
+    ) as (
+        connection,
+        home,
+    ):
+        arrival = arrive(connection)
+        assert arrival.place.rights == SUDO
+        agent = f"{arrival.folder}/{arrival.program.sha256}/narrows-agent"
+        assert (home / "called").read_text().splitlines() == ["-n true", f"-n {agent} version"]
+
+
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [
+        (("sha256sum", "shasum", "openssl"), "none of sha256sum, shasum and openssl"),
+        (("uname",), "does not run commands for us"),
+    ],
+    ids=["hashes", "uname"],
+)
+def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
+    """A host with the few programs that are needed, but for some."""
+    with somebody() as (connection, home):
+        tools = home.parent / "path"
+        needed = {"sh", "uname", "id", "cat", "cut", "mkdir", "chmod", "mv", "rm", "sha256sum", "setpriv"}
+        for name in needed - set(lack):
+            program = shutil.which(name)
+            assert program is not None
+            (tools / name).symlink_to(program)
+        ssh = Path(connection._command[0])
+        ssh.write_text(ssh.read_text().replace(":$PATH", ""))
+        with pytest.raises(UnavailableError, match=told):
+            arrive(connection)
+
+
+# -- the way ---------------------------------------------------------------------------------------
+
+
+def examine(pair: Hosts, *, ports: list[int] = PORTS, far: Place | None = None, address: str = THERE) -> Way:
+    return between.examine(pair.near(), far or pair.far(), address, ports)
+
+
+def passes(way: Way) -> list[tuple[bool | None, ...]]:
+    return [(one.there, one.there_answered, one.here, one.here_answered) for one in way.ports]
+
+
+def test_ports_and_directions_are_told_apart(pair: Hosts) -> None:
+    # 5001 is open, 5002 only towards us, and what is said from 5003 there is lost on its way back.
+    rules = (pair.to_there(5002), "iif far ipproto udp sport 5003")
+    with pair.blocked(*rules):
+        way = examine(pair)
+    assert passes(way) == [
+        (True, True, True, True),
+        (False, False, True, True),
+        (True, False, True, True),
+    ]
+    assert (way.they_may_listen, way.we_may_listen) == ([5001], PORTS)
+    assert (way.mtu_there, way.mtu_back) == (1500, 1500)
+
+
+@pytest.mark.parametrize("reachable", ["there", "here"])
+def test_one_side_that_can_be_reached_is_enough(pair: Hosts, reachable: str) -> None:
+    block = pair.to_here if reachable == "there" else pair.to_there
+    with pair.blocked(*(block(port) for port in PORTS)):
+        way = examine(pair)
+    assert way.they_may_listen == (PORTS if reachable == "there" else [])
+    assert way.we_may_listen == (PORTS if reachable == "here" else [])
+    assert way.rtt_ns is not None and (way.mtu_there, way.mtu_back) == (1500, 1500)
+
+
+def test_the_largest_packet_is_found_exactly_in_both_protocols(pair: Hosts) -> None:
+    # A tunnel somewhere on the way: 1400 bytes fit, and the router answers in ICMP, which nobody needs.
+    pair.router.do("ip link set far mtu 1400")
+    pair.there.do("ip link set eth0 mtu 1400")
+    try:
+        way = examine(pair, ports=[5001])
+        assert (way.mtu_there, way.mtu_back) == (1400, 1400)
+        # IPv6, and a larger interface at our end alone.
+        pair.here.do("ip link set eth0 mtu 9000")
+        pair.router.do("ip link set near mtu 9000")
+        way = examine(pair, ports=[5001], address=kit.THERE_6)
+        assert (way.our_address, way.mtu_there, way.mtu_back) == (kit.HERE_6, 1400, 1400)
+        assert way.they_may_listen == way.we_may_listen == [5001]
+    finally:
+        for end, device in (
+            (pair.router, "near"),
+            (pair.router, "far"),
+            (pair.here, "eth0"),
+            (pair.there, "eth0"),
+        ):
+            end.do(f"ip link set {device} mtu 1500")
+
+
+@pytest.mark.parametrize(
+    ("shift_ns", "blocked"), [(2_500_000_000, False), (-40_000_000, True)], ids=["we ask", "they ask"]
+)
+def test_the_error_bound_of_the_other_clock_contains_the_truth(
+    pair: Hosts, shift_ns: int, blocked: bool
+) -> None:
+    far = pair.far("env", f"NARROWS_CLOCK_SHIFT_NS={shift_ns}")
+    # Where only we can be reached, it is the other end that asks.
+    with pair.blocked(*([pair.to_there(5001)] if blocked else [])):
+        way = examine(pair, ports=[5001], far=far)
+    assert way.they_may_listen == ([] if blocked else [5001])
+    assert way.rtt_ns is not None and way.offset_ns is not None
+    assert abs(way.offset_ns - shift_ns) <= way.rtt_ns / 2
+
+
+def test_offset_and_round_trip_follow_from_four_stamps() -> None:
+    # The other clock is 1000 ahead; 30 there, 10 back, 5 in between.
+    exchange = Exchange(asked_ns=100, arrived_ns=1130, answered_ns=1135, back_ns=145, seen="192.0.2.1:5")
+    assert exchange.rtt_ns == 40
+    assert exchange.offset_ns == 1010, "half of the asymmetry is taken for offset"
+
+
+def test_a_port_that_is_taken_is_not_called_blocked(pair: Hosts) -> None:
+    taker = subprocess.Popen(
+        [*pair.there.enter, sys.executable, "-c", _TAKE, "5002"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with processes.running(taker):
+        assert taker.stdout and taker.stdout.readline() == "taken\n"
+        way = examine(pair, ports=[5001, 5002])
+    one = way.ports[1]
+    assert (one.there, one.here) == (None, True)
+    assert one.why_there is not None and "in use" in one.why_there
+
+
+_TAKE = """
+import socket, sys
+held = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+held.bind(("0.0.0.0", int(sys.argv[1])))
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_agent_that_dies_is_told(pair: Hosts) -> None:
+    with Prober(pair.far(), "0" * 32) as prober:
+        assert prober._agent
+        prober._agent.kill()
+        with pytest.raises(UnavailableError, match="has broken off"):
+            prober.source(kit.HERE)
+    with pytest.raises(UnavailableError, match="32 hexadecimal digits"), Prober(pair.far(), "short"):
+        pytest.fail("the token is taken")
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+#: One that every namespace has for itself, and that means nothing to the tests.
+SETTING = "net.ipv4.tcp_fin_timeout"
+
+
+@pytest.fixture
+def harmless(monkeypatch: pytest.MonkeyPatch, pair: Hosts) -> int:
+    """Preparation raises this setting instead of the machine's; its value."""
+    before = value_there(pair)
+    monkeypatch.setattr(settings, "LEAST", {SETTING: before + 7})
+    return before
+
+
+def value_there(pair: Hosts) -> int:
+    file = f"/proc/sys/{SETTING.replace('.', '/')}"
+    return int(processes.run([*pair.there.enter, "cat", file]).stdout)
+
+
+def journal(pair: Hosts) -> str:
+    return str(pair.folder / "journal" / "settings.json")
+
+
+def test_settings_are_held_and_put_back(pair: Hosts, harmless: int) -> None:
+    with pair.ssh() as connection:
+        place = arrive(connection, None, str(pair.remote_folder)).place
+        with settings.Holding(place, journal(pair)) as held:
+            assert value_there(pair) == harmless + 7
+            (change,) = held.changed
+            assert str(change) == f"{SETTING} from {harmless} to {harmless + 7}"
+            with pytest.raises(UnavailableError, match="another run holds"):
+                settings.Holding(place, journal(pair)).__enter__()
+        assert held.restored == held.changed and not held.not_restored
+        assert value_there(pair) == harmless
+        assert not Path(journal(pair)).exists()
+
+
+def test_settings_are_put_back_when_the_connection_breaks(pair: Hosts, harmless: int) -> None:
+    with pair.ssh() as connection:
+        place = arrive(connection, None, str(pair.remote_folder)).place
+        with settings.Holding(place, journal(pair)) as held:
+            assert value_there(pair) == harmless + 7
+            assert connection._master
+            connection._master.kill()
+            eventually("the setting is put back", lambda: value_there(pair) == harmless)
+        assert held.not_restored, "nobody could tell us"
+
+
+def test_what_a_killed_agent_left_is_put_back_by_the_next(pair: Hosts, harmless: int) -> None:
+    place = pair.far()
+    with settings.Holding(place, journal(pair)) as held:
+        assert held._agent
+        # nsenter has become the agent.
+        os.kill(held._agent.pid, signal.SIGKILL)
+        held._agent.wait()
+    assert held.not_restored and value_there(pair) == harmless + 7
+    with settings.Holding(place, journal(pair)) as held:
+        assert [change.before for change in held.recovered] == [harmless]
+    assert value_there(pair) == harmless
+
+
+def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
+    facts = {"sysctls": {"a.b": "99", "c.d": "100"}}
+    assert [str(change) for change in settings.planned(facts)] == ["a.b from 99 to 100"]
+
+
+def test_settings_of_the_machine_that_cannot_be_changed_are_told(pair: Hosts) -> None:
+    """A namespace can read the machine's largest buffers but not change them."""
+    place = Place("there", pair.far().prefix, ROOT)
+    with pytest.raises(UnavailableError, match=r"there: .*core\.rmem_max cannot be (set|read)"):
+        with_large = {"net.core.rmem_max": 2**31 - 1}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(settings, "LEAST", with_large)
+            settings.Holding(place, journal(pair)).__enter__()
