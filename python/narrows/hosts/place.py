@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -82,6 +83,19 @@ class Place:
         if isinstance(answer, dict) and answer.get("event") == "error":
             raise UnavailableError(f"{self.name}: {answer.get('message')}")
         raise UnavailableError(f"{self.name}: {_cannot_run(question, complaint, code)}")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program that was started with pipes: it ends when its standard input does, or else is killed."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _skip_greeting(process: subprocess.Popen[bytes]) -> None:

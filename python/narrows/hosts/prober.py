@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from narrows.errors import UnavailableError
-from narrows.hosts.place import Place
+from narrows.hosts.place import Place, end
 
 #: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
 _ANSWER_S = 60.0
@@ -196,15 +196,7 @@ class Prober:
 
     def _end(self) -> None:
         assert self._agent
-        for stream in (self._agent.stdin, self._agent.stdout, self._agent.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        try:
-            self._agent.wait(10)
-        except subprocess.TimeoutExpired:
-            self._agent.kill()
-            self._agent.wait()
+        end(self._agent)
         self._agent = None
 
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from narrows.errors import UnavailableError
-from narrows.hosts.place import USER, Place
+from narrows.hosts.place import USER, Place, end
 
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
 LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
@@ -117,15 +117,7 @@ class Holding:
 
     def _end(self) -> None:
         assert self._agent
-        for stream in (self._agent.stdin, self._agent.stdout, self._agent.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        try:
-            self._agent.wait(10)
-        except subprocess.TimeoutExpired:
-            self._agent.kill()
-            self._agent.wait()
+        end(self._agent)
 
 
 def _changes(found: Any) -> list[Change]:

@@ -3,7 +3,7 @@
 
 use super::math::powf;
 
-/// Exponent of the rate in the utility, and weight of loss.
+/// Exponent of the rate in the utility.
 const EXPONENT: f64 = 0.9;
 /// Weight of loss in the utility where it is more than [`SMALL_LOSS`].
 pub const LOSS_COEFFICIENT: f64 = 11.35;
