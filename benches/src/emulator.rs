@@ -64,16 +64,20 @@ pub fn endpoints() {
     };
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     println!(
-        "{:24} {:>20} {:>28}   verdict",
-        "100 Mbit/s, 10 ms, 10 s", "delivered Mbit/s", "machine but for emulator, %"
+        "{:24} {:>20} {:>16} {:>28}   verdict",
+        "100 Mbit/s, 10 ms, 10 s",
+        "delivered Mbit/s",
+        "both ends, %",
+        "machine but for emulator, %"
     );
     let bulk = narrows_cc::schemes::ALL.iter().map(|scheme| scheme.name);
     let media = narrows_media::schemes::ALL.iter().map(|scheme| scheme.name);
     for scheme in bulk.chain(media) {
         match emulate(&agent, &one_bottleneck(scheme, 100.0)) {
             Ok(run) => println!(
-                "{scheme:24} {:20.1} {:28.0}   {}",
+                "{scheme:24} {:20.1} {:16.0} {:28.0}   {}",
                 run.mbps,
+                run.ends_percent,
                 run.busy_percent * cpus - run.cpu_percent,
                 run.verdict
             ),
@@ -170,6 +174,8 @@ struct Emulated {
     p99_us: f64,
     cpu_percent: f64,
     busy_percent: f64,
+    /// Of one processor, by the processes of all ends.
+    ends_percent: f64,
     verdict: String,
 }
 
@@ -194,6 +200,7 @@ fn emulate(agent: &Path, cell: &Value) -> Result<Emulated, String> {
     let all = rows.iter().find(|row| row["flow"] == "all");
     let late = record.run.lateness.clone().unwrap_or_default();
     let cpu = record.run.cpu.as_ref();
+    let ends = record.run.processes.iter().filter_map(|one| one.run_ns);
     Ok(Emulated {
         mbps: all
             .and_then(|row| row["metrics"]["throughput_bps"].as_f64())
@@ -203,6 +210,7 @@ fn emulate(agent: &Path, cell: &Value) -> Result<Emulated, String> {
         p99_us: late.p99_ns as f64 / 1e3,
         cpu_percent: cpu.map_or(f64::NAN, |cpu| cpu.emulator_ratio * 100.0),
         busy_percent: cpu.map_or(f64::NAN, |cpu| cpu.busy_ratio * 100.0),
+        ends_percent: ends.sum::<u64>() as f64 / (SECONDS * 1e9) * 100.0,
         verdict: format!("{:?}", record.run.verdict).to_lowercase(),
     })
 }

@@ -376,6 +376,9 @@ pub struct Process {
     pub signal: Option<i32>,
     /// Whether it ended as it should.
     pub expected: bool,
+    /// Processor time that it used, in ns, if it told. What the kernel does for it in interrupts is not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_ns: Option<u64>,
 }
 
 /// How late packets were released after the model's time.

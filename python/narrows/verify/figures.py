@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from narrows.report import style
 from narrows.report.drawing import Options, new_figure, paper_style
 from narrows.verify.grid import Place
 
 COLUMNS = 3
 _WIDTH_MM, _PANEL_MM, _HEAD_MM = 180.0, 34.0, 8.0
+#: Samples that are so many times larger than nearly all others are cut off.
+_SPIKE = 10.0
 
 
 def draw(
@@ -41,12 +45,14 @@ def draw(
                 )
                 handles.append(line)
             panel.set_title(place.name, fontsize=6.5, loc="left", pad=2.5)
-            if place.name in notes:
-                panel.text(
-                    1.0, 1.02, notes[place.name], ha="right", va="bottom", transform=panel.transAxes,
-                    fontsize=5, color=style.MUTED,
-                )  # fmt: skip
-            panel.set_ylim(bottom=0)
+            top, cut_off = _scale([line.get_ydata() for line in handles])
+            note = ", ".join(text for text in (notes.get(place.name), cut_off) if text)
+            # Inside, because the names of some paths need the whole width.
+            panel.text(
+                0.99, 0.97, note, ha="right", va="top", transform=panel.transAxes,
+                fontsize=5, color=style.MUTED,
+            )  # fmt: skip
+            panel.set_ylim(0, top)
             panel.tick_params(labelsize=6)
         for panel in panels[len(places) :]:
             panel.set_visible(False)
@@ -65,6 +71,21 @@ def draw(
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=140, pil_kwargs={"optimize": True})
     return path
+
+
+def _scale(lines: list[Any]) -> tuple[float | None, str | None]:
+    """The top of the axis, with room for a note, and words if spikes reach above it.
+
+    A few samples may be hundreds of times larger than all others (a wrong window of the kernel's), and would
+    make the rest a flat line.
+    """
+    values = np.concatenate([np.asarray(line, dtype=float) for line in lines]) if lines else np.zeros(0)
+    if not values.size or not (most := float(np.percentile(values, 99.5))) > 0:
+        return None, None
+    largest = float(values.max())
+    if largest <= _SPIKE * most:
+        return 1.15 * largest, None
+    return 1.15 * most, f"spike to {largest:.2g} packets cut off"
 
 
 def _window(runs: list[dict[str, Any]], index: int) -> dict[str, list[float]]:

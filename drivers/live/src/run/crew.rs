@@ -217,6 +217,7 @@ impl Member {
                 exit,
                 signal,
                 expected,
+                run_ns: self.outcome.as_ref().map(|outcome| outcome.run_ns),
             },
             failure,
         )

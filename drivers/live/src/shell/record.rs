@@ -61,6 +61,7 @@ pub(super) fn complete(
         exit: signal.is_none().then_some(exit_code),
         signal,
         expected: true,
+        run_ns: None,
     }];
     run.lateness = Some(summary.lateness.clone());
     for (port, (received, dropped)) in ["inside", "outside"].into_iter().zip(finished.rings) {
