@@ -14,7 +14,7 @@ from narrows.verify.grid import Place
 COLUMNS = 3
 _WIDTH_MM, _PANEL_MM, _HEAD_MM = 180.0, 34.0, 8.0
 #: Samples that are so many times larger than nearly all others are cut off.
-_SPIKE = 10.0
+_SPIKE = 4.0
 
 
 def draw(
@@ -84,8 +84,8 @@ def _scale(lines: list[Any]) -> tuple[float | None, str | None]:
         return None, None
     largest = float(values.max())
     if largest <= _SPIKE * most:
-        return 1.15 * largest, None
-    return 1.15 * most, f"spike to {largest:.2g} packets cut off"
+        return 1.25 * largest, None
+    return 1.25 * most, f"spike to {largest:.2g} packets cut off"
 
 
 def _window(runs: list[dict[str, Any]], index: int) -> dict[str, list[float]]:
