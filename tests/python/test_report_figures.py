@@ -241,3 +241,20 @@ def test_thinning_keeps_the_extremes() -> None:
 )
 def test_numbers_for_people(given: Any, wanted: str) -> None:
     assert given == wanted
+
+
+def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
+    from narrows.report.figures.summary import _shared, _without
+
+    labels = [
+        "cubic",
+        "copa profile=pantheon",
+        "indigo model=indigo-1-32 profile=pantheon",
+        "verus profile=pantheon",
+    ]
+    shared = _shared(labels)
+    assert shared == ["profile=pantheon"]
+    assert [_without(one, shared) for one in labels] == ["cubic", "copa", "indigo-1-32", "verus"]
+    # Where it is all that tells two rows apart, it stays.
+    assert _shared([*labels, "copa"]) == []
+    assert _shared(["copa delta=0.5", "copa delta=0.1"]) == []

@@ -28,6 +28,10 @@ def mark(campaign: Campaign, label: str) -> dict[str, str]:
 def explained(campaign: Campaign) -> dict[str, Any]:
     """The legend, and the reasons of those that are not verified."""
     names = every_name(campaign)
-    reasons = [f"{name}: {status.reason}" for name, status in statuses_of(names).items() if status.reason]
+    alike: dict[str, list[str]] = {}
+    for name, status in statuses_of(names).items():
+        if status.reason:
+            alike.setdefault(status.reason, []).append(name)
+    reasons = [f"{', '.join(same)}: {reason}" for reason, same in alike.items()]
     marks = [{"mark": sign, "word": word, "meaning": meaning} for sign, word, meaning in legend(names)]
     return {"legend": marks, "reasons": reasons}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 TITLE = "Throughput against delay"
 SCOPE = "campaign"
 ORDER = 20
+
+#: More schemes than this need a higher figure, by so much for each.
+_CROWD, _ROOM_MM = 10, 3.0
 
 _WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # so that marks of all shapes look equally large
 
@@ -108,10 +112,29 @@ def caption(data: Campaign) -> str:
         text += " The delay axis is logarithmic."
     if any(d.degraded for d in found):
         text += " Hollow marks are runs judged degraded."
+    shared = _shared(list(means(data)))
+    if shared:
+        text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     left_out = sum(1 for run in data.runs if run.state == "finished" and not run.valid)
     if left_out:
         text += f" {units.plural(left_out, 'invalid run')} not drawn."
     return text
+
+
+def _shared(schemes: list[str]) -> list[str]:
+    """What most of many schemes have among their parameters: words that names can do without."""
+    counted = Counter(part for scheme in schemes for part in scheme.split(" ")[1:])
+    shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
+    brief = {_without(scheme, shared) for scheme in schemes}
+    return shared if len(brief) == len(schemes) else []
+
+
+def _without(scheme: str, left_out: list[str]) -> str:
+    """The name of a scheme without some parameters; a model that is named like the scheme stands alone."""
+    name, *parts = [part for part in scheme.split(" ") if part not in left_out]
+    if parts and parts[0].startswith(f"model={name}"):
+        name, parts = parts[0].removeprefix("model="), parts[1:]
+    return " ".join([name, *parts])
 
 
 def tips(data: Campaign) -> dict[str, str]:
@@ -135,7 +158,9 @@ def figure(data: Campaign, options: Options) -> Figure:
     found, mean = dots(data), means(data)
     narrow = options.width_mm <= SINGLE_MM + 20
     with paper_style(options):
-        picture = new_figure(options, 66.0 if narrow else 84.0)
+        # Names of many schemes need room between the marks.
+        crowd = max(0, len(mean) - _CROWD)
+        picture = new_figure(options, (66.0 if narrow else 84.0) + crowd * _ROOM_MM)
         width, height = options.width_mm, picture.get_figheight() * 25.4
         left, right, bottom, top = 12.0, 3.0, 11.0, 4.0
         axes = picture.add_axes(
@@ -251,11 +276,12 @@ def _names(
     point = picture.dpi / 72
     texts: list[Any] = []
     wanted = []
+    shared = _shared(list(mean))
     for scheme, (delay, throughput, _) in mean.items():
         text = picture.text(
             0,
             0,
-            _broken(scheme, picture.get_figwidth() * 25.4),
+            _broken(_without(scheme, shared), picture.get_figwidth() * 25.4),
             color=of(scheme).color,
             fontweight="bold",
             va="bottom",
