@@ -30,6 +30,8 @@ pub struct Packet {
     pub size: u32,
     /// What was in it.
     pub content: Content,
+    /// Flow of the packet in it; 0 of packets of no flow.
+    pub flow: u16,
     /// DSCP and ECN when it was sent, and when it arrived if it did.
     pub tos: (u8, Option<u8>),
 }
@@ -98,6 +100,7 @@ pub fn join(way: Way, sent: &[Row], arrived: &[Row], fit: &Fit) -> Result<Joined
             delay_ns: None,
             size: row.size,
             content: row.content,
+            flow: row.flow,
             tos: (row.tos, None),
         };
         while let Some(arrival) = arrivals.next_if(|arrival| arrival.id == row.id) {
@@ -207,6 +210,7 @@ mod tests {
             size: 1500,
             content: Content::Packet,
             tos: 0,
+            flow: (id % 3) as u16,
         }
     }
 
@@ -234,7 +238,7 @@ mod tests {
 
     #[test]
     fn delays_and_losses_are_those_of_the_path() {
-        let logs = logs();
+        let mut logs = logs();
         let fit = fit(&logs);
         let there = join(Way::There, &logs[0], &logs[1], &fit).unwrap();
         let back = join(Way::Back, &logs[2], &logs[3], &fit).unwrap();
@@ -259,6 +263,13 @@ mod tests {
             }
         }
         assert!((back.packets[0].sent_ns - 1_001_000_000).abs() < 1_000);
+        // Whoever sent a packet says what flow it is of.
+        for packet in &mut logs[1] {
+            packet.flow = 0;
+        }
+        let again = join(Way::There, &logs[0], &logs[1], &fit).unwrap();
+        assert_eq!(again, there);
+        assert_eq!(again.packets[5].flow, 2);
     }
 
     #[test]

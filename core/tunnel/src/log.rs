@@ -7,8 +7,12 @@
 //!        sent       difference from the row before, in ns (zigzag)
 //!        arrived    only of arrivals: arrival less sending, difference from the row before (zigzag)
 //!        size       difference from the row before (zigzag)
+//!        flow       only of what was sent: difference from the row before (zigzag)
 //!        what       kind of datagram, DSCP and ECN outside
 //! ```
+//!
+//! The sender's side alone tells flows apart: who joins two logs knows a packet by its number. Blocks of
+//! the first version (magic `NTL1`) have no flows and can still be read.
 //!
 //! A row takes about eight bytes. A block stands for itself: what a process that was killed has
 //! written up to its last block can be read. That, and its price per packet, is why this is no Parquet
@@ -17,12 +21,14 @@
 
 use narrows_units::Time;
 
-const MAGIC: [u8; 4] = *b"NTL1";
+const MAGIC: [u8; 4] = *b"NTL2";
+/// Of blocks without flows.
+const FIRST_MAGIC: [u8; 4] = *b"NTL1";
 const HEAD: usize = 24;
 /// Rows of a full block: at 100 000 packets per second, ten blocks per second.
 pub const BLOCK: usize = 10_000;
 /// No block is larger, whatever a file says: ten bytes for each number.
-const LARGEST_BODY: usize = BLOCK * 5 * 10;
+const LARGEST_BODY: usize = BLOCK * 6 * 10;
 
 /// Which of its two logs of an end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,8 @@ pub struct Row {
     pub content: Content,
     /// DSCP and ECN of the IP packet that carried it.
     pub tos: u8,
+    /// Flow of the packet in it; 0 of packets of no flow, and of what arrived.
+    pub flow: u16,
 }
 
 /// Collects rows and makes blocks of them. One allocation per block, none per row.
@@ -139,6 +147,9 @@ fn encode(side: Side, rows: &[Row], out: &mut Vec<u8>) {
         column(out, |row| row.arrived.ns().wrapping_sub(row.sent.ns()));
     }
     column(out, |row| u64::from(row.size));
+    if side == Side::Sent {
+        column(out, |row| u64::from(row.flow));
+    }
     for row in rows {
         put(
             out,
@@ -164,7 +175,8 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
     let mut at = 0;
     while at < bytes.len() {
         let Some(head) = bytes.get(at..at + HEAD) else {
-            let begins_well = MAGIC.starts_with(&bytes[at..bytes.len().min(at + MAGIC.len())]);
+            let begin = &bytes[at..bytes.len().min(at + MAGIC.len())];
+            let begins_well = MAGIC.starts_with(begin) || FIRST_MAGIC.starts_with(begin);
             return Err(if begins_well {
                 LogError::Truncated(at)
             } else {
@@ -177,7 +189,9 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
         };
         let (count, length) = (number(8), number(12));
         let checksum = ((number(20) as u64) << 32) | number(16) as u64;
-        if head[..4] != MAGIC || count > BLOCK || length > LARGEST_BODY {
+        let has_flows = head[..4] == MAGIC;
+        let is_known = has_flows || head[..4] == FIRST_MAGIC;
+        if !is_known || count > BLOCK || length > LARGEST_BODY {
             return Err(LogError::NotABlock(at));
         }
         if head[4] != side as u8 {
@@ -190,13 +204,20 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
         if twox_hash::XxHash64::oneshot(0, body) != checksum {
             return Err(LogError::Damaged(at));
         }
-        decode_body(side, count, body, rows).ok_or(LogError::Damaged(at))?;
+        let has_flows = has_flows && side == Side::Sent;
+        decode_body(side, has_flows, count, body, rows).ok_or(LogError::Damaged(at))?;
         at = from + length;
     }
     Ok(())
 }
 
-fn decode_body(side: Side, count: usize, mut body: &[u8], rows: &mut Vec<Row>) -> Option<()> {
+fn decode_body(
+    side: Side,
+    has_flows: bool,
+    count: usize,
+    mut body: &[u8],
+    rows: &mut Vec<Row>,
+) -> Option<()> {
     let first = rows.len();
     let empty = Row {
         id: 0,
@@ -205,6 +226,7 @@ fn decode_body(side: Side, count: usize, mut body: &[u8], rows: &mut Vec<Row>) -
         size: 0,
         content: Content::Packet,
         tos: 0,
+        flow: 0,
     };
     rows.resize(first + count, empty);
     let block = &mut rows[first..];
@@ -221,6 +243,9 @@ fn decode_body(side: Side, count: usize, mut body: &[u8], rows: &mut Vec<Row>) -
             }
         }
         column(&mut body, block, |row, size| row.size = size as u32)?;
+        if has_flows {
+            column(&mut body, block, |row, flow| row.flow = flow as u16)?;
+        }
         for row in block.iter_mut() {
             let what = take(&mut body)?;
             row.content = if what & 1 == 1 {
@@ -290,8 +315,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn row() -> impl Strategy<Value = Row> {
-        (any::<(u64, u64, u64, u32, bool, u8)>()).prop_map(
-            |(id, sent, arrived, size, is_clock, tos)| Row {
+        (any::<(u64, u64, u64, u32, bool, u8, u16)>()).prop_map(
+            |(id, sent, arrived, size, is_clock, tos, flow)| Row {
                 id,
                 sent: Time::from_ns(sent),
                 arrived: Time::from_ns(arrived),
@@ -302,8 +327,20 @@ mod tests {
                     Content::Packet
                 },
                 tos,
+                flow,
             },
         )
+    }
+
+    /// What the log of a side keeps of a row.
+    fn kept(side: Side, row: Row) -> Row {
+        match side {
+            Side::Sent => Row {
+                arrived: row.sent,
+                ..row
+            },
+            Side::Arrived => Row { flow: 0, ..row },
+        }
     }
 
     fn blocks(side: Side, rows: &[Row], each: usize) -> Vec<u8> {
@@ -326,12 +363,7 @@ mod tests {
                 let bytes = blocks(side, &rows, each);
                 let mut back = Vec::new();
                 prop_assert_eq!(decode(side, &bytes, &mut back), Ok(()));
-                let mut expected = rows.clone();
-                if side == Side::Sent {
-                    for row in &mut expected {
-                        row.arrived = row.sent;
-                    }
-                }
+                let expected: Vec<Row> = rows.iter().map(|&row| kept(side, row)).collect();
                 prop_assert_eq!(back, expected);
             }
         }
@@ -343,7 +375,8 @@ mod tests {
             let mut back = Vec::new();
             let result = decode(Side::Arrived, &bytes[..length], &mut back);
             prop_assert!(back.len() % 10 == 0 || back.len() == rows.len());
-            prop_assert_eq!(&rows[..back.len()], &back[..]);
+            let expected: Vec<Row> = rows.iter().map(|&row| kept(Side::Arrived, row)).collect();
+            prop_assert_eq!(&expected[..back.len()], &back[..]);
             // The cut is noticed unless it lies between two blocks.
             let whole = blocks(Side::Arrived, &back, 10).len() == length;
             prop_assert_eq!(result.is_ok(), whole);
@@ -383,6 +416,54 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_the_first_version_are_read() {
+        let sent = [
+            0x4e, 0x54, 0x4c, 0x31, 0, 0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 0x38, 0x5c, 0xe6, 0xa0,
+            0x4c, 0x48, 0x80, 0xbf, 10, 2, 0xd0, 0x0f, 0xd0, 0x0f, 0x80, 2, 0xb8, 0x15, 4, 1,
+        ];
+        let arrived = [
+            0x4e, 0x54, 0x4c, 0x31, 1, 0, 0, 0, 2, 0, 0, 0, 15, 0, 0, 0, 0x83, 0x83, 0xb7, 0xae,
+            0x2e, 0xe3, 0x0e, 0xb5, 10, 2, 0xd0, 0x0f, 0xd0, 0x0f, 0xd8, 4, 0x63, 0x80, 2, 0xb8,
+            0x15, 4, 1,
+        ];
+        let row = |id, sent, arrived, size, content, tos| Row {
+            id,
+            sent: Time::from_ns(sent),
+            arrived: Time::from_ns(arrived),
+            size,
+            content,
+            tos,
+            flow: 0,
+        };
+        let mut rows = Vec::new();
+        decode(Side::Arrived, &arrived, &mut rows).unwrap();
+        let expected = [
+            row(5, 1000, 1300, 128, Content::Packet, 2),
+            row(6, 2000, 2250, 1500, Content::Clock, 0),
+        ];
+        assert_eq!(rows, expected);
+        rows.clear();
+        // Of both versions in one file, too.
+        let mut both = sent.to_vec();
+        both.extend(blocks(
+            Side::Sent,
+            &[Row {
+                flow: 3,
+                ..expected[0]
+            }],
+            1,
+        ));
+        decode(Side::Sent, &both, &mut rows).unwrap();
+        let flows: Vec<u16> = rows.iter().map(|row| row.flow).collect();
+        assert_eq!(flows, [0, 0, 3]);
+        assert_eq!(rows[1], kept(Side::Sent, expected[1]));
+        assert_eq!(
+            decode(Side::Sent, &sent[..3], &mut rows),
+            Err(LogError::Truncated(0))
+        );
+    }
+
+    #[test]
     fn rows_of_a_steady_flow_are_small() {
         let rows: Vec<Row> = (0..10_000u64)
             .map(|id| Row {
@@ -392,6 +473,7 @@ mod tests {
                 size: 1500,
                 content: Content::Packet,
                 tos: 2,
+                flow: 0,
             })
             .collect();
         let bytes = blocks(Side::Arrived, &rows, BLOCK);

@@ -67,16 +67,11 @@ pub fn classify(frame: &[u8]) -> Kind {
         to: [ip[16], ip[17], ip[18], ip[19]],
         ..Header::default()
     };
-    // Only the first fragment has ports; the hosts never fragment.
-    let first = u16::from_be_bytes([ip[6] & 0x1f, ip[7]]) == 0;
-    let mut ports = [0; 4];
-    if let (TCP | UDP, true, Some(found)) = (ip[9], first, ip.get(length..length + 4)) {
-        ports = [found[0], found[1], found[2], found[3]];
-        let from = u16::from_be_bytes([ports[0], ports[1]]);
-        let to = u16::from_be_bytes([ports[2], ports[3]]);
+    let ports = ports(ip, length);
+    if let Some(ports) = ports {
         let payload = &ip[length..];
         if ip[9] == UDP {
-            if to == WARM_UP_PORT {
+            if ports[2..] == WARM_UP_PORT.to_be_bytes() {
                 return Kind::WarmUp;
             }
             header.udp_ack = payload.get(8..).is_some_and(wire::is_ack);
@@ -84,14 +79,42 @@ pub fn classify(frame: &[u8]) -> Kind {
             let empty = payload.len() == usize::from(offset >> 4) * 4;
             header.tcp_ack = empty && flags & TCP_EVENTS == 0;
         }
-        let flow = |port: u16| {
-            port.checked_sub(FLOW_PORTS)
-                .filter(|k| (1..=MOST_FLOWS).contains(k))
-        };
-        header.flow = flow(from).or_else(|| flow(to)).unwrap_or(0);
+        header.flow = flow_between(ports);
     }
-    header.connection = hash(&ip[12..20], ports, ip[9]);
+    header.connection = hash(&ip[12..20], ports.unwrap_or_default(), ip[9]);
     Kind::Packet(header)
+}
+
+/// The flow of an IP packet, by its ports; 0 for packets of no flow.
+#[inline]
+pub fn flow_of(packet: &[u8]) -> u16 {
+    let length = usize::from(packet.first().map_or(0, |first| first & 15)) * 4;
+    if packet.len() < 20 || packet[0] >> 4 != 4 || length < 20 {
+        return 0;
+    }
+    ports(packet, length).map_or(0, flow_between)
+}
+
+/// Source and destination port of an IPv4 packet whose header has `length` bytes.
+#[inline]
+fn ports(ip: &[u8], length: usize) -> Option<[u8; 4]> {
+    // Only the first fragment has ports; the hosts never fragment.
+    let first = u16::from_be_bytes([ip[6] & 0x1f, ip[7]]) == 0;
+    let known = first && matches!(ip[9], TCP | UDP);
+    ip.get(length..)?.first_chunk().copied().filter(|_| known)
+}
+
+/// The flow whose server's port is one of these two.
+#[inline]
+fn flow_between(ports: [u8; 4]) -> u16 {
+    let flow = |port: [u8; 2]| {
+        u16::from_be_bytes(port)
+            .checked_sub(FLOW_PORTS)
+            .filter(|k| (1..=MOST_FLOWS).contains(k))
+    };
+    flow([ports[0], ports[1]])
+        .or_else(|| flow([ports[2], ports[3]]))
+        .unwrap_or(0)
 }
 
 /// Mixes the fields that tell connections apart (multiply and fold, in the manner of FxHash and
@@ -214,6 +237,19 @@ mod tests {
         assert_eq!(header(&sample(64, 1, port(3), port(3), 0)).flow, 0, "ICMP");
         assert_eq!(header(&sample(64, TCP, 50_000, 33_000, 0)).flow, 0);
         assert_eq!(header(&sample(64, TCP, 50_000, 30_001, 0)).flow, 0);
+        for (size, protocol, from, to) in [
+            (1500, TCP, port(3), 40_000),
+            (64, UDP, 50_000, port(4)),
+            (64, 1, port(3), port(3)),
+            (64, TCP, 50_000, 30_001),
+            (24, UDP, 50_000, port(4)),
+        ] {
+            let frame = sample(size, protocol, from, to, 0);
+            assert_eq!(flow_of(&frame[ETHERNET..]), header(&frame).flow);
+            assert_eq!(flow_of(&frame[ETHERNET..][..23]), 0, "no ports");
+        }
+        assert_eq!(flow_of(&[0x60; 48]), 0, "IPv6");
+        assert_eq!(flow_of(&[]), 0);
         assert_eq!(
             classify(&sample(64, UDP, 40_000, WARM_UP_PORT, 0)),
             Kind::WarmUp

@@ -8,6 +8,7 @@
 
 use super::clock::TunnelClock;
 use super::logs::Logs;
+use crate::emulator::frame::flow_of;
 use crate::hosts::ethernet;
 use crate::sys::carriage::{Arrival, Carriage, Inbox, Outbox};
 use crate::sys::mmsg::is_busy;
@@ -156,6 +157,7 @@ impl Engine {
             size: (length + self.around) as u32,
             content,
             tos: arrival.tos,
+            flow: 0,
         });
         if content == Content::Clock {
             return;
@@ -213,7 +215,7 @@ impl Engine {
                 continue;
             };
             buffer[HEADER..length - TAG].copy_from_slice(packet);
-            let bytes = packet.len() as u64;
+            let (bytes, flow) = (packet.len() as u64, flow_of(packet));
             self.ring.release();
             let sent = self.clock.now();
             let Some((to, id)) = self.peer.seal(sent, buffer) else {
@@ -223,7 +225,7 @@ impl Engine {
             self.outbox.add(length, to, tos);
             self.outcome.packets += 1;
             self.outcome.bytes += bytes;
-            self.note_sent(id, sent, length, Content::Packet, tos);
+            self.note_sent(id, sent, length, Content::Packet, tos, flow);
         }
         any
     }
@@ -243,13 +245,21 @@ impl Engine {
             buffer.copy_from_slice(&self.scratch);
             self.outbox.add(length, outgoing.to, 0);
             if outgoing.in_session {
-                self.note_sent(outgoing.id, now, length, Content::Clock, 0);
+                self.note_sent(outgoing.id, now, length, Content::Clock, 0, 0);
             }
         }
         any
     }
 
-    fn note_sent(&mut self, id: u64, sent: Time, length: usize, content: Content, tos: u8) {
+    fn note_sent(
+        &mut self,
+        id: u64,
+        sent: Time,
+        length: usize,
+        content: Content,
+        tos: u8,
+        flow: u16,
+    ) {
         self.logs.sent(Row {
             id,
             sent,
@@ -257,6 +267,7 @@ impl Engine {
             size: (length + self.around) as u32,
             content,
             tos,
+            flow,
         });
     }
 

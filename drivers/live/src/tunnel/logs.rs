@@ -184,6 +184,7 @@ mod tests {
             size: 100,
             content: Content::Packet,
             tos: 0,
+            flow: 0,
         };
         for id in 0..25_000 {
             logs.sent(row(id));
