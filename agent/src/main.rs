@@ -10,6 +10,7 @@ mod events;
 mod host;
 mod run;
 mod shell;
+mod side;
 mod tunnel;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +58,10 @@ enum Command {
     Tunnel(tunnel::TunnelArguments),
     /// Join the logs of both ends of a tunnel and print what became of the packets, as JSON.
     TunnelJoin(tunnel::JoinArguments),
+    /// Play this host's side of a run between two hosts; orders come on standard input.
+    Side(side::SideArguments),
+    /// Write what a side has left to standard output, as a tar stream.
+    Pack(side::PackArguments),
     /// Run a program behind an emulated path.
     Shell(shell::ShellArguments),
     /// Stand by such a program (started by `shell`).
@@ -113,6 +118,8 @@ fn main() -> ExitCode {
         Command::TunnelJoin(arguments) => {
             tunnel::join(&arguments).and_then(|document| print(&document))
         }
+        Command::Side(arguments) => with_signals(|signals| side::run(&arguments, signals)),
+        Command::Pack(arguments) => return side::pack(&arguments),
         Command::Simulate(cell) => with_signals(|signals| run::simulate(&cell, signals)),
         Command::Emulate(cell) => with_signals(|signals| run::emulate(&cell, signals)),
     };

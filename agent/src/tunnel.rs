@@ -1,16 +1,14 @@
 //! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
 
 use crate::events::{self, Failure};
+use narrows_live::side::Orders;
 use narrows_live::sys::poll::Signals;
 use narrows_live::tunnel::{self, Around, Plan};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-
-/// No plan is longer.
-const LONGEST_PLAN: usize = 1 << 16;
 
 #[derive(clap::Args)]
 pub(crate) struct TunnelArguments {
@@ -36,8 +34,9 @@ pub(crate) struct JoinArguments {
 
 /// Runs one end.
 pub(crate) fn run(arguments: &TunnelArguments, signals: &Signals) -> Result<(), Failure> {
-    let plan = Plan::parse(&read(&arguments.plan)?)?;
     let stdin = io::stdin();
+    let mut orders = Orders::from(stdin.as_fd())?;
+    let plan = Plan::parse(&read_plan(&arguments.plan, &mut orders)?)?;
     let mut around = Around {
         signals,
         parent: arguments.watch_stdin.then(|| stdin.as_fd()),
@@ -58,27 +57,15 @@ pub(crate) fn join(arguments: &JoinArguments) -> Result<Value, Failure> {
     Ok(tunnel::join(reference, other, *lenient)?)
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    if path != Path::new("-") {
-        return fs::read_to_string(path).map_err(|error| {
-            Failure::input(format!(
-                "the plan {} cannot be read: {error}",
-                path.display()
-            ))
-        });
+/// The text of a plan; '-' is the first line that comes as an order.
+pub(crate) fn read_plan(path: &Path, orders: &mut Orders) -> Result<String, Failure> {
+    if path == Path::new("-") {
+        return Ok(orders.first_line()?);
     }
-    // Byte by byte, because what follows the line is not ours.
-    let mut line = Vec::new();
-    let mut byte = [0];
-    let mut stdin = fs::File::from(
-        io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(|error| Failure::internal(format!("standard input: {error}")))?,
-    );
-    while line.len() < LONGEST_PLAN && matches!(stdin.read(&mut byte), Ok(1)) && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    String::from_utf8(line)
-        .map_err(|_| Failure::input("the plan on standard input is not UTF-8".to_owned()))
+    fs::read_to_string(path).map_err(|error| {
+        Failure::input(format!(
+            "the plan {} cannot be read: {error}",
+            path.display()
+        ))
+    })
 }

@@ -7,7 +7,7 @@
 use crate::error::LiveError;
 use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
 use narrows_bpf::{Object, Program};
-use narrows_cell::{BpfRef, Cell, SchemeRef, sha256};
+use narrows_cell::{BpfRef, Cell, Flow, SchemeRef, sha256};
 use narrows_record::BpfFingerprint;
 use narrows_units::Params;
 use serde_json::{Map, Value};
@@ -92,15 +92,15 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads what the flows of `cell` use; `None` if none uses such a thing. Flows with the same
-    /// program and the same parameters share it.
+    /// Loads what those flows of `cell` use that are `wanted`; `None` if none uses such a thing. Flows with
+    /// the same program and the same parameters share it.
     ///
     /// # Errors
     /// The sentence that tells the user what to do.
-    pub fn of(cell: &Cell) -> Result<Option<Programs>, LiveError> {
+    pub fn of(cell: &Cell, wanted: impl Fn(&Flow) -> bool) -> Result<Option<Programs>, LiveError> {
         let mut wishes: Vec<Wish> = Vec::new();
         let mut flows = BTreeMap::new();
-        for flow in &cell.flows {
+        for flow in cell.flows.iter().filter(|flow| wanted(flow)) {
             let SchemeRef::Bpf(scheme) = &flow.scheme else {
                 continue;
             };
@@ -270,14 +270,34 @@ impl Drop for Programs {
 
 /// Where the loader is.
 fn loader() -> Result<PathBuf, LiveError> {
-    let ours = std::env::current_exe().unwrap_or_default();
-    let path = ours.with_file_name(LOADER);
+    let path = place_of_loader();
     if path.is_file() {
         return Ok(path);
     }
     Err(LiveError::Unavailable(format!(
-        "the program {LOADER}, which loads BPF congestion controls, is not beside {}; build it with: make build",
-        ours.display()
+        "the program {LOADER}, which loads BPF congestion controls, is not in {}; build it with: make build",
+        path.parent().unwrap_or(&path).display()
+    )))
+}
+
+/// Where the loader would have to be.
+fn place_of_loader() -> PathBuf {
+    let ours = std::env::current_exe().unwrap_or_default();
+    ours.with_file_name(LOADER)
+}
+
+/// Refuses a flow for whose congestion control this host has no loader, which does not travel with the agent.
+pub(crate) fn check_loader(flow: &Flow) -> Result<(), LiveError> {
+    let path = place_of_loader();
+    if !matches!(flow.scheme, SchemeRef::Bpf(_)) || path.is_file() {
+        return Ok(());
+    }
+    Err(LiveError::Unavailable(format!(
+        "flow {}: {} is to be sent by this host, and the program that loads it is not here; let the other host \
+         send, or put {LOADER} there as {}",
+        flow.flow,
+        flow.name,
+        path.display()
     )))
 }
 

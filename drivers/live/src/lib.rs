@@ -3,6 +3,7 @@
 
 pub mod between;
 pub mod bpf;
+mod crew;
 pub mod emulator;
 pub mod endpoints;
 mod error;
@@ -10,8 +11,10 @@ pub mod facts;
 pub mod held;
 pub mod hosts;
 mod judge;
+pub mod pack;
 mod run;
 pub mod shell;
+pub mod side;
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod tunnel;

@@ -126,13 +126,14 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         unsent,
     };
     let mut outcome = match (&flow.scheme, role) {
-        (SchemeRef::Kernel(name), _) => kernel_tcp(&part, name, channel)?,
-        (SchemeRef::Bpf(_), _) => {
-            let name = loaded.ok_or_else(|| {
-                LiveError::Internal(format!("nothing was loaded for flow {number}"))
-            })?;
-            kernel_tcp(&part, &name, channel)?
+        (SchemeRef::Kernel(name), _) => kernel_tcp(&part, Some(name), channel)?,
+        (SchemeRef::Bpf(_), Role::Sender) if loaded.is_none() => {
+            return Err(LiveError::Internal(format!(
+                "nothing was loaded for flow {number}"
+            )));
         }
+        // What receives on another host than it was loaded on does without.
+        (SchemeRef::Bpf(_), _) => kernel_tcp(&part, loaded.as_deref(), channel)?,
         (SchemeRef::Datagrams, Role::Sender) => {
             let socket = datagrams::prepare(&part)?;
             let clock = get_ready(channel)?;
@@ -162,8 +163,12 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         .could_not("report to the agent")
 }
 
-/// One end of a flow of the kernel's TCP with the congestion control called `name`.
-fn kernel_tcp(part: &Part, name: &str, channel: &mut Channel) -> Result<Outcome, LiveError> {
+/// One end of a flow of the kernel's TCP with the congestion control called `name`, or the kernel's default.
+fn kernel_tcp(
+    part: &Part,
+    name: Option<&str>,
+    channel: &mut Channel,
+) -> Result<Outcome, LiveError> {
     if part.is_client() {
         let client = tcp::Client::prepare(part, name)?;
         let clock = get_ready(channel)?;

@@ -10,12 +10,16 @@
 //! however that happens, the kernel ends the endpoints, and with the last process the namespaces
 //! and the wires are gone.
 
-mod crew;
 mod describe;
 mod sizing;
 
 use crate::bpf::Programs;
+use crate::crew::{
+    Crew, HEAD_START_NS, PRIORITY, Post, READY_LIMIT, REPORT_LIMIT, Supplies, check_kernel_schemes,
+    mask, share_cpus,
+};
 use crate::emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
+use crate::endpoints::{Role, host_at};
 use crate::error::{Context, LiveError};
 use crate::facts;
 use crate::hosts::{Common, Host, HostPlan, Hosts, enter_private_network};
@@ -23,9 +27,8 @@ use crate::sys::cpu::{self, CpuTicks};
 use crate::sys::poll::{Epoll, Events, Signals};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock, ring};
-use crew::{Crew, Supplies};
 use describe::{Wires, describe, describe_hosts};
-use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, SchemeRef, VERSION, element_names};
+use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, VERSION, element_names};
 use narrows_net::Network;
 use narrows_record::{RunDocument, Versions};
 use narrows_units::Span;
@@ -36,21 +39,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest time for all endpoints and wires to become ready.
-const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Endpoints report at most this long after the end of the run.
-const REPORT_LIMIT: Duration = Duration::from_secs(10);
-/// From the announcement to the start, so that everybody has heard it.
-const HEAD_START_NS: u64 = 30_000_000;
 /// Distance of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Niceness of this session, where we may choose it.
-const PRIORITY: i32 = -11;
-
 const SIGNALS: u64 = 0;
 const STDIN: u64 = 1;
-const CREW: u64 = 16;
 
 /// What goes on around a run.
 pub struct Surroundings<'a> {
@@ -81,9 +74,9 @@ pub fn emulate(
     let sizing = Sizing::of(cell, &network, mtu);
     let elements = element_names(&network);
     drop(network);
-    check_kernel_schemes(cell)?;
+    check_kernel_schemes(&cell.flows)?;
     // Before we enter namespaces: rights that we have here are not worth anything inside.
-    let mut programs = Programs::of(cell)?;
+    let mut programs = Programs::of(cell, |_| true)?;
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
@@ -197,43 +190,6 @@ pub fn emulate(
     Ok(run)
 }
 
-/// Refuses kernel schemes that are not there, before anything runs.
-fn check_kernel_schemes(cell: &Cell) -> Result<(), LiveError> {
-    let offered = facts::congestion_controls();
-    for flow in &cell.flows {
-        if let SchemeRef::Kernel(name) = &flow.scheme
-            && !offered.contains(name)
-        {
-            return Err(LiveError::Unavailable(format!(
-                "flow {}: this kernel has no congestion control '{name}'; it offers {}",
-                flow.flow,
-                offered.join(", ")
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The last processor for the emulator, the others for the endpoints (and the agent itself). With
-/// only one there is no choice.
-fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), LiveError> {
-    let mut all = cpu::allowed_cpus().could_not("read the allowed processors")?;
-    if all.len() == 1 {
-        return Ok((all.clone(), all));
-    }
-    let emulator = all.pop().into_iter().collect();
-    Ok((emulator, all))
-}
-
-/// The endpoints' processors as bits, unless they are the emulator's as well; those beyond 64 are
-/// not needed.
-fn mask(endpoints: &[usize], emulator: &[usize]) -> u64 {
-    let apart = endpoints.iter().filter(|cpu| !emulator.contains(cpu));
-    apart
-        .filter(|&&cpu| cpu < 64)
-        .fold(0, |mask, &cpu| mask | (1 << cpu))
-}
-
 fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, LiveError> {
     let open = |host: &Host| -> io::Result<Wire> {
         Ok(Wire {
@@ -287,18 +243,22 @@ impl Watch<'_, '_> {
             // A file or /dev/null as standard input never tells that the parent has gone.
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
         }
-        let mut crew = Crew::start(
-            self.cell,
-            Supplies {
-                programs: self.programs,
-                files: self.around.files,
-            },
-            self.sizing,
-            self.hosts,
+        let flows = self.cell.flows.iter();
+        let posts = flows.flat_map(|flow| [(flow, Role::Receiver), (flow, Role::Sender)]);
+        let posts = posts.map(|(flow, role)| Post {
+            flow,
+            role,
+            netns: Some(&self.hosts.host(host_at(flow, role)).netns),
+            unsent: self.sizing.unsent(self.cell, flow),
+        });
+        let supplies = Supplies {
+            cell: self.cell,
+            programs: self.programs,
+            files: self.around.files,
             cpus,
-            self.folder,
-            &epoll,
-        )?;
+            logs: &self.folder.path().join("logs"),
+        };
+        let mut crew = Crew::start(posts, supplies, &epoll)?;
         let limit = Instant::now() + READY_LIMIT;
         let mut warmed: Option<Instant> = None;
         while !(crew.is_ready() && self.control.is_warm()) {
@@ -393,7 +353,7 @@ impl Watch<'_, '_> {
                         return Err(LiveError::Interrupted(libc::SIGTERM));
                     }
                 }
-                key => crew.listen((key - CREW) as usize, epoll, started)?,
+                key => crew.listen(key, epoll, started)?,
             }
         }
         Ok(())

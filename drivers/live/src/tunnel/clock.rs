@@ -12,7 +12,7 @@ const FRESH_NS: u64 = 1_000_000;
 const OLDEST_NS: u64 = 2_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TunnelClock {
+pub(crate) struct TunnelClock {
     shift: Shift,
     start: u64,
     real_minus_raw: i64,
@@ -37,8 +37,21 @@ impl TunnelClock {
 
     /// Now.
     #[inline]
-    pub(super) fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.shifted(clock::raw_ns())
+    }
+
+    /// What this clock reads when the machine's own reads `raw`.
+    pub(crate) fn at_raw(&self, raw: u64) -> Time {
+        self.shifted(raw)
+    }
+
+    /// The machine's own reading when this clock reads `at`, to a nanosecond.
+    pub(crate) fn raw_at(&self, at: Time) -> u64 {
+        let since = i128::from(at.ns()) - i128::from(self.start) - i128::from(self.shift.offset_ns);
+        let billion = 1_000_000_000;
+        let since = since * billion / (billion + i128::from(self.shift.drift_ppb));
+        u64::try_from(i128::from(self.start) + since).unwrap_or(0)
     }
 
     /// The time of a kernel stamp that was taken a moment ago; now, if there is none or it makes no
@@ -72,6 +85,7 @@ impl TunnelClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_units::Span;
 
     #[test]
     fn shifts_are_applied_to_readings_and_stamps_alike() {
@@ -90,6 +104,11 @@ mod tests {
         let late = c.since(a).ns() + 2;
         let expected = a.ns() + 2_500_000_000 + drift;
         assert!((expected..=expected + late + late / 1000).contains(&b.ns()));
+        // The way back, from an hour ahead.
+        for clock in [&plain, &shifted] {
+            let at = b + Span::from_ms(3_600_000);
+            assert!(clock.at_raw(clock.raw_at(at)).ns().abs_diff(at.ns()) <= 2);
+        }
         // A stamp lies before now, and one from the future or of 1970 is not believed.
         let stamp = clock::real_ns();
         let at = shifted.at_stamp(Some(stamp));

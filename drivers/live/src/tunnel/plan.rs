@@ -4,8 +4,9 @@ use crate::error::LiveError;
 use narrows_tunnel::keys::Secret;
 use narrows_tunnel::size::SMALLEST;
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/tunnel/1";
 /// Payload buffers hold this much and the headers of IP and UDP.
@@ -34,6 +35,8 @@ struct Document {
     interface: Option<String>,
     secret: String,
     folder: PathBuf,
+    #[serde(default)]
+    host: Option<u16>,
     #[serde(default = "ethernet")]
     outer_mtu: u32,
     #[serde(default)]
@@ -79,6 +82,8 @@ pub struct Plan {
     pub secret: Secret,
     /// New folder for logs and results.
     pub folder: PathBuf,
+    /// Index of the host at this end, if that is not to follow from who calls whom.
+    pub host: Option<u16>,
     /// Largest IP packet that the interface can send.
     pub outer_mtu: u32,
     /// Largest IP packet inside.
@@ -101,10 +106,37 @@ impl Plan {
     /// # Errors
     /// [`LiveError::Input`] with what is wrong and where.
     pub fn parse(text: &str) -> Result<Self, LiveError> {
-        let wrong =
-            |message: String| LiveError::Input(format!("the plan of the tunnel: {message}"));
-        let document: Document =
-            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        Plan::check(serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?)
+    }
+
+    /// The tunnel of something larger, which knows folder and host: `keys` are the others of a plan.
+    ///
+    /// # Errors
+    /// As [`Plan::parse`].
+    pub(crate) fn of(
+        mut keys: Map<String, Value>,
+        folder: &Path,
+        host: u16,
+    ) -> Result<Self, LiveError> {
+        let ours = [
+            ("format", json!(FORMAT)),
+            ("folder", json!(folder)),
+            ("host", json!(host)),
+            ("command", json!([])),
+        ];
+        for (key, value) in ours {
+            if keys.insert(key.to_owned(), value).is_some() {
+                return Err(wrong(&format!(
+                    "'{key}' cannot be chosen here; leave it out"
+                )));
+            }
+        }
+        let document = Document::deserialize(Value::Object(keys));
+        Plan::check(document.map_err(|error| wrong(&error.to_string()))?)
+    }
+
+    fn check(document: Document) -> Result<Self, LiveError> {
+        let wrong = |message: String| wrong(&message);
         if document.format != FORMAT {
             return Err(wrong(format!(
                 "'format' is '{}', and this agent reads '{FORMAT}'; use the same version of Narrows on both hosts",
@@ -113,6 +145,11 @@ impl Plan {
         }
         let secret =
             Secret::parse(&document.secret).map_err(|error| wrong(format!("'secret': {error}")))?;
+        if let Some(host) = document.host.filter(|&host| host > 1) {
+            return Err(wrong(format!(
+                "'host' is {host}; the host at one end is 0, at the other 1"
+            )));
+        }
         let bind = match (document.bind, document.dial) {
             (Some(bind), Some(dial)) if bind.is_ipv4() != dial.is_ipv4() => {
                 return Err(wrong(format!(
@@ -168,6 +205,7 @@ impl Plan {
             interface: document.interface,
             secret,
             folder: document.folder,
+            host: document.host,
             outer_mtu,
             inner_mtu,
             patience_ns: document.patience_ns,
@@ -178,9 +216,20 @@ impl Plan {
         })
     }
 
-    /// Index of the host at this end: the listener's is 0, the dialer's 1.
+    /// Index of the host at this end: the listener's is 0, the dialer's 1, if the plan says nothing else.
     pub fn host(&self) -> u16 {
-        u16::from(self.dial.is_some())
+        self.host.unwrap_or(u16::from(self.dial.is_some()))
+    }
+
+    /// Refuses a folder that is there already.
+    pub(crate) fn check_folder(&self) -> Result<(), LiveError> {
+        if self.folder.exists() {
+            return Err(LiveError::Input(format!(
+                "{} exists already; name a new folder for the logs",
+                self.folder.display()
+            )));
+        }
+        Ok(())
     }
 
     /// How the socket was asked for, in messages.
@@ -192,10 +241,13 @@ impl Plan {
     }
 }
 
+fn wrong(message: &str) -> LiveError {
+    LiveError::Input(format!("the plan of the tunnel: {message}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
 
     fn plan(change: impl FnOnce(&mut Value)) -> Result<Plan, String> {
         let mut plan = json!({
@@ -217,6 +269,27 @@ mod tests {
         let dialer = dialer.unwrap();
         assert_eq!((dialer.host(), dialer.inner_mtu), (1, 1424));
         assert_eq!(dialer.bind, "[::]:0".parse().unwrap());
+        let listener = plan(|plan| plan["host"] = 1.into()).unwrap();
+        assert_eq!(listener.host(), 1);
+    }
+
+    #[test]
+    fn a_part_of_a_larger_plan_has_no_folder_of_its_own() {
+        let keys = json!({"dial": "192.0.2.7:7000", "secret": "ab".repeat(32)});
+        let keys = keys.as_object().unwrap();
+        let of = |keys: &Map<String, Value>| Plan::of(keys.clone(), Path::new("/tmp/x"), 0);
+        let plan = of(keys).unwrap();
+        assert_eq!(
+            (plan.host(), plan.folder.as_path()),
+            (0, Path::new("/tmp/x"))
+        );
+        assert!(plan.command.is_empty());
+        for key in ["format", "folder", "host", "command"] {
+            let mut more = keys.clone();
+            more.insert(key.to_owned(), Value::Null);
+            let message = of(&more).unwrap_err().to_string();
+            assert!(message.contains(&format!("'{key}' cannot be chosen here")));
+        }
     }
 
     #[test]
@@ -229,6 +302,7 @@ mod tests {
         assert!(refusal("outer_mtu", json!(1000)).contains("from 1280 to 9000"));
         assert!(refusal("inner_mtu", json!(1445)).contains("56 bytes of headers"));
         assert!(refusal("patience_ns", json!(0)).contains("from 1 ms to one day"));
+        assert!(refusal("host", json!(2)).contains("'host' is 2"));
         assert!(refusal("colour", json!("blue")).contains("unknown field `colour`"));
         assert!(
             !refusal("colour", json!("blue")).contains("abab"),

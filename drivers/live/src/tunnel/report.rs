@@ -136,14 +136,15 @@ pub(super) fn write(
     });
     let (sent, arrived) = engine.logs.finish()?;
     document["log_rows"] = json!({"sent": sent, "arrived": arrived});
-    save(&plan.folder, &document)?;
+    save(&plan.folder, FILE, &format!("{document:#}\n"))?;
     Ok(document)
 }
 
-fn save(folder: &Path, document: &Value) -> Result<(), LiveError> {
-    let path = folder.join(FILE);
-    let unfinished = folder.join(format!("{FILE}.part"));
-    fs::write(&unfinished, format!("{document:#}\n"))
+/// Writes a file under a temporary name and renames it.
+pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<(), LiveError> {
+    let path = folder.join(name);
+    let unfinished = folder.join(format!("{name}.part"));
+    fs::write(&unfinished, text)
         .and_then(|()| fs::rename(&unfinished, &path))
         .map_err(|error| LiveError::Io(format!("{}: {error}", path.display())))
 }

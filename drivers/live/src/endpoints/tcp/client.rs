@@ -65,7 +65,7 @@ enum End {
 /// The client of a flow.
 pub(in super::super) struct Client<'a> {
     part: &'a Part<'a>,
-    name: &'a str,
+    name: Option<&'a str>,
     first: Option<OwnedFd>,
     connections: BTreeMap<u32, Connection>,
     opened: u32,
@@ -79,7 +79,10 @@ pub(in super::super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// A client that has opened nothing but the socket of its first connection.
-    pub(in super::super) fn prepare(part: &'a Part<'a>, name: &'a str) -> Result<Self, LiveError> {
+    pub(in super::super) fn prepare(
+        part: &'a Part<'a>,
+        name: Option<&'a str>,
+    ) -> Result<Self, LiveError> {
         Ok(Client {
             first: Some(open(part, name)?),
             part,
@@ -158,7 +161,7 @@ impl<'a> Client<'a> {
         if let Some(fd) = last.map(|one| &one.fd).or(self.first.as_ref())
             && self.outcome.read_back.is_none()
         {
-            read_back(fd.as_fd(), self.name, &mut self.outcome);
+            read_back(fd.as_fd(), self.part, self.name, &mut self.outcome);
         }
         for connection in self.connections.values() {
             self.totals.add(connection.fd.as_fd());
@@ -169,7 +172,6 @@ impl<'a> Client<'a> {
             self.totals.sender(&mut self.outcome);
         } else {
             self.totals.receiver(&mut self.outcome);
-            self.outcome.read_back = None;
         }
         self.outcome.offer = Some(source.report());
         Ok(self.outcome)
@@ -296,7 +298,12 @@ impl<'a> Client<'a> {
         };
         self.totals.add(connection.fd.as_fd());
         if self.outcome.read_back.is_none() {
-            read_back(connection.fd.as_fd(), self.name, &mut self.outcome);
+            read_back(
+                connection.fd.as_fd(),
+                self.part,
+                self.name,
+                &mut self.outcome,
+            );
         }
         if let End::Broken(error) = end
             // A sender of data that has stopped resets its connections.

@@ -27,17 +27,21 @@ const READS: usize = 8;
 /// Data of an endless transfer that wake the reader: 1 ms at 1 Gbit/s.
 const BULK_MARK: u32 = 128 * 1024;
 
-/// A TCP socket with everything set that the flow wants, neither bound nor connected.
-fn open(part: &Part, name: &str) -> Result<OwnedFd, LiveError> {
+/// A TCP socket with everything set that the flow wants, neither bound nor connected. The end that receives
+/// the data works with another congestion control, too, if its kernel has not this one.
+fn open(part: &Part, name: Option<&str>) -> Result<OwnedFd, LiveError> {
     let flow = part.flow;
     let socket = socket::tcp().could_not("open a TCP socket")?;
     let fd = socket.as_fd();
-    socket::set_congestion(fd, name).map_err(|error| {
-        LiveError::Unavailable(format!(
+    if let Some(name) = name
+        && let Err(error) = socket::set_congestion(fd, name)
+        && part.role == Role::Sender
+    {
+        return Err(LiveError::Unavailable(format!(
             "flow {}: the kernel refuses the congestion control '{name}' ({error})",
             flow.flow
-        ))
-    })?;
+        )));
+    }
     socket::set_unsent_limit(fd, part.unsent).could_not("limit the send buffer")?;
     if flow.dscp != 0 {
         socket::set_tos(fd, flow.dscp << 2).could_not("set the code point")?;
@@ -72,10 +76,16 @@ fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
     }
 }
 
-/// The congestion control that a socket uses, and whether that is what was wanted.
-fn read_back(fd: BorrowedFd, name: &str, outcome: &mut super::Outcome) {
+/// The congestion control that the socket of a sender uses, and whether that is what was wanted.
+fn read_back(fd: BorrowedFd, part: &Part, name: Option<&str>, outcome: &mut super::Outcome) {
+    if part.role == Role::Receiver {
+        return;
+    }
     let found = socket::congestion(fd).ok();
-    if outcome.problem.is_none() && found.as_deref() != Some(name) {
+    if let Some(name) = name
+        && outcome.problem.is_none()
+        && found.as_deref() != Some(name)
+    {
         let now = found.as_deref().unwrap_or("nothing");
         outcome.problem = Some(format!("the kernel used '{now}' in place of '{name}'"));
     }

@@ -33,7 +33,7 @@ struct Connection {
 /// The server of a flow.
 pub(in super::super) struct Server<'a> {
     part: &'a Part<'a>,
-    name: &'a str,
+    name: Option<&'a str>,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     accepted: u64,
@@ -47,7 +47,10 @@ pub(in super::super) struct Server<'a> {
 
 impl<'a> Server<'a> {
     /// A server that listens on the flow's port.
-    pub(in super::super) fn prepare(part: &'a Part<'a>, name: &'a str) -> Result<Self, LiveError> {
+    pub(in super::super) fn prepare(
+        part: &'a Part<'a>,
+        name: Option<&'a str>,
+    ) -> Result<Self, LiveError> {
         // Accepted connections inherit what is set on the listening socket.
         let listener = open(part, name)?;
         socket::bind(listener.as_fd(), part.server()).could_not("bind the flow's port")?;
@@ -116,7 +119,7 @@ impl<'a> Server<'a> {
         }
         let last = self.connections.values().next_back();
         let fd = last.map_or(&self.listener, |connection| &connection.fd);
-        read_back(fd.as_fd(), self.name, &mut self.outcome);
+        read_back(fd.as_fd(), self.part, self.name, &mut self.outcome);
         for connection in self.connections.values() {
             self.totals.add(connection.fd.as_fd());
             socket::abort_on_close(connection.fd.as_fd()).could_not("abort a connection")?;
@@ -125,7 +128,6 @@ impl<'a> Server<'a> {
             self.totals.sender(&mut self.outcome);
         } else {
             self.totals.receiver(&mut self.outcome);
-            self.outcome.read_back = None;
         }
         Ok(self.outcome)
     }

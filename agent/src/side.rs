@@ -1,0 +1,58 @@
+//! `side` and `pack`: this host's part of a run between two hosts, and what it has written, as a stream.
+
+use crate::events::{self, Failure};
+use crate::tunnel::read_plan;
+use narrows_live::pack;
+use narrows_live::side::{self, Around, Orders, Plan};
+use narrows_live::sys::poll::Signals;
+use std::io::{self, BufWriter};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct SideArguments {
+    /// What to do, a JSON document of format narrows/side/1; '-' reads it from the first line of standard input. Orders
+    /// follow there, one a line. It contains the secret of the tunnel, so let nobody else read it.
+    #[arg(long)]
+    plan: PathBuf,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PackArguments {
+    /// A folder that `side` or `tunnel` has written.
+    folder: PathBuf,
+    /// Remove it afterwards.
+    #[arg(long)]
+    remove: bool,
+}
+
+/// Plays one side.
+pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Failure> {
+    let mut orders = Orders::from(io::stdin().as_fd())?;
+    let plan = Plan::parse(&read_plan(&arguments.plan, &mut orders)?)?;
+    let mut around = Around {
+        signals,
+        orders,
+        tell: &mut events::line,
+    };
+    Ok(side::run(&plan, &mut around)?)
+}
+
+/// Writes a folder to standard output.
+pub(crate) fn pack(arguments: &PackArguments) -> ExitCode {
+    let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let packed = pack::pack(&arguments.folder, &mut out);
+    let done = packed.and_then(|()| match arguments.remove {
+        true => pack::remove(&arguments.folder),
+        false => Ok(()),
+    });
+    match done.map_err(Failure::from) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Standard output belongs to the stream.
+            eprintln!("narrows-agent: {}", failure.message());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

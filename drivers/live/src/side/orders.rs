@@ -1,0 +1,181 @@
+//! Orders to a side: lines on its standard input, of which the first may be its plan. The end of the input is an
+//! order to stop.
+
+use crate::error::{Context, LiveError};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// No line is longer: models of learned schemes are in plans.
+const LONGEST: usize = 256 << 20;
+
+/// What a side may be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "order", rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Order {
+    /// Start the run.
+    Start {
+        /// So many ns from now.
+        #[serde(default)]
+        in_ns: Option<u64>,
+        /// When the clock of the tunnel's other end reads this.
+        #[serde(default)]
+        at_ns: Option<u64>,
+    },
+    /// Stop and clean up.
+    Stop,
+}
+
+/// When to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// So many ns from now.
+    In(u64),
+    /// When the clock of the other end reads this.
+    At(u64),
+}
+
+/// The input, cut into lines.
+#[derive(Debug)]
+pub struct Orders {
+    input: File,
+    read: Vec<u8>,
+    /// Bytes that were looked through without finding the end of a line.
+    seen: usize,
+    ended: bool,
+}
+
+impl Orders {
+    /// Orders from `input`.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn from(input: BorrowedFd) -> Result<Self, LiveError> {
+        let input = input.try_clone_to_owned();
+        Ok(Orders {
+            input: input.could_not("read standard input")?.into(),
+            read: Vec::new(),
+            seen: 0,
+            ended: false,
+        })
+    }
+
+    /// The first line, waiting for it.
+    ///
+    /// # Errors
+    /// There is none, or it is no text.
+    pub fn first_line(&mut self) -> Result<String, LiveError> {
+        loop {
+            if let Some(line) = self.line()? {
+                return Ok(line);
+            }
+            if self.ended {
+                return Err(LiveError::Input(
+                    "standard input has ended before a plan came".to_owned(),
+                ));
+            }
+            self.fill();
+        }
+    }
+
+    /// Takes what has arrived. Waits if nothing has.
+    pub(super) fn fill(&mut self) {
+        let mut buffer = [0; 64 * 1024];
+        match self.input.read(&mut buffer) {
+            Ok(length) if length > 0 => self.read.extend_from_slice(&buffer[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            _ => self.ended = true,
+        }
+    }
+
+    /// The next order, if it has arrived; [`Order::Stop`] at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Order>, LiveError> {
+        let Some(line) = self.line()? else {
+            return Ok(self.ended.then_some(Order::Stop));
+        };
+        let order = serde_json::from_str(&line);
+        order.map(Some).map_err(|error| {
+            LiveError::Input(format!("the order '{line}' is not understood: {error}"))
+        })
+    }
+
+    fn line(&mut self) -> Result<Option<String>, LiveError> {
+        let end = self.read[self.seen..]
+            .iter()
+            .position(|&byte| byte == b'\n');
+        let Some(end) = end.map(|end| self.seen + end) else {
+            self.seen = self.read.len();
+            if self.read.len() > LONGEST {
+                return Err(LiveError::Input(format!(
+                    "a line on standard input is longer than {LONGEST} bytes"
+                )));
+            }
+            return Ok(None);
+        };
+        let line = String::from_utf8(self.read[..end].to_vec());
+        self.read.drain(..=end);
+        self.seen = 0;
+        line.map(Some)
+            .map_err(|_| LiveError::Input("a line on standard input is not UTF-8".to_owned()))
+    }
+}
+
+impl AsFd for Orders {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+}
+
+impl When {
+    /// The time that an order to start names.
+    pub(super) fn of(in_ns: Option<u64>, at_ns: Option<u64>) -> Result<When, LiveError> {
+        match (in_ns, at_ns) {
+            (Some(ns), None) => Ok(When::In(ns)),
+            (None, Some(ns)) => Ok(When::At(ns)),
+            _ => Err(LiveError::Input(
+                "the order to start must have either 'in_ns' or 'at_ns'".to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn orders_follow_the_plan_and_the_end_stops() {
+        let (ours, mut theirs) = std::io::pipe().unwrap();
+        let mut orders = Orders::from(ours.as_fd()).unwrap();
+        theirs
+            .write_all(b"{\"plan\": 1}\n{\"order\": \"start\", \"in")
+            .unwrap();
+        assert_eq!(orders.first_line().unwrap(), "{\"plan\": 1}");
+        assert_eq!(orders.next().unwrap(), None);
+        theirs
+            .write_all(b"_ns\": 7}\n{\"order\": \"dance\"}\n\xff\n")
+            .unwrap();
+        orders.fill();
+        let start = Order::Start {
+            in_ns: Some(7),
+            at_ns: None,
+        };
+        assert_eq!(orders.next().unwrap(), Some(start));
+        assert!(orders.next().unwrap_err().to_string().contains("dance"));
+        assert!(orders.next().unwrap_err().to_string().contains("UTF-8"));
+        assert_eq!(orders.next().unwrap(), None);
+        drop(theirs);
+        orders.fill();
+        assert_eq!(orders.next().unwrap(), Some(Order::Stop));
+        assert!(orders.first_line().is_err());
+    }
+
+    #[test]
+    fn a_start_has_one_time() {
+        assert_eq!(When::of(Some(1), None).unwrap(), When::In(1));
+        assert_eq!(When::of(None, Some(2)).unwrap(), When::At(2));
+        assert!(When::of(None, None).is_err() && When::of(Some(1), Some(2)).is_err());
+    }
+}

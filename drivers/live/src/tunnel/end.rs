@@ -1,0 +1,336 @@
+//! The life of one end: socket, host, session, farewell, `tunnel.json`. What happens beside it, a program inside or
+//! the endpoints of a run, is the business of its [`Attendant`].
+
+use super::clock::TunnelClock;
+use super::engine::{Engine, Parts};
+use super::logs::Logs;
+use super::plan::Plan;
+use super::report;
+use crate::error::{Context, LiveError};
+use crate::hosts::{self, Common, HostPlan, Hosts};
+use crate::sys::carriage::Carriage;
+use crate::sys::netns::Privilege;
+use crate::sys::poll::{Epoll, Events};
+use crate::sys::ring::{RxRing, TxPort};
+use crate::sys::{clock as machine, cpu};
+use narrows_tunnel::clock::{Clocks, Config as ClockConfig, Fit};
+use narrows_tunnel::{Config, Peer, Role, State};
+use narrows_units::{Span, Time};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Frames that may wait for the engine: 80 ms at 1.2 Gbit/s.
+const RING: usize = 8 * 1024;
+/// Wanted for the socket's buffers: as much as the ring.
+const SOCKET_BUFFER: i32 = 16 << 20;
+/// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
+const TCP_BUFFER: u64 = 64 << 20;
+/// How often the surroundings are looked at.
+const TICK_NS: u64 = 50_000_000;
+/// How often the state of the clocks is told.
+const TELL_NS: u64 = 1_000_000_000;
+/// Time for a farewell and what is still on its way.
+const LINGER_NS: u64 = 300_000_000;
+
+const SOCKET: u64 = 0;
+const INSIDE: u64 = 1;
+/// Keys from here on are the attendant's.
+pub(crate) const ATTENDANT: u64 = 2;
+
+/// Stands by an end while it lives, on the thread that moves its packets.
+pub(crate) trait Attendant {
+    /// Adds what the end is to be woken for, under keys from [`ATTENDANT`] on.
+    fn watch(&mut self, epoll: &Epoll) -> Result<(), LiveError>;
+
+    /// What `key` stands for is ready. [`Attendant::attend`] follows at once.
+    fn woken(&mut self, key: u64);
+
+    /// The session is open; called once.
+    fn opened(
+        &mut self,
+        peer: Option<SocketAddr>,
+        hosts: &Hosts,
+        epoll: &Epoll,
+    ) -> Result<(), LiveError>;
+
+    /// Looks around, some times per second. Returns why the end is to be closed now, if it is.
+    fn attend(&mut self, view: &View) -> Result<Option<&'static str>, LiveError>;
+
+    /// Hears once per second how the clocks relate.
+    fn tell(&mut self, event: Value);
+}
+
+/// What an attendant may see of its end.
+pub(crate) struct View<'a>(&'a Engine);
+
+impl View<'_> {
+    /// The relation of the clocks as far as it is known now.
+    pub(crate) fn fit(&self) -> Option<Fit> {
+        self.0.clocks.fit()
+    }
+}
+
+/// An end whose socket is open, in the machine's own network.
+pub(crate) struct Bound {
+    plan: Plan,
+    carriage: Carriage,
+    local: SocketAddr,
+}
+
+impl Bound {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// The kernel does not give this address or interface.
+    pub(crate) fn open(plan: &Plan) -> Result<Self, LiveError> {
+        let carriage = Carriage::bind(plan.bind, plan.interface.as_deref(), SOCKET_BUFFER);
+        let carriage = carriage.map_err(|error| {
+            LiveError::Unavailable(format!(
+                "no UDP socket can be bound to {}: {error}; choose another address, port or interface",
+                plan.binding()
+            ))
+        })?;
+        let local = carriage.local().could_not("read the address of a socket")?;
+        Ok(Bound {
+            plan: plan.clone(),
+            carriage,
+            local,
+        })
+    }
+
+    /// Builds the host and begins the logs. The process has entered a private network, by `privilege`;
+    /// `receive_cpus` is a member of [`Common`].
+    ///
+    /// # Errors
+    /// With a sentence for people.
+    pub(crate) fn build(
+        self,
+        host: &HostPlan,
+        receive_cpus: u64,
+        privilege: Privilege,
+    ) -> Result<End, LiveError> {
+        let plan = self.plan;
+        let common = Common {
+            mtu: plan.inner_mtu,
+            buffer: TCP_BUFFER,
+            // Damage on the path is found by the tunnel's own tag.
+            verify_checksums: false,
+            receive_cpus,
+        };
+        let hosts = Hosts::build_one(host, plan.host(), 2, common)?;
+        let outer = hosts.hosts[0].outer;
+        let ring = RxRing::open(outer, RING, plan.inner_mtu as usize + 64)
+            .could_not("open a ring on the host's wire")?;
+        let port = TxPort::open(outer).could_not("send on the host's wire")?;
+        fs::create_dir_all(&plan.folder)
+            .map_err(|error| LiveError::Io(format!("{}: {error}", plan.folder.display())))?;
+        let logs = Logs::start(&plan.folder)?;
+        let clock = TunnelClock::new(plan.clock);
+        let started = clock.now();
+        let engine = Engine::new(Parts {
+            peer: Peer::new(config(&plan)?, started),
+            clock,
+            clocks: Clocks::new(ClockConfig::default()),
+            carriage: self.carriage,
+            ring,
+            port,
+            logs,
+            host: plan.host(),
+            over_ipv6: plan.bind.is_ipv6(),
+        });
+        Ok(End {
+            engine,
+            hosts,
+            local: self.local,
+            privilege,
+            started,
+            started_real_ns: machine::real_ns(),
+            opened: None,
+            reason: "stopped",
+            plan,
+        })
+    }
+}
+
+fn config(plan: &Plan) -> Result<Config, LiveError> {
+    let mut salt = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut salt))
+        .could_not("read /dev/urandom")?;
+    Ok(Config {
+        role: plan.dial.map_or(Role::Listener, Role::Dialer),
+        secret: plan.secret.clone(),
+        salt: u64::from_be_bytes(salt),
+        clock_gap: Span::from_ns(plan.clock_gap_ns),
+        silence: Span::from_ns(plan.silence_ns),
+        interface_mtu: plan.outer_mtu,
+    })
+}
+
+/// One end, ready to be opened.
+pub(crate) struct End {
+    plan: Plan,
+    engine: Engine,
+    hosts: Hosts,
+    local: SocketAddr,
+    privilege: Privilege,
+    started: Time,
+    started_real_ns: u64,
+    opened: Option<Time>,
+    reason: &'static str,
+}
+
+impl End {
+    /// The host behind this end.
+    pub(crate) fn host(&self) -> &hosts::Host {
+        &self.hosts.hosts[0]
+    }
+
+    /// The clock of this end.
+    pub(crate) fn clock(&self) -> TunnelClock {
+        self.engine.clock
+    }
+
+    /// What is told about an end that can be called.
+    pub(crate) fn ready_event(&self) -> Value {
+        json!({
+            "event": "ready", "address": self.local.to_string(), "inner_mtu": self.plan.inner_mtu,
+            "inside": hosts::address(self.plan.host()).to_string(),
+        })
+    }
+
+    /// Moves packets until the attendant, the other end or a failure says that it is over, and says goodbye.
+    ///
+    /// # Errors
+    /// Nobody has called or answered, or the system has failed. The folder then holds what there is of the logs.
+    pub(crate) fn live(&mut self, attendant: &mut impl Attendant) -> Result<(), LiveError> {
+        cpu::precise_timers();
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll
+            .add(self.engine.carriage.as_fd(), SOCKET)
+            .could_not("wait for events")?;
+        epoll
+            .add(self.engine.ring.as_fd(), INSIDE)
+            .could_not("wait for events")?;
+        attendant.watch(&epoll)?;
+        let mut events = Events::default();
+        let (mut next_tick, mut next_tell) = (self.started, self.started);
+        loop {
+            let busy = self.engine.turn().could_not("receive from the path")?;
+            let now = self.engine.clock.now();
+            if now >= next_tick {
+                next_tick = now + Span::from_ns(TICK_NS);
+                let wish = match attendant.attend(&View(&self.engine))? {
+                    None => self.over(now)?,
+                    wish => wish,
+                };
+                if let Some(reason) = wish {
+                    self.reason = reason;
+                    break;
+                }
+                if self.opened.is_none() && self.engine.peer.state() == State::Open {
+                    self.opened = Some(now);
+                    attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
+                }
+            }
+            if now >= next_tell && self.opened.is_some() {
+                next_tell = now + Span::from_ns(TELL_NS);
+                attendant.tell(report::clock_event(&self.engine, now));
+            }
+            if !busy {
+                let wakeup = self.engine.peer.next_wakeup().min(next_tick);
+                let timeout = Duration::from_nanos(wakeup.since(self.engine.clock.now()).ns());
+                epoll
+                    .wait(&mut events, Some(timeout))
+                    .could_not("wait for events")?;
+                for key in events.keys().filter(|&key| key >= ATTENDANT) {
+                    attendant.woken(key);
+                    next_tick = Time::ZERO;
+                }
+            }
+        }
+        self.farewell()
+    }
+
+    /// Why it is over by itself, if it is.
+    fn over(&self, now: Time) -> Result<Option<&'static str>, LiveError> {
+        if self.engine.logs.has_failed() {
+            return Ok(Some("logs_failed"));
+        }
+        match self.engine.peer.state() {
+            State::Ended => return Ok(Some("other_end")),
+            State::Incompatible(version) if self.opened.is_none() => {
+                return Err(LiveError::Unavailable(format!(
+                    "the other end of the tunnel speaks version {version} of its protocol and this one {}; use the same \
+                     version of Narrows on both hosts",
+                    narrows_tunnel::wire::VERSION
+                )));
+            }
+            _ => {}
+        }
+        let silent = now.since(self.engine.peer.last_heard()).ns();
+        if self.opened.is_none() {
+            if now.since(self.started).ns() > self.plan.patience_ns {
+                return Err(LiveError::Unavailable(self.nobody()));
+            }
+        } else if silent > self.plan.silence_ns.saturating_mul(2) {
+            return Ok(Some("silence"));
+        }
+        Ok(None)
+    }
+
+    fn nobody(&self) -> String {
+        let seconds = self.plan.patience_ns as f64 / 1e9;
+        let refused = self.engine.peer.counts().all_refused();
+        let hint = if refused > 0 {
+            format!("{refused} datagrams came that do not have this tunnel's secret")
+        } else {
+            "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
+        };
+        match self.plan.dial {
+            Some(to) => format!("no answer from {to} within {seconds} s; {hint}"),
+            None => format!(
+                "nobody has called {} within {seconds} s; {hint}",
+                self.plan.binding()
+            ),
+        }
+    }
+
+    /// Says goodbye, and takes for a moment what is still on its way.
+    fn farewell(&mut self) -> Result<(), LiveError> {
+        self.engine.peer.close();
+        let until = self.engine.clock.now() + Span::from_ns(LINGER_NS);
+        while self.engine.clock.now() < until {
+            if !self.engine.turn().could_not("receive from the path")? {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the logs and writes `tunnel.json`; returns its content. To be called by the thread that has moved
+    /// the packets, whose processor time it counts. `program` is how a program inside has ended.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(crate) fn finish(
+        mut self,
+        program: Option<(Option<i32>, Option<i32>)>,
+    ) -> Result<Value, LiveError> {
+        let counters = self.hosts.counters().ok();
+        let facts = report::Facts {
+            local: self.local,
+            privilege: self.privilege.name(),
+            started_real_ns: self.started_real_ns,
+            ended_real_ns: machine::real_ns(),
+            sysctls: self.host().sysctls.clone(),
+            wire: counters.and_then(|counters| counters.first().copied()),
+        };
+        let (reason, opened) = (self.reason, self.opened);
+        report::write(&self.plan, self.engine, &facts, reason, opened, program)
+    }
+}
