@@ -134,6 +134,8 @@ pub struct Sender {
     epoch_cause: LossCause,
     /// The epoch was opened by marks.
     epoch_by_mark: bool,
+    /// The scheme has been told that the losses of the epoch were none.
+    epoch_undone: bool,
     spurious_round: u64,
 
     round: u64,
@@ -230,6 +232,7 @@ impl Sender {
             epoch_losses: 0,
             epoch_cause: LossCause::Reordering,
             epoch_by_mark: false,
+            epoch_undone: false,
             spurious_round: u64::MAX,
             round: 0,
             round_end: 0,

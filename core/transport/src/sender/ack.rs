@@ -231,7 +231,8 @@ impl Sender {
         // before still arrives, and says nothing about the gap that the timeout was for.
         let proof = at_gap || self.config.rack || !self.config.reliable;
         let undone = match self.phase {
-            _ if in_epoch == 0 => false,
+            // Of what a timeout has taken to be lost, and has been repeated, every packet may turn up: once is enough.
+            _ if in_epoch == 0 || self.epoch_undone => false,
             // F-RTO's question (RFC 5682), which unique packet numbers answer at once. Where the scheme has
             // started again after a loss, what arrives now was expected to.
             Phase::Timeout => proof && self.epoch_cause != LossCause::Reordering,
@@ -256,6 +257,7 @@ impl Sender {
             self.judged = 0;
         }
         self.epoch_losses = 0;
+        self.epoch_undone = true;
         self.phase = Phase::Open;
         self.scheme
             .on_spurious_loss(&SpuriousLossEvent::new(now, self.epoch_cause));
@@ -423,6 +425,7 @@ impl Sender {
             self.epoch += 1;
         }
         self.epoch_cause = cause;
+        self.epoch_undone = false;
         self.counters.recoveries += 1;
         self.phase_end = self.fresh;
         self.phase = match cause {
