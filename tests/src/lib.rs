@@ -3,6 +3,7 @@
 pub mod fuzz;
 pub mod media;
 pub mod models;
+pub mod part;
 
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;

@@ -1,13 +1,10 @@
 //! Copa and Koho in simulated worlds: what one flow and two flows must come to by the published rules, and Copa's
 //! promises about the queue.
 
-use narrows_record::series::{self, DelayPoints};
 use narrows_record::{Record, StateRow, read};
+use narrows_tests::part::{BITS, Part, delays};
 use narrows_tests::{Dumbbell, measured};
 use serde_json::{Value, json};
-
-/// Bits of a full packet.
-const BITS: f64 = 12_000.0;
 
 /// A path with an infinite buffer.
 fn infinite(scheme: &'static str, mbps: f64, rtt_ms: f64, seconds: f64) -> Value {
@@ -35,46 +32,8 @@ fn record(cell: &Value) -> Record {
     measured(cell).1
 }
 
-fn delays(record: &Record, flow: u16) -> DelayPoints {
-    let all = series::delay_points(record, usize::MAX).expect("a record that can be read");
-    all.expect("packets")[&flow].clone()
-}
-
 fn states(record: &Record) -> Vec<StateRow> {
     read::read_states(record.states.clone().expect("states")).expect("the states can be read")
-}
-
-/// What one flow of full packets did from one time to another.
-#[derive(Debug)]
-struct Part {
-    mbps: f64,
-    mean_ms: f64,
-    p95_ms: f64,
-    least_ms: f64,
-}
-
-impl Part {
-    /// Queueing delays leave out propagation and the packet's own time on the link.
-    fn of(
-        record: &Record,
-        flow: u16,
-        (mbps, rtt_ms): (f64, f64),
-        (from_s, to_s): (f64, f64),
-    ) -> Part {
-        let points = delays(record, flow);
-        let own = rtt_ms / 2.0 + BITS / mbps / 1e3;
-        let inside = points.time_s.iter().zip(&points.delay_ms);
-        let inside = inside.filter(|(time, _)| (from_s..to_s).contains(*time));
-        let mut waits: Vec<f64> = inside.map(|(_, delay)| delay - own).collect();
-        waits.sort_by(f64::total_cmp);
-        let count = waits.len() as f64;
-        Part {
-            mbps: count * BITS / (to_s - from_s) / 1e6,
-            mean_ms: waits.iter().sum::<f64>() / count,
-            p95_ms: waits[(count * 0.95) as usize],
-            least_ms: waits[0],
-        }
-    }
 }
 
 /// Whether `found` is within a tenth of a published value that was rounded to `digit`.
@@ -161,38 +120,43 @@ const ROWS: &[Row] = &[
 #[test]
 fn one_flow_comes_to_what_the_published_rules_come_to() {
     for ((scheme, delta), path, published, (digit, delay_digit)) in ROWS {
-        let mut cell = infinite(scheme, path.0, path.1, 30.0);
-        if let Some(delta) = delta {
-            cell = with(cell, &json!({"delta": delta}));
+        // With the reference's comparison too.
+        let ways = match delta {
+            Some(delta) => [false, true]
+                .map(|strict| json!({"delta": delta, "strict": strict}))
+                .to_vec(),
+            None => vec![json!({})],
+        };
+        for params in ways {
+            let cell = with(infinite(scheme, path.0, path.1, 30.0), &params);
+            let found = Part::of(&record(&cell), 1, *path, (15.0, 30.0));
+            let (mbps, mean, p95) = *published;
+            assert!(
+                close(found.mbps, mbps, *digit)
+                    && close(found.mean_ms, mean, *delay_digit)
+                    && close(found.p95_ms, p95, *delay_digit),
+                "{scheme} {params} {path:?}: {found:?} instead of {published:?}"
+            );
         }
-        let found = Part::of(&record(&cell), 1, *path, (15.0, 30.0));
-        let (mbps, mean, p95) = *published;
-        assert!(
-            close(found.mbps, mbps, *digit)
-                && close(found.mean_ms, mean, *delay_digit)
-                && close(found.p95_ms, p95, *delay_digit),
-            "{scheme} {delta:?} {path:?}: {found:?} instead of {published:?}"
-        );
     }
 }
 
 #[test]
 fn a_large_product_is_filled_in_time_and_then_kept_full_with_a_short_queue() {
-    // By the published rules 55 Mbit/s from 15 to 30 s, and 90 with delta 0.1. The 55 are the reference's strict
-    // comparison: on a path on which all RTTs are equal it takes the queue for one that is never empty, and turns
-    // competitive whenever it runs below the link's rate. The reference's rules in a packet simulation of their own come
-    // to 55.5 with that comparison and to 78 or 86 if equal RTTs are an empty queue, as they are here (the first window
-    // spaced or not); with delta 0.1 to 82 to 100. Slow start overshoots to about two products in all of them.
+    // By the published rules 55 Mbit/s from 15 to 30 s, and 90 with delta 0.1. Slow start overshoots to about two products in all
+    // simulations, and then the window swings with velocities of hundreds: how far depends on single packets. The
+    // reference's rules in packet simulations of their own come to 78 to 100 with other first spacings, clocks and round trips by
+    // a tenth of a millisecond, whether equal RTTs are an empty queue or not, and in one with the strict comparison to 55;
+    // with delta 0.1 to 82 to 100.
     let path = (100.0, 100.0);
     let half = record(&infinite("copa", path.0, path.1, 120.0));
-    let tenth = with(
-        infinite("copa", path.0, path.1, 30.0),
-        &json!({"delta": 0.1}),
-    );
-    for (found, least) in [
-        (Part::of(&half, 1, path, (15.0, 30.0)), 78.0),
-        (Part::of(&record(&tenth), 1, path, (15.0, 30.0)), 82.0),
+    let other = |params: Value| record(&with(infinite("copa", path.0, path.1, 30.0), &params));
+    for (record, least) in [
+        (&half, 78.0),
+        (&other(json!({"strict": true})), 78.0),
+        (&other(json!({"delta": 0.1})), 82.0),
     ] {
+        let found = Part::of(record, 1, path, (15.0, 30.0));
         println!("{found:?}");
         assert!((0.9 * least..=100.1).contains(&found.mbps), "{found:?}");
         // Of delta 0.1 there: 25 ms.
@@ -296,6 +260,37 @@ fn about_one_packet_per_delta_waits_on_average() {
             "delta {delta}: {packets}"
         );
     }
+}
+
+#[test]
+fn losses_and_short_buffers_cost_little() {
+    let flow = |delta: f64, loss: f64, packets: Option<u64>| {
+        let mut cell = Dumbbell {
+            loss,
+            schemes: vec!["copa"],
+            ..Dumbbell::default()
+        }
+        .json();
+        cell["network"]["forward"][0]["queue"] = match packets {
+            Some(packets) => json!({"kind": "droptail", "packets": packets}),
+            None => json!({"kind": "unlimited"}),
+        };
+        let (run, record) = measured(&with(cell, &json!({"delta": delta})));
+        let part = Part::of(&record, 1, (12.0, 40.0), (15.0, 30.0));
+        (part.mbps, 100.0 * run.get("1", "loss_ratio"))
+    };
+    // In a simulation of the published rules 1 % of losses by chance leave 11.8 of 12 Mbit/s. That rate counts what is sent; what is
+    // lost does not arrive here.
+    let (mbps, _) = flow(0.5, 0.01, None);
+    assert!(close(mbps / 0.99, 11.8, 0.1), "{mbps}");
+    // A queue of 20 packets holds the five of delta 0.5, and not the 25 of delta 0.1: 5 % are lost there, and 11.8 Mbit/s carried.
+    let (mbps, lost) = flow(0.5, 0.0, Some(20));
+    assert!(close(mbps, 12.0, 0.1) && lost < 0.5, "{mbps} {lost}");
+    let (mbps, lost) = flow(0.1, 0.0, Some(20));
+    assert!(
+        close(mbps, 11.8, 0.1) && (1.0..10.0).contains(&lost),
+        "{mbps} {lost}"
+    );
 }
 
 /// Copa for 60 s, and Cubic beside it from 10 to 40 s, with a buffer of two products.

@@ -8,7 +8,7 @@
 //! Deviations: from the paper as the reference has them (the queue must have been nearly empty within four smoothed RTTs,
 //! not five; 30 % of losses cut the window; velocity never more than doubles the window in a round trip). From the
 //! reference: the window does not grow while it is not what limits the sender; a path without any queue counts as empty
-//! (its strict comparison takes a path without jitter for a full queue); before the first adjustment packets are
+//! (its strict comparison, `strict`, takes a path on which all RTTs are equal for a queue that is never empty, and competes); before the first adjustment packets are
 //! spaced by a tenth of the first RTT, because there is no handshake to measure; the first window leaves unspaced;
 //! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by
 //! time (the profiles: as soon as a later one has). Of the version of 2018-01 it is not published what its velocity does when a
@@ -34,6 +34,7 @@
 //! | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it |
 //! | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 |
 //! | beyond | 0 | genericCC: 1, by its count of what is in flight |
+//! | strict | no | own choice; genericCC: yes |
 
 mod mode;
 mod rtts;
@@ -68,13 +69,13 @@ pub const SCHEME: Scheme = Scheme {
         Profile {
             name: "pantheon",
             doc: "Pantheon after March 2020: genericCC d0153f8 with do_ss:auto:0.1, 1440 bytes of UDP payload.",
-            params: &[("mode", "auto"), ("delta", "0.1"), ("beyond", "1")],
+            params: &[("mode", "auto"), ("delta", "0.1"), ("beyond", "1"), ("strict", "true")],
             transport: DATAGRAMS,
         },
         Profile {
             name: "pantheon-2018",
             doc: "Pantheon from mid 2018 to March 2020: genericCC d0153f8 with do_ss:auto:0.5.",
-            params: &[("mode", "auto"), ("delta", "0.5"), ("beyond", "1")],
+            params: &[("mode", "auto"), ("delta", "0.5"), ("beyond", "1"), ("strict", "true")],
             transport: DATAGRAMS,
         },
         Profile {
@@ -130,6 +131,13 @@ pub const SCHEME: Scheme = Scheme {
             .default("0")
             .range(0.0, 10.0)
             .source("genericCC d0153f8: sends while next < highest acknowledged + 2 + window"),
+        ParamSpec::new(
+            "strict",
+            Kind::Flag,
+            "The queue was empty only below a tenth of its height, not at it: equal RTTs, as on a path without jitter, are a queue that is never empty.",
+        )
+        .default("false")
+        .source("own choice; genericCC: true"),
     ],
     build,
 };
@@ -170,6 +178,7 @@ struct Copa {
     mss: f64,
     initial: f64,
     smoothed: bool,
+    strict: bool,
     pacing_gain: f64,
     beyond: f64,
     rtts: Rtts,
@@ -201,6 +210,7 @@ impl Copa {
             mss: setup.mss.get() as f64,
             initial,
             smoothed: params.word("rtt") == Some("smoothed"),
+            strict: params.flag("strict").unwrap_or(false),
             pacing_gain: params.real("pacing_gain").unwrap_or(2.0),
             beyond: params.integer("beyond").unwrap_or(0) as f64,
             rtts: Rtts::default(),
@@ -249,7 +259,8 @@ impl Copa {
     fn on_packet(&mut self, now: Time, rtt: Span, limited: bool) {
         self.last_rtt = rtt;
         self.rtts.push(now, rtt);
-        self.mode.on_ack(now, rtt, self.rtts.were_low());
+        self.mode
+            .on_ack(now, rtt, self.rtts.were_low(self.strict));
         if self.acked >= 2.0 * self.initial - 1.0 {
             self.adjust(now, rtt, limited);
             self.pace();

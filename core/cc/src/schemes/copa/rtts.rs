@@ -54,13 +54,15 @@ impl Rtts {
         self.standing.min().unwrap_or(0) as f64
     }
 
-    /// Whether the queue was nearly empty within the last four round trips: below a tenth of how far it went up.
-    pub(super) fn were_low(&self) -> bool {
+    /// Whether the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
+    /// `strict`, just there.
+    pub(super) fn were_low(&self, strict: bool) -> bool {
         let base = self.base();
         let high = -self.high.min().unwrap_or(0) as f64;
         let low = self.low.min().unwrap_or(0) as f64;
+        let bound = base + 0.1 * (high - base);
         // On a path without any queue all are equal.
-        low <= base + 0.1 * (high - base)
+        low < bound || (low <= bound && !strict)
     }
 
     /// Forgets everything.
@@ -114,14 +116,23 @@ mod tests {
 
     #[test]
     fn a_queue_counts_as_empty_below_a_tenth_of_its_height() {
-        assert!(play(&[(0, 40), (10, 40)]).were_low());
+        assert!(play(&[(0, 40), (10, 40)]).were_low(false));
         // Between 44 and 80 ms above a base of 40 ms: a tenth of the height is 4 ms.
         let mut samples = vec![(0, 40)];
         samples.extend((1..100).map(|step| (step * 10, if step % 10 == 0 { 80 } else { 44 })));
-        assert!(play(&samples).were_low());
+        assert!(play(&samples).were_low(false));
         for sample in &mut samples[1..] {
             sample.1 += 1;
         }
-        assert!(!play(&samples).were_low());
+        assert!(!play(&samples).were_low(false));
+    }
+
+    #[test]
+    fn equal_round_trips_are_an_empty_queue_unless_the_comparison_is_strict() {
+        let equal = play(&[(0, 40), (10, 40)]);
+        assert!(equal.were_low(false) && !equal.were_low(true));
+        // One sample above is enough to tell the others from it.
+        let queue = play(&[(0, 40), (10, 41)]);
+        assert!(queue.were_low(false) && queue.were_low(true));
     }
 }
