@@ -288,10 +288,14 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "10 kbit/s",
         "its lowest rate is above the path's, no window limits what is in flight, and what it learns is seconds old",
     ),
+    // The start ends with the first RTT of a step, since that is more than 1.3 times none, before the rate has doubled. From
+    // there on the halves of an interval differ by a step or two as chance has it, which outweighs the rate: four probes
+    // agree upwards as often as downwards, and the rate wanders by 5 % at a time from where it began, 1.1 Mbit/s. With
+    // steps of 10 us 82 Mbit/s of 100 arrive, with 100 us 15. (Vivace's start forgives slopes up to 0.2.)
     (
         "pcc-expr",
         "a clock of 1 ms on a path of 0.5 ms",
-        "its utility is made of slopes of the RTT, which is zero or one step here",
+        "its utility is made of slopes of the RTT, which is zero or one step here, and its start ends with the first step",
     ),
     (
         "quic-cubic",
@@ -304,18 +308,10 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "verus",
         "1 Gbit/s, 1 ms",
-        "decides every 5 ms for a buffer that holds one",
-    ),
-    // With the order kept the same buffer costs 2 %: all delays of a full buffer are the same, the curve ends flat, and slow
-    // start begins again. Packets that come 20 ms late scatter the points, so that the curve ends with a slope by
-    // chance. Where it is small and upwards, the delay aimed at, which rises by 2 ms per epoch while the full buffer shows
-    // no more, is found at windows of hundreds, and losses take nothing off for 150 ms. By the program's own rules 35 to
-    // 83 % are lost, as chance has it (`reach: 40000`, six seeds); if the curve is not followed beyond the windows that have
-    // been tried (`reach: 1`), 5 %.
-    (
-        "verus",
-        "reordering",
-        "fits a curve of delays through packets that were late for another reason, and follows its end",
+        // 417 packets leave together each epoch, and the buffer holds 83, which makes 200 Mbit/s at most; the rest is lost,
+        // and counts after 150 ms only. A full buffer has the same delay for all windows, so the curve ends flat and slow
+        // start begins again. Buffers of 5 and 10 ms carry 730 Mbit/s with 7 % lost.
+        "sends a burst every 5 ms, of which the buffer holds a fifth",
     ),
     ("gcc", "10 kbit/s", "its encoder makes 30 kbit/s at least"),
     // What the three below do is the matter of their models. Those of the tests are made by hand: they say what a
@@ -339,16 +335,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "indigo",
         "a clock of 1 ms",
         "the model takes a queue of whole milliseconds for more than it is",
-    ),
-    (
-        "indigo",
-        "an application that sends little",
-        "nobody tells the model that the window is not what limits the sender",
-    ),
-    (
-        "muses",
-        "an application that sends little",
-        "nobody tells the model that the window is not what limits the sender",
     ),
 ];
 

@@ -3,8 +3,8 @@
 
 use super::Lstm;
 use super::model::Model;
-use crate::AckedPacket;
-use narrows_units::{Bytes, Kind, ParamSpec, Span, Time};
+use crate::{AckedPacket, SendEvent};
+use narrows_units::{Kind, ParamSpec, Span, Time};
 use std::collections::VecDeque;
 
 /// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
@@ -147,6 +147,8 @@ pub struct AtSend {
     pub delivered: u64,
     /// See `delivered`.
     pub delivered_at: Time,
+    /// The application, not the window, limited the sender: the packet says nothing of the window.
+    pub app_limited: bool,
 }
 
 /// What an acknowledged packet says of the path.
@@ -189,15 +191,18 @@ impl Counters {
         }
     }
 
-    /// Packet `number` is sent.
-    pub fn on_send(&mut self, number: u64, payload: Bytes) {
-        if self.first + self.packets.len() as u64 != number {
+    /// A packet is sent.
+    pub fn on_send(&mut self, send: &SendEvent) {
+        if self.first + self.packets.len() as u64 != send.number {
             // Numbers follow each other; should they ever not, what is known would be of other packets.
             self.packets.clear();
-            self.first = number;
+            self.first = send.number;
         }
-        self.packets.push_back(self.now);
-        self.now.sent += payload.get() + self.header;
+        self.packets.push_back(AtSend {
+            app_limited: send.app_limited,
+            ..self.now
+        });
+        self.now.sent += send.bytes.get() + self.header;
     }
 
     /// A packet is acknowledged at `now`; `None` if nothing is known of it any more.
@@ -237,6 +242,11 @@ pub fn ms(span: Span) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_units::Bytes;
+
+    fn send(counters: &mut Counters, number: u64, bytes: u64) {
+        counters.on_send(&SendEvent::new(Time::ZERO, number, Bytes::new(bytes)));
+    }
 
     #[test]
     fn the_actions_are_those_of_the_networks() {
@@ -264,7 +274,7 @@ mod tests {
             arrived: None,
         };
         for number in 5..10 {
-            counters.on_send(number, Bytes::new(900));
+            send(&mut counters, number, 900);
         }
         // Sent at 0 with nothing before it: 1000 bytes delivered and 5000 sent within 40 ms.
         let echo = counters.on_ack(at(40), &packet(5, 0)).unwrap();
@@ -272,7 +282,7 @@ mod tests {
             (echo.delivery_mbps, echo.send_mbps, echo.rtt_ms),
             (0.2, 1.0, 40.0)
         );
-        counters.on_send(10, Bytes::new(900));
+        send(&mut counters, 10, 900);
         // Packets 6 and 10; the latter was sent when 1000 bytes had been delivered at 40 ms.
         counters.on_ack(at(50), &packet(6, 0)).unwrap();
         let echo = counters.on_ack(at(90), &packet(10, 40)).unwrap();
@@ -280,7 +290,7 @@ mod tests {
         // 2000 bytes in 50 ms, 1000 in 50 ms: both below what 1 ms would be.
         assert!((echo.delivery_mbps - 0.32).abs() < 1e-12 && (echo.send_mbps - 0.16).abs() < 1e-12);
         // Within one step of the clock a millisecond is assumed.
-        counters.on_send(11, Bytes::new(900));
+        send(&mut counters, 11, 900);
         assert_eq!(
             counters.on_ack(at(90), &packet(11, 90)).unwrap().send_mbps,
             8.0
@@ -291,7 +301,7 @@ mod tests {
     fn packets_far_behind_are_forgotten() {
         let mut counters = Counters::new(0, Time::ZERO);
         for number in 0..10_000 {
-            counters.on_send(number, Bytes::new(1));
+            send(&mut counters, number, 1);
             let packet = AckedPacket {
                 number,
                 bytes: 1,

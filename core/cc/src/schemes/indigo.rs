@@ -3,7 +3,9 @@
 //! Provenance: Yan et al., Pantheon: the training ground for Internet congestion-control research, USENIX ATC 2018;
 //! github.com/StanfordSNR/indigo, commits a9b2060, 3ae9e4e, 2601c92, 1f3a7f7 and 7224f22, whose senders are the same and
 //! whose networks differ. Deviations: the window is at most 100 000 packets, where the original has no bound; the
-//! handshake, which the receiver begins, is left out.
+//! handshake, which the receiver begins, is left out; packets that were sent while the application had no more to send
+//! are no part of a step (the original's application always has more, and so had that of the training), so that an idle flow's window and
+//! network stay as they are.
 //!
 //! The scheme has no network of its own: the parameter `model` names one, which `narrows models add` makes from the
 //! checkpoints that the authors published (`docs/guide/models.md`). With the first acknowledgement more than 10 ms after
@@ -124,8 +126,13 @@ impl Indigo {
             .policy
             .decide(&features, self.window)
             .clamp(LEAST, MOST);
+        self.begin(Some(now));
+    }
+
+    /// A step begins at `at`, or with the next packet.
+    fn begin(&mut self, at: Option<Time>) {
         (self.delay, self.delivery, self.sending) = Default::default();
-        self.step = Some(now);
+        self.step = at;
     }
 }
 
@@ -136,8 +143,13 @@ impl CongestionControl for Indigo {
         for packet in ack.packets {
             let rtt_ms = policy::ms(ack.now.since(packet.sent));
             self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
+            let echo = self.counters.on_ack(ack.now, packet);
+            if echo.is_some_and(|echo| echo.then.app_limited) {
+                self.begin(None);
+                continue;
+            }
             self.delay.add(rtt_ms - self.min_rtt_ms);
-            if let Some(echo) = self.counters.on_ack(ack.now, packet) {
+            if let Some(echo) = echo {
                 self.delivery.add(echo.delivery_mbps);
                 self.sending.add(echo.send_mbps);
             }
@@ -156,7 +168,7 @@ impl CongestionControl for Indigo {
         self.active = send.now;
         self.in_flight = send.in_flight.get();
         self.regardless = false;
-        self.counters.on_send(send.number, send.bytes);
+        self.counters.on_send(send);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -228,8 +240,13 @@ mod tests {
 
         /// A packet sent at `sent` (ms) is acknowledged at `now`.
         fn packet(&mut self, sent: u64, now: u64) -> Fields {
-            self.scheme
-                .on_send(&SendEvent::new(at(sent), self.next, Bytes::new(MSS)));
+            self.packet_of(sent, now, false)
+        }
+
+        fn packet_of(&mut self, sent: u64, now: u64, app_limited: bool) -> Fields {
+            let mut send = SendEvent::new(at(sent), self.next, Bytes::new(MSS));
+            send.app_limited = app_limited;
+            self.scheme.on_send(&send);
             let packets = [AckedPacket {
                 number: self.next,
                 bytes: MSS as u32,
@@ -266,6 +283,22 @@ mod tests {
         assert!(fields.values.contains(&("queueing_delay_ms", 8.0)));
         let fields = peer.packet(22, 62);
         assert_eq!((peer.window(), fields.mode), (10, "less"));
+    }
+
+    #[test]
+    fn what_the_application_limits_is_no_step() {
+        let mut peer = Peer::new();
+        peer.packet(0, 40);
+        for step in 1..100 {
+            let fields = peer.packet_of(20 * step, 20 * step + 40, true);
+            assert_eq!((peer.window(), fields.values.len()), (10, 1));
+        }
+        // A step begins with the first packet that the window limits.
+        peer.packet(2_000, 2_040);
+        peer.packet(2_010, 2_050);
+        assert_eq!(peer.window(), 10);
+        peer.packet(2_011, 2_051);
+        assert_eq!(peer.window(), 20);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Provenance: github.com/StanfordSNR/indigo, branch muses, commit 094ec0b (2018-08-27), model 24, which Pantheon's
 //! report of 2018-08 ran under a commit that is gone. Deviations: pacing is continuous, where the original looks every
 //! half millisecond what it may send; the packets between two decisions are told apart by their numbers, not by
-//! the millisecond in which they were sent; the sender does not end after 5 s in which it sent nothing.
+//! the millisecond in which they were sent; the sender does not end after 5 s in which it sent nothing; packets that were sent
+//! while the application had no more to send are no part of a step, as with Indigo.
 //!
 //! The scheme has no network of its own: the parameter `model` names one, which `narrows models add` makes from the
 //! published checkpoint (`docs/guide/models.md`). Decisions are made as by Indigo, with the same five actions. The
@@ -157,8 +158,13 @@ impl Muses {
             .policy
             .decide(&features, self.window)
             .clamp(LEAST, MOST);
+        self.begin(Some(now));
+    }
+
+    /// A step begins at `at`, or with the next packet.
+    fn begin(&mut self, at: Option<Time>) {
         (self.delay, self.delivery, self.sending) = Default::default();
-        self.step = Some(now);
+        self.step = at;
     }
 
     /// When one packet goes although the window is full.
@@ -179,8 +185,12 @@ impl CongestionControl for Muses {
             let min_rtt_ms = self.min_rtt_ms.map_or(rtt_ms, |least| least.min(rtt_ms));
             self.min_rtt_ms = Some(min_rtt_ms);
             self.rtt.add(rtt_ms);
-            self.delay.add(rtt_ms - min_rtt_ms);
             let echo = self.counters.on_ack(ack.now, packet);
+            if echo.is_some_and(|echo| echo.then.app_limited) {
+                self.begin(None);
+                continue;
+            }
+            self.delay.add(rtt_ms - min_rtt_ms);
             if let Some(echo) = echo {
                 self.delivery.add(echo.delivery_mbps);
                 self.sending.add(echo.send_mbps);
@@ -202,7 +212,7 @@ impl CongestionControl for Muses {
         self.sent_at = send.now;
         self.in_flight = send.in_flight.get();
         self.regardless = false;
-        self.counters.on_send(send.number, send.bytes);
+        self.counters.on_send(send);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -308,6 +318,23 @@ mod tests {
         let fields = ack(&mut *muses, 1, 20, 40);
         assert_eq!((window(&*muses), fields.mode), (20, "double"));
         assert_eq!(muses.allowance().pacing, Some(Rate::from_bps(8_000_000)));
+    }
+
+    #[test]
+    fn what_the_application_limits_is_no_step() {
+        let mut muses = scheme();
+        for number in 0..12 {
+            let mut event = SendEvent::new(at(20 * number), number, Bytes::new(MSS));
+            event.app_limited = true;
+            muses.on_send(&event);
+            ack(&mut *muses, number, 20 * number, 20 * number + 20);
+        }
+        assert_eq!(window(&*muses), 10);
+        for number in 12..14 {
+            send(&mut *muses, number, 20 * number);
+            ack(&mut *muses, number, 20 * number, 20 * number + 20);
+        }
+        assert_eq!(window(&*muses), 20, "a step has begun with the first of them");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! d4b447e, verus_server.cpp), which the paper leaves open in places. The curve is the smoothing spline of the
 //! library that the program uses (`parts/spline.rs`), to nine digits. Deviations: epochs are exactly as
 //! long as they should be, where the program sleeps and then works; a packet of which only a later acknowledgement
-//! tells counts as acknowledged but gives no delay; what is sent in an epoch leaves as soon as the transport is asked;
+//! tells counts as acknowledged but gives no delay, nor does (`late_delays`) one that later ones have overtaken; what is sent in an epoch leaves as soon as the transport is asked;
 //! a window that the application leaves unused does not grow, an idle flow's rules stand still, the smallest delay is not
 //! raised while nothing is heard at all (it would end in floods into a dead path), and
 //! the line at the end of the curve is followed to twice the largest window that has been tried at most; the transport lets
@@ -33,6 +33,7 @@
 //! | delta1 | 1 ms | yzaki/verus d4b447e: DELTA1 |
 //! | delta2 | 2 ms | yzaki/verus d4b447e: DELTA2 |
 //! | reach | 2 | ours: the program has no such limit |
+//! | late_delays | no | own choice; yzaki/verus d4b447e: yes |
 //! | decrease | 0.7 | yzaki/verus d4b447e: VERUS_M_DECREASE |
 
 mod flights;
@@ -66,8 +67,8 @@ pub const SCHEME: Scheme = Scheme {
     ],
     profiles: &[Profile {
         name: "pantheon",
-        doc: "As in the Pantheon reports: 1414 bytes in each datagram, and the curve followed wherever it leads.",
-        params: &[("reach", "40000")],
+        doc: "As in the Pantheon reports: 1414 bytes in each datagram, and the curve followed wherever it leads, through late packets too.",
+        params: &[("reach", "40000"), ("late_delays", "true")],
         transport: &[("packet_size", "1442")],
     }],
     params: &[
@@ -95,6 +96,9 @@ pub const SCHEME: Scheme = Scheme {
             .default("2")
             .range(1.0, 40_000.0)
             .source("ours: the program has no such limit, which is 40000"),
+        ParamSpec::new("late_delays", Kind::Flag, "Delays of packets that later ones have overtaken count too.")
+            .default("false")
+            .source("own choice; yzaki/verus d4b447e: true"),
         ParamSpec::new("decrease", Kind::Ratio, "Share of a lost packet's window that is kept.")
             .default("0.7")
             .range(0.05, 0.95)
@@ -135,6 +139,7 @@ struct Verus {
     delta2: f64,
     decrease: f64,
     reach: f64,
+    late_delays: bool,
 
     window: f64,
     in_flight: u64,
@@ -198,6 +203,7 @@ impl Verus {
             delta2: ms(span("delta2")),
             decrease: params.real("decrease").unwrap_or(0.7),
             reach: params.real("reach").unwrap_or(2.0),
+            late_delays: params.flag("late_delays").unwrap_or(false),
             window: 1.0,
             in_flight: 0,
             target: 0.0,
@@ -276,11 +282,11 @@ impl Verus {
         if let Some(delay) = delay {
             let five = Span::from_ns((delay * 5e6) as u64);
             self.timeout = five.clamp(TIMEOUT.0, TIMEOUT.1);
-            self.deadline = now + self.timeout;
             self.epoch_largest = Some(self.epoch_largest.map_or(delay, |largest| largest.max(delay)));
             self.smoothed = smooth(self.smoothed, delay);
             self.smallest = self.smallest.min(delay);
         }
+        self.deadline = now + self.timeout;
         if self.loss_phase {
             self.window += 1.0 / self.window;
             if let Some(of_curve) = self.profile.curve(self.window) {
@@ -384,12 +390,13 @@ impl CongestionControl for Verus {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.flying = ack.in_flight.get();
         for (index, packet) in ack.packets.iter().enumerate() {
-            let Some(window) = self.flights.acknowledge(packet.number, ack.now) else {
+            let Some((window, overtaken)) = self.flights.acknowledge(packet.number, ack.now) else {
                 continue;
             };
             // Others have waited for this one's acknowledgement.
             let newest = index + 1 == ack.packets.len();
-            let delay = newest.then(|| ms(ack.now.since(packet.sent)));
+            let tells = newest && (self.late_delays || !overtaken);
+            let delay = tells.then(|| ms(ack.now.since(packet.sent)));
             self.acknowledged(ack.now, window, delay);
         }
     }

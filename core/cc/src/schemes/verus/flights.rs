@@ -42,8 +42,9 @@ impl Flights {
         self.open += 1;
     }
 
-    /// Packet `number` is acknowledged: its window, unless it is not waited for (any more).
-    pub(super) fn acknowledge(&mut self, number: u64, now: Time) -> Option<f64> {
+    /// Packet `number` is acknowledged: its window, and whether later ones have overtaken it; nothing if it is not waited for
+    /// (any more).
+    pub(super) fn acknowledge(&mut self, number: u64, now: Time) -> Option<(f64, bool)> {
         let index = number.checked_sub(self.base)? as usize;
         let (window, state) = *self.packets.get(index)?;
         if state == State::Done {
@@ -57,7 +58,7 @@ impl Flights {
         self.packets[index].1 = State::Done;
         self.open -= 1;
         self.forget();
-        Some(window)
+        Some((window, state != State::Flying))
     }
 
     /// Takes out the oldest packet that has been missing for too long: its window.
@@ -103,10 +104,10 @@ mod tests {
         for number in 7..12 {
             flights.push(number, number as f64);
         }
-        assert_eq!(flights.acknowledge(9, ms(100)), Some(9.0));
+        assert_eq!(flights.acknowledge(9, ms(100)), Some((9.0, false)));
         assert_eq!(flights.acknowledge(9, ms(101)), None, "a copy");
-        assert_eq!(flights.acknowledge(8, ms(120)), Some(8.0), "late, but in time");
-        assert_eq!(flights.acknowledge(11, ms(130)), Some(11.0));
+        assert_eq!(flights.acknowledge(8, ms(120)), Some((8.0, true)), "late, but in time");
+        assert_eq!(flights.acknowledge(11, ms(130)), Some((11.0, false)));
         assert_eq!(flights.next_lost(ms(249)), None);
         assert_eq!(flights.next_lost(ms(250)), Some(7.0));
         assert_eq!(flights.acknowledge(7, ms(251)), None, "too late");
@@ -125,7 +126,7 @@ mod tests {
         assert!(flights.is_empty());
         flights.push(2, 5.0);
         assert_eq!(flights.acknowledge(1, ms(1)), None);
-        assert_eq!(flights.acknowledge(2, ms(1)), Some(5.0));
+        assert_eq!(flights.acknowledge(2, ms(1)), Some((5.0, false)));
         assert_eq!(flights.next_lost(ms(1000)), None);
     }
 }
