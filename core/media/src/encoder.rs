@@ -3,7 +3,7 @@
 //! Each capture gives a frame of `target / frame rate`, less the headers of its packets, times a noise that is
 //! correlated from frame to frame (the generator of SCReAM's sample program: a weight of 0.8 for the past). Key
 //! frames come first, on request, at regular intervals if wanted, after a pause and when the resolution changes;
-//! what one takes beyond its share is saved in the frames after it. A ladder of resolutions bounds the rate as a
+//! what one takes beyond its share is saved in the frames after it. Pictures may need less than the target allows. A ladder of resolutions bounds the rate as a
 //! browser does: the encoder leaves a resolution when the target gives it too few bits per pixel, and each resolution
 //! has a largest useful rate.
 
@@ -12,8 +12,8 @@ mod params;
 mod tests;
 
 pub use params::{
-    frame_rate, key_interval, key_size, least_frame, max_rate, min_rate, noise, pause_at,
-    pause_for, reaction, resolution, start_rate,
+    content_rate, frame_rate, key_interval, key_size, least_frame, max_rate, min_rate, noise,
+    pause_at, pause_for, reaction, resolution, start_rate,
 };
 
 use crate::rtp;
@@ -95,6 +95,8 @@ pub struct Config {
     pub pause_at: Span,
     /// For how long; zero: never.
     pub pause_for: Span,
+    /// Largest rate that the pictures need in bit/s, infinity for any: those of a screen that hardly changes need little.
+    pub content_bps: f64,
     /// Resolutions, largest first; none: the target alone rules.
     pub ladder: &'static [Resolution],
     /// Largest payload of a packet in bytes.
@@ -121,6 +123,9 @@ impl Config {
             reaction: span("reaction"),
             pause_at: span("pause_at"),
             pause_for: span("pause_for"),
+            content_bps: Some(rate("content_rate"))
+                .filter(|bps| *bps > 0.0)
+                .unwrap_or(f64::INFINITY),
             ladder: match params.word("resolution") {
                 Some("hd") => HD,
                 Some("vga") => VGA,
@@ -299,6 +304,7 @@ impl Encoder {
         let limit = self
             .resolution()
             .map_or(f64::INFINITY, Resolution::limit_bps);
+        let limit = limit.min(self.config.content_bps);
         let (rate, payload) = (self.config.frame_rate, self.config.payload);
         let budget = frame_budget(self.target.min(limit), rate, payload);
         let regular =

@@ -29,6 +29,10 @@ fn mute_call(scheme: &'static str) -> Value {
     call(scheme, pause, (12.0, 40.0, 45.0))
 }
 
+fn little_to_say(scheme: &'static str) -> Value {
+    call(scheme, json!({"content_rate": 100_000}), (12.0, 40.0, 60.0))
+}
+
 /// Real-time schemes carry what their encoder makes: they need not be fast, but never stop.
 fn calls_back(outcome: &Outcome) -> Result<(), String> {
     at_least("rate afterwards", outcome.rate(35..45), 3e4)
@@ -67,6 +71,15 @@ fn pauses(outcome: &Outcome) -> Result<(), String> {
     no_flood(outcome)
 }
 
+/// 100 kbit/s with headers: 30 packets/s with 44 bytes each, or nine with 78 and an empty one every 50 ms. A window that could
+/// grow all the time would have become a megabyte.
+fn says_little(outcome: &Outcome) -> Result<(), String> {
+    let rate = outcome.rate(20..60);
+    at_least("rate", rate, 0.95e5)?;
+    at_most("rate", rate, 1.25e5)?;
+    at_most("window", outcome.largest_window() as f64, 1e6)
+}
+
 const CALLS: &[Trial] = &[
     ("a blackout of 10 s", blackout, calls_back),
     ("20 % loss", lossy, goes_on),
@@ -80,6 +93,7 @@ const CALLS: &[Trial] = &[
         is_heard,
     ),
     ("an encoder that falls silent", mute_call, pauses),
+    ("pictures that need little", little_to_say, says_little),
 ];
 
 #[test]

@@ -136,3 +136,15 @@ pub const fn resolution(default: &'static str, source: &'static str) -> ParamSpe
     .default(default)
     .source(source)
 }
+
+/// `content_rate`: what the pictures need.
+pub const fn content_rate() -> ParamSpec {
+    ParamSpec::new(
+        "content_rate",
+        Kind::Rate,
+        "Largest rate that the pictures need, whatever the target; 0: as much as they get.",
+    )
+    .default("0")
+    .range(0.0, 1e10)
+    .source("own choice")
+}

@@ -13,6 +13,7 @@ fn config() -> Config {
         reaction: Span::ZERO,
         pause_at: Span::ZERO,
         pause_for: Span::ZERO,
+        content_bps: f64::INFINITY,
         ladder: &[],
         payload: 1200,
     }
@@ -63,6 +64,20 @@ fn the_rate_follows_the_target_with_headers_and_noise() {
             .enumerate()
             .all(|(index, frame)| frame.number == index as u32)
     );
+}
+
+#[test]
+fn pictures_that_need_little_get_no_more() {
+    let mut encoder = encoder(Config {
+        content_bps: 200e3,
+        ..config()
+    });
+    let made = frames(&mut encoder, Time::from_ns(4_000_000_000));
+    assert!(made.iter().all(|frame| frame.bytes == 980), "{made:?}");
+    // Nor do they get what the target does not allow.
+    encoder.set_target(64e3);
+    let made = frames(&mut encoder, Time::from_ns(8_000_000_000));
+    assert!(made.iter().all(|frame| frame.bytes == 300), "{made:?}");
 }
 
 #[test]

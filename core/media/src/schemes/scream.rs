@@ -48,6 +48,7 @@
 //! | reaction | 0 | repository c3370fd: sample program |
 //! | pause_at | 0 | own choice |
 //! | pause_for | 0 | own choice: no pause |
+//! | content_rate | 0 | own choice: as much as the target allows |
 //! | resolution | any | repository c3370fd: sample program |
 
 mod delay;
@@ -141,6 +142,7 @@ pub const SCHEME: Media = Media {
         encoder::reaction("0", SAMPLE),
         encoder::pause_at("0", "own choice"),
         encoder::pause_for("0", "own choice"),
+        encoder::content_rate(),
         encoder::resolution("any", SAMPLE),
     ],
     profiles: &[Profile {

@@ -40,6 +40,7 @@
 //! | clock | 1 ns | own choice; keithw/sprout: 1 ms |
 //! | pause_at | 0 | own choice |
 //! | pause_for | 0 | own choice: no pause |
+//! | content_rate | 0 | own choice: always more to send |
 
 mod forecast;
 mod message;
@@ -55,7 +56,7 @@ use crate::clock::Clock;
 use crate::{Media, MediaReceiver, MediaSender, Setup};
 use model::Model;
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Span};
 
 /// Registry line.
 pub const SCHEME: Media = Media {
@@ -97,6 +98,10 @@ pub const SCHEME: Media = Media {
             .source("own choice"),
         ParamSpec::new("pause_for", Kind::Span, "For how long the application has nothing to send; 0: it always has.")
             .default("0")
+            .source("own choice"),
+        ParamSpec::new("content_rate", Kind::Rate, "What the application has to send; 0: always more.")
+            .default("0")
+            .range(0.0, 1e10)
             .source("own choice"),
     ],
     profiles: &[Profile {
@@ -140,6 +145,8 @@ struct Settings {
     /// When there is nothing to send, counted from the start, and for how long.
     pause_at: Span,
     pause_for: Span,
+    /// What the application has to send, if that is little.
+    content: Option<Rate>,
 }
 
 impl Settings {
@@ -162,6 +169,7 @@ impl Settings {
             clock: Clock::new(params.span("clock").unwrap_or_default()),
             pause_at: params.span("pause_at").unwrap_or_default(),
             pause_for: params.span("pause_for").unwrap_or_default(),
+            content: params.rate("content_rate").filter(|rate| rate.bps() > 0),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The sending end: encoder, pacer, probes, repairs and the estimate.
 
 use super::Settings;
+use super::applimit::AppLimit;
 use super::controller::{Controller, Tally};
 use super::feedback::{self, Message};
 use super::history::{Fate, History};
@@ -25,6 +26,8 @@ const FIRST_RTT: Span = Span::from_ms(200);
 const KEYS_APART: Span = Span::from_ms(300);
 /// Most packets that wait to be repeated.
 const REPAIRS: usize = 1024;
+/// Later probes in targets (Chromium: ProbeController, probes while application-limited).
+const PROBE: f64 = 2.0;
 /// Over how long repairs are measured.
 const WINDOW: Span = Span::from_ms(1000);
 
@@ -34,6 +37,7 @@ pub(super) struct Sender {
     history: History,
     controller: Controller,
     probes: Probes,
+    application: AppLimit,
     repairs: VecDeque<u64>,
     due: Time,
     rtt: Option<Span>,
@@ -65,6 +69,7 @@ impl Sender {
             history: History::default(),
             controller: Controller::new(&settings),
             probes,
+            application: AppLimit::new(settings.probe_interval, now),
             repairs: VecDeque::new(),
             due: now,
             rtt: None,
@@ -214,9 +219,14 @@ impl Endpoint for Sender {
         let (packet, repeated) = self.next_packet()?;
         let number = self.history.next();
         let stamp = self.settings.clock.read(now);
-        let cluster = self.probes.sent(ms(stamp), f64::from(packet.size()));
+        let size = f64::from(packet.size());
+        let cluster = self.probes.sent(ms(stamp), size);
         self.history.push(stamp, packet, cluster);
-        let span = Span::from_secs(f64::from(packet.size()) * 8.0 / rate.max(1.0));
+        let target = self.controller.target();
+        if self.application.sent(now, size, target) {
+            self.probes.probe(PROBE * target);
+        }
+        let span = Span::from_secs(size * 8.0 / rate.max(1.0));
         // Probes are measured: they do not begin with a burst.
         let from = if cluster > 0 { now } else { now - CATCH_UP };
         self.due = self.due.max(from) + span;

@@ -25,6 +25,9 @@ pub(super) struct Sender {
     payload: u32,
     /// From and until when there is nothing to send.
     pause: (Time, Time),
+    born: Time,
+    /// Payload bytes sent so far.
+    taken: u64,
     forecast: Forecast,
     /// When the forecast arrived, and how many of its ticks have passed.
     forecast_at: Time,
@@ -58,6 +61,8 @@ impl Sender {
         Sender {
             payload: settings.payload.min(room),
             pause: (silent, silent + settings.pause_for),
+            born: now,
+            taken: 0,
             forecast: first_forecast(settings.model, 1.0 - settings.confidence),
             forecast_at: settings.clock.read(now),
             settings,
@@ -88,6 +93,26 @@ impl Sender {
     /// What may be sent now.
     fn window(&self) -> u64 {
         self.through().saturating_sub(self.queued)
+    }
+
+    /// Payload bytes that the application has for us.
+    fn supply(&self, now: Time) -> u64 {
+        let Some(rate) = self.settings.content else {
+            let silent = now >= self.pause.0 && now < self.pause.1;
+            return if silent { 0 } else { u64::MAX };
+        };
+        let paused = now.min(self.pause.1).since(self.pause.0);
+        let given = rate.bytes_in((now - self.born).saturating_sub(paused)).get();
+        let packet = u64::from(self.payload);
+        given.saturating_sub(self.taken) / packet * packet
+    }
+
+    /// When an application that gives little has given another packet.
+    fn supplied(&self) -> Time {
+        let Some(rate) = self.settings.content else { return Time::FAR };
+        let bytes = Bytes::new(self.taken + u64::from(self.payload));
+        let at = self.born + rate.time_for(bytes);
+        if at > self.pause.0 { at + self.settings.pause_for } else { at }
     }
 
     /// Takes what the forecast says from the queue for each tick that has passed.
@@ -177,8 +202,7 @@ impl Endpoint for Sender {
         let clock = self.settings.clock.read(now);
         self.advance(clock);
         if self.flight == 0 {
-            let silent = now >= self.pause.0 && now < self.pause.1;
-            self.flight = if silent { 0 } else { self.window() };
+            self.flight = self.window().min(self.supply(now));
             if self.flight == 0 {
                 if self.sent_at.is_some_and(|sent| clock < sent + FALLBACK) {
                     return None;
@@ -205,6 +229,7 @@ impl Endpoint for Sender {
         let size = wire::size(&header, body);
         let bytes = u64::from(OVERHEAD + payload);
         self.position += bytes;
+        self.taken += u64::from(payload);
         self.queued += bytes;
         self.sent_at = Some(clock);
         self.counters.sent_packets += 1;
@@ -232,7 +257,8 @@ impl Endpoint for Sender {
         } else {
             Time::FAR
         };
-        self.settings.clock.reached(tick.min(sent_at + FALLBACK))
+        let next = self.settings.clock.reached(tick.min(sent_at + FALLBACK));
+        if self.window() > 0 { next.min(self.supplied()) } else { next }
     }
 }
 

@@ -164,6 +164,27 @@ fn an_application_that_pauses_leaves_the_flow_with_empty_packets() {
 }
 
 #[test]
+fn an_application_that_gives_little_is_waited_for() {
+    // A packet of 1400 bytes every 70 ms, but not between 200 and 300 ms.
+    let set = [("content_rate", "160000"), ("pause_at", "200000000"), ("pause_for", "100000000")];
+    let params = crate::testing::params(&SCHEME, None, &set);
+    let mut sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500)).expect("a sender");
+    let (mut full, mut position) = (Vec::new(), 0);
+    for ms in 0..500 {
+        if ms % 20 == 0 {
+            report(&mut *sender, at(ms), ms, position, [20, 40, 60, 80, 100, 120, 140, 160]);
+        }
+        for (payload, data) in flight(&mut *sender, at(ms)) {
+            assert!(payload == 0 || payload == 1400, "{payload}");
+            position = data.position + u64::from(payload) + 50;
+            full.extend((payload > 0).then_some(ms));
+        }
+        assert!(sender.next_wakeup() > at(ms));
+    }
+    assert_eq!(full, [70, 140, 310, 380, 450]);
+}
+
+#[test]
 fn received_and_lost_bytes_are_settled() {
     let (mut sender, mut receiver) = build("");
     let mut body = Body::default();
