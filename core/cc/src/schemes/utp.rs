@@ -28,8 +28,8 @@
 
 use crate::parts::SlotMinima;
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme,
-    SendEvent, Setup,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery,
+    Scheme, SendEvent, Setup,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
@@ -47,7 +47,12 @@ pub const SCHEME: Scheme = Scheme {
         ("tail_loss_probe", "false"),
         ("rack", "false"),
     ],
-    profiles: &[],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "As in the Pantheon reports (LEDBAT, libutp b3465b9): datagrams of at most 1402 bytes.",
+        params: &[],
+        transport: &[("packet_size", "1430")],
+    }],
     params: &[
         ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
             .default("100000000")
@@ -294,6 +299,23 @@ mod tests {
             peer.ack(before, queue_ms);
             let moved = peer.window() as f64 - before as f64;
             assert!((moved - change).abs() <= 1.0, "{queue_ms} ms: {moved}");
+        }
+    }
+
+    // A packet of 1400 bytes of a window of 100 kB: 3000 x 0.014 = 42 bytes times the distance.
+    #[test]
+    fn a_packet_is_worth_its_part_of_that() {
+        for (queue_ms, change) in [(0, 42.0), (50, 21.0), (100, 0.0), (150, -21.0), (400, -126.0)] {
+            let mut peer = Peer::grown(100_000);
+            peer.ack(1, queue_ms);
+            peer.ack(1, queue_ms);
+            let before = peer.window();
+            let share = 100_000.0 / before as f64;
+            assert!((0.98..1.02).contains(&share), "{before}");
+            peer.ack(1400, queue_ms);
+            let moved = peer.window() as f64 - before as f64;
+            // Windows are shown in whole bytes.
+            assert!((moved - share * change).abs() <= 1.0, "{queue_ms} ms: {moved}");
         }
     }
 
