@@ -1,22 +1,17 @@
-//! Schemes that do what a model says, with the published models: scores, rules and simulated flows.
+//! Schemes that do what a model says, with the published models: scores and rules.
 //!
 //! The project ships no models: see `narrows_tests::models` for where they are looked for. (The same code is tested with models made by hand in `narrows-cc`, always.)
 //!
-//! The expected numbers were computed with an independent program from the published weights and rules: scores and
-//! rules in double precision, flows in a packet simulation of the published senders (fixed packet size of 1500 bytes,
-//! unlimited queue, the delay split evenly, no jitter).
+//! The expected numbers were computed with an independent program from the published weights and rules, in double
+//! precision. What flows come to is in `model_flows.rs`.
 
 use narrows_cc::parts::model::Model;
 use narrows_cc::parts::policy::Policy;
 use narrows_cc::parts::rule_table::RuleTable;
 use narrows_cc::testing::{MSS, setup};
 use narrows_cc::{AckEvent, AckedPacket, Fields, schemes};
-use narrows_cell::Cell;
-use narrows_record::series;
-use narrows_tests::Dumbbell;
 use narrows_tests::models::content;
-use narrows_units::{FileRef, Files, Params, Span, Time, Value as Param};
-use serde_json::{Value, json};
+use narrows_units::{FileRef, Params, Span, Time, Value as Param};
 
 /// Scores of all actions and the one that they make best.
 type Scores = ([f64; 5], usize);
@@ -323,195 +318,4 @@ fn tao_windows() {
         60.0, 183.0, 191.0, 406.0, 604.0, 786.0, 954.0, 1108.0, 1250.0, 439.0, 261.0, 222.0,
     ];
     assert_eq!(windows, wanted);
-}
-
-/// What a flow did in the second half of its run.
-#[derive(Clone, Copy, Debug)]
-struct Half {
-    mbps: f64,
-    /// Mean queueing delay in ms.
-    queue_ms: f64,
-    /// Mean window in packets.
-    #[allow(dead_code)] // for those who read the rows
-    window: f64,
-}
-
-/// Flows of a scheme with a model over a queue without end.
-fn simulate(scheme: &'static str, model: &[u8], dumbbell: Dumbbell, flows: usize) -> Vec<Half> {
-    let seconds = dumbbell.seconds;
-    let mut json: Value = Dumbbell {
-        schemes: vec![scheme; flows],
-        buffer_bdp: 10_000.0,
-        record: "bins",
-        ..dumbbell
-    }
-    .json();
-    for flow in json["flows"].as_array_mut().unwrap() {
-        flow["params"] = json!({"model": {"name": "a.model", "sha256": "a"}});
-    }
-    let mut files = Files::default();
-    files.insert("a", model.to_vec());
-    let cell = Cell::parse_with(&json.to_string(), |_| Ok(files)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("cell");
-    narrows_sim::run(&cell, &out, &mut |_| true).unwrap();
-    let record = narrows_cell::open_record(&out).unwrap();
-    let queue = series::queues(&record).unwrap()["forward.0"].clone();
-    let late: Vec<f64> = queue
-        .time_s
-        .iter()
-        .zip(&queue.backlog_bytes)
-        .filter(|(time, _)| **time >= seconds / 2.0)
-        .map(|(_, bytes)| *bytes)
-        .collect();
-    let backlog = late.iter().sum::<f64>() / late.len() as f64;
-    let states = series::states(&record).unwrap();
-    let mut halves: Vec<Half> = states
-        .into_values()
-        .map(|state| {
-            let column = |name: &str| {
-                &state
-                    .columns
-                    .iter()
-                    .find(|(known, _)| *known == name)
-                    .expect("a column")
-                    .1
-            };
-            let late: Vec<usize> = (0..state.time_s.len())
-                .filter(|&row| state.time_s[row] >= seconds / 2.0)
-                .collect();
-            let delivered = column("delivered_bytes");
-            let (first, last) = (late[0], late[late.len() - 1]);
-            let span = state.time_s[last] - state.time_s[first];
-            // Payload delivered, at the size of whole packets.
-            let bytes = (delivered[last] - delivered[first]) * 1500.0 / 1448.0;
-            let windows = late.iter().map(|&row| column("cwnd_bytes")[row] / 1448.0);
-            Half {
-                mbps: bytes * 8e-6 / span,
-                queue_ms: 0.0,
-                window: windows.sum::<f64>() / late.len() as f64,
-            }
-        })
-        .collect();
-    // What a packet waits on average, by Little's law.
-    let total: f64 = halves.iter().map(|half| half.mbps).sum();
-    for half in &mut halves {
-        half.queue_ms = backlog * 8e-3 / total;
-    }
-    halves
-}
-
-fn path(mbps: f64, rtt_ms: f64) -> Dumbbell {
-    Dumbbell {
-        mbps,
-        rtt_ms,
-        seconds: 20.0,
-        ..Dumbbell::default()
-    }
-}
-
-/// Throughput in Mbit/s and mean queueing delay in ms on paths of a rate and a round trip.
-type Row = (f64, f64, f64, f64);
-
-fn check_rows(scheme: &'static str, name: &str, rows: &[Row]) {
-    let Some(model) = content(name) else { return };
-    for &(mbps, rtt_ms, throughput, queue_ms) in rows {
-        let half = simulate(scheme, &model, path(mbps, rtt_ms), 1)[0];
-        println!("{name} {mbps} {rtt_ms}: {half:?}, wanted {throughput} {queue_ms}");
-        assert!(
-            (half.mbps / throughput - 1.0).abs() < 0.1,
-            "{name} {mbps} {rtt_ms}: {half:?}"
-        );
-        // A tenth, and the time of one packet: it may or may not count while it is in service. In one row the
-        // network holds 180 packets, in the other simulation 185: windows move by ten, stay where the network likes
-        // them first, and a halving on the way has left a five.
-        let other = name == "indigo-1-32" && mbps == 50.0;
-        let packets = if other { 6.0 } else { 1.0 };
-        let slack = 0.1 * queue_ms + packets * 12.0 / mbps;
-        assert!(
-            (half.queue_ms - queue_ms).abs() < slack,
-            "{name} {mbps} {rtt_ms}: {half:?}"
-        );
-    }
-}
-
-#[test]
-fn indigo_flows() {
-    check_rows(
-        "indigo",
-        "indigo-1-32",
-        &[
-            (12.0, 40.0, 12.0, 4.0),
-            (50.0, 40.0, 50.0, 3.7),
-            (2.0, 200.0, 2.0, 34.0),
-            (100.0, 100.0, 100.0, 2.5),
-        ],
-    );
-    check_rows(
-        "indigo",
-        "indigo-1-128",
-        &[
-            (12.0, 40.0, 12.0, 4.0),
-            (50.0, 40.0, 50.0, 4.1),
-            (2.0, 200.0, 1.53, 15.0),
-            (100.0, 100.0, 100.0, 1.9),
-        ],
-    );
-    check_rows(
-        "indigo",
-        "indigo-2-256",
-        &[
-            (12.0, 40.0, 12.0, 9.0),
-            (50.0, 40.0, 50.0, 5.5),
-            (2.0, 200.0, 2.0, 37.0),
-            (100.0, 100.0, 100.0, 3.8),
-        ],
-    );
-}
-
-#[test]
-fn tao_flows() {
-    check_rows(
-        "remy",
-        "tao-100x",
-        &[
-            (12.0, 40.0, 11.6, 1.5),
-            (50.0, 40.0, 48.0, 22.0),
-            (2.0, 200.0, 2.0, 52.0),
-            (12.0, 150.0, 10.8, 4.4),
-            (30.0, 150.0, 30.0, 38.0),
-            (100.0, 150.0, 80.7, 4.0),
-        ],
-    );
-}
-
-#[test]
-fn two_flows() {
-    // The second flow starts 3 s after the first; shares in Mbit/s.
-    for (scheme, name, mbps, rtt_ms, wanted) in [
-        ("indigo", "indigo-2-256", 24.0, 40.0, [12.0, 12.0]),
-        ("indigo", "indigo-1-128", 24.0, 40.0, [13.3, 10.7]),
-        ("indigo", "indigo-1-32", 24.0, 40.0, [4.5, 19.5]),
-        ("remy", "tao-100x", 30.0, 150.0, [14.7, 14.8]),
-    ] {
-        let Some(model) = content(name) else { continue };
-        let dumbbell = Dumbbell {
-            interval_s: 3.0,
-            seconds: 30.0,
-            ..path(mbps, rtt_ms)
-        };
-        let halves = simulate(scheme, &model, dumbbell, 2);
-        println!("{name}: {halves:?}, wanted {wanted:?}");
-        for (half, wanted) in halves.iter().zip(wanted) {
-            // Indigo's windows stay where they are once the network holds them, ten packets more or less as the
-            // order of the first packets had it: a start half a second later moves that much from one to the other.
-            // (The two windows of 2-256 are 40 and 60 packets here, and 50 each in the other simulation.)
-            let step = if scheme == "indigo" {
-                10.0 * 12.0 / rtt_ms
-            } else {
-                0.1 * wanted
-            };
-            assert!((half.mbps - wanted).abs() < step, "{name}: {halves:?}");
-        }
-    }
 }
