@@ -43,9 +43,12 @@ pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Fa
 pub(crate) fn pack(arguments: &PackArguments) -> ExitCode {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let packed = pack::pack(&arguments.folder, &mut out);
-    let done = packed.and_then(|()| match arguments.remove {
-        true => pack::remove(&arguments.folder),
-        false => Ok(()),
+    let done = packed.and_then(|()| {
+        if arguments.remove {
+            pack::remove(&arguments.folder)
+        } else {
+            Ok(())
+        }
     });
     match done.map_err(Failure::from) {
         Ok(()) => ExitCode::SUCCESS,

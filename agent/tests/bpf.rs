@@ -4,7 +4,7 @@
 mod common;
 
 use common::{
-    Folder, MS, can_emulate, cell, emulate, eventually, failure, is_alive, last_event, my_turn,
+    Folder, MS, can_load, cell, emulate, eventually, failure, is_alive, last_event, my_turn,
     run_to_end, signal, wait, wait_for,
 };
 use narrows_cell::{open_record, sha256};
@@ -16,17 +16,6 @@ use std::process::{Command, Output, Stdio};
 
 fn agent() -> Command {
     Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
-}
-
-/// Whether BPF congestion controls can be loaded here; says why when they cannot.
-fn can_load(test: &str) -> bool {
-    let output = run_to_end(agent().arg("doctor"));
-    let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let able = facts["bpf"]["ok"] == true;
-    if !able {
-        eprintln!("skipped {test}: {}", facts["bpf"]["why"]);
-    }
-    able && can_emulate(test)
 }
 
 /// The congestion controls that the kernel knows and that are ours.

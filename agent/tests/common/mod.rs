@@ -187,10 +187,25 @@ fn describe(pid: u32) -> String {
     text
 }
 
+/// What the agent says about this machine.
+fn facts() -> Value {
+    let output = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor"));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Whether BPF congestion controls can be loaded here; says why when they cannot.
+pub(crate) fn can_load(test: &str) -> bool {
+    let facts = facts();
+    let able = facts["bpf"]["ok"] == true;
+    if !able {
+        eprintln!("skipped {test}: {}", facts["bpf"]["why"]);
+    }
+    able && can_emulate(test)
+}
+
 /// Whether this machine can emulate at all; says why when it cannot.
 pub(crate) fn can_emulate(test: &str) -> bool {
-    let output = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor"));
-    let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let facts = facts();
     let able = facts["namespaces"]["ok"] == true && facts["packet_socket"]["ok"] == true;
     if !able {
         eprintln!(

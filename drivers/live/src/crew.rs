@@ -12,6 +12,7 @@ use crate::sys::process::{Process, Spawn, describe};
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_record::Process as ProcessRecord;
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,6 +108,8 @@ pub(crate) struct Supplies<'a> {
     pub(crate) cpus: &'a [usize],
     /// Folder of their logs.
     pub(crate) logs: &'a Path,
+    /// Addresses of the hosts, where they are not those of emulated ones.
+    pub(crate) addresses: Option<[Ipv4Addr; 2]>,
 }
 
 /// All endpoints of a run.
@@ -236,6 +239,7 @@ impl Member {
                 .programs
                 .and_then(|programs| programs.kernel_name(flow.flow))
                 .map(str::to_owned),
+            addresses: supplies.addresses,
         };
         channel.send(&order).could_not("instruct an endpoint")?;
         Ok(Member {

@@ -7,6 +7,7 @@ use narrows_units::Time;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub enum Order {
         unsent: u32,
         /// The kernel's name of what was loaded for the flow (`bpf:` schemes).
         loaded: Option<String>,
+        /// Addresses of the hosts, by their index, where they are not those of emulated ones.
+        addresses: Option<[Ipv4Addr; 2]>,
     },
     /// The run starts at these times of the two clocks (or has just started).
     Start {

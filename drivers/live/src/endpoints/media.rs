@@ -3,9 +3,7 @@
 use super::clock::{RunClock, Sleeper};
 use super::outlet::{Outlet, Sending};
 use super::{Channel, Frame, Outcome, Part, Role, State, check_agent};
-use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
-use crate::hosts;
 use crate::sys::mmsg::ReceiveBatch;
 use crate::sys::socket;
 use narrows_cell::{
@@ -16,7 +14,6 @@ use narrows_media::{MediaReceiver, MediaSender};
 use narrows_transport::{Body, Endpoint, Header, wire};
 use narrows_units::{Ecn, Span, Time};
 use std::io;
-use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Wanted size of the socket's buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
@@ -74,9 +71,8 @@ impl<'a> Node<'a> {
             }
         };
         let fd = socket::udp_any().could_not("open a UDP socket")?;
-        let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
-        socket::bind(fd.as_fd(), at(own)).could_not("bind the flow's port")?;
-        socket::connect(fd.as_fd(), at(peer)).could_not("connect a UDP socket")?;
+        socket::bind(fd.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
+        socket::connect(fd.as_fd(), part.port_at(peer)).could_not("connect a UDP socket")?;
         Ok(Node {
             part,
             end,

@@ -24,7 +24,7 @@ use crate::sys::{cpu, process};
 use clock::RunClock;
 use narrows_cell::{Cell, Flow, SchemeRef, load_files};
 use narrows_units::Time;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
 /// not for other programs.
@@ -46,6 +46,8 @@ struct Part<'a> {
     role: Role,
     /// Unsent data to keep in the send buffer of a connection.
     unsent: u32,
+    /// Addresses of the hosts, where they are not those of emulated ones.
+    addresses: Option<[Ipv4Addr; 2]>,
 }
 
 impl Part<'_> {
@@ -54,10 +56,18 @@ impl Part<'_> {
         host_at(self.flow, self.role) == self.flow.client()
     }
 
+    /// The flow's port on the host with this index.
+    fn port_at(&self, host: u16) -> SocketAddrV4 {
+        let address = match &self.addresses {
+            Some(addresses) => addresses[usize::from(host)],
+            None => hosts::address(host),
+        };
+        SocketAddrV4::new(address, FLOW_PORTS + self.flow.flow)
+    }
+
     /// Where the server of the flow listens, by which the emulator knows its packets.
     fn server(&self) -> SocketAddrV4 {
-        let address = hosts::address(self.flow.server());
-        SocketAddrV4::new(address, FLOW_PORTS + self.flow.flow)
+        self.port_at(self.flow.server())
     }
 
     /// When the end that sends the data falls silent.
@@ -102,6 +112,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         role,
         unsent,
         loaded,
+        addresses,
     } = wait_for_order(channel)?
     else {
         return Err(LiveError::Internal(
@@ -124,6 +135,7 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         flow,
         role,
         unsent,
+        addresses,
     };
     let mut outcome = match (&flow.scheme, role) {
         (SchemeRef::Kernel(name), _) => kernel_tcp(&part, Some(name), channel)?,

@@ -95,7 +95,7 @@ impl HostPlan {
     }
 
     /// Everything in the host that shapes TCP, as the kernel reports it, and what the cell has set.
-    pub(super) fn read_back(&self) -> BTreeMap<String, String> {
+    pub(crate) fn read_back(&self) -> BTreeMap<String, String> {
         let wished = self.settings.iter().map(|(name, _)| name.as_str());
         READ_BACK
             .iter()

@@ -257,6 +257,7 @@ impl Watch<'_, '_> {
             files: self.around.files,
             cpus,
             logs: &self.folder.path().join("logs"),
+            addresses: None,
         };
         let mut crew = Crew::start(posts, supplies, &epoll)?;
         let limit = Instant::now() + READY_LIMIT;

@@ -18,11 +18,15 @@
 //! Both sides start at the same time: one is told to start in so many ns, says at which reading of its clock that will
 //! be, and the other translates this by what its tunnel knows of the clocks.
 //!
+//! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
+//! machines, and nothing is known but what they tell. Each side is then told to start at a time of its own real clock.
+//!
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
 //! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
 
 mod base64;
 mod line;
+mod moment;
 mod orders;
 mod plan;
 mod report;
@@ -32,16 +36,19 @@ use crate::bpf::{self, Programs};
 use crate::crew::{Crew, PRIORITY, Post, Supplies, check_kernel_schemes, mask, share_cpus};
 use crate::endpoints::{Role, host_at};
 use crate::error::{Context, LiveError};
-use crate::hosts::enter_private_network;
+use crate::hosts::{HostPlan, enter_private_network};
 use crate::sys::cpu;
+use crate::sys::netns::{NetNs, is_root};
 use crate::sys::poll::{Epoll, Signals};
-use crate::tunnel::Bound;
+use crate::tunnel::{Bound, End, Shift, TunnelClock};
 use line::Line;
 use narrows_cell::{Cell, Flow};
 pub use orders::Orders;
 pub use plan::Plan;
+use plan::Way;
 use serde_json::{Value, json};
 use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use watch::Watch;
 
@@ -74,46 +81,38 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), LiveError> {
     sent.clone().try_for_each(bpf::check_loader)?;
     // Before we enter namespaces: rights that we have here are not worth anything inside.
     let programs = Programs::of(&cell, sends)?;
-    let bound = Bound::open(&plan.tunnel)?;
-    cpu::prefer_session(PRIORITY);
-    let privilege = enter_private_network()?;
-    let (mover, rest) = share_cpus()?;
-    let end = bound.build(&host, mask(&rest, &mover), privilege)?;
+    let network = Inside::open(plan, &host)?;
     let epoll = Epoll::new().could_not("wait for events")?;
     let posts = own.iter().map(|&(flow, role)| Post {
         flow,
         role,
-        netns: Some(&end.host().netns),
+        netns: network.netns(),
         unsent: UNSENT,
     });
     let supplies = Supplies {
         cell: &cell,
         programs: programs.as_ref(),
         files: &place.files(),
-        cpus: &rest,
+        cpus: &network.cpus,
         logs: &place.logs(),
+        addresses: network.addresses,
     };
     place.keep = true;
     let crew = Crew::start(posts, supplies, &epoll)?;
     let mut facts = report::Facts {
         host: plan.host,
-        privilege: privilege.name(),
-        settings: json!({"mtu": end.host().mtu, "sysctls": end.host().sysctls}),
-        cpus: json!({"tunnel": mover, "endpoints": rest}),
+        privilege: network.privilege,
+        settings: network.settings(&host),
+        cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
         programs,
     };
-    let clock = end.clock();
-    (around.tell)(&end.ready_event());
-    let line = Line::start(end, mover)?;
-    let watch = Watch::new(
-        &cell,
-        clock,
-        plan.tunnel.silence_ns,
-        epoll,
-        crew,
-        line,
-        around,
-    )?;
+    (around.tell)(&network.ready_event(plan.host));
+    let clock = network.clock();
+    let line = match network.end {
+        Some(end) => Some(Line::start(end, network.mover)?),
+        None => None,
+    };
+    let watch = Watch::new(&cell, clock, epoll, crew, line, around)?;
     let watched = watch.run(|| place.remove_files())?;
     report::write(&mut facts, watched, &cell, &plan.folder)?;
     (around.tell)(&json!({"event": "done"}));
@@ -125,6 +124,84 @@ fn ends(cell: &Cell, host: u16) -> impl Iterator<Item = (&Flow, Role)> {
     let ends = |flow| [(flow, Role::Receiver), (flow, Role::Sender)];
     let all = cell.flows.iter().flat_map(ends);
     all.filter(move |&(flow, role)| host_at(flow, role) == host)
+}
+
+/// The network in which the endpoints work.
+struct Inside {
+    /// The end of the tunnel with the namespace behind it, if there is one.
+    end: Option<End>,
+    /// Addresses of the machines, if there is none.
+    addresses: Option<[Ipv4Addr; 2]>,
+    privilege: &'static str,
+    /// Processors of the tunnel.
+    mover: Vec<usize>,
+    /// Processors of the endpoints.
+    cpus: Vec<usize>,
+}
+
+impl Inside {
+    fn open(plan: &Plan, host: &HostPlan) -> Result<Inside, LiveError> {
+        match &plan.way {
+            Way::Tunnel(tunnel) => {
+                let bound = Bound::open(tunnel)?;
+                cpu::prefer_session(PRIORITY);
+                let privilege = enter_private_network()?;
+                let (mover, cpus) = share_cpus()?;
+                Ok(Inside {
+                    end: Some(bound.build(host, mask(&cpus, &mover), privilege)?),
+                    addresses: None,
+                    privilege: privilege.name(),
+                    mover,
+                    cpus,
+                })
+            }
+            Way::Bare(addresses) => {
+                let own = addresses[usize::from(plan.host)];
+                UdpSocket::bind((own, 0)).map_err(|error| {
+                    LiveError::Unavailable(format!(
+                        "{own} is no address of this machine ({error}); name the one under which the other reaches it"
+                    ))
+                })?;
+                cpu::prefer_session(PRIORITY);
+                Ok(Inside {
+                    end: None,
+                    addresses: Some(*addresses),
+                    privilege: if is_root() { "root" } else { "user" },
+                    mover: Vec::new(),
+                    cpus: cpu::allowed_cpus().could_not("read the allowed processors")?,
+                })
+            }
+        }
+    }
+
+    fn netns(&self) -> Option<&NetNs> {
+        self.end.as_ref().map(|end| &end.host().netns)
+    }
+
+    /// The clock by which times are told.
+    fn clock(&self) -> TunnelClock {
+        let own = || TunnelClock::new(Shift::default());
+        self.end.as_ref().map_or_else(own, End::clock)
+    }
+
+    /// Settings of the kernel where the endpoints work, as read back.
+    fn settings(&self, plan: &HostPlan) -> Value {
+        match &self.end {
+            Some(end) => json!({"mtu": end.host().mtu, "sysctls": end.host().sysctls}),
+            None => json!({"mtu": null, "sysctls": plan.read_back()}),
+        }
+    }
+
+    /// What is told about a side that is there.
+    fn ready_event(&self, host: u16) -> Value {
+        match (&self.end, &self.addresses) {
+            (Some(end), _) => end.ready_event(),
+            (None, addresses) => {
+                let inside = addresses.map(|addresses| addresses[usize::from(host)]);
+                json!({"event": "ready", "address": null, "inner_mtu": null, "inside": inside})
+            }
+        }
+    }
 }
 
 /// The folder of a side. Dropped before it is to be kept, it is removed.

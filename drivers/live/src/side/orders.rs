@@ -22,6 +22,9 @@ pub(super) enum Order {
         /// When the clock of the tunnel's other end reads this.
         #[serde(default)]
         at_ns: Option<u64>,
+        /// When `CLOCK_REALTIME` of this machine reads this.
+        #[serde(default)]
+        real_ns: Option<u64>,
     },
     /// Stop and clean up.
     Stop,
@@ -34,6 +37,8 @@ pub(super) enum When {
     In(u64),
     /// When the clock of the other end reads this.
     At(u64),
+    /// When `CLOCK_REALTIME` of this machine reads this.
+    Real(u64),
 }
 
 /// The input, cut into lines.
@@ -81,7 +86,7 @@ impl Orders {
 
     /// Takes what has arrived. Waits if nothing has.
     pub(super) fn fill(&mut self) {
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = [0; 16 * 1024];
         match self.input.read(&mut buffer) {
             Ok(length) if length > 0 => self.read.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -129,12 +134,17 @@ impl AsFd for Orders {
 
 impl When {
     /// The time that an order to start names.
-    pub(super) fn of(in_ns: Option<u64>, at_ns: Option<u64>) -> Result<When, LiveError> {
-        match (in_ns, at_ns) {
-            (Some(ns), None) => Ok(When::In(ns)),
-            (None, Some(ns)) => Ok(When::At(ns)),
+    pub(super) fn of(
+        in_ns: Option<u64>,
+        at_ns: Option<u64>,
+        real_ns: Option<u64>,
+    ) -> Result<When, LiveError> {
+        match (in_ns, at_ns, real_ns) {
+            (Some(ns), None, None) => Ok(When::In(ns)),
+            (None, Some(ns), None) => Ok(When::At(ns)),
+            (None, None, Some(ns)) => Ok(When::Real(ns)),
             _ => Err(LiveError::Input(
-                "the order to start must have either 'in_ns' or 'at_ns'".to_owned(),
+                "the order to start must have one of 'in_ns', 'at_ns' and 'real_ns'".to_owned(),
             )),
         }
     }
@@ -161,6 +171,7 @@ mod tests {
         let start = Order::Start {
             in_ns: Some(7),
             at_ns: None,
+            real_ns: None,
         };
         assert_eq!(orders.next().unwrap(), Some(start));
         assert!(orders.next().unwrap_err().to_string().contains("dance"));
@@ -174,8 +185,10 @@ mod tests {
 
     #[test]
     fn a_start_has_one_time() {
-        assert_eq!(When::of(Some(1), None).unwrap(), When::In(1));
-        assert_eq!(When::of(None, Some(2)).unwrap(), When::At(2));
-        assert!(When::of(None, None).is_err() && When::of(Some(1), Some(2)).is_err());
+        assert_eq!(When::of(Some(1), None, None).unwrap(), When::In(1));
+        assert_eq!(When::of(None, Some(2), None).unwrap(), When::At(2));
+        assert_eq!(When::of(None, None, Some(3)).unwrap(), When::Real(3));
+        assert!(When::of(None, None, None).is_err());
+        assert!(When::of(Some(1), Some(2), None).is_err());
     }
 }

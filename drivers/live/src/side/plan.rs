@@ -9,6 +9,7 @@ use narrows_net::Topology;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/side/1";
@@ -24,7 +25,59 @@ struct Document {
     files: BTreeMap<String, String>,
     host: u16,
     folder: PathBuf,
-    tunnel: Map<String, Value>,
+    tunnel: Option<Map<String, Value>>,
+    #[serde(default)]
+    addresses: Option<Addresses>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Addresses {
+    here: IpAddr,
+    there: IpAddr,
+}
+
+/// How packets get to the other host.
+#[derive(Clone, Debug)]
+pub(super) enum Way {
+    /// In a tunnel.
+    Tunnel(Box<tunnel::Plan>),
+    /// As they are, between these addresses of the machines, by the index of the host.
+    Bare([Ipv4Addr; 2]),
+}
+
+impl Way {
+    fn of(
+        tunnel: Option<Map<String, Value>>,
+        addresses: Option<Addresses>,
+        folder: &Path,
+        host: u16,
+    ) -> Result<Way, LiveError> {
+        match (tunnel, addresses) {
+            (Some(keys), None) => {
+                let plan = tunnel::Plan::of(keys, folder, host)?;
+                Ok(Way::Tunnel(Box::new(plan)))
+            }
+            (None, Some(Addresses { here, there })) => {
+                let (IpAddr::V4(here), IpAddr::V4(there)) = (here, there) else {
+                    return Err(wrong(
+                        "'addresses' are of IPv6; without a tunnel flows need IPv4, and the tunnel works over both",
+                    ));
+                };
+                if host > 1 {
+                    return Err(wrong(&format!("'host' is {host}; it is 0 or 1")));
+                }
+                Ok(Way::Bare(if host == 0 {
+                    [here, there]
+                } else {
+                    [there, here]
+                }))
+            }
+            _ => Err(wrong(
+                "it needs either 'tunnel' or, where that is null, 'addresses' with 'here' and 'there'",
+            )),
+        }
+    }
 }
 
 /// One side of a cell, checked as far as that is possible without its files.
@@ -38,7 +91,7 @@ pub struct Plan {
     pub(super) host: u16,
     /// New folder for logs and results.
     pub(super) folder: PathBuf,
-    pub(super) tunnel: tunnel::Plan,
+    pub(super) way: Way,
 }
 
 impl Plan {
@@ -66,18 +119,19 @@ impl Plan {
                 .ok_or_else(|| wrong(&format!("files: the content of '{name}' is no base64")))?;
             files.insert(name, content);
         }
-        let tunnel = tunnel::Plan::of(document.tunnel, &document.folder, document.host)?;
-        tunnel.check_folder()?;
+        let Document { folder, host, .. } = document;
+        let way = Way::of(document.tunnel, document.addresses, &folder, host)?;
+        tunnel::check_folder(&folder)?;
         Ok(Plan {
             cell: document.cell,
             files,
-            host: document.host,
-            folder: document.folder,
-            tunnel,
+            host,
+            folder,
+            way,
         })
     }
 
-    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest packet that the tunnel
+    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest packet that a tunnel
     /// carries, unless theirs are smaller: the same at both sides, so that both work with the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), LiveError> {
         let parse = |json: &Value| -> Result<Cell, LiveError> {
@@ -99,13 +153,27 @@ impl Plan {
                 flow.flow
             )));
         }
-        let mut json = self.cell.clone();
-        for (name, host) in names.iter().zip(&written.hosts) {
-            let most = self.tunnel.inner_mtu;
-            let mtu = host.mtu().map_or(most, |mtu| mtu.min(most));
-            set_mtu(&mut json["network"], name, mtu);
-        }
-        let cell = parse(&json)?;
+        let cell = match &self.way {
+            Way::Tunnel(tunnel) => {
+                let mut json = self.cell.clone();
+                for (name, host) in names.iter().zip(&written.hosts) {
+                    let most = tunnel.inner_mtu;
+                    let mtu = host.mtu().map_or(most, |mtu| mtu.min(most));
+                    set_mtu(&mut json["network"], name, mtu);
+                }
+                parse(&json)?
+            }
+            Way::Bare(_) => {
+                let set = |host: &narrows_cell::Host| !host.sysctls().is_empty();
+                if written.hosts.iter().any(set) {
+                    return Err(wrong(
+                        "settings of hosts are made in their namespaces, which there are only with a tunnel; leave \
+                         them out",
+                    ));
+                }
+                written
+            }
+        };
         let host = HostPlan::of(&cell, &names).swap_remove(usize::from(self.host));
         Ok((cell, host))
     }
@@ -182,6 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn without_a_tunnel_hosts_have_the_addresses_of_machines() {
+        let addresses = |host: u16| {
+            let mut document = document();
+            document["host"] = host.into();
+            document["tunnel"] = Value::Null;
+            document["addresses"] = json!({"here": "192.0.2.1", "there": "192.0.2.2"});
+            let plan = Plan::parse(&document.to_string()).unwrap();
+            assert_eq!(plan.cell(Path::new("/none")).unwrap().1.mtu, None);
+            match plan.way {
+                Way::Bare(addresses) => addresses.map(|address| address.octets()[3]),
+                Way::Tunnel(_) => unreachable!("there is none"),
+            }
+        };
+        assert_eq!((addresses(0), addresses(1)), ([1, 2], [2, 1]));
+    }
+
+    #[test]
     fn refusals_say_what_is_wrong() {
         assert!(refusal(|it| it["format"] = "narrows/side/9".into()).contains("same version"));
         assert!(refusal(|it| it["colour"] = 1.into()).contains("unknown field `colour`"));
@@ -190,6 +275,20 @@ mod tests {
         assert!(refusal(|it| it["files"] = json!({"../x": ""})).contains("'../x'"));
         assert!(refusal(|it| it["files"] = json!({"x": "%"})).contains("'x' is no base64"));
         assert!(refusal(|it| it["tunnel"] = json!({})).contains("secret"));
+        assert!(refusal(|it| it["tunnel"] = Value::Null).contains("'addresses'"));
+        let both = json!({"here": "192.0.2.1", "there": "192.0.2.2"});
+        assert!(refusal(|it| it["addresses"] = both.clone()).contains("either 'tunnel'"));
+        let bare = |change: &dyn Fn(&mut Value)| {
+            refusal(|it| {
+                it["tunnel"] = Value::Null;
+                it["addresses"] = both.clone();
+                change(it);
+            })
+        };
+        assert!(bare(&|it| it["addresses"]["here"] = "::1".into()).contains("IPv6"));
+        assert!(bare(&|it| it["host"] = 2.into()).contains("'host' is 2"));
+        let set = json!([{"name": "sender", "settings": {"tcp_sack": 0}}]);
+        assert!(bare(&|it| it["cell"]["network"]["hosts"] = set.clone()).contains("settings"));
         assert!(refusal(|it| it["cell"]["seed"] = Value::Null).contains("the cell: "));
         assert!(refusal(|it| it["cell"]["flows"][0]["extra_rtt_ns"] = 5.into()).contains("flow 1"));
         let graph = json!({"kind": "graph", "hosts": [{"name": "a"}, {"name": "b"}, {"name": "c"}],

@@ -3,6 +3,7 @@
 
 use super::Around;
 use super::line::{Line, News};
+use super::moment::{Moment, mono_minus_raw_ns};
 use super::orders::{Order, When};
 use crate::crew::{CREW, Crew, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT};
 use crate::error::{Context, LiveError};
@@ -12,7 +13,6 @@ use crate::sys::poll::{Epoll, Events};
 use crate::tunnel::TunnelClock;
 use narrows_cell::Cell;
 use narrows_units::{Span, Time};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -34,45 +34,6 @@ const ORDERS: u64 = 1;
 const LINE: u64 = 2;
 const _: () = assert!(LINE < CREW);
 
-/// The same moment on three clocks, in ns.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Moment {
-    /// By the clock of this end of the tunnel.
-    pub(super) tunnel_ns: u64,
-    /// By `CLOCK_MONOTONIC`, which the endpoints count by.
-    mono_ns: u64,
-    /// By `CLOCK_REALTIME`.
-    pub(super) real_ns: u64,
-}
-
-impl Moment {
-    fn now(clock: &TunnelClock) -> Moment {
-        // The distances are measured so that a pause in between does no harm.
-        let (mono_minus_raw, real_minus_raw) = (mono_minus_raw_ns(), machine::real_minus_raw_ns());
-        let raw_ns = machine::raw_ns();
-        Moment {
-            tunnel_ns: clock.at_raw(raw_ns).ns(),
-            mono_ns: raw_ns.saturating_add_signed(mono_minus_raw),
-            real_ns: raw_ns.saturating_add_signed(real_minus_raw),
-        }
-    }
-
-    /// The moment when `CLOCK_MONOTONIC` reads or read `mono_ns`, not long before or after this one.
-    fn at_mono(self, mono_ns: u64) -> Moment {
-        let shift = mono_ns.wrapping_sub(self.mono_ns) as i64;
-        Moment {
-            tunnel_ns: self.tunnel_ns.saturating_add_signed(shift),
-            mono_ns,
-            real_ns: self.real_ns.saturating_add_signed(shift),
-        }
-    }
-}
-
-/// `CLOCK_MONOTONIC` minus `CLOCK_MONOTONIC_RAW`. It changes as the kernel corrects the rate of the first.
-fn mono_minus_raw_ns() -> i64 {
-    machine::real_minus_raw_ns() - machine::real_minus_mono_ns()
-}
-
 /// What is known when the run is over.
 pub(super) struct Watched {
     pub(super) crew: Crew,
@@ -86,11 +47,11 @@ pub(super) struct Watched {
 pub(super) struct Watch<'a, 'b> {
     around: &'a mut Around<'b>,
     clock: TunnelClock,
-    silence_ns: u64,
     duration_ns: u64,
     epoll: Epoll,
     crew: Crew,
-    line: Line,
+    /// The tunnel, if there is one.
+    line: Option<Line>,
     is_open: bool,
     is_prepared: bool,
     /// A start by the clock of the other end, whose relation to ours has been asked for.
@@ -105,10 +66,9 @@ impl<'a, 'b> Watch<'a, 'b> {
     pub(super) fn new(
         cell: &Cell,
         clock: TunnelClock,
-        silence_ns: u64,
         epoll: Epoll,
         crew: Crew,
-        line: Line,
+        line: Option<Line>,
         around: &'a mut Around<'b>,
     ) -> Result<Self, LiveError> {
         epoll
@@ -118,18 +78,19 @@ impl<'a, 'b> Watch<'a, 'b> {
         epoll.add(around.orders.as_fd(), ORDERS).map_err(|error| {
             LiveError::Input(format!("standard input must be a pipe ({error})"))
         })?;
-        epoll
-            .add(line.as_fd(), LINE)
-            .could_not("wait for the tunnel")?;
+        if let Some(line) = &line {
+            epoll
+                .add(line.as_fd(), LINE)
+                .could_not("wait for the tunnel")?;
+        }
         Ok(Watch {
             around,
             clock,
-            silence_ns,
             duration_ns: cell.duration.ns(),
             epoll,
             crew,
+            is_open: line.is_none(),
             line,
-            is_open: false,
             is_prepared: false,
             asked: None,
             start_mono_ns: None,
@@ -193,7 +154,9 @@ impl<'a, 'b> Watch<'a, 'b> {
                 pause = ASK;
                 if last.is_none_or(|at| at.elapsed() >= ASK) {
                     last = Some(Instant::now());
-                    self.line.ask_for_fit();
+                    if let Some(line) = &self.line {
+                        line.ask_for_fit();
+                    }
                 }
             }
             self.step(pause)?;
@@ -246,11 +209,16 @@ impl<'a, 'b> Watch<'a, 'b> {
         while !self.crew.is_done() && Instant::now() < limit {
             self.step(TICK)?;
         }
+        if self.line.is_none() {
+            return Ok(());
+        }
         let until = end_mono_ns + HOLD_NS;
         while self.over.is_none() && machine::mono_ns() < until {
             self.step(Duration::from_nanos(until - machine::mono_ns().min(until)))?;
         }
-        self.line.close();
+        if let Some(line) = &self.line {
+            line.close();
+        }
         let limit = Instant::now() + CLOSE_LIMIT;
         loop {
             match self.over.take() {
@@ -274,10 +242,9 @@ impl<'a, 'b> Watch<'a, 'b> {
             Some("other_end") => {
                 "the other end has closed the tunnel before the run was over; what it says tells why".to_owned()
             }
-            Some("silence") => format!(
-                "nothing has been heard of the other end for {} s; the path is cut, or the other machine is gone",
-                self.silence_ns as f64 * 2.0 / 1e9
-            ),
+            Some("silence") => {
+                "nothing has been heard of the other end for long; the path is cut, or the other machine is gone".to_owned()
+            }
             reason => {
                 let reason = reason.unwrap_or("no reason");
                 return Err(LiveError::Internal(format!(
@@ -313,7 +280,7 @@ impl<'a, 'b> Watch<'a, 'b> {
             }
         }
         while self.over.is_none()
-            && let Some(news) = self.line.news()
+            && let Some(news) = self.line.as_ref().and_then(Line::news)
         {
             match news {
                 News::Told(event) => {
@@ -341,7 +308,11 @@ impl<'a, 'b> Watch<'a, 'b> {
         while let Some(order) = self.around.orders.next()? {
             match order {
                 Order::Stop => return Err(LiveError::Interrupted(libc::SIGTERM)),
-                Order::Start { in_ns, at_ns } => self.start(When::of(in_ns, at_ns)?)?,
+                Order::Start {
+                    in_ns,
+                    at_ns,
+                    real_ns,
+                } => self.start(When::of(in_ns, at_ns, real_ns)?)?,
             }
         }
         Ok(())
@@ -360,6 +331,13 @@ impl<'a, 'b> Watch<'a, 'b> {
                 let now = self.clock.now().ns();
                 self.announce(Time::from_ns(now.saturating_add(ns)), None)
             }
+            When::Real(ns) => {
+                let raw_ns = ns.saturating_add_signed(-machine::real_minus_raw_ns());
+                self.announce(self.clock.at_raw(raw_ns), None)
+            }
+            When::At(_) if self.line.is_none() => refuse(
+                "names a time of the other clock, which only a tunnel compares with ours; name one by our real clock",
+            ),
             When::At(there) => {
                 self.asked = Some(Time::from_ns(there));
                 Ok(())
@@ -391,7 +369,9 @@ impl<'a, 'b> Watch<'a, 'b> {
         self.start_mono_ns = Some(mono_ns);
         self.crew.announce(real_ns, mono_ns);
         let error_ns = error.map(Span::ns);
-        self.tell(&json!({"event": "starting", "at_ns": at.ns(), "error_ns": error_ns}));
+        self.tell(&json!({
+            "event": "starting", "at_ns": at.ns(), "real_ns": real_ns, "error_ns": error_ns,
+        }));
         Ok(())
     }
 }

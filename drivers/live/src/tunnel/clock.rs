@@ -20,7 +20,8 @@ pub(crate) struct TunnelClock {
 }
 
 impl TunnelClock {
-    pub(super) fn new(shift: Shift) -> Self {
+    /// The machine's clock from now on, shifted.
+    pub(crate) fn new(shift: Shift) -> Self {
         let start = clock::raw_ns();
         TunnelClock {
             shift,

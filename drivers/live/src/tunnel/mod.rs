@@ -29,6 +29,7 @@ use crate::sys::poll::Signals;
 pub(crate) use clock::TunnelClock;
 pub(crate) use end::{ATTENDANT, Attendant, Bound, End, View};
 pub use join::join;
+pub(crate) use plan::check_folder;
 pub use plan::{Plan, Shift};
 use program::WithProgram;
 pub(crate) use report::save;
@@ -51,7 +52,7 @@ pub struct Around<'a> {
 /// # Errors
 /// With a sentence for people. The folder then holds what there is of the logs.
 pub fn run(plan: &Plan, around: &mut Around) -> Result<Value, LiveError> {
-    plan.check_folder()?;
+    check_folder(&plan.folder)?;
     let bound = Bound::open(plan)?;
     let privilege = enter_private_network()?;
     let mut end = bound.build(&HostPlan::named("inside"), 0, privilege)?;

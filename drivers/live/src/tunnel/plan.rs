@@ -221,17 +221,6 @@ impl Plan {
         self.host.unwrap_or(u16::from(self.dial.is_some()))
     }
 
-    /// Refuses a folder that is there already.
-    pub(crate) fn check_folder(&self) -> Result<(), LiveError> {
-        if self.folder.exists() {
-            return Err(LiveError::Input(format!(
-                "{} exists already; name a new folder for the logs",
-                self.folder.display()
-            )));
-        }
-        Ok(())
-    }
-
     /// How the socket was asked for, in messages.
     pub(super) fn binding(&self) -> String {
         match &self.interface {
@@ -239,6 +228,17 @@ impl Plan {
             None => self.bind.to_string(),
         }
     }
+}
+
+/// Refuses a folder that is there already.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), LiveError> {
+    if folder.exists() {
+        return Err(LiveError::Input(format!(
+            "{} exists already; name a new folder for the logs",
+            folder.display()
+        )));
+    }
+    Ok(())
 }
 
 fn wrong(message: &str) -> LiveError {

@@ -11,9 +11,7 @@ mod stream;
 use super::clock::{RunClock, Sleeper};
 use super::source::Source;
 use super::{Channel, Outcome, Part, Role, State, check_agent};
-use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
-use crate::hosts;
 use crate::sys::socket;
 use link::{Link, Pump};
 use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
@@ -75,10 +73,9 @@ impl<'a> Node<'a> {
         } else {
             (flow.server(), flow.client())
         };
-        let at = |host| SocketAddrV4::new(hosts::address(host), FLOW_PORTS + flow.flow);
         let first = open(part)?;
-        socket::bind(first.as_fd(), at(own)).could_not("bind the flow's port")?;
-        socket::connect(first.as_fd(), at(peer)).could_not("connect a UDP socket")?;
+        socket::bind(first.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
+        socket::connect(first.as_fd(), part.port_at(peer)).could_not("connect a UDP socket")?;
         let mut node = Node {
             part,
             client,
@@ -96,10 +93,10 @@ impl<'a> Node<'a> {
         };
         if !client {
             let listener = open(part)?;
-            socket::bind(listener.as_fd(), at(own)).could_not("bind the flow's port")?;
+            socket::bind(listener.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
             node.listener = Some(listener);
             if let Some(fd) = node.first.take() {
-                node.meet(fd, at(peer));
+                node.meet(fd, part.port_at(peer));
             }
         }
         Ok(node)
