@@ -62,6 +62,8 @@ enum Command {
     Side(side::SideArguments),
     /// Write what a side has left to standard output, as a tar stream.
     Pack(side::PackArguments),
+    /// Make the record of a run between two hosts out of the folders that its two sides have left.
+    SideRecord(run::PairArguments),
     /// Run a program behind an emulated path.
     Shell(shell::ShellArguments),
     /// Stand by such a program (started by `shell`).
@@ -120,6 +122,9 @@ fn main() -> ExitCode {
         }
         Command::Side(arguments) => with_signals(|signals| side::run(&arguments, signals)),
         Command::Pack(arguments) => return side::pack(&arguments),
+        Command::SideRecord(arguments) => {
+            with_signals(|signals| run::side_record(&arguments, signals))
+        }
         Command::Simulate(cell) => with_signals(|signals| run::simulate(&cell, signals)),
         Command::Emulate(cell) => with_signals(|signals| run::emulate(&cell, signals)),
     };

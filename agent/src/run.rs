@@ -1,8 +1,9 @@
-//! `simulate` and `emulate`.
+//! `simulate`, `emulate` and `side-record`.
 
 use crate::CellArguments;
 use crate::events::{self, Failure, Progress, TERMINATE};
 use narrows_cell::{Cell, load_files};
+use narrows_live::LiveError;
 use narrows_live::sys::poll::Signals;
 use std::fs;
 use std::io::Read;
@@ -46,26 +47,13 @@ pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<()
 
 pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, _) = read_cell(arguments)?;
-    let orphaned = Arc::new(AtomicBool::new(false));
-    if arguments.watch_stdin {
-        let orphaned = orphaned.clone();
-        // A simulation never waits, so a thread does.
-        std::thread::spawn(move || {
-            let mut buffer = [0; 256];
-            while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
-            orphaned.store(true, Ordering::Release);
-        });
-    }
+    let mut watch = End::watch(arguments, signals);
     let mut progress = Progress::new();
-    let mut stopped_by = None;
     let result = narrows_sim::run(&cell, &arguments.out, &mut |time| {
         progress.report(time.ns(), cell.duration.ns());
-        stopped_by = signals
-            .next()
-            .or(orphaned.load(Ordering::Acquire).then_some(TERMINATE));
-        stopped_by.is_none()
+        watch.goes_on()
     });
-    match (result, stopped_by) {
+    match (result, watch.signal) {
         (Ok(run), _) => {
             events::done(&run);
             Ok(())
@@ -74,5 +62,73 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
             Err(Failure::interrupted(signal))
         }
         (Err(error), _) => Err(error.into()),
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PairArguments {
+    #[command(flatten)]
+    cell: CellArguments,
+    /// Folder that the side of host 0 has left.
+    #[arg(long)]
+    host0: PathBuf,
+    /// Folder that the side of host 1 has left.
+    #[arg(long)]
+    host1: PathBuf,
+}
+
+pub(crate) fn side_record(arguments: &PairArguments, signals: &Signals) -> Result<(), Failure> {
+    let (cell, _) = read_cell(&arguments.cell)?;
+    let mut watch = End::watch(&arguments.cell, signals);
+    let mut progress = Progress::new();
+    let result = narrows_live::side_record(
+        &cell,
+        [&arguments.host0, &arguments.host1],
+        &arguments.cell.out,
+        &mut |time, of| {
+            progress.report(time, of);
+            watch.goes_on()
+        },
+    );
+    match (result, watch.signal) {
+        (Ok(run), _) => {
+            events::done(&run);
+            Ok(())
+        }
+        (Err(LiveError::Interrupted(_)), Some(signal)) => Err(Failure::interrupted(signal)),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Tells work that never waits whether somebody wants it to end.
+struct End<'a> {
+    signals: &'a Signals,
+    orphaned: Arc<AtomicBool>,
+    /// What ended it.
+    signal: Option<i32>,
+}
+
+impl<'a> End<'a> {
+    fn watch(arguments: &CellArguments, signals: &'a Signals) -> Self {
+        let orphaned = Arc::new(AtomicBool::new(false));
+        if arguments.watch_stdin {
+            let orphaned = orphaned.clone();
+            std::thread::spawn(move || {
+                let mut buffer = [0; 256];
+                while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
+                orphaned.store(true, Ordering::Release);
+            });
+        }
+        End {
+            signals,
+            orphaned,
+            signal: None,
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        let orphaned = self.orphaned.load(Ordering::Acquire);
+        self.signal = self.signals.next().or(orphaned.then_some(TERMINATE));
+        self.signal.is_none()
     }
 }

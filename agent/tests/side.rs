@@ -5,6 +5,9 @@ mod common;
 use common::{
     Folder, MS, can_emulate, can_load, descendants, eventually, failure, is_alive, my_turn, signal,
 };
+use narrows_cell::open_record;
+use narrows_record::read::PacketReader;
+use narrows_record::{Chunk, metrics};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
@@ -294,7 +297,103 @@ fn three_flows_start_together_and_tell_what_they_did() {
         assert_eq!(joined[way]["unknown"], 0);
     }
 
+    let truth = {
+        let shift = |key: &str| i128::from(tunnel_there["clock_shift"][key].as_i64().unwrap());
+        let since = i128::from(here["start_ns"].as_u64().unwrap()) - shift("start_raw_ns");
+        (shift("offset_ns") + since * shift("drift_ppb") / 1_000_000_000) as i64
+    };
+    recorded(&folder, &cell, &zero.folder, &one.folder, truth);
     unpacked(&zero.folder, &folder.path().join("unpacked"));
+}
+
+/// Makes the record of two sides between which packets take 5 ms at the least, and reads it.
+fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) {
+    let file = folder.path().join("cell.json");
+    std::fs::write(&file, cell.to_string()).unwrap();
+    let out = folder.path().join("record");
+    let make = |first: &Path, second: &Path| {
+        let mut command = Command::new(AGENT);
+        command.arg("side-record").arg("--cell").arg(&file);
+        command.arg("--host0").arg(first).arg("--host1").arg(second);
+        common::run_to_end(command.arg("--out").arg(&out))
+    };
+    let message = failure(&make(one, zero), 3, "input");
+    assert!(message.contains("the folders are confused"), "{message}");
+    assert!(!out.exists());
+    let output = make(zero, one);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(common::last_event(&output)["event"], "done");
+
+    let record = open_record(&out).unwrap();
+    let run = &record.run;
+    let failed: Vec<_> = run.checks.iter().filter(|check| !check.ok).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    for check in [
+        "conservation",
+        "endpoints",
+        "tunnel",
+        "propagation",
+        "states",
+        "frames",
+    ] {
+        let check = run.checks.iter().find(|it| it.name == check).unwrap();
+        assert!(!check.skipped, "{check:?}");
+    }
+    // What a busy machine does to the endpoints is another matter.
+    for reason in &run.reasons {
+        let fine = ![
+            "log",
+            "strangers",
+            "negative_delays",
+            "clock",
+            "silent",
+            "process_died",
+        ]
+        .contains(&reason.code.as_str());
+        assert!(fine, "{:#?}", run.reasons);
+    }
+    // The record begins up to 20 ms before or after the reading that the truth is for, in which the clocks drift apart
+    // by a microsecond.
+    let off = (run.clock.offset_ns - truth).unsigned_abs();
+    assert!(off <= run.clock.error_ns + 1_000, "{:?}", run.clock);
+    assert_eq!(
+        (run.plane.as_str(), run.hosts.len(), run.flows.len()),
+        ("hosts", 2, 3)
+    );
+    assert!(run.flows[1].fingerprint.kernel.is_some());
+    assert!(
+        out.join("logs/flow-2-sender.log").exists()
+            && out.join("logs/flow-2-receiver.log").exists()
+    );
+
+    let mut reader = PacketReader::open(record.packets.clone().unwrap()).unwrap();
+    let mut chunk = Chunk::default();
+    let mut least = [u64::MAX; 2];
+    let mut data = [0u64; 4];
+    while reader.next(&mut chunk).unwrap() {
+        for row in (0..chunk.len()).map(|index| chunk.row(index)) {
+            let way = row.direction as usize;
+            if let Some(arrived) = row.arrived_ns {
+                least[way] = least[way].min(arrived - row.sent_ns);
+                let sends = usize::from(row.flow == 2) == way;
+                data[usize::from(row.flow)] += u64::from(sends);
+            }
+        }
+    }
+    // A drift that is wrong by the 200 ppm that a second can hide makes the sum wrong by 0.2 ms; the path is never
+    // early.
+    assert!(least[0] + least[1] > 9_800_000, "{least:?}");
+    assert!(data[1..].iter().all(|&packets| packets > 20), "{data:?}");
+    let measured = metrics::measure(&record).unwrap();
+    let of = |flow: usize, name: &str| measured["flows"][flow]["metrics"][name].as_f64();
+    for flow in 0..3 {
+        assert!(
+            of(flow, "throughput_bps").unwrap() > 100_000.0,
+            "{measured:#}"
+        );
+        assert!(of(flow, "queueing_delay_p95_ns").unwrap() >= 0.0);
+    }
+    assert_eq!(of(3, "utilization_ratio"), None);
 }
 
 /// An agent that has come to this machine alone, without the program that loads congestion controls.

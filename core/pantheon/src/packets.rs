@@ -196,24 +196,8 @@ impl Packets {
 
     /// What the paths of both directions counted.
     pub fn counters(&self) -> Vec<ElementCounters> {
-        let mut both = [Direction::Forward, Direction::Backward].map(|direction| ElementCounters {
-            name: element(direction),
-            kind: KIND.to_owned(),
-            link: Some(direction.word().to_owned()),
-            direction,
-            in_packets: 0,
-            in_bytes: 0,
-            out_packets: 0,
-            out_bytes: 0,
-            dropped_packets: 0,
-            dropped_bytes: 0,
-            marked_packets: 0,
-            copied_packets: 0,
-            copied_bytes: 0,
-            capacity_bytes: None,
-            held_packets: 0,
-            held_bytes: 0,
-        });
+        let mut both = [Direction::Forward, Direction::Backward]
+            .map(|direction| ElementCounters::new(&element(direction), KIND, direction));
         for (place, row) in self.rows.iter().enumerate() {
             let c = &mut both[row.direction as usize];
             let bytes = u64::from(row.size);

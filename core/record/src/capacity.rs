@@ -112,7 +112,9 @@ impl Capacities {
             }
         }
         least.ok_or_else(|| {
-            if cell.network.dumbbell {
+            if cell.is_real(number, direction) {
+                "nobody knows what a real path could have carried".to_owned()
+            } else if cell.network.dumbbell {
                 format!("the {direction} path has no bottleneck")
             } else {
                 format!("the way of flow {number} has no bottleneck")

@@ -25,7 +25,7 @@ pub mod verify;
 pub mod write;
 
 pub use capacity::Capacities;
-pub use cell::{Cell, Element, Flow, Limit, Link, Network, PlannedChange, RateLaw, Route};
+pub use cell::{Cell, Element, Flow, Limit, Link, Network, PlannedChange, REAL, RateLaw, Route};
 pub use error::RecordError;
 pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};

@@ -18,13 +18,13 @@ pub struct RunDocument {
     pub format: String,
     /// The cell as it was given.
     pub cell: Value,
-    /// `simulate`, `emulate`, or `import` of a run that others measured.
+    /// `simulate`, `emulate`, `hosts`, or `import` of a run that others measured.
     pub plane: String,
     /// What wrote the record.
     pub versions: Versions,
-    /// The machine, if the run depended on one.
+    /// The machine, if the run depended on one and no more.
     pub host: Option<Host>,
-    /// Settings in force inside each emulated host; empty when simulated.
+    /// Settings in force inside each host, and of real ones their machines; empty when simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSettings>,
     /// Start of the run by the wall clock (RFC 3339, UTC), if it depended on one.
@@ -181,7 +181,7 @@ pub struct Host {
     pub other: Map<String, Value>,
 }
 
-/// The settings of one emulated host.
+/// The settings of one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSettings {
@@ -202,6 +202,9 @@ pub struct Clock {
     pub offset_ns: i64,
     /// Bound of the error of the offset.
     pub error_ns: u64,
+    /// Fields of newer minor versions, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// What ran as one flow and what its endpoints counted.
@@ -357,6 +360,30 @@ pub struct ElementCounters {
     pub held_packets: u64,
     /// Their bytes.
     pub held_bytes: u64,
+}
+
+impl ElementCounters {
+    /// Counters of the element of a dumbbell that have counted nothing yet.
+    pub fn new(name: &str, kind: &str, direction: Direction) -> Self {
+        ElementCounters {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            link: Some(direction.word().to_owned()),
+            direction,
+            in_packets: 0,
+            in_bytes: 0,
+            out_packets: 0,
+            out_bytes: 0,
+            dropped_packets: 0,
+            dropped_bytes: 0,
+            marked_packets: 0,
+            copied_packets: 0,
+            copied_bytes: 0,
+            capacity_bytes: None,
+            held_packets: 0,
+            held_bytes: 0,
+        }
+    }
 }
 
 // The signature is the one that serde calls.

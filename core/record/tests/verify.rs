@@ -8,9 +8,10 @@
 mod reference;
 
 use narrows_record::verify::{Report, verify};
-use narrows_record::{Direction, ElementCounters, Fate, PacketRow};
+use narrows_record::{Direction, ElementCounters, Fate, HostSettings, PacketRow};
 use proptest::prelude::*;
 use reference::{Draft, Plan};
+use serde_json::json;
 
 fn draft() -> Draft {
     Plan::default().draft()
@@ -164,6 +165,60 @@ fn correct_records_pass_and_nothing_is_skipped() {
             report.findings
         );
     }
+}
+
+/// The draft as if a tunnel between two hosts had logged it, with what its ends have counted.
+fn tunnelled() -> Draft {
+    let mut draft = draft();
+    draft.run.plane = "hosts".into();
+    let count = |direction, arrived: bool| {
+        let own = draft.rows.iter().filter(|row| row.direction == direction);
+        own.filter(|row| !arrived || row.fate == Fate::Delivered)
+            .count()
+    };
+    let ways = [Direction::Forward, Direction::Backward];
+    let hosts = [0, 1].map(|host| {
+        let sent = json!({"packets": count(ways[host], false) + 3});
+        let arrived = json!({"packets": count(ways[1 - host], true) + 2});
+        let tunnel = json!({"sent": sent, "arrived": arrived});
+        HostSettings {
+            other: std::iter::once(("tunnel".to_owned(), tunnel)).collect(),
+            ..HostSettings::default()
+        }
+    });
+    draft.run.hosts = hosts.into();
+    let way = json!({"left_out_sent": 3, "left_out_arrived": 1, "unknown": 1, "again": 0, "contradicting": 0});
+    let told = json!({"forward": way, "backward": way});
+    draft.run.other.insert("tunnel".to_owned(), told);
+    draft
+}
+
+#[test]
+fn a_record_that_lacks_packets_of_its_tunnel_is_found() {
+    let report = verify(&tunnelled().record());
+    assert!(report.ok(), "{:#?}", report.findings);
+    assert_eq!(skipped(&report), ["lateness"], "nobody released packets");
+    for (host, what) in [(0, "sent"), (0, "arrived"), (1, "sent"), (1, "arrived")] {
+        let mut lacking = tunnelled();
+        let tunnel = lacking.run.hosts[host].other.get_mut("tunnel").unwrap();
+        let counted = tunnel[what]["packets"].as_u64().unwrap();
+        tunnel[what]["packets"] = (counted + 1).into();
+        expect(&lacking, &["tunnel"]);
+    }
+    // The clocks of two hosts are not quite one: a flow may start by that much too early, and no more.
+    let mut early = tunnelled();
+    early.run.clock.error_ns = 500_000;
+    early.run.cell["flows"][0]["start_ns"] = (early.frames[0].captured_ns + 400_000).into();
+    let report = verify(&early.record());
+    assert!(report.ok(), "{:#?}", report.findings);
+    early.run.plane = "emulate".into();
+    assert!(failed(&verify(&early.record())).contains(&"frames"));
+    let mut silent = tunnelled();
+    silent.run.other.remove("tunnel");
+    expect(&silent, &["tunnel"]);
+    // And bins tell as much.
+    let bins = verify(&tunnelled().record_of_bins(100_000_000));
+    assert!(bins.ok(), "{:#?}", bins.findings);
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! Thresholds are stated here and nowhere else. "Invalid" means that the numbers say something
 //! about the machine and not about the scheme; "degraded" that a careful reader would want to know.
 
+mod pair;
+
 use crate::emulator::{Effort, Refused};
 use crate::endpoints::{Limits, Outcome, Role};
 use narrows_record::{Lateness, RunDocument, Severity};
+pub(crate) use pair::{HostFacts, PairFacts, WayFacts, judge_pair};
 use std::collections::BTreeMap;
 
 /// What was measured of the run itself.
@@ -66,11 +69,7 @@ pub(crate) fn judge(run: &mut RunDocument, facts: &Facts) {
     judge_lateness(run, facts);
     judge_emulator(run, facts);
     for (scheme, count) in &facts.missed_calls {
-        let text = format!(
-            "The kernel did not ask {scheme} for the window after a loss or a mark ({count} times), took a wrong one \
-             and sent a burst."
-        );
-        run.judge(Severity::Degraded, "missed_calls", text);
+        judge_missed(run, scheme, *count);
     }
     for endpoint in &facts.endpoints {
         judge_endpoint(run, endpoint);
@@ -141,13 +140,7 @@ fn judge_emulator(run: &mut RunDocument, facts: &Facts) {
         );
         run.judge(Severity::Degraded, "emulator_starved", text);
     }
-    if facts.stolen_ratio > 0.05 {
-        let text = format!(
-            "The hypervisor took {:.0} % of the processor time away.",
-            facts.stolen_ratio * 100.0
-        );
-        run.judge(Severity::Degraded, "stolen", text);
-    }
+    judge_stolen(run, facts.stolen_ratio, "");
     let lost = |count: u64, code: &str, what: &str, run: &mut RunDocument| {
         if count > 0 {
             run.judge(Severity::Invalid, code, format!("{count} packets {what}."));
@@ -189,6 +182,25 @@ fn judge_emulator(run: &mut RunDocument, facts: &Facts) {
             facts.clock_step_ns as f64 / 1e6
         );
         run.judge(Severity::Invalid, "clock_step", text);
+    }
+}
+
+fn judge_missed(run: &mut RunDocument, scheme: &str, count: u64) {
+    let text = format!(
+        "The kernel did not ask {scheme} for the window after a loss or a mark ({count} times), took a wrong one \
+         and sent a burst."
+    );
+    run.judge(Severity::Degraded, "missed_calls", text);
+}
+
+/// `whose` follows the processor time in the sentence.
+fn judge_stolen(run: &mut RunDocument, ratio: f64, whose: &str) {
+    if ratio > 0.05 {
+        let text = format!(
+            "The hypervisor took {:.0} % of the processor time{whose} away.",
+            ratio * 100.0
+        );
+        run.judge(Severity::Degraded, "stolen", text);
     }
 }
 

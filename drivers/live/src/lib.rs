@@ -15,9 +15,12 @@ pub mod pack;
 mod run;
 pub mod shell;
 pub mod side;
+mod side_record;
 #[allow(unsafe_code)]
 pub mod sys;
+mod told;
 pub mod tunnel;
 
 pub use error::LiveError;
 pub use run::{Surroundings, emulate};
+pub use side_record::side_record;

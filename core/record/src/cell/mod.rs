@@ -24,6 +24,9 @@ const INSTANT: [&str; 9] = [
     "gate",
 ];
 
+/// Kind of the element that stands for a real path.
+pub const REAL: &str = "real";
+
 /// A cell, as far as it bears on its record. All quantities in base units.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cell {
@@ -204,6 +207,13 @@ impl Cell {
             .map(|element| self.least_delay_ns(element))
             .sum::<u64>();
         path.saturating_add(self.access_ns(number, direction))
+    }
+
+    /// Whether packets of flow `number` travel over a path in `direction` of which nothing is known but
+    /// what was sent and what arrived.
+    pub fn is_real(&self, number: u16, direction: Direction) -> bool {
+        let mut way = self.elements(number, direction);
+        way.any(|element| element.kind == REAL)
     }
 
     /// The first element on the way of flow `number` in `direction` that delays packets by an

@@ -1,4 +1,4 @@
-//! Queueing delay: one-way delay less propagation.
+//! Queueing delay: one-way delay less propagation, or on a real path less the smallest delay that was seen.
 
 use super::delay::nothing;
 use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
@@ -21,7 +21,8 @@ pub(super) const MEAN: Metric = Metric {
     name: "queueing_delay_mean_ns",
     label: "mean queueing delay",
     definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent \
-                 waiting in queues and being serialised.",
+                 waiting in queues and being serialised. On a real path, whose propagation delay \
+                 nobody knows: less the smallest delay of any packet of that direction in the run.",
     ..BASE
 };
 
@@ -30,7 +31,7 @@ pub(super) const P50: Metric = Metric {
     name: "queueing_delay_p50_ns",
     label: "median queueing delay",
     definition: "Median of the one-way delays less the propagation delay of each flow's path \
-                 (nearest rank).",
+                 (nearest rank); on a real path, less the smallest delay of its direction.",
     compute: |subject| percentile(subject, 0.5),
     ..BASE
 };
@@ -40,7 +41,7 @@ pub(super) const P95: Metric = Metric {
     name: "queueing_delay_p95_ns",
     label: "95th percentile queueing delay",
     definition: "95th percentile of the one-way delays less the propagation delay of each flow's \
-                 path (nearest rank).",
+                 path (nearest rank); on a real path, less the smallest delay of its direction.",
     compute: |subject| percentile(subject, 0.95),
     ..BASE
 };
@@ -50,7 +51,7 @@ pub(super) const P99: Metric = Metric {
     name: "queueing_delay_p99_ns",
     label: "99th percentile queueing delay",
     definition: "99th percentile of the one-way delays less the propagation delay of each flow's \
-                 path (nearest rank).",
+                 path (nearest rank); on a real path, less the smallest delay of its direction.",
     compute: |subject| percentile(subject, 0.99),
     ..BASE
 };

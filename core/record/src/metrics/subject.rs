@@ -101,14 +101,20 @@ impl<'a> Subject<'a> {
             .flat_map(|&index| material.rtts[index].iter().copied())
             .collect();
         rtts.sort_unstable();
-        let propagation = |t: &FlowTraffic| cell.propagation_ns(t.flow, t.direction);
+        // Nobody knows how long a real path takes without queues; the fastest packet took the least.
+        let least = &material.traffic.least_ns;
+        let propagation = |t: &FlowTraffic| match least[t.direction as usize] {
+            Some(least) if cell.is_real(t.flow, t.direction) => least,
+            _ => cell.propagation_ns(t.flow, t.direction),
+        };
         let delays = match traffic[..] {
             [one] => one.delays.clone(),
             _ => DelayDistribution::pooled(traffic.iter().map(|t| &t.delays)),
         };
-        let unsteady = traffic
+        let mut modelled = traffic
             .iter()
-            .find_map(|t| cell.unsteady(t.flow, t.direction));
+            .filter(|t| !cell.is_real(t.flow, t.direction));
+        let unsteady = modelled.find_map(|t| cell.unsteady(t.flow, t.direction));
         let queueing = if let Some(element) = unsteady {
             Err(format!(
                 "{} ({}) delays packets by an amount that is not fixed, so the part due to queues \

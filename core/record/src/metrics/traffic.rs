@@ -45,6 +45,8 @@ pub struct FlowTraffic {
 pub struct Traffic {
     /// One entry per flow.
     pub flows: Vec<FlowTraffic>,
+    /// Smallest one-way delay of any packet that travelled forward, and of any backward.
+    pub least_ns: [Option<u64>; 2],
 }
 
 impl Traffic {
@@ -53,14 +55,13 @@ impl Traffic {
     /// # Errors
     /// A damaged record, or one in which a packet arrives before it is sent.
     pub fn gather(record: &Record) -> Result<Self, RecordError> {
-        let flows = match (&record.packets, &record.bins, &record.delays) {
-            (Some(packets), _, _) => from_packets(&record.cell, packets.clone())?,
+        match (&record.packets, &record.bins, &record.delays) {
+            (Some(packets), _, _) => from_packets(&record.cell, packets.clone()),
             (None, Some(bins), Some(delays)) => {
-                from_bins(&record.cell, bins.clone(), delays.clone())?
+                from_bins(&record.cell, bins.clone(), delays.clone())
             }
-            _ => return Err(RecordError::data(PACKETS_FILE, "the file is missing")),
-        };
-        Ok(Traffic { flows })
+            _ => Err(RecordError::data(PACKETS_FILE, "the file is missing")),
+        }
     }
 }
 
@@ -128,8 +129,9 @@ impl Index {
     }
 }
 
-fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordError> {
+fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
     let mut flows = empty(cell);
+    let mut least_ns = [None; 2];
     let index = Index::new(&flows);
     let mut delays: Vec<Vec<u64>> = vec![Vec::new(); flows.len()];
     let (from, to) = cell.shared_span_ns().unwrap_or((1, 0));
@@ -137,6 +139,10 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordErr
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
         for i in 0..chunk.len() {
+            if chunk.arrived_ns[i] != NOT_ARRIVED && chunk.copy_of[i] == 0 {
+                let delay = chunk.arrived_ns[i].saturating_sub(chunk.sent_ns[i]);
+                lower(&mut least_ns, chunk.direction[i], delay);
+            }
             let Some(&place) = index.0.get(usize::from(chunk.flow[i])) else {
                 continue;
             };
@@ -182,11 +188,17 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Vec<FlowTraffic>, RecordErr
     for (flow, delays) in flows.iter_mut().zip(delays) {
         flow.delays = DelayDistribution::exact(delays);
     }
-    Ok(flows)
+    Ok(Traffic { flows, least_ns })
 }
 
-fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>, RecordError> {
+fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
+    let least = &mut least_ns[direction as usize];
+    *least = Some(least.map_or(delay, |least| least.min(delay)));
+}
+
+fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordError> {
     let mut flows = empty(cell);
+    let mut least_ns = [None; 2];
     let index = Index::new(&flows);
     let mut sums = vec![0_u128; flows.len()];
     let width = cell.bin_ns.filter(|&width| width > 0).ok_or_else(|| {
@@ -220,6 +232,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>
     }
     let mut buckets: Vec<Vec<Bucket>> = vec![Vec::new(); flows.len()];
     for row in read_delays(delays)? {
+        lower(&mut least_ns, row.direction, row.low_ns);
         let Some(flow) = index.get(&mut flows, row.flow) else {
             continue;
         };
@@ -239,5 +252,5 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Vec<FlowTraffic>
     for ((flow, buckets), sum) in flows.iter_mut().zip(buckets).zip(sums) {
         flow.delays = DelayDistribution::buckets(buckets, sum);
     }
-    Ok(flows)
+    Ok(Traffic { flows, least_ns })
 }

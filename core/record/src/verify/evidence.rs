@@ -100,7 +100,8 @@ impl<'a> Evidence<'a> {
         if packets.is_none() && bins.is_none() {
             return Err(RecordError::data(PACKETS_FILE, "the file is missing"));
         }
-        if !matches!(record.run.plane.as_str(), "simulate" | "emulate" | "import") {
+        let plane = record.run.plane.as_str();
+        if !matches!(plane, "simulate" | "emulate" | "hosts" | "import") {
             let problem = format!("the plane '{}' is unknown", record.run.plane);
             return Err(RecordError::data(RUN_FILE, problem));
         }
@@ -151,6 +152,22 @@ impl<'a> Evidence<'a> {
 
     pub(super) fn simulated(&self) -> bool {
         self.run.plane == "simulate"
+    }
+
+    /// How far a time that a host tells by its own clock may lie before what it means: between two real hosts,
+    /// the bound of what is known of their clocks, and what these drift apart during the run (no relation with
+    /// a drift above 1000 ppm is believed when the record is made).
+    pub(super) fn early_ns(&self) -> u64 {
+        if self.run.plane == "hosts" {
+            self.run.clock.error_ns + self.cell.duration_ns / 1_000
+        } else {
+            0
+        }
+    }
+
+    /// Whether a model decided when packets arrived.
+    pub(super) fn modelled(&self) -> bool {
+        matches!(self.run.plane.as_str(), "simulate" | "emulate")
     }
 
     /// The time lines that could be drawn.

@@ -42,7 +42,7 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
     };
     let end = evidence.cell.duration_ns.saturating_add(grace);
     let mut complete = 0_u64;
-    let mut captured = known.start_ns;
+    let mut captured = known.start_ns.saturating_sub(evidence.early_ns());
     for (expected, row) in (0_u64..).zip(rows) {
         let number = row.frame;
         if number != expected {

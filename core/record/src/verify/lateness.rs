@@ -13,6 +13,9 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
+    if !evidence.modelled() {
+        return Outcome::Skipped("packets of a real path are not released by a model".into());
+    }
     let mut faults = Faults::default();
     let mut most = 0;
     for row in (0..packets.len()).filter(|&row| packets.arrived[row] != NOT_ARRIVED) {

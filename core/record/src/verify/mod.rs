@@ -34,6 +34,7 @@ mod states;
 mod stay;
 mod timeline;
 mod transfers;
+mod tunnel;
 mod uids;
 
 use crate::read::Record;
@@ -48,6 +49,7 @@ const CHECKS: &[Check] = &[
     copies::CHECK,
     conservation::CHECK,
     endpoints::CHECK,
+    tunnel::CHECK,
     lateness::CHECK,
     propagation::CHECK,
     rate::CHECK,

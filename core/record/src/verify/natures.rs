@@ -119,6 +119,12 @@ pub(super) const KINDS: &[Kind] = &[
         hold: Hold::Free,
         ..drops("ackdecimation", &["ack_thinned"])
     },
+    // A path between two real hosts, of which their logs are all that is known. Their tunnel takes no packet twice.
+    Kind {
+        in_order: false,
+        hold: Hold::Free,
+        ..drops("real", &["not_received"])
+    },
 ];
 
 /// A queue discipline.

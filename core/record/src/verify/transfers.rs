@@ -30,7 +30,8 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             faults.add(|| format!("transfer {number} is of flow {flow}, which the cell lacks"));
             continue;
         };
-        if row.started_ns < known.start_ns || row.started_ns > end {
+        let start = known.start_ns.saturating_sub(evidence.early_ns());
+        if row.started_ns < start || row.started_ns > end {
             faults.add(|| format!("transfer {number} of flow {flow} began while it did not run"));
         }
         let Some(ended) = row.ended_ns else { continue };

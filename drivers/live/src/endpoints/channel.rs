@@ -258,6 +258,29 @@ impl State {
 }
 
 impl Outcome {
+    /// Replaces every time in it, for a record whose clock is another.
+    pub fn map_times(&mut self, time: impl Fn(u64) -> u64) {
+        for state in &mut self.states {
+            state.0 = time(state.0);
+        }
+        for trace in &mut self.traces {
+            trace.0 = time(trace.0);
+        }
+        for noted in self.offer.iter_mut().flat_map(|offer| &mut offer.noted) {
+            noted.started_ns = time(noted.started_ns);
+            noted.ended_ns = noted.ended_ns.map(&time);
+        }
+        for (_, at) in &mut self.ended {
+            *at = time(*at);
+        }
+        for frame in &mut self.frames {
+            frame.1 = time(frame.1);
+        }
+        for (_, at) in &mut self.whole {
+            *at = time(*at);
+        }
+    }
+
     /// The traces as rows of `flow`.
     pub fn trace_rows(&self, flow: u16) -> impl Iterator<Item = TraceRow> {
         self.traces

@@ -4,21 +4,15 @@ use super::Watched;
 use super::sizing::Sizing;
 use crate::bpf::Programs;
 use crate::emulator::Report;
-use crate::endpoints::{Offer, Role};
 use crate::error::{Context, LiveError};
 use crate::facts;
 use crate::hosts::{Host, Hosts, WireCounters};
-use crate::judge::{EndpointFacts, Facts, judge};
+use crate::judge::{Facts, judge};
 use crate::sys::cpu::CpuTicks;
-use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, judge_frames, merge_frames};
-use narrows_media::{FrameArrived, FrameSent};
-use narrows_record::{
-    Cpu, FlowSummary, FrameRow, HostSettings, Lateness, Log, Offered, Process, Ring, RunDocument,
-    StateRow, TraceRow, TransferRow,
-};
-use narrows_traffic::Class;
-use narrows_units::Time;
-use serde_json::{Map, Value, json};
+use crate::told::{FlowEnd, Seen, Told};
+use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
+use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The wires and what they counted around the run.
@@ -89,46 +83,6 @@ fn describe_wires(
     Ok((ring_drops, wire_losses))
 }
 
-/// Whether packets of a flow must have arrived: not where the application never asked for anything.
-fn wanted(flow: &Flow, offer: Option<&Offer>) -> bool {
-    let datagrams = flow.traffic.kind.class == Class::Datagrams;
-    offer.is_none_or(|offer| {
-        if datagrams {
-            offer.datagrams > 0
-        } else {
-            offer.unlimited || offer.bytes > 0
-        }
-    })
-}
-
-/// Whether a host's settings are meant to limit the windows of a flow.
-fn capped(cell: &Cell, flow: &Flow) -> bool {
-    let hosts = [flow.from, flow.to].map(|host| &cell.hosts[usize::from(host)]);
-    hosts.into_iter().any(|host| {
-        let buffers = host.sysctls();
-        let sized = |path: &str| path.ends_with("tcp_rmem") || path.ends_with("tcp_wmem");
-        host.window().is_some() || buffers.iter().any(|(path, _)| sized(path))
-    })
-}
-
-/// What the application of a flow offered, where it chooses its load itself, and what it tells.
-fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &Offer) {
-    let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
-    if !offer.unlimited && seconds > 0.0 {
-        summary.offered = Some(Offered {
-            bytes: offer.bytes,
-            mean_bps: offer.bytes as f64 * 8.0 / seconds,
-        });
-    }
-    if !offer.facts.is_empty() {
-        let facts = offer.facts.iter();
-        let facts: Map<String, Value> = facts
-            .map(|(name, value)| (name.clone(), Value::from(*value)))
-            .collect();
-        summary.other.insert("traffic".to_owned(), facts.into());
-    }
-}
-
 /// Fills in the document and writes the files that are left.
 #[allow(clippy::too_many_arguments)] // the one place where everything comes together
 pub(super) fn describe(
@@ -145,14 +99,7 @@ pub(super) fn describe(
     let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
     let duration = cell.duration.ns().max(1) as f64;
     let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
-    let all = watched
-        .ticks
-        .iter()
-        .fold(CpuTicks::default(), |sum, cpu| CpuTicks {
-            total: sum.total + cpu.total,
-            idle: sum.idle + cpu.idle,
-            stolen: sum.stolen + cpu.stolen,
-        });
+    let all = CpuTicks::sum(watched.ticks.iter().copied());
     run.cpu = Some(Cpu {
         emulator_ratio: work,
         busy_ratio: all.busy_ratio(),
@@ -179,13 +126,9 @@ pub(super) fn describe(
         missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
         endpoints: Vec::new(),
     };
-    let mut states: Vec<StateRow> = Vec::new();
-    let mut traces: Vec<TraceRow> = Vec::new();
-    let mut transfers: Vec<TransferRow> = Vec::new();
-    let mut frames: Vec<FrameRow> = Vec::new();
     let kernel = facts::kernel();
-    for flow in &cell.flows {
-        let mut summary: FlowSummary = narrows_cell::native_flow(flow, None, None);
+    let summary = |flow: &Flow| {
+        let mut summary = narrows_cell::described(flow);
         if let SchemeRef::Kernel(_) | SchemeRef::Bpf(_) = flow.scheme {
             summary.fingerprint.kernel = Some(kernel.clone());
         }
@@ -194,86 +137,24 @@ pub(super) fn describe(
             summary.fingerprint.bpf = Some(identity);
             summary.fingerprint.params = params;
         }
-        summary.fingerprint.read_back = None;
-        let mut offer: Option<Offer> = None;
-        let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
-        let (mut made, mut whole) = (Vec::new(), Vec::new());
-        for (member, (_, failure)) in watched.crew.members.iter_mut().zip(&processes) {
-            if member.flow != flow.flow {
-                continue;
-            }
-            let mut outcome = member.outcome.take();
-            if let Some(outcome) = &mut outcome {
-                states.extend(
-                    std::mem::take(&mut outcome.states)
-                        .into_iter()
-                        .map(|state| state.into_row(flow.flow)),
-                );
-                traces.extend(outcome.trace_rows(flow.flow));
-                outcome.traces.clear();
-                // The kernel counts datagrams with a wrong checksum as dropped by the socket.
-                let damaged = report.damaged[usize::from(flow.flow)];
-                outcome.socket_drops = outcome.socket_drops.saturating_sub(damaged);
-                ended.extend(std::mem::take(&mut outcome.ended));
-                let told = std::mem::take(&mut outcome.frames).into_iter();
-                made.extend(told.map(FrameSent::from));
-                let told = std::mem::take(&mut outcome.whole).into_iter();
-                whole.extend(told.map(|(number, at)| FrameArrived {
-                    number,
-                    at: Time::from_ns(at),
-                }));
-                offer = offer.or(outcome.offer.take());
-                match member.role {
-                    Role::Sender => {
-                        summary.sender = outcome.sender.clone();
-                        summary.fingerprint.read_back.clone_from(&outcome.read_back);
-                        summary
-                            .other
-                            .insert("limits".to_owned(), json!(outcome.limits));
-                    }
-                    Role::Receiver => summary.receiver = outcome.receiver.clone(),
-                }
-            }
-            facts.endpoints.push(EndpointFacts {
-                flow: flow.flow,
-                wanted: wanted(flow, offer.as_ref()),
-                capped: capped(cell, flow),
-                role: member.role,
-                active_ns: member.active_ns,
-                delivered: report.delivered[usize::from(flow.flow)],
-                outcome,
-                failure: failure.clone(),
-            });
-        }
-        if let Some(offer) = &offer {
-            describe_offer(&mut summary, cell, flow, offer);
-        }
-        let noted = offer.iter().flat_map(|offer| &offer.noted);
-        transfers.extend(noted.map(|noted| {
-            // The last byte arrives at the server or at the client, never at both.
-            let there = ended.get(&noted.transfer).copied();
-            TransferRow {
-                flow: flow.flow,
-                connection: noted.connection,
-                transfer: noted.transfer,
-                bytes: noted.bytes,
-                started_ns: noted.started_ns,
-                // The two processes read the same clock, a moment apart.
-                ended_ns: noted.ended_ns.or(there).map(|at| at.max(noted.started_ns)),
-            }
-        }));
-        let (rows, strangers) = merge_frames(flow.flow, &made, &whole);
-        frames.extend(rows);
-        judge_frames(run, flow, strangers);
-        run.flows.push(summary);
-    }
+        summary
+    };
+    let seen = |flow: u16| Seen {
+        delivered: report.delivered[usize::from(flow)],
+        damaged: report.damaged[usize::from(flow)],
+    };
+    let members = watched.crew.members.iter_mut().zip(&processes);
+    let ends = members.map(|(member, (_, failure))| FlowEnd {
+        flow: member.flow,
+        role: member.role,
+        active_ns: member.active_ns,
+        outcome: member.outcome.take(),
+        failure: failure.clone(),
+    });
+    let told = Told::gather(cell, ends.collect(), summary, seen, run);
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
-    states.sort_by_key(|row| (row.time_ns, row.flow));
-    traces.sort_by_key(|row| (row.time_ns, row.flow));
-    folder.states(states, traces)?;
+    facts.endpoints = told.write(folder)?;
     folder.queues(report.queues)?;
-    folder.transfers(transfers)?;
-    folder.frames(&frames)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;

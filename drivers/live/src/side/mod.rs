@@ -42,6 +42,7 @@ use crate::sys::netns::{NetNs, is_root};
 use crate::sys::poll::{Epoll, Signals};
 use crate::tunnel::{Bound, End, Shift, TunnelClock};
 use line::Line;
+pub(crate) use moment::Moment;
 use narrows_cell::{Cell, Flow};
 pub use orders::Orders;
 pub use plan::Plan;

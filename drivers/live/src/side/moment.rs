@@ -2,20 +2,20 @@
 
 use crate::sys::clock as machine;
 use crate::tunnel::TunnelClock;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The same moment on three clocks, in ns.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Moment {
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Moment {
     /// By the clock of this end of the tunnel.
     #[serde(rename = "tunnel_ns")]
-    pub(super) tunnel: u64,
+    pub(crate) tunnel: u64,
     /// By `CLOCK_MONOTONIC`, which the endpoints count by.
     #[serde(rename = "mono_ns")]
-    mono: u64,
+    pub(crate) mono: u64,
     /// By `CLOCK_REALTIME`.
     #[serde(rename = "real_ns")]
-    pub(super) real: u64,
+    pub(crate) real: u64,
 }
 
 impl Moment {

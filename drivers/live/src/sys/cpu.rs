@@ -145,6 +145,16 @@ impl CpuTicks {
         }
     }
 
+    /// The ticks of several CPUs together.
+    pub fn sum(all: impl IntoIterator<Item = CpuTicks>) -> CpuTicks {
+        let all = all.into_iter();
+        all.fold(CpuTicks::default(), |sum, cpu| CpuTicks {
+            total: sum.total + cpu.total,
+            idle: sum.idle + cpu.idle,
+            stolen: sum.stolen + cpu.stolen,
+        })
+    }
+
     /// Share of the time in which the CPU worked.
     pub fn busy_ratio(self) -> f64 {
         if self.total == 0 {

@@ -1,26 +1,15 @@
 //! One table out of the folders of both ends.
 
-use super::logs::{ARRIVED, SENT};
-use super::report::{FILE, FORMAT, clock_json};
+use super::folder::EndFolder;
+use super::report::clock_json;
 use crate::error::LiveError;
 use narrows_tunnel::clock::{Config, Fit};
 use narrows_tunnel::join::{
     Joined, Summary, Way, clocks, is_resolved, join as join_logs, summarise,
 };
-use narrows_tunnel::log::{Row, Side, decode};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
-
-/// One end as it is on disk.
-struct End {
-    document: Value,
-    sent: Vec<Row>,
-    arrived: Vec<Row>,
-    /// What the logs lack, in words.
-    remarks: Vec<String>,
-}
 
 /// Joins the logs of two ends; the clock of the one in `reference` is used for everything. With
 /// `lenient`, logs that end early are used as far as they go, and remarks say so.
@@ -28,29 +17,17 @@ struct End {
 /// # Errors
 /// [`LiveError::Input`] with the file and what is wrong with it.
 pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, LiveError> {
-    let (here, there) = (End::read(reference, lenient)?, End::read(other, lenient)?);
-    if here.document["role"] == there.document["role"] {
-        return Err(LiveError::Input(format!(
-            "{} and {} are both of a {}; name the folders of the two ends of one tunnel",
-            reference.display(),
-            other.display(),
-            here.document["role"].as_str().unwrap_or("tunnel"),
-        )));
-    }
+    let (here, there) = (
+        EndFolder::read(reference, lenient)?,
+        EndFolder::read(other, lenient)?,
+    );
+    here.check_pair(&there)?;
     let all = clocks(&here.arrived, &there.arrived, Config::default());
     let Some(fit) = all.fit() else {
-        return Err(LiveError::Input(format!(
-            "nothing has arrived at one of the ends ({}, {}), so their clocks cannot be compared",
-            reference.display(),
-            other.display()
-        )));
+        return Err(here.nothing_arrived(&there));
     };
-    let direction = |way, sent: &[Row], arrived: &[Row], folder: &Path| {
-        join_logs(way, sent, arrived, &fit)
-            .map_err(|error| LiveError::Input(format!("{}: {error}", folder.join(SENT).display())))
-    };
-    let forth = direction(Way::There, &here.sent, &there.arrived, reference)?;
-    let back = direction(Way::Back, &there.sent, &here.arrived, other)?;
+    let forth = direction(Way::There, &here, &there, &fit)?;
+    let back = direction(Way::Back, &there, &here, &fit)?;
     let times = here.sent.iter().map(|row| row.sent);
     let times = times.chain(here.arrived.iter().map(|row| row.arrived));
     let (from, to) = times.fold((Time::FAR, Time::ZERO), |(from, to), time| {
@@ -74,42 +51,18 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, Live
     }))
 }
 
-impl End {
-    fn read(folder: &Path, lenient: bool) -> Result<End, LiveError> {
-        let path = folder.join(FILE);
-        let wrong = |message: &str| LiveError::Input(format!("{}: {message}", path.display()));
-        let text = fs::read_to_string(&path).map_err(|error| {
-            wrong(&format!(
-                "{error}; it is the folder of an end of a tunnel that was closed in order"
-            ))
-        })?;
-        let document: Value =
-            serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
-        if document["format"] != FORMAT {
-            return Err(wrong(&format!("'format' is not '{FORMAT}'")));
-        }
-        let mut remarks = Vec::new();
-        let mut log = |name: &str, side| -> Result<Vec<Row>, LiveError> {
-            let path = folder.join(name);
-            let wrong = |message: &str| LiveError::Input(format!("{}: {message}", path.display()));
-            let bytes = fs::read(&path).map_err(|error| wrong(&error.to_string()))?;
-            let mut rows = Vec::new();
-            if let Err(error) = decode(side, &bytes, &mut rows) {
-                if !lenient {
-                    return Err(wrong(&format!("{error}; --lenient uses what is before it")));
-                }
-                remarks.push(format!("{}: {error}", path.display()));
-            }
-            Ok(rows)
-        };
-        let (sent, arrived) = (log(SENT, Side::Sent)?, log(ARRIVED, Side::Arrived)?);
-        Ok(End {
-            document,
-            sent,
-            arrived,
-            remarks,
-        })
-    }
+/// The packets of one direction, from the end that sent them to the other.
+///
+/// # Errors
+/// [`LiveError::Input`] with the log that is not in order.
+pub(crate) fn direction(
+    way: Way,
+    from: &EndFolder,
+    to: &EndFolder,
+    fit: &Fit,
+) -> Result<Joined, LiveError> {
+    join_logs(way, &from.sent, &to.arrived, fit)
+        .map_err(|error| LiveError::Input(format!("{}: {error}", from.sent_file().display())))
 }
 
 /// What a careful reader would want to know.

@@ -17,6 +17,7 @@
 mod clock;
 mod end;
 mod engine;
+mod folder;
 mod join;
 mod logs;
 mod plan;
@@ -28,6 +29,8 @@ use crate::hosts::{HostPlan, enter_private_network};
 use crate::sys::poll::Signals;
 pub(crate) use clock::TunnelClock;
 pub(crate) use end::{ATTENDANT, Attendant, Bound, End, View};
+pub(crate) use folder::EndFolder;
+pub(crate) use join::direction;
 pub use join::join;
 pub(crate) use plan::check_folder;
 pub use plan::{Plan, Shift};

@@ -1,0 +1,91 @@
+//! The clocks of both hosts as one.
+
+use super::side::{Readings, Side};
+use crate::error::LiveError;
+use narrows_tunnel::clock::{Config, Fit};
+use narrows_tunnel::join::clocks;
+use narrows_units::{Span, Time};
+
+/// Sides that start farther apart were not of one run: the second is started by the first one's clock.
+const FARTHEST_START_NS: u64 = 10_000_000_000;
+
+/// How the clocks relate, and where time zero is.
+pub(super) struct Relation {
+    /// Of host 1's clock to that of host 0.
+    pub(super) fit: Fit,
+    /// Readings of the clocks of both hosts.
+    pub(super) readings: [Readings; 2],
+    /// The same by host 0's clock.
+    starts: [i64; 2],
+    /// The earlier of the two.
+    pub(super) zero: i64,
+    /// Largest bound of the error of their relation during the run.
+    pub(super) error: Span,
+    /// Samples that were left out because no clocks differ by so much.
+    pub(super) implausible: u64,
+    /// Length of the run.
+    pub(super) duration: Time,
+}
+
+impl Relation {
+    /// What the datagrams that arrived at both sides say.
+    ///
+    /// # Errors
+    /// [`LiveError::Input`] if nothing arrived at one of them, or if they are not of one run.
+    pub(super) fn of(sides: &[Side; 2], duration: Time) -> Result<Self, LiveError> {
+        let [here, there] = sides;
+        here.end.check_pair(&there.end)?;
+        let all = clocks(&here.end.arrived, &there.end.arrived, Config::default());
+        let Some(fit) = all.fit() else {
+            return Err(here.end.nothing_arrived(&there.end));
+        };
+        let readings = [here.told.clocks, there.told.clocks];
+        let [first, second] = readings.map(|readings| readings.start.tunnel);
+        let starts = [
+            i64::try_from(first).unwrap_or(i64::MAX),
+            fit.local_ns(Time::from_ns(second)),
+        ];
+        if starts[0].abs_diff(starts[1]) > FARTHEST_START_NS {
+            return Err(LiveError::Input(format!(
+                "{} and {} started {:.1} s apart, so they are not the two sides of one run",
+                here.folder.display(),
+                there.folder.display(),
+                starts[0].abs_diff(starts[1]) as f64 / 1e9
+            )));
+        }
+        let mut relation = Relation {
+            fit,
+            readings,
+            starts,
+            zero: starts[0].min(starts[1]),
+            error: Span::ZERO,
+            implausible: all.implausible(),
+            duration,
+        };
+        let [from, to] = relation.span();
+        relation.error = relation.fit.largest_error(from, to);
+        Ok(relation)
+    }
+
+    /// How much later than the other the second of the hosts started.
+    pub(super) fn starts_apart_ns(&self) -> u64 {
+        self.starts[0].abs_diff(self.starts[1])
+    }
+
+    /// Time zero and the end of the run by host 0's clock.
+    pub(super) fn span(&self) -> [Time; 2] {
+        let from = Time::from_ns(u64::try_from(self.zero).unwrap_or(0));
+        [from, from + Span::from_ns(self.duration.ns())]
+    }
+
+    /// The time of the record when `since_ns` have passed since the start of `host` by its own clock.
+    pub(super) fn time(&self, host: usize, since_ns: u64) -> u64 {
+        let own = self.readings[host].at(since_ns);
+        let reading = if host == 0 {
+            i64::try_from(own).unwrap_or(i64::MAX)
+        } else {
+            self.fit.local_ns(Time::from_ns(own))
+        };
+        u64::try_from(reading.saturating_sub(self.zero)).unwrap_or(0)
+    }
+}
