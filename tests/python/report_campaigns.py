@@ -8,6 +8,7 @@ report shows of these is what a test chose, and all numbers are those of the pac
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,8 +159,9 @@ def write_campaign(
     title: str | None = None,
     skipped: list[dict[str, str]] | None = None,
     simulated: bool = False,
+    shape: Callable[[dict[str, Any], Spec], None] = _as_emulated,
 ) -> Path:
-    """A campaign folder with the given cells."""
+    """A campaign folder with the given cells; `shape` makes of run.json what a test wants."""
     path = path or network()
     (folder / "cells").mkdir(parents=True)
     for spec in specs:
@@ -168,7 +170,7 @@ def write_campaign(
         where = folder / "cells" / spec.cell
         record = json.loads(_native.simulate(json.dumps(cell_input(spec, duration_s, path)), str(where)))
         if not simulated:
-            _as_emulated(record, spec)
+            shape(record, spec)
             (where / "run.json").write_text(json.dumps(record))
     schemes = list(dict.fromkeys(s.scheme for s in specs))
     flows = cell_input(specs[0], duration_s, path)["flows"] if specs else []

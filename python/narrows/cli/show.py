@@ -99,10 +99,22 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
             f" {lateness['p99_ns'] / 1e3:.1f} us,"
             f" most {lateness['max_ns'] / 1e3:.1f} us"
         )
+    if run["plane"] == "hosts":
+        _print_clock(console, run["clock"])
     for check in run["checks"]:
         console.print(f"{word(check):7} {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
     if run["checks"]:
         console.print(f"checks: {counted(run['checks'])}")
+
+
+def _print_clock(console: Console, clock: dict[str, Any]) -> None:
+    text = f"clocks of the hosts: known to {clock['error_ns'] / 1e6:.3f} ms"
+    if clock.get("drift_ppb") is not None:
+        text += f", drift {clock['drift_ppb'] / 1e3:.1f} ppm"
+    ways = [way for way, resolved in (clock.get("resolved") or {}).items() if not resolved]
+    if ways:
+        text += f"; one-way delays {' and '.join(ways)} vary by less than that"
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:

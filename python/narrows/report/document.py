@@ -10,7 +10,7 @@ import shlex
 from typing import Any
 
 from narrows.analysis.checks import counted
-from narrows.report import imported, standing, tables, units, words
+from narrows.report import imported, real, standing, tables, units, words
 from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
@@ -205,6 +205,7 @@ def _run_facts(run: Run) -> list[list[str]]:
     cpu = record.get("cpu")
     if cpu and cpu.get("busy_ratio") is not None:
         facts.append(["CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"])
+    facts += real.facts(run)
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
@@ -245,9 +246,15 @@ def _system(campaign: Campaign) -> list[Json]:
     """Machines and versions as the records have them; runs that share them are listed together."""
     found: list[Json] = []
     grouped: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    pairs: dict[tuple[str, tuple[tuple[str, str], ...]], list[Run]] = {}
     simulated = []
     for run in campaign.runs:
         if run.record is None:
+            continue
+        for called, machine, its_versions in real.hosts(run):
+            rows = _host_rows(machine) + _version_rows(its_versions)
+            pairs.setdefault((called, tuple((k, v) for k, v in rows)), []).append(run)
+        if real.is_real(run):
             continue
         own = run.record.get("host")
         if not own:
@@ -268,6 +275,11 @@ def _system(campaign: Campaign) -> list[Json]:
     for key, runs in grouped.items():
         listed = "all emulated runs" if len(grouped) == 1 else ", ".join(r.cell for r in runs)
         found.append({"title": f"During {listed}", "rows": [list(pair) for pair in key]})
+    for (called, key), runs in pairs.items():
+        every = len(runs) == sum(real.is_real(run) for run in campaign.runs)
+        listed = "" if every else f" during {', '.join(r.cell for r in runs)}"
+        title = f"{called[0].upper()}{called[1:]}{listed}"
+        found.append({"title": title, "rows": [list(pair) for pair in key]})
     found += imported.software(campaign)
     if simulated:
         versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}

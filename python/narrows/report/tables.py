@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from narrows.report import standing, units
+from narrows.report import real, standing, units
 from narrows.report.data import Campaign, Json, Run
 
 Cell = dict[str, Any]
@@ -140,6 +140,12 @@ def _spread(entry: Json, values: list[float], scale: float, places: int) -> str 
     return None
 
 
+def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
+    """The mark of a number that the clocks of two hosts make uncertain."""
+    why = real.doubt(runs, flow, metric)
+    return [notes.mark(why)] if why else []
+
+
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
@@ -193,6 +199,7 @@ def results(campaign: Campaign) -> Table:
                     marks = [
                         notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))
                     ]
+                marks += _doubts(notes, [r for r in runs if r.valid], key, name)
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
                 row.append(cell(text, small=spread, align="right", marks=marks))
@@ -263,7 +270,8 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
         row = [cell(str(metric.get("label", name))), cell(_unit(metric), kind="unit")]
         for key, value in zip(keys, found, strict=True):
             if value is not None:
-                row.append(cell(units.number(value, places), align="right"))
+                marks = _doubts(notes, [run], key, name)
+                row.append(cell(units.number(value, places), align="right", marks=marks))
                 continue
             entry = run.rows.get(key)
             reason = (

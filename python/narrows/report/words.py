@@ -71,6 +71,8 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
         return "a path of which the logs of its ends are all that is known" + (
             f" ({', '.join(listed)})" if listed else ""
         )
+    if kind == "real":
+        return "a real path, of which what was sent and what arrived is all that is known"
     if kind != "bottleneck":
         return " ".join([f"an element “{kind}”", *([f"({', '.join(element_lines(element)[1:])})"])])
     text = (
@@ -102,7 +104,7 @@ def path_sentences(settings: Json) -> list[str]:
             found.append(f"{direction.capitalize()} ({ends}): {listed}.")
         else:
             found.append(f"{direction.capitalize()} ({ends}): nothing in between.")
-    if any(element.get("kind") == "path" for _, element in networks.elements(network)):
+    if any(element.get("kind") in ("path", "real") for _, element in networks.elements(network)):
         return found  # nobody knows its delay
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
     extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
@@ -198,7 +200,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     places = {
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
-        "hosts": "between real hosts",
+        "hosts": "made between two real hosts, through a tunnel that logs every packet at both ends",
         "import": "made and logged by Pantheon, and imported",
     }
     if campaign.planes:

@@ -1,0 +1,138 @@
+"""What report, `narrows show` and `narrows check` say about runs between two real hosts.
+
+The records are simulated, with a queue that never fills and one element in each direction, and then told to
+be of a real path: what the report shows of clocks and machines is what a test chose, all numbers are those
+of the packets.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from narrows.cli.app import app
+from narrows.report import document
+from narrows.report.data import load
+from report_campaigns import HOST, TIMES, Spec, network, write_campaign
+
+ERROR_NS = 10_234_567
+
+
+def _path() -> dict[str, Any]:
+    path = network(queue_bytes=100_000_000)
+    del path["forward"][1]
+    return path
+
+
+def _host(name: str, kernel: str, called: str, sent: int, arrived: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "sysctls": {"net.ipv4.tcp_sack": "1"},
+        "mtu": 1444,
+        "host_name": called,
+        "machine": {**HOST, "kernel": kernel},
+        "versions": {"narrows": "0.1.0", "git": None},
+        "cpu": {"busy_ratio": 0.25, "stolen_ratio": 0.0},
+        "tunnel": {"sent": {"packets": sent}, "arrived": {"packets": arrived, "refused": {"forged": 3}}},
+    }
+
+
+def _as_real(record: dict[str, Any], spec: Spec) -> None:
+    for way in ("forward", "backward"):
+        record["cell"]["network"][way] = [{"name": f"{way}.0", "kind": "real"}]
+    counts = []
+    for element in record["elements"]:
+        element["kind"] = "real"
+        element.pop("capacity_bytes", None)
+        counts.append((element["in_packets"], element["out_packets"]))
+    (there, came_there), (back, came_back) = counts
+    way = {"left_out_sent": 0, "left_out_arrived": 0, "unknown": 0, "again": 0, "contradicting": 0}
+    way["marked"] = 2
+    record.update(
+        plane="hosts",
+        host=None,
+        hosts=[
+            _host("sender", "6.1.55", "laptop", there, came_back),
+            _host("receiver", "6.8.0", "cloud", back, came_there),
+        ],
+        started_at=TIMES[0],
+        ended_at=TIMES[1],
+        clock={
+            "offset_ns": 5_000_000,
+            "error_ns": ERROR_NS,
+            "drift_ppb": 49_960.0,
+            "resolved": {"forward": spec.scheme != "cubic", "backward": True},
+        },
+        tunnel={"overhead_bytes": 56, "forward": way, "backward": way},
+    )
+    record["cell"]["where"] = "hosts"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    specs = [Spec("cubic"), Spec("cubic", run=2), Spec("reno", runs_as=("reno", "reno"))]
+    place = write_campaign(tmp_path_factory.mktemp("hosts") / "c", specs, path=_path(), shape=_as_real)
+    for samples in place.glob("cells/*/queues.parquet"):
+        samples.unlink()  # nobody samples the queues of a real path
+    return place
+
+
+@pytest.fixture(scope="module")
+def doc(folder: Path) -> dict[str, Any]:
+    return document.compose(load(folder), {})
+
+
+def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: dict[str, Any]) -> None:
+    table = doc["results"]["table"]
+    notes = {note["mark"]: note["text"] for note in table["notes"]}
+    columns = [cell["text"] for cell in table["head"]]
+    delay, queueing = (columns.index(name) for name in columns if "delay" in name)
+    marked: dict[str, list[list[str]]] = {}
+    scheme = ""
+    for row in table["rows"]:
+        if len(row) == len(columns):
+            scheme = row[0]["text"]
+        found = [{}] * (len(columns) - len(row)) + row  # later rows of a scheme lack its name
+        marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].get("marks") or []])
+        assert not found[queueing].get("marks") and found[queueing]["text"] != "N/A"
+    assert all("± 10.2 ms" in " ".join(texts) for texts in marked["cubic"])
+    assert not any(marked["reno"])
+
+
+def test_clocks_and_both_machines_are_told(doc: dict[str, Any]) -> None:
+    facts = dict(doc["runs"][0]["facts"])
+    assert facts["clocks"] == "± 10.2 ms, drift 50.0 ppm"
+    assert facts["around each packet"] == "56 bytes of the tunnel"
+    assert facts["marked by the path"] == "4 packets"
+    assert facts["CPU busy (receiver)"] == "25 %" and facts["refused datagrams (sender)"] == "3"
+    sections = {section["title"]: dict(section["rows"]) for section in doc["system"]}
+    assert sections["The sender (laptop)"]["kernel"] == "6.1.55"
+    assert sections["The receiver (cloud)"]["kernel"] == "6.8.0"
+    assert sections["The receiver (cloud)"]["net.ipv4.tcp_sack"] == "1"
+    text = json.dumps(doc, ensure_ascii=False)
+    assert "a real path, of which what was sent and what arrived is all that is known" in text
+    assert "smallest possible round trip" not in text
+    assert "nobody knows what a real path could have carried" in text
+
+
+def test_records_of_real_paths_are_checked_and_shown(folder: Path) -> None:
+    cell = folder / "cells" / "cubic-r1"
+    checked = CliRunner().invoke(app, ["check", str(cell), "--json"])
+    assert checked.exit_code == 0, checked.output
+    checks = {check["name"]: check for check in json.loads(checked.output)["cells"][0]["checks"]}
+    for name in ("conservation", "endpoints", "tunnel", "propagation", "fates", "states"):
+        assert checks[name]["ok"] and not checks[name]["skipped"], checks[name]
+    for name in ("lateness", "order", "rate", "queue_limit"):
+        assert checks[name]["skipped"], checks[name]
+    shown = CliRunner().invoke(app, ["show", str(cell)])
+    assert "clocks of the hosts: known to 10.235 ms, drift 50.0 ppm" in shown.output, shown.output
+
+    record = json.loads((cell / "run.json").read_text())
+    record["hosts"][1]["tunnel"]["arrived"]["packets"] += 1
+    (cell / "run.json").write_text(json.dumps(record))
+    found = CliRunner().invoke(app, ["check", str(cell)])
+    assert found.exit_code == 1 and "the tunnel counted" in found.output
