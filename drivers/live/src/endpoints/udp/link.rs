@@ -55,7 +55,7 @@ pub(super) struct Ends {
     pub(super) receiver: Receiver,
     /// What our stream holds, at the client.
     pub(super) written: Written,
-    /// What the peer's stream held, at the server.
+    /// What the peer's stream held, at the server, if all of it arrives.
     pub(super) seen: Option<Seen>,
     /// End of our stream so far.
     pub(super) end: u64,
@@ -126,8 +126,8 @@ impl Ends {
 }
 
 impl Link {
-    /// A connection over a connected socket; `server` says which end this is.
-    pub(super) fn new(fd: OwnedFd, number: Option<u32>, receiver: Receiver, server: bool) -> Self {
+    /// A connection over a connected socket; with `heads` the peer's stream is searched for those of transfers.
+    pub(super) fn new(fd: OwnedFd, number: Option<u32>, receiver: Receiver, heads: bool) -> Self {
         Link {
             fd,
             ends: Ends {
@@ -135,7 +135,7 @@ impl Link {
                 sender: None,
                 receiver,
                 written: Written::default(),
-                seen: server.then(Seen::default),
+                seen: heads.then(Seen::default),
                 end: 0,
                 awaited: VecDeque::new(),
                 awaited_end: 0,

@@ -221,8 +221,10 @@ impl<'a> Node<'a> {
     fn meet(&mut self, fd: OwnedFd, peer: SocketAddrV4) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
-        let receiver = Receiver::new(&self.configs[1]);
-        self.links.insert(key, Link::new(fd, None, receiver, true));
+        let config = &self.configs[1];
+        // Where nothing is repeated the heads of transfers may be lost, and nobody waits for a transfer's end.
+        let link = Link::new(fd, None, Receiver::new(config), config.reliable);
+        self.links.insert(key, link);
         self.peers.insert(peer, key);
         key
     }
