@@ -91,7 +91,8 @@ impl Readings {
 #[serde(default)]
 pub(super) struct Settings {
     pub(super) sysctls: Map<String, Value>,
-    pub(super) mtu: u32,
+    /// Largest packet inside; a side without a tunnel has none.
+    pub(super) mtu: Option<u32>,
 }
 
 /// Ticks of the processors of a machine during the run.
@@ -172,6 +173,11 @@ impl Side {
                 "this is the side of host {}, not of host {host}; the folders are confused",
                 told.host
             )));
+        }
+        if told.settings.mtu.is_none() {
+            return Err(wrong(
+                "this side had no tunnel, and a record is made of the packets that a tunnel has logged".to_owned(),
+            ));
         }
         Ok(Side {
             folder: folder.to_owned(),
