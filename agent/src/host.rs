@@ -14,6 +14,27 @@ use std::path::PathBuf;
 
 /// Format of the facts.
 const FORMAT: &str = "narrows/host/1";
+/// Settings that somebody may change between two runs, and that bear on them.
+const SYSCTLS: &[&str] = &[
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.ip_forward",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.conf.all.rp_filter",
+];
+
+#[derive(clap::Args)]
+pub(crate) struct HostArguments {
+    /// Only what may change from run to run, which is known at once.
+    #[arg(long)]
+    brief: bool,
+}
 
 #[derive(clap::Args)]
 pub(crate) struct ProbeArguments {
@@ -42,8 +63,8 @@ fn parse_least(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), value))
 }
 
-/// All facts about this host. The process leaves its network namespace on the way, as `doctor` does.
-pub(crate) fn examine(protocol: u32) -> Result<Value, Failure> {
+/// Facts about this host. For all of them the process leaves its network namespace, as `doctor` does.
+pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value, Failure> {
     let shift_ns = between::clock_shift()?;
     let tunnel = doctor::tunnel_device();
     let left_behind = held::left_behind(held::JOURNAL.as_ref());
@@ -68,7 +89,11 @@ pub(crate) fn examine(protocol: u32) -> Result<Value, Failure> {
         "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
         "left_behind": left_behind,
     });
-    let mut found = doctor::examine();
+    let mut found = if arguments.brief {
+        json!({"kernel": facts::kernel(), "sysctls": facts::sysctls(SYSCTLS)})
+    } else {
+        doctor::examine()
+    };
     // Sentences for people who sit at this machine.
     found["checks"].take();
     if let (Some(all), Value::Object(found)) = (document.as_object_mut(), found) {

@@ -45,7 +45,7 @@ enum Command {
     /// Print what this machine can do, as JSON.
     Doctor,
     /// Print everything that bears on runs between this host and another, as JSON.
-    Host,
+    Host(host::HostArguments),
     /// Examine the way to another host, together with the same command there; orders come on standard input.
     Probe(host::ProbeArguments),
     /// Raise settings of the machine until standard input ends, then put them back.
@@ -102,7 +102,9 @@ fn main() -> ExitCode {
         })),
         Command::Bpf(arguments) => print(&bpf::examine(&arguments)),
         Command::Doctor => print(&doctor::examine()),
-        Command::Host => host::examine(PROTOCOL).and_then(|document| print(&document)),
+        Command::Host(arguments) => {
+            host::examine(PROTOCOL, &arguments).and_then(|document| print(&document))
+        }
         Command::Probe(arguments) => host::probe(&arguments),
         Command::Settings(arguments) => with_signals(|signals| host::settings(&arguments, signals)),
         Command::Shell(arguments) => return shell::run(&arguments),

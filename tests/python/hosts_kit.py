@@ -110,11 +110,11 @@ class Hosts:
     def remote_folder(self) -> Path:
         return self.folder / "remote" / "agents"
 
-    def words(self, *words: str) -> list[str]:
-        """The command line in the near namespace."""
-        command = [*self.here.enter, sys.executable, "-m", "narrows", "hosts", *words]
+    def words(self, *words: str, command: str = "hosts", before: tuple[str, ...] = ()) -> list[str]:
+        """The command line in the near namespace, perhaps with another program before it."""
+        program = [*self.here.enter, *before, sys.executable, "-m", "narrows", command, *words]
         return [
-            *command,
+            *program,
             *("--remote-folder", str(self.remote_folder), "--ssh", f"ssh -F {self.configuration}"),
         ]
 

@@ -15,7 +15,7 @@ import pytest
 import typer.main
 
 from narrows.cli.app import app
-from narrows.cli.run import _overrides
+from narrows.cli.run import _overrides, _real_path
 from narrows.scenario import load, shipped
 from narrows.schemes import list_schemes
 
@@ -154,7 +154,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
     if words[0] == "run" and not given["scenario"].endswith(".yaml"):
         options = [given[key] for key in ("where", "schemes", "runs", "seed", "time", "changes")]
         options[-1] = options[-1] or []
-        load(given["scenario"], _overrides(*options))
+        load(given["scenario"], _overrides(*options) + _real_path(given["host"], given["prepare"]))
 
 
 def test_the_readme_shows_the_first_scenario_as_it_is() -> None:

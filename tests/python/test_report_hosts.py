@@ -50,8 +50,8 @@ def _as_real(record: dict[str, Any], spec: Spec) -> None:
         element.pop("capacity_bytes", None)
         counts.append((element["in_packets"], element["out_packets"]))
     (there, came_there), (back, came_back) = counts
-    way = {"left_out_sent": 0, "left_out_arrived": 0, "unknown": 0, "again": 0, "contradicting": 0}
-    way["marked"] = 2
+    counted = {"left_out_sent": 0, "left_out_arrived": 0, "unknown": 0, "again": 0, "contradicting": 0}
+    counted["marked"] = 2
     record.update(
         plane="hosts",
         host=None,
@@ -67,7 +67,7 @@ def _as_real(record: dict[str, Any], spec: Spec) -> None:
             "drift_ppb": 49_960.0,
             "resolved": {"forward": spec.scheme != "cubic", "backward": True},
         },
-        tunnel={"overhead_bytes": 56, "forward": way, "backward": way},
+        tunnel={"overhead_bytes": 56, "forward": counted, "backward": counted},
     )
     record["cell"]["where"] = "hosts"
 

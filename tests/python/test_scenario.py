@@ -151,7 +151,7 @@ BAD = [
     ("schema: narrows/scenario/1", "schema: narrows/scenario/2", "can't read; it reads narrows/scenario/1"),
     ("question: Does it work?\n", "", "test.yaml:1:1: the key question is missing"),
     ("seed: 7", "seed: 7\nmatrix: {}", "matrix: needs a key with a list of values"),
-    ("seed: 7", "seed: 7\nwhere: hosts", "where: hosts is not supported yet"),
+    ("seed: 7", "seed: 7\nwhere: hosts", "real_path: needs the other host"),
     ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as an item of its own"),
     ("{delay: 20 ms}", "{queue: {droptail: 5 kB}}", "a queue belongs to a bottleneck"),
     ("{loss: 0.1 %}", "{loss: 0.1}", "0.1 has no unit; write a share, for example 0.1 %"),

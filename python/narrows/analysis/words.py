@@ -7,6 +7,7 @@ from typing import Any
 from narrows.scenario import registry as registries
 from narrows.scenario.model import Scenario
 from narrows.scenario.quantity import show
+from narrows.scenario.realpath import KIND
 from narrows.scenario.registry import Entry, Registry
 from narrows.scenario.timeline import GATE
 
@@ -37,10 +38,8 @@ def network_in_words(scenario: Scenario) -> list[str]:
     ):
         if some:
             lines.append(f"  {what:{width}}  {flows_in_words(some)}")
-    lines.append(
-        f"  {'duration':{width}}  {show('span', scenario.duration_ns)};"
-        f" round trip {show('span', scenario.base_rtt_ns)}"
-    )
+    round_trip = f"; round trip {show('span', scenario.base_rtt_ns)}" if not scenario.real_path else ""
+    lines.append(f"  {'duration':{width}}  {show('span', scenario.duration_ns)}{round_trip}")
     return lines
 
 
@@ -92,6 +91,8 @@ def change_in_words(change: dict[str, Any]) -> str:
 
 def element_in_words(element: dict[str, Any], registry: Registry) -> str:
     """`12 Mbit/s with droptail 60 kB`, `delay 20 ms`."""
+    if element["kind"] == KIND:
+        return f"the real path from {element['from']} to {element['to']}"
     if element["kind"] == "bottleneck":
         rate = _entry_in_words(element["rate"], registry.rates, hide="constant")
         return f"{rate} with {_entry_in_words(element['queue'], registry.queues)}"

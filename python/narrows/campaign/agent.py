@@ -108,6 +108,8 @@ class AgentRun:
     on_progress: Callable[[float], None]
     #: Where the files are that the cell names.
     files: Path
+    #: More words of the command.
+    more: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -137,6 +139,7 @@ class AgentRun:
                 "--files",
                 str(self.files),
                 "--watch-stdin",
+                *self.more,
             ]
             with self._lock:
                 if self._stopped:

@@ -1,4 +1,4 @@
-"""Runs the cells of a plan: simulated ones on all cores, emulated ones one at a time.
+"""Runs the cells of a plan: simulated ones on all cores, those in real time one after the other.
 
 Worker threads run one agent each and report to a queue; the main thread alone writes campaign.json,
 shows progress and receives signals.
@@ -7,13 +7,12 @@ shows progress and receives signals.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import shutil
 import signal
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from narrows.campaign.agent import AgentRun, CellOutcome
+from narrows.campaign.agent import CellOutcome
+from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
@@ -38,6 +38,9 @@ class Watcher(Protocol):
     def cell_progress(self, cell: Cell, share: float) -> None:
         """A cell has come this far (0 to 1)."""
 
+    def cell_again(self, cell: Cell, why: str) -> None:
+        """A cell has failed and will be tried again."""
+
     def cell_ended(self, cell: Cell, entry: dict[str, Any], seconds: float) -> None:
         """A cell is finished or has failed."""
 
@@ -51,29 +54,25 @@ class _Event:
     cell: Cell
     share: float = 0.0
     outcome: CellOutcome | None = None
-
-
-def workers_for(where: str, cells: int) -> int:
-    """How many cells run at the same time."""
-    if where != "simulate":
-        return 1
-    return max(
-        1,
-        min(cells, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
-    )
+    #: What is noted about a round.
+    state: dict[str, Any] | None = None
 
 
 class Executor:
     """Runs cells that are still to be run."""
 
-    def __init__(self, folder: CampaignFolder, where: str, agent: Path, watcher: Watcher) -> None:
+    def __init__(self, folder: CampaignFolder, plane: Plane, watcher: Watcher) -> None:
         self.folder = folder
-        self.where = where
-        self.agent = agent
+        self.plane = plane
         self.watcher = watcher
         self.events: queue.Queue[_Event] = queue.Queue()
         self.waiting: deque[Cell] = deque()
-        self.running: dict[str, AgentRun] = {}
+        self.running: dict[str, Run] = {}
+        #: How often cells have failed and are tried again.
+        self.again: Counter[str] = Counter()
+        #: The round that is being run.
+        self.round = 0
+        self.any_finished = any(cell["state"] == "finished" for cell in folder.cells)
         self.lock = threading.Lock()
         self.stopping = False
         self.signal_number: int | None = None
@@ -84,7 +83,7 @@ class Executor:
         self.waiting.extend(cells)
         workers = [
             threading.Thread(target=self._work, daemon=True, name=f"cell worker {number}")
-            for number in range(workers_for(self.where, len(cells)))
+            for number in range(self.plane.workers(len(cells)))
         ]
         with self._signals():
             for worker in workers:
@@ -112,6 +111,10 @@ class Executor:
             self.watcher.cell_started(event.cell)
         elif event.kind == "progress":
             self.watcher.cell_progress(event.cell, event.share)
+        elif event.kind == "round" and event.state is not None:
+            self.folder.note_round(event.state)
+        elif event.kind == "again" and event.outcome is not None:
+            self._tried_again(event.cell, event.outcome)
         elif event.outcome is not None:
             self._ended(event.cell, event.outcome)
 
@@ -138,8 +141,18 @@ class Executor:
             entry["state"] = "pending"
         self.folder.save()
 
+    def _tried_again(self, cell: Cell, outcome: CellOutcome) -> None:
+        """A cell has failed that will have another try."""
+        entry = self.folder.note_failure(cell.id, outcome.kind, outcome.message)
+        entry.update(state="pending", started_at=None)
+        self.folder.save()
+        self.watcher.cell_again(cell, f"{outcome.message}; it is tried again at the end of the round")
+
     def _judge_failure(self, outcome: CellOutcome) -> None:
         """Ends the campaign if the same would happen to every other cell."""
+        if self.plane.ends_campaign(outcome):
+            self._give_up(UnavailableError(f"{outcome.message}; run the same command again when it is back"))
+            return
         text = outcome.message.lower()
         if any(sign in text for sign in _DISK_FULL) or _free_bytes(self.folder.path) < 1_000_000:
             self._give_up(
@@ -193,6 +206,9 @@ class Executor:
                 if self.stopping or not self.waiting:
                     return
                 cell = self.waiting.popleft()
+                begins, self.round = cell.run != self.round, cell.run
+            if begins:
+                self._around(cell, BEFORE)
             self.events.put(_Event("started", cell))
             try:
                 outcome = self._run_cell(cell)
@@ -202,7 +218,38 @@ class Executor:
                 )
             except Exception as error:  # a bug of ours must not leave the campaign waiting for ever
                 outcome = CellOutcome("failed", "internal", f"{type(error).__name__}: {error}", 1)
-            self.events.put(_Event("ended", cell, outcome=outcome))
+            self.any_finished |= outcome.state == "finished"
+            again = outcome.state == "failed" and self._put_back(cell, outcome)
+            self.events.put(_Event("again" if again else "ended", cell, outcome=outcome))
+            with self.lock:
+                over = not self.stopping and all(other.run != cell.run for other in self.waiting)
+            if over:
+                self._around(cell, AFTER)
+
+    def _around(self, cell: Cell, when: str) -> None:
+        """Notes what the machines are like before or after a round."""
+        try:
+            state = self.plane.around_round(cell.run, when)
+        except Exception as error:  # not knowing it is no reason to end the campaign
+            state = {"round": cell.run, "when": when, "error": f"{type(error).__name__}: {error}"}
+        if state is not None:
+            self.events.put(_Event("round", cell, state={"at": now(), **state}))
+
+    def _put_back(self, cell: Cell, outcome: CellOutcome) -> bool:
+        """Puts a failed cell at the end of its round, if it may be tried again."""
+        # What is wrong with the cell stays wrong; and if nothing has worked yet, the user is told at once.
+        hopeless = outcome.kind == "input" or (outcome.kind == "unavailable" and not self.any_finished)
+        with self.lock:
+            if self.plane.ends_campaign(outcome):
+                self.stopping = True
+                self.waiting.clear()
+            if self.stopping or hopeless or self.again[cell.id] >= self.plane.retries:
+                return False
+            self.again[cell.id] += 1
+            same = sum(other.run == cell.run for other in self.waiting)
+            # Rounds follow each other, so what is left of this one comes first.
+            self.waiting.insert(same, cell)
+            return True
 
     def _run_cell(self, cell: Cell) -> CellOutcome:
         cells = self.folder.path / "cells"
@@ -216,9 +263,7 @@ class Executor:
                 last[0] = time.monotonic()
                 self.events.put(_Event("progress", cell, share))
 
-        out = self.folder.cell_dir(cell.id)
-        files = self.folder.files_dir
-        run = AgentRun(self.agent, self.where, cell_file, out, log_file, progress, files)
+        run = self.plane.run_of(cell, cell_file, self.folder.cell_dir(cell.id), log_file, progress)
         with self.lock:
             if self.stopping:
                 return CellOutcome("interrupted")

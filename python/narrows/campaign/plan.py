@@ -9,6 +9,8 @@ from typing import Any
 from narrows.errors import UnavailableError
 from narrows.models.store import how_to_add
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
+from narrows.scenario.network import FORWARD
+from narrows.scenario.realpath import HERE, WHERE, sender_is_here
 from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX, missing_model
 
 
@@ -56,9 +58,40 @@ def no_rights(facts: dict[str, Any]) -> str | None:
     return None if loading.get("ok", True) else str(loading.get("why"))
 
 
-def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
-    """Decides what runs, in which order; refuses if nothing is left."""
+@dataclass(frozen=True)
+class Sender:
+    """A machine of a campaign between two hosts, as a sender of data."""
+
+    name: str
+    facts: dict[str, Any]
+    #: Whether it is this one: the loader of programs for the kernel does not travel.
+    is_here: bool
+
+
+def why_not_between(cell: dict[str, Any], here: Sender, there: Sender) -> str | None:
+    """Why a cell can't run between two hosts; None if it can. The sender's kernel decides."""
+    forward, backward = (here, there) if sender_is_here(cell) else (there, here)
+    for flow in cell["flows"]:
+        sender = forward if flow["direction"] == FORWARD else backward
+        name = flow["scheme"]
+        if name.startswith(BPF_PREFIX) and not sender.is_here:
+            return (
+                f"{sender.name} sends, and the loader of programs for the kernel does not travel there; let"
+                f" this machine send with real_path.sender: {HERE}"
+            )
+        if reason := why_not(name, WHERE, sender.facts):
+            return f"{sender.name}: {reason}"
+    return None
+
+
+def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = None) -> Plan:
+    """Decides what runs, in which order; refuses if nothing is left.
+
+    Between two hosts, `facts` are of this one and `other` is the other one.
+    """
     skipped: list[Skipped] = []
+    here = Sender(HERE, facts, is_here=True)
+    first = {cell.scheme: cell.content for cell in cells_of(scenario) if cell.run == 1}
     programs = [
         name
         for row in scenario.schemes
@@ -69,7 +102,13 @@ def make_plan(scenario: Scenario, facts: dict[str, Any]) -> Plan:
         # Rights can be had, so the user decides: leaving the scheme out would answer another question.
         raise UnavailableError(f"{programs[0]}: {reason}")
     for row in scenario.schemes:
-        reasons = [reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))]
+        if other is not None:
+            between = why_not_between(first[row.label], here, other)
+            reasons = [between] if between else []
+        else:
+            reasons = [
+                reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))
+            ]
         reasons += _missing_models(row)
         if reasons:
             skipped.append(Skipped(row.label, reasons[0]))

@@ -96,6 +96,16 @@ class ProgressView:
             self.progress.update(self.tasks[cell.id], completed=share)
         self._note()
 
+    def cell_again(self, cell: Cell, why: str) -> None:
+        """A cell has failed and will be tried again."""
+        self.time_left.shares.pop(cell.id, None)
+        if cell.id in self.tasks:
+            self.progress.remove_task(self.tasks.pop(cell.id))
+        line = Text(f"{cell.scheme} run {cell.run}: ")
+        line.append("failed", "yellow")
+        line.append(f": {why}")
+        self.message(line)
+
     def cell_ended(self, cell: Cell, entry: dict[str, Any], seconds: float) -> None:
         """A cell is finished or has failed."""
         self.done += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +16,11 @@ from rich.console import Console
 from narrows import __version__
 from narrows.campaign import agent as agents
 from narrows.campaign import results as result_files
-from narrows.campaign.execute import Executor, workers_for
+from narrows.campaign.between import BetweenHosts
+from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
-from narrows.campaign.plan import Plan, make_plan
+from narrows.campaign.plan import Plan, Sender, make_plan
+from narrows.campaign.planes import LocalPlane, Plane
 from narrows.campaign.programs import check_programs
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.store import CampaignFolder, check_same
@@ -30,12 +33,15 @@ from narrows.errors import (
     NarrowsError,
     UnavailableError,
 )
+from narrows.hosts.partner import Meeting, Partner, Reach
 from narrows.scenario import Loaded
+from narrows.scenario.realpath import HERE, THERE, WHERE
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
-#: What an emulated cell takes besides its duration: setting up, writing and judging the record.
-EMULATION_OVERHEAD_S = 2.0
+#: What a cell in real time takes besides its duration: setting up, writing and judging the record; between
+#: hosts also fetching what the other one has logged.
+OVERHEAD_S = {"emulate": 2.0, "hosts": 8.0}
 
 
 @dataclass(frozen=True)
@@ -61,17 +67,52 @@ class Finished:
         return EXIT_SOME_INVALID if bad else EXIT_OK
 
 
-def plan_for(loaded: Loaded, agent: Path) -> tuple[Plan, dict[str, Any]]:
-    """The plan on this machine, with the facts about the machine."""
-    facts = agents.ask(agent, "doctor")
-    plan = make_plan(loaded.scenario, facts)
-    if loaded.scenario.where == "emulate":
-        _check_namespaces(facts)
+@dataclass(frozen=True)
+class Planned:
+    """What a campaign will run, and what is known about the machines."""
+
+    plan: Plan
+    facts: dict[str, Any]
+    #: The other host, and who waits for whom, of campaigns between two hosts.
+    partner: Partner | None = None
+    meeting: Meeting | None = None
+
+
+@contextlib.contextmanager
+def planned(loaded: Loaded, agent: Path, reach: Reach, say: Callable[[str], None]) -> Iterator[Planned]:
+    """The plan on this machine; between two hosts with the other one, which is connected as long as this
+    lasts."""
+    scenario = loaded.scenario
+    if scenario.where != WHERE:
+        facts = agents.ask(agent, "doctor")
+        plan = make_plan(scenario, facts)
+        if scenario.where == "emulate":
+            _check_namespaces(facts)
+            check_programs(plan, agent)
+        yield Planned(plan, facts)
+        return
+    say(f"{scenario.real_path['other']}: connecting")
+    with Partner(scenario.real_path, reach, say) as partner:
+        ours, theirs = partner.facts[HERE], partner.facts[THERE]
+        plan = make_plan(scenario, ours, Sender(partner.name, theirs, is_here=False))
+        for facts, where in ((ours, "here"), (theirs, f"on {partner.name}")):
+            _check_namespaces(facts, where, _RIGHTS)
         check_programs(plan, agent)
-    return plan, facts
+        say(f"{partner.name}: looking which datagrams pass")
+        partner.look()
+        meeting = partner.meeting() if scenario.real_path["tunnel"] == "on" else None
+        yield Planned(plan, ours, partner, meeting)
 
 
-def _check_namespaces(facts: dict[str, Any]) -> None:
+#: What to do where a real path needs namespaces.
+_RIGHTS = "log in as root, allow sudo without a password, or allow unprivileged user namespaces"
+
+
+def _check_namespaces(
+    facts: dict[str, Any],
+    where: str = "here",
+    otherwise: str = "run as root, or simulate with --where simulate",
+) -> None:
     namespaces = facts.get("namespaces") or {}
     if namespaces.get("ok") is False:
         why = str(namespaces.get("why") or "not permitted").rstrip(".")
@@ -81,9 +122,9 @@ def _check_namespaces(facts: dict[str, Any]) -> None:
                 for check in facts.get("checks") or ()
                 if not check.get("ok") and check.get("remedy")
             ),
-            "run as root, or simulate with --where simulate",
+            otherwise,
         )
-        raise UnavailableError(f"network namespaces can't be made here: {why}; {str(remedy).rstrip('.')}")
+        raise UnavailableError(f"network namespaces can't be made {where}: {why}; {str(remedy).rstrip('.')}")
 
 
 def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
@@ -123,8 +164,14 @@ def run_campaign(
     argv: list[str],
     console: Console,
     quiet: bool = False,
+    reach: Reach | None = None,
 ) -> Finished:
-    """Runs (or completes) a campaign and writes its results."""
+    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     agent = agents.find_agent()
     versions = {
         "narrows": __version__,
@@ -136,39 +183,42 @@ def run_campaign(
     again = (path / "campaign.json").exists()
     if again:
         check_same(path, loaded.scenario)
-    plan, facts = plan_for(loaded, agent)
-    if again:
-        folder = CampaignFolder.resume(path, plan, argv)
-    else:
-        folder = CampaignFolder.create(path, loaded, plan, facts, versions, argv)
-    try:
-        return _run_in(folder, plan, agent, console, quiet, again)
-    except Interrupted as error:
-        folder.end_session("interrupted")
-        done = sum(cell["state"] == "finished" for cell in folder.cells)
-        raise Interrupted(
-            f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the same"
-            f" command with -o {path} to complete it",
-            error.exit_code - 128,
-        ) from None
-    except NarrowsError as error:
-        # The disk may be full; the reason that matters is the first one.
-        with contextlib.suppress(NarrowsError):
-            folder.end_session(f"stopped: {error}")
-        raise
-    finally:
-        folder.close()
+    with planned(loaded, agent, reach or Reach(), say) as found:
+        if again:
+            folder = CampaignFolder.resume(path, found.plan, argv)
+        else:
+            folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
+        try:
+            return _run_in(folder, found, agent, console, quiet, again)
+        except Interrupted as error:
+            folder.end_session("interrupted")
+            done = sum(cell["state"] == "finished" for cell in folder.cells)
+            raise Interrupted(
+                f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the"
+                f" same command with -o {path} to complete it",
+                error.exit_code - 128,
+            ) from None
+        except NarrowsError as error:
+            # The disk may be full; the reason that matters is the first one.
+            with contextlib.suppress(NarrowsError):
+                folder.end_session(f"stopped: {error}")
+            raise
+        finally:
+            folder.close()
 
 
 def _run_in(
-    folder: CampaignFolder, plan: Plan, agent: Path, console: Console, quiet: bool, again: bool
+    folder: CampaignFolder, found: Planned, agent: Path, console: Console, quiet: bool, again: bool
 ) -> Finished:
+    plan = found.plan
     scenario = plan.scenario
+    plane = _plane(folder, found, agent)
     states = {cell["id"]: cell["state"] for cell in folder.cells}
     missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
     finished = sum(state == "finished" for state in states.values())
-    workers = workers_for(scenario.where, len(missing))
-    guess = scenario.duration_ns / 1e9 + EMULATION_OVERHEAD_S if scenario.where == "emulate" else None
+    workers = plane.workers(len(missing))
+    overhead = OVERHEAD_S.get(scenario.where)
+    guess = scenario.duration_ns / 1e9 + overhead if overhead is not None else None
     view = ProgressView(console, finished, len(missing), workers, guess, quiet)
     for one in folder.document["skipped"]:
         view.message(f"skipped {one['scheme']}: {one['reason']}")
@@ -183,10 +233,23 @@ def _run_in(
             f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}"
         )
     if missing:
+        if found.partner is not None:
+            found.partner.claim(folder.path)
+            folder.note_session(hosts=found.partner.document())
+            view.message(found.partner.in_words(found.meeting))
+            if scenario.real_path["prepare"]:
+                found.partner.prepare()
         with view:
-            Executor(folder, scenario.where, agent, view).run(missing)
+            Executor(folder, plane, view).run(missing)
     view.message("measuring")
     results = result_files.compute(folder)
     result_files.write(folder, results)
     folder.end_session("done")
     return Finished(folder, results)
+
+
+def _plane(folder: CampaignFolder, found: Planned, agent: Path) -> Plane:
+    """Where the cells run."""
+    if found.partner is None:
+        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir)
+    return BetweenHosts(found.partner, found.meeting, agent, folder.path)

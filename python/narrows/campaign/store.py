@@ -200,6 +200,22 @@ class CampaignFolder:
             state="failed", verdict=None, reasons=[], error={"kind": kind, "message": message}
         )
 
+    def note_failure(self, cell_id: str, kind: str, message: str) -> dict[str, Any]:
+        """Notes a failure of a cell that is tried again; they are counted in the open."""
+        entry = self.entry(cell_id)
+        entry.setdefault("failures", []).append({"at": now(), "kind": kind, "message": message})
+        return entry
+
+    def note_round(self, state: dict[str, Any]) -> None:
+        """Notes what the machines of a campaign between hosts were like before or after a round."""
+        self.document.setdefault("rounds", []).append(state)
+        self.save()
+
+    def note_session(self, **facts: Any) -> None:
+        """Notes something about the process that works on the campaign now."""
+        self.document["sessions"][-1].update(facts)
+        self.save()
+
     def save(self) -> None:
         """Writes campaign.json."""
         write_atomically(

@@ -6,11 +6,20 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 #: Width of tables that are not printed on a terminal, so that no line is folded in a log.
 WIDTH_OF_FILES = 200
+#: How other hosts are reached.
+SSH = typer.Option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
+REMOTE_FOLDER = typer.Option(
+    "--remote-folder",
+    metavar="FOLDER",
+    help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
+)
 
 
 def stdout_console() -> Console:

@@ -8,17 +8,9 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
+from narrows.cli.common import REMOTE_FOLDER, SSH
 
 hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
-
-_SSH = typer.Option(
-    "--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'."
-)
-_FOLDER = typer.Option(
-    "--remote-folder",
-    metavar="FOLDER",
-    help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
-)
 
 
 @subcommand(hosts, "check", example="narrows hosts check user@host")
@@ -60,8 +52,8 @@ def check(
             help="Try the changes of settings that runs would make, at both ends; undone at once.",
         ),
     ] = False,
-    remote_folder: Annotated[str | None, _FOLDER] = None,
-    ssh: Annotated[str, _SSH] = "ssh",
+    remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
+    ssh: Annotated[str, SSH] = "ssh",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
 ) -> None:
     """Find out what works between this machine and another, and what to do about the rest.
@@ -108,8 +100,8 @@ def check(
 @subcommand(hosts, "clean", example="narrows hosts clean user@host")
 def clean(
     names: Annotated[list[str], typer.Argument(metavar="HOST...", help="As ssh takes them.")],
-    remote_folder: Annotated[str | None, _FOLDER] = None,
-    ssh: Annotated[str, _SSH] = "ssh",
+    remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
+    ssh: Annotated[str, SSH] = "ssh",
 ) -> None:
     """Remove the copies of the agent from other hosts, which is everything that Narrows keeps there."""
     import shlex
@@ -126,23 +118,12 @@ def clean(
 def _ports(text: str) -> tuple[int, ...]:
     """`443,5000-5003` as numbers, in the order given."""
     from narrows.errors import UsageError
+    from narrows.scenario.realpath import ports_of
 
-    found: dict[int, None] = {}
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
-            raise UsageError(
-                f"--ports: {part.strip()!r} is no port and no range of ports; write 443,5000-5003"
-            )
-        found |= dict.fromkeys(range(int(first), int(last) + 1))
-        if len(found) > _MOST_PORTS:
-            raise UsageError(f"--ports: more than {_MOST_PORTS} ports; name fewer")
-    return tuple(found)
-
-
-#: As many as leave the agent a port to ask from, and rounded.
-_MOST_PORTS = 60
+    try:
+        return ports_of(text)
+    except ValueError as error:
+        raise UsageError(f"--ports: {error}") from None
 
 
 def _print(report: object) -> None:

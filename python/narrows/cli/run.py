@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import REMOTE_FOLDER, SSH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narrows.campaign.plan import Plan
+    from narrows.hosts.partner import Reach
     from narrows.scenario import Loaded, Override
 
 
@@ -32,7 +34,11 @@ def run(
         ),
     ] = None,
     where: Annotated[
-        str | None, typer.Option(help="simulate or emulate, instead of what the scenario says.")
+        str | None, typer.Option(help="simulate, emulate or hosts, instead of what the scenario says.")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="USER@HOST", help="The other host of runs over a real path, as ssh takes it."),
     ] = None,
     schemes: Annotated[
         str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")
@@ -58,6 +64,18 @@ def run(
             help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.',
         ),
     ] = None,
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare", help="Raise limits of socket buffers at both ends of a real path meanwhile."
+        ),
+    ] = False,
+    agent: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A narrows-agent for another host of another architecture."),
+    ] = None,
+    remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
+    ssh: Annotated[str, SSH] = "ssh",
     resume: Annotated[
         bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")
     ] = False,
@@ -77,15 +95,19 @@ def run(
     """
     from narrows.scenario import load
 
-    loaded = load(scenario, _overrides(where, schemes, runs, seed, time, changes or [], bpf or []))
+    several = _overrides(where, schemes, runs, seed, time, changes or [], bpf or [])
+    loaded = load(scenario, several + _real_path(host, prepare))
+    reach = _reach(ssh, remote_folder, agent)
     if dry_run:
-        _print_plan(loaded, as_json)
+        _print_plan(loaded, as_json, reach)
         return
     from narrows.campaign.run import run_campaign
     from narrows.cli.common import print_json, stderr_console, stdout_console
 
     console = stderr_console()
-    finished = run_campaign(loaded, output, resume=resume, argv=sys.argv, console=console, quiet=as_json)
+    finished = run_campaign(
+        loaded, output, resume=resume, argv=sys.argv, console=console, quiet=as_json, reach=reach
+    )
     if as_json:
         print_json(finished.results)
     else:
@@ -135,6 +157,22 @@ def _overrides(
     return overrides + [Override.from_object(file) for file in objects]
 
 
+def _real_path(host: str | None, prepare: bool) -> list[Override]:
+    from narrows.scenario.overrides import Override
+    from narrows.scenario.realpath import KEY, named_host
+
+    overrides = [Override("--host", f"{KEY}.other", named_host(host))] if host is not None else []
+    return overrides + ([Override("--prepare", f"{KEY}.prepare", "true")] if prepare else [])
+
+
+def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
+    import shlex
+
+    from narrows.hosts.partner import Reach
+
+    return Reach(tuple(shlex.split(ssh)), folder, agent)
+
+
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
     from narrows.cli.common import stderr_console
     from narrows.cli.report import build_report
@@ -147,12 +185,18 @@ def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
             print(f"report: {file}")
 
 
-def _print_plan(loaded: Loaded, as_json: bool) -> None:
+def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
     from narrows.campaign import agent as agents
-    from narrows.campaign.run import plan_for
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.campaign.run import planned
+    from narrows.cli.common import print_json, stderr_console, stdout_console
 
-    plan, _ = plan_for(loaded, agents.find_agent())
+    def say(text: str) -> None:
+        stderr_console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+    with planned(loaded, agents.find_agent(), reach, say) as found:
+        plan = found.plan
+        joined = found.partner.in_words(found.meeting) if found.partner is not None else None
+        way = found.partner.document()["way"] if found.partner is not None else None
     if as_json:
         print_json(
             {
@@ -164,21 +208,25 @@ def _print_plan(loaded: Loaded, as_json: bool) -> None:
                     for cell in plan.cells
                 ],
                 "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+                **({"way": way} if way is not None else {}),
             }
         )
         return
     console = stdout_console()
-    for line in _plan_lines(plan):
+    for line in _plan_lines(plan, joined):
         console.print(line, soft_wrap=True, markup=False)
 
 
-def _plan_lines(plan: Plan) -> list[str]:
+def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
     from narrows.analysis.words import network_in_words
     from narrows.campaign.progress import show_time
-    from narrows.campaign.run import EMULATION_OVERHEAD_S
+    from narrows.campaign.run import OVERHEAD_S
 
     scenario = plan.scenario
-    lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario), ""]
+    lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario)]
+    if joined is not None:
+        lines += [f"  {joined}", "  what the scenario says of a path is for other planes, and not applied"]
+    lines.append("")
     width = max(len(cell.scheme) for cell in plan.cells)
     for number, cell in enumerate(plan.cells, 1):
         lines.append(
@@ -186,8 +234,9 @@ def _plan_lines(plan: Plan) -> list[str]:
         )
     for one in plan.skipped:
         lines.append(f"  skipped {one.scheme}: {one.reason}")
-    if scenario.where == "emulate":
-        seconds = len(plan.cells) * (scenario.duration_ns / 1e9 + EMULATION_OVERHEAD_S)
+    overhead = OVERHEAD_S.get(scenario.where)
+    if overhead is not None:
+        seconds = len(plan.cells) * (scenario.duration_ns / 1e9 + overhead)
         lines += [
             "",
             f"{len(plan.cells)} cells in real time, one after the other: about {show_time(seconds)}",

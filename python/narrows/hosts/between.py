@@ -18,8 +18,6 @@ from narrows.errors import UnavailableError
 from narrows.hosts.place import Place
 from narrows.hosts.prober import Exchange, Prober, socket_address, split_address
 
-#: Examined unless others are named: QUIC, STUN, iperf3, traceroute, and one that means nothing.
-PORTS = (443, 3478, 5201, 33434, 50123)
 #: Each question is sent so often, so that single losses do not look like a closed port.
 _COPIES = 4
 _GAP_US = 20_000

@@ -15,6 +15,7 @@ from narrows.errors import NarrowsError, UnavailableError, UsageError
 from narrows.hosts import between, settings, travel
 from narrows.hosts.place import ROOT, SUDO, Arrival, Place, arrive, here
 from narrows.hosts.ssh import Ssh
+from narrows.scenario.realpath import PORTS
 
 FORMAT = "narrows/hosts-check/1"
 #: How a row ended: fine; works with a drawback; a run between the hosts would not work.
@@ -44,7 +45,7 @@ class Row:
 class Wishes:
     """The options of the command."""
 
-    ports: tuple[int, ...] = between.PORTS
+    ports: tuple[int, ...] = PORTS
     #: The other host's address for datagrams, and ours as it shall use it.
     address: str | None = None
     our_address: str | None = None

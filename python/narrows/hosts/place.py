@@ -200,7 +200,8 @@ def arrive(ssh: Ssh, agent: Path | None = None, folder: str | None = None) -> Ar
 def clean(ssh: Ssh, folder: str | None = None) -> tuple[str, int]:
     """Removes all copies of agents there; gives their folder and how many there were."""
     hello = _hello(ssh, folder)
-    done = ssh.run(travel.clean_script(hello.folder))
+    before = "sudo -n " if hello.sudo and not hello.root else ""
+    done = ssh.run(travel.clean_script(hello.folder, before))
     try:
         count = int(_last_line(done.stdout))
     except ValueError:

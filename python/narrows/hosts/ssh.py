@@ -56,6 +56,10 @@ _ALWAYS = (
 )
 
 
+#: Runs the words after it without an ear for Ctrl-C.
+_DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+
+
 def _options(*options: str) -> list[str]:
     return [word for option in options for word in ("-o", option)]
 
@@ -93,6 +97,11 @@ class Ssh:
     ) -> None:
         self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection stands, as far as ssh knows."""
+        return self._master is not None and self._master.poll() is None
+
     # -- using it ----------------------------------------------------------------------------------
 
     def run(
@@ -109,7 +118,7 @@ class Ssh:
             )
         except subprocess.TimeoutExpired:
             raise UnavailableError(
-                f"{self.host} has not answered for {seconds:g} s; see whether this works: {self._by_hand()}"
+                f"{self.host} has not answered for {seconds:g} s; see whether this works: {self.by_hand}"
             ) from None
         if done.returncode == CONNECTION_FAILED:
             raise self.failure(done.stderr.decode(errors="replace"))
@@ -141,7 +150,7 @@ class Ssh:
         """Why ssh failed, in one sentence."""
         lines = [line.strip().rstrip(".\r") for line in complaint.splitlines() if line.strip()]
         text = "\n".join(lines).lower()
-        by_hand = self._by_hand()
+        by_hand = self.by_hand
         if "identification has changed" in text:
             return UnavailableError(
                 f"{self.host} shows another host key than the one that is known; find out why before you"
@@ -159,7 +168,9 @@ class Ssh:
         said = lines[-1] if lines else "it said nothing"
         return UnavailableError(f"ssh to {self.host} failed: {said}; see whether this works: {by_hand}")
 
-    def _by_hand(self) -> str:
+    @property
+    def by_hand(self) -> str:
+        """What a user types to connect."""
         return shlex.join([Path(self._command[0]).name, *self._command[1:], self.host])
 
     # -- the connection ----------------------------------------------------------------------------
@@ -189,13 +200,15 @@ class Ssh:
             f"ControlPath={self._socket}",
             "ControlPersist=no",
         )
+        words = [*self._command, "-T", *options, "--", self.host, f"echo {BEGIN}; exec cat"]
         self._master = subprocess.Popen(
-            [*self._command, "-T", *options, "--", self.host, f"echo {BEGIN}; exec cat"],
+            [*_DEAF, *words] if asks else words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            # Ctrl-C is for us, so that the other host can be left in order first; a question on the terminal
-            # can only be asked by those who stay in its foreground.
+            # Ctrl-C is for us, so that the other host can be left in order first. A question on the terminal
+            # can only be asked by those who stay in its foreground, and they are made deaf to it (ssh leaves
+            # a signal ignored that was ignored when it was started).
             start_new_session=not asks,
         )
         self._await_login(_TYPING_S if asks else _LOGIN_S)
@@ -211,7 +224,7 @@ class Ssh:
             if not ready:
                 raise UnavailableError(
                     f"{self.host} has not let us in within {seconds:g} s; see whether this works:"
-                    f" {self._by_hand()}"
+                    f" {self.by_hand}"
                 )
             data = os.read(stream, 65536)
             if not data:

@@ -160,13 +160,13 @@ _HASH = (
 
 def seek_script(folder: str, sha256: str) -> str:
     """Prints the hash of the copy that is there, or `absent`."""
-    place = _quoted(f"{folder}/{sha256}/narrows-agent")
+    place = quoted(f"{folder}/{sha256}/narrows-agent")
     return f'f={place}; if [ -f "$f" ]; then {_HASH}; else echo absent; fi'
 
 
 def put_script(folder: str, sha256: str) -> str:
     """Takes the agent from standard input into its place, if it arrives whole; prints what its hash is."""
-    place = _quoted(f"{folder}/{sha256}")
+    place = quoted(f"{folder}/{sha256}")
     return (
         f'umask 077; d={place}; mkdir -p "$d" || exit 3; f="$d/.new.$$"; fail() {{ rm -f "$f"; exit "$1"; }};'
         f' cat >"$f" || fail 3; h=$({_HASH}); echo "$h"; [ "$h" = {sha256} ] || fail 4;'
@@ -174,17 +174,20 @@ def put_script(folder: str, sha256: str) -> str:
     )
 
 
-def clean_script(folder: str) -> str:
-    """Removes all copies; prints how many there were."""
-    place = _quoted(folder)
+def clean_script(folder: str, before: str = "") -> str:
+    """Removes all copies, and what runs have left beside them; prints how many copies there were.
+
+    `before` gives the rights that agents have there, since what they write is theirs.
+    """
+    place = quoted(folder)
     return (
-        f'd={place}; n=0; for a in "$d"/*/narrows-agent; do [ -f "$a" ] && n=$((n+1)); done; rm -rf "$d";'
-        ' echo "$n"; rmdir "$(dirname "$d")" 2>/dev/null; true'
+        f'd={place}; n=0; for a in "$d"/*/narrows-agent; do [ -f "$a" ] && n=$((n+1)); done;'
+        f' {before}rm -rf "$d"; echo "$n"; rmdir "$(dirname "$d")" 2>/dev/null; true'
     )
 
 
-def _quoted(path: str) -> str:
-    """A path inside of double quotes. It is refused where that would need more than quotes."""
+def quoted(path: str) -> str:
+    """A path as one word of shell, inside of double quotes. It is refused where that would need more."""
     if any(letter in path for letter in "\"'\\$`!\n"):
         raise UnavailableError(
             f"the folder {path!r} has a name with quotes or the like; choose another one with --remote-folder"

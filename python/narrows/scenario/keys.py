@@ -51,10 +51,10 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "where",
-        "Where the scenario runs: `simulate` (virtual clock, nothing needed) or `emulate` (real"
-        " time, real kernels, Linux).",
+        "Where the scenario runs: `simulate` (virtual clock, nothing needed), `emulate` (real"
+        " time, real kernels, Linux) or `hosts` (a real path to another machine, see `real_path`).",
         "emulate",
-        param=_param("where", "choice", "simulate", choices=("simulate", "emulate")),
+        param=_param("where", "choice", "simulate", choices=("simulate", "emulate", "hosts")),
     ),
     Key(
         "topology",
@@ -66,7 +66,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "path",
         "The network: the elements that a packet passes, in order, `forward` (sender to receiver) and"
-        " `backward` (default: the fixed delays of `forward`).",
+        " `backward` (default: the fixed delays of `forward`). Between real hosts it is not applied, and may"
+        " be left out.",
         "{forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}",
     ),
     Key(
@@ -80,6 +81,11 @@ KEYS: tuple[Key, ...] = (
         "Settings of hosts by name, or of `all`: what the kernel of the host is told, or in simulation our"
         " transport where it has the same.",
         "{all: {tcp_sack: 0}}",
+    ),
+    Key(
+        "real_path",
+        "For `where: hosts`: the other host, who sends, and how the two are joined.",
+        "{other: user@host, sender: both}",
     ),
     Key(
         "schemes",
@@ -163,8 +169,5 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("report", "What the report contains: `pdf` (default true).", "{pdf: false}"),
 )
-
-#: Values that `where` will have later: refused with an honest sentence, not as a typing error.
-NOT_YET_WHERE = ("hosts",)
 
 BY_NAME = {key.name: key for key in KEYS}

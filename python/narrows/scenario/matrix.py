@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.scenario import overrides
+from narrows.scenario import overrides, realpath
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems, shorten
 from narrows.scenario.slugs import free_slug, slug_of
@@ -31,8 +31,12 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     entries = {key: value for key, value in tree.entries.items() if key != KEY}
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
-    axes = _axes(tree.entries[KEY], problems)
+    axes = _axes(tree.entries[KEY], problems) if KEY in tree.entries else []
+    if realpath.is_wanted(tree):
+        _check_for_hosts(tree, axes, problems)
     problems.raise_if_any()
+    if realpath.asks_for_both(tree):
+        axes.append(realpath.both_directions())
     found: list[tuple[dict[str, str], Scenario]] = []
     names = _short_names([key for key, _ in axes])
     for values in itertools.product(*(values for _, values in axes)):
@@ -77,6 +81,15 @@ def _axes(value: Written, problems: Problems) -> list[tuple[str, list[Written]]]
         text = f"has {count} combinations, more than {MOST_COMBINATIONS}"
         problems.add(value.mark, KEY, text)
     return axes
+
+
+def _check_for_hosts(tree: Mapping, axes: list[tuple[str, list[Written]]], problems: Problems) -> None:
+    for key, values in axes:
+        wrong = realpath.check_axis(key)
+        if wrong is None and realpath.asks_for_both(tree) and key.startswith(realpath.KEY):
+            wrong = f"{realpath.KEY} says both for it already; remove one of the two"
+        if wrong is not None:
+            problems.add(values[0].mark, f"{KEY}.{key}", wrong)
 
 
 def _short_names(keys: list[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.scenario.files import Files
+from narrows.scenario.realpath import NOT_OF_RESULTS
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect")
@@ -77,6 +78,8 @@ class Scenario:
     timeline: list[dict[str, Any]] = field(default_factory=list)
     #: What is asserted about the results.
     expect: list[dict[str, Any]] = field(default_factory=list)
+    #: Of runs between two hosts: the other one, and how it is reached.
+    real_path: dict[str, Any] = field(default_factory=dict)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
 
@@ -103,12 +106,16 @@ class Scenario:
             # Left out when they say nothing, as they are by scenarios that know nothing of them.
             **({"timeline": self.timeline} if self.timeline else {}),
             **({"expect": self.expect} if self.expect else {}),
+            **({"real_path": self.real_path} if self.real_path else {}),
         }
 
     @property
     def hash(self) -> str:
         """The identity of the scenario: everything that can change a result, and nothing else."""
         content = {key: value for key, value in self.to_json().items() if key not in FOR_PEOPLE}
+        if "real_path" in content:
+            told = content["real_path"].items()
+            content["real_path"] = {key: value for key, value in told if key not in NOT_OF_RESULTS}
         return content_hash(content)
 
 

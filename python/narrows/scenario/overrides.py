@@ -10,6 +10,7 @@ import copy
 from dataclasses import dataclass
 
 from narrows.errors import UsageError
+from narrows.scenario.keys import BY_NAME
 from narrows.scenario.problems import did_you_mean
 from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
 
@@ -95,7 +96,7 @@ def _place(tree: Mapping, override: Override, value: Written) -> None:
 def _step(here: Written, part: str, walked: list[str], override: Override) -> Written:
     if isinstance(here, Mapping):
         if part not in here.entries:
-            if not walked or len(walked) == 1:
+            if part not in BY_NAME and len(walked) < 2:
                 # A key the file leaves out (such as transport) may be filled by the command line.
                 hint = did_you_mean(part, here.entries)
                 if hint:

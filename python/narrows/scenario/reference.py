@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from narrows.scenario import realpath
 from narrows.scenario.keys import KEYS
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
@@ -17,6 +18,7 @@ def markdown(registry: Registry) -> str:
     """The whole page."""
     parts = {
         "keys": _keys(),
+        "realpath": _real_path(),
         "settings": parameters(registry.host_settings),
         "traffic": _family(registry.traffic, "traffic"),
         "bottleneck": parameters(registry.bottleneck),
@@ -37,6 +39,21 @@ def _keys() -> str:
         default = "required" if key.required else _default(key.param) if key.param else ""
         text += f"| `{key.name}` | {default} | {cell(key.doc)} | `{cell(key.example)}` |\n"
     return text
+
+
+def _real_path() -> str:
+    text = "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n"
+    for param in realpath.PARAMS:
+        own = param.kind in realpath.OWN_KINDS
+        listed = f"`{_listed(param.default)}`" if param.default else "none"
+        default = listed if own else _default(param)
+        values = realpath.example(param) if own else allowed(param)
+        text += f"| `{param.name}` | {default} | {cell(values)} | {cell(param.doc)} |\n"
+    return text
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _family(family: dict[str, Entry], what: str) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario import matrix
+from narrows.scenario import matrix, realpath
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
-from narrows.scenario.keys import BY_NAME, KEYS, NOT_YET_WHERE, SCHEMA
+from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
@@ -37,7 +37,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 
     Files that it names are relative to the folder `base`.
     """
-    if matrix.KEY in tree.entries:
+    if matrix.KEY in tree.entries or realpath.asks_for_both(tree):
         return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     problems = Problems()
     files = Files(base or Path())
@@ -45,6 +45,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     _check_schema(tree, problems)
     values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
     duration = values["duration"]
+    between = realpath.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
     for link in network.links:
         link.probe(registry, Context(problems, files=files))
@@ -57,12 +58,14 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         read_settings(hosts or Mapping(tree.mark), "hosts", network, registry, problems)
     schemes = _schemes(tree, registry, files, problems)
     flows = _flows(tree, duration, network, registry, files, problems)
-    _check_extra_rtt(flows, topology, network, problems)
+    _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[dict[str, Any]] = []
     if "timeline" in tree.entries and duration is not None and not problems.found:
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(tree.entries["timeline"])
+    if between:
+        realpath.check(tree, network, problems)
     rows = _rows(schemes, flows, tree, network, problems)
     transport = _transport(tree, registry, problems)
     report = _report(tree, problems)
@@ -78,8 +81,9 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         question=question,
         where=values["where"],
         topology=topology,
-        network=network.to_json(flows.pairs),
-        base_rtt_ns=network.rtt_ns(flows.pairs[0]),
+        network=realpath.network_json(network, between) if between else network.to_json(flows.pairs),
+        # Nobody knows what it is between two hosts, and the path of other planes says nothing about it.
+        base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
         duration_ns=duration,
         runs=values["runs"],
@@ -91,6 +95,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         report=report,
         timeline=timeline,
         expect=expect,
+        real_path=between,
         files=files,
     )
 
@@ -171,14 +176,6 @@ def _single(tree: Mapping, name: str, problems: Problems) -> Any:
     value = tree.entries.get(name)
     if value is None:
         return param.default
-    if name == "where" and isinstance(value, Scalar) and value.text in NOT_YET_WHERE:
-        problems.add(
-            value.mark,
-            name,
-            f"{value.text} is not supported yet by this version of narrows"
-            f" ({__version__}); it runs simulate and emulate",
-        )
-        return param.default
     found = read_value(value, name, param, Context(problems))
     return param.default if found is None else found
 
@@ -213,7 +210,14 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     return value.text
 
 
-def _check_extra_rtt(flows: Flows, topology: str, network: Network, problems: Problems) -> None:
+def _check_extra_rtt(
+    tree: Mapping, flows: Flows, topology: str, network: Network, problems: Problems
+) -> None:
+    if realpath.is_wanted(tree) and flows.extra_rtt_mark:
+        problems.add(
+            flows.extra_rtt_mark, "flows", "a real path has the round-trip time that it has; remove it"
+        )
+        return
     if network.kind != "dumbbell" and flows.extra_rtt_mark:
         problems.add(
             flows.extra_rtt_mark,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from narrows.scenario.registry import Registry
-from narrows.scenario.schema_values import params_schema
+from narrows.scenario import realpath
+from narrows.scenario.registry import Param, Registry
+from narrows.scenario.schema_values import param_schema, params_schema
 from narrows.scenario.topologies import PLAIN, STAR_HOSTS
 
 #: The key `name` of an element.
@@ -34,6 +35,25 @@ def _names(values: dict[str, Any]) -> dict[str, Any]:
     """Hosts as a list of names, or with something said of each."""
     by_name = {"type": "object", "propertyNames": _NODE, "additionalProperties": values}
     return {"anyOf": [{"type": "array", "minItems": 1, "items": _NODE}, by_name]}
+
+
+def real_path() -> dict[str, Any]:
+    """What the key `real_path` takes."""
+    return _object({param.name: _of_real_path(param) for param in realpath.PARAMS})
+
+
+def _of_real_path(param: Param) -> dict[str, Any]:
+    port = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, {"type": "string"}]}
+    name = {"type": "string", "minLength": 1, "maxLength": 15}
+    own: dict[str, dict[str, Any]] = {
+        "text": {"type": "string", "pattern": r"^[^-\s]\S*$"},
+        "address": {"type": "string", "minLength": 2},
+        "ports": {"anyOf": [*port["anyOf"], {"type": "array", "minItems": 1, "items": port}]},
+        "interfaces": _object(dict.fromkeys((realpath.HERE, realpath.THERE), name)),
+    }
+    if param.kind not in own:
+        return param_schema(param)
+    return {"description": param.doc, **own[param.kind]}
 
 
 def definitions(registry: Registry) -> dict[str, Any]:

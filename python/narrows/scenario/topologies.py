@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from narrows.scenario import realpath
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.freenetwork import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
@@ -133,6 +134,9 @@ def _plain(tree: Mapping, problems: Problems) -> Network:
 
 def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
+    if "path" not in tree.entries and realpath.is_wanted(tree):
+        reader.join(one, other, None, None, FORWARD, BACKWARD)
+        return
     if "path" not in tree.entries:
         text = f"the key path is missing; write for example path: {{{_EXAMPLE}}}, or describe a network"
         reader.problems.add(tree.mark, "", f"{text} with the key network")

@@ -1,0 +1,74 @@
+"""The planes that cells run on: what runs one cell, how many at once, and what is done around a round."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from narrows.campaign.agent import AgentRun, CellOutcome
+from narrows.scenario.model import Cell
+
+#: When something is noted about a round.
+BEFORE, AFTER = "before", "after"
+#: Hears how far a cell has come, from 0 to 1.
+Progress = Callable[[float], None]
+
+
+class Run(Protocol):
+    """One cell that is being run; `stop` may be called from any thread."""
+
+    def run(self) -> CellOutcome:
+        """Runs the cell to its end."""
+
+    def stop(self, kill: bool = False) -> None:
+        """Asks it to stop and clean up; with `kill` ends it at once."""
+
+
+class Plane(Protocol):
+    """Where cells run."""
+
+    #: How often a cell that failed is tried again, at the end of its round.
+    retries: int
+
+    def workers(self, cells: int, /) -> int:
+        """How many cells run at the same time."""
+
+    def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress, /) -> Run:
+        """What runs a cell, which is in a file as well, into a folder."""
+
+    def around_round(self, number: int, when: str, /) -> dict[str, Any] | None:
+        """What is noted before and after a round, for campaign.json. It may take some seconds."""
+
+    def ends_campaign(self, outcome: CellOutcome, /) -> bool:
+        """Whether the campaign is to stop after such a failure, and to be resumed later."""
+
+
+class LocalPlane:
+    """`simulate` and `emulate`: one agent per cell, on this machine."""
+
+    retries = 0
+
+    def __init__(self, where: str, agent: Path, files: Path) -> None:
+        self._where = where
+        self._agent = agent
+        self._files = files
+
+    def workers(self, cells: int) -> int:
+        """All processors for simulations; emulations need the machine for themselves."""
+        if self._where != "simulate":
+            return 1
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return max(1, min(cells, usable or 1))
+
+    def run_of(self, _cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
+        """An agent for the cell."""
+        return AgentRun(self._agent, self._where, cell_file, out, log_file, progress, self._files)
+
+    def around_round(self, _number: int, _when: str) -> None:
+        """Nothing: facts about this machine are in each record."""
+
+    def ends_campaign(self, _outcome: CellOutcome) -> bool:
+        """Never by itself."""
+        return False

@@ -1,0 +1,346 @@
+"""The other host of a campaign: connected to, examined, connected to again when it was gone.
+
+Here and there are two places where agents run. What is decided once is which of them waits for the other's
+datagrams, at which port, and how large packets may be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from narrows.errors import NarrowsError, UnavailableError
+from narrows.hosts import between, settings, travel
+from narrows.hosts.check import their_address
+from narrows.hosts.place import SUDO, Arrival, Place, arrive, here
+from narrows.hosts.prober import socket_address
+from narrows.hosts.ssh import Ssh
+from narrows.scenario.realpath import AUTO, HERE, THERE
+
+#: Larger packets than those of an Ethernet are only used if they are asked for.
+_USUAL_MTU = 1500
+#: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
+_LEAST_MTU = 1280
+#: What a killed campaign has left there is removed by the next one after this time, in minutes.
+_LEFTOVER_MIN = 24 * 60
+#: How often a host that has vanished is tried before a cell is given up, and how long to wait in between.
+_TRIES = 2
+_PAUSE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How the other host is reached; nothing of it is part of a scenario."""
+
+    ssh: tuple[str, ...] = ("ssh",)
+    #: The folder of all that is ours there.
+    folder: str | None = None
+    #: An agent for another architecture.
+    agent: Path | None = None
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Who waits for whom, and where."""
+
+    #: `here` or `there`.
+    listener: str
+    port: int
+    #: The listener's address as the other end uses it.
+    address: str
+    mtu: int
+
+    @property
+    def version(self) -> int:
+        """Version of IP."""
+        return 6 if ":" in self.address else 4
+
+    def tunnel(self, place: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
+        """The tunnel of one end, as the agent takes it."""
+        waits = place == self.listener
+        any_address = "::" if self.version == 6 else "0.0.0.0"
+        return {
+            "bind": socket_address(any_address, self.port if waits else 0),
+            "dial": None if waits else socket_address(self.address, self.port),
+            "interface": interfaces.get(place),
+            "secret": secret,
+            "outer_mtu": self.mtu,
+        }
+
+
+class Partner:
+    """The other host; use it with `with`."""
+
+    def __init__(self, wishes: dict[str, Any], reach: Reach, say: Callable[[str], None]) -> None:
+        self.wishes = wishes
+        self.reach = reach
+        self.say = say
+        self.name = str(wishes["other"])
+        self.here: Place = here()
+        self.facts: dict[str, dict[str, Any]] = {}
+        self.way: between.Way | None = None
+        self._arrival: Arrival | None = None
+        self._ssh = contextlib.ExitStack()
+        self._held = contextlib.ExitStack()
+        #: The beginning of the names of our folders there.
+        self._token = secrets.token_hex(8)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Partner:
+        try:
+            self._connect()
+            self.facts = self._both(lambda place: place.ask("host"))
+        except BaseException:
+            self._ssh.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(NarrowsError):
+            if self.alive:
+                self._remove_all()
+        self._held.close()
+        self._ssh.close()
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    @property
+    def there(self) -> Place:
+        """The other host as a place."""
+        assert self._arrival
+        return self._arrival.place
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._arrival is not None and self.connection.is_open
+
+    @property
+    def connection(self) -> Ssh:
+        """The connection."""
+        assert self.there.ssh
+        return self.there.ssh
+
+    def place(self, name: str) -> Place:
+        """The place called `here` or `there`."""
+        return self.here if name == HERE else self.there
+
+    def _connect(self) -> None:
+        connection = self._ssh.enter_context(Ssh(self.name, self.reach.ssh))
+        self._arrival = arrive(connection, self.reach.agent, self.reach.folder)
+        # Of campaigns that were killed: old ones, since others may be running.
+        folder = travel.quoted(self.runs)
+        old = f"-mindepth 1 -maxdepth 1 -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
+        connection.run(f"if [ -d {folder} ]; then {self._sudo}find {folder} {old}; fi")
+
+    def ensure(self) -> None:
+        """Connects again if the other host was gone; raises `UnavailableError` if it still is."""
+        with self._lock:
+            for attempt in range(_TRIES):
+                if self.alive:
+                    return
+                self._ssh.close()
+                held = bool(self.wishes["prepare"])
+                try:
+                    self._connect()
+                    if held:
+                        self._prepare_place(self.there)
+                    self.say(f"{self.name}: connected again")
+                    return
+                except UnavailableError:
+                    if attempt + 1 == _TRIES:
+                        raise
+                    time.sleep(_PAUSE_S)
+
+    def failure(self) -> str:
+        """What to say when the connection is gone."""
+        return (
+            f"{self.name} has vanished: the connection by ssh is gone; see whether this works:"
+            f" {self.connection.by_hand}"
+        )
+
+    @property
+    def _sudo(self) -> str:
+        """What gives a command of shell the rights that agents have there."""
+        return "sudo -n " if self.there.rights == SUDO else ""
+
+    # -- folders there -----------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> str:
+        """The folder of runs there."""
+        assert self._arrival
+        return f"{self._arrival.folder}/runs"
+
+    def claim(self, campaign: Path) -> None:
+        """From now on, folders there belong to a campaign; what was left of it when it was killed is removed.
+
+        Only one process at a time works on a campaign.
+        """
+        whose = f"{socket.gethostname()}:{campaign.absolute()}"
+        self._token = hashlib.sha256(whose.encode()).hexdigest()[:16]
+        self._remove_all()
+
+    def new_folder(self, name: str) -> str:
+        """A folder for one cell that does not exist yet; its parent does."""
+        done = self.connection.run(f"umask 077; mkdir -p {travel.quoted(self.runs)}")
+        if done.returncode != 0:
+            why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+            raise UnavailableError(
+                f"{self.name}: {self.runs} could not be made ({why[0]}); choose another folder with"
+                " --remote-folder"
+            )
+        return f"{self.runs}/{self._token}-{name}-{secrets.token_hex(4)}"
+
+    def remove(self, folder: str) -> None:
+        """Removes a folder of ours there."""
+        self.connection.run(f"{self._sudo}rm -rf {travel.quoted(folder)}")
+
+    def _remove_all(self) -> None:
+        """Removes what is left of this campaign there."""
+        self.connection.run(f"{self._sudo}rm -rf {travel.quoted(f'{self.runs}/{self._token}')}-*")
+
+    # -- what both machines are --------------------------------------------------------------------
+
+    def _both(self, ask: Callable[[Place], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Asks both at the same time."""
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(ask, self.place(name)) for name in (HERE, THERE)]
+            return {name: one.result() for name, one in zip((HERE, THERE), found, strict=True)}
+
+    def state(self) -> dict[str, dict[str, Any]]:
+        """What may change on both machines while a campaign runs."""
+        return self._both(lambda place: {**place.ask("host", "--brief"), "qdisc": _qdiscs(place)})
+
+    # -- the way -----------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Examines the way between both."""
+        wishes = self.wishes
+        assert self._arrival
+        address = their_address(self.connection, self._arrival, wishes["address"])
+        self.way = between.examine(self.here, self.there, address, wishes["ports"], wishes["our_address"])
+
+    def meeting(self) -> Meeting:
+        """Who waits for whom; raises `UnavailableError` if nothing passes."""
+        assert self.way is not None
+        return meeting_of(self.way, self.name, self.wishes)
+
+    @property
+    def rtt_ns(self) -> int:
+        """The smallest round-trip time that was seen, as far as it is known."""
+        return (self.way.rtt_ns if self.way is not None else None) or 0
+
+    @property
+    def offset_ns(self) -> int:
+        """The other host's clock less ours; taken for none where nothing has passed."""
+        return (self.way.offset_ns if self.way is not None else None) or 0
+
+    def in_words(self, meeting: Meeting | None) -> str:
+        """How both are joined, for people."""
+        rtt = f"round trip {self.rtt_ns / 1e6:.3g} ms" if self.rtt_ns else "round trip unknown"
+        if meeting is None:
+            return f"without a tunnel to {self.name}, {rtt}"
+        who = self.name if meeting.listener == THERE else "this machine"
+        return (
+            f"tunnel to {self.name}: {who} listens at {socket_address(meeting.address, meeting.port)},"
+            f" packets of up to {meeting.mtu} bytes, {rtt}"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What is known about both, for campaign.json."""
+        return {**self.facts, "way": asdict(self.way) if self.way is not None else None}
+
+    # -- settings ----------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Raises the settings of both machines that are too small, until the end."""
+        for place in (self.here, self.there):
+            self._prepare_place(place)
+
+    def _prepare_place(self, place: Place) -> None:
+        which = HERE if place is self.here else THERE
+        if not settings.planned(self.facts[which]) and not self.facts[which]["left_behind"]:
+            return
+        held = self._held.enter_context(_told(settings.Holding(place), self.say))
+        for change in held.recovered:
+            self.say(f"{place.name}: {change.name} is {change.before} again, as before a run that was killed")
+        for change in held.changed:
+            self.say(f"{place.name}: {change} for the time of the campaign")
+
+
+def _qdiscs(place: Place) -> list[str] | None:
+    """The queueing disciplines of a machine's interfaces, in the words of `tc`; None where it is missing."""
+    script = "if command -v tc >/dev/null 2>&1; then tc qdisc show; else echo none; fi"
+    if place.ssh is not None:
+        said = place.ssh.run(script).stdout
+    else:
+        done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=30, check=False)
+        said = done.stdout
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return None if lines == ["none"] else lines
+
+
+@contextlib.contextmanager
+def _told(holding: settings.Holding, say: Callable[[str], None]) -> Iterator[settings.Holding]:
+    """Holds settings, and tells at the end what could not be put back."""
+    with holding as held:
+        yield held
+    for change in held.not_restored:
+        say(f"{change.name} was not put back to {change.before}, or nobody could tell us")
+
+
+def meeting_of(way: between.Way, name: str, wishes: dict[str, Any]) -> Meeting:
+    """Who waits for whom, by what passes and what is wished."""
+    able: dict[str, Sequence[int]] = {THERE: way.they_may_listen, HERE: way.we_may_listen}
+    wanted = wishes["listener"]
+    asked = (THERE, HERE) if wanted == AUTO else (wanted,)
+    listener = next((one for one in asked if able[one]), None)
+    if listener is None:
+        raise UnavailableError(_nothing_passes(way, name, wanted, wishes["ports"]))
+    sizes = (way.mtu_there, way.mtu_back)
+    # None: the small packets of the first questions came, these did not.
+    found = min(size or 0 for size in sizes)
+    if wishes["mtu"] is None and found < _LEAST_MTU:
+        raise UnavailableError(
+            f"packets of {_LEAST_MTU} bytes do not pass between here and {name} (to it: {sizes[0] or 'none'},"
+            f" back: {sizes[1] or 'none'}); the tunnel needs them, so look what is on the way with: narrows"
+            f" hosts check {name}"
+        )
+    address = way.their_address if listener == THERE else wishes["our_address"] or way.seen_address
+    return Meeting(
+        listener=listener,
+        port=able[listener][0],
+        address=address or way.our_address,
+        mtu=wishes["mtu"] or min(found, _USUAL_MTU),
+    )
+
+
+def _nothing_passes(way: between.Way, name: str, wanted: str, ports: list[int]) -> str:
+    whys = [why for one in way.ports for why in (one.why_there, one.why_here) if why]
+    taken = f" ({whys[0]})" if whys else ""
+    listed = ", ".join(map(str, ports))
+    if wanted != AUTO and (way.they_may_listen or way.we_may_listen):
+        which = name if wanted == THERE else "this machine"
+        return (
+            f"datagrams do not reach {which} at any of the UDP ports {listed}{taken}, but the other way"
+            " they pass; write listener: auto"
+        )
+    return (
+        f"no datagram passes between here and {name} at any of the UDP ports {listed}{taken}; open one in the"
+        f" firewalls of both machines, or name others with real_path.ports; narrows hosts check {name} tells"
+        " more"
+    )

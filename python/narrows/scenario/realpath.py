@@ -1,0 +1,304 @@
+"""The key `real_path`: the other host of runs with `where: hosts`, and how the two ends are joined.
+
+Of the network nothing is known there. The key `path` describes what other planes run over; it is read, so
+that mistakes in it are told, and not applied.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from narrows.errors import UsageError
+from narrows.scenario.network import Network
+from narrows.scenario.params import Context, read_value
+from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.registry import Param
+from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+
+KEY = "real_path"
+#: The value of `where` that it belongs to.
+WHERE = "hosts"
+#: Which machine something is on: the one that runs the campaign, or the other one.
+HERE, THERE = "here", "there"
+BOTH, AUTO = "both", "auto"
+#: What happens when the other host is gone.
+GO_ON, STOP = "go-on", "stop"
+#: The kind of the elements of a network of which nothing is known.
+KIND = "real"
+#: Ports that are looked at unless others are named: QUIC, STUN, iperf3, traceroute, and one that means
+#: nothing.
+PORTS = (443, 3478, 5201, 33434, 50123)
+#: As many as leave the agent a port to ask from, and rounded.
+MOST_PORTS = 60
+#: What bears on how a campaign goes, and not on its results.
+NOT_OF_RESULTS = ("retries", "vanished")
+_EXAMPLE = "{other: user@host}"
+
+
+def _param(
+    name: str,
+    kind: str,
+    default: Any,
+    doc: str,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Param:
+    return Param(name, kind, choices, default, low, high, False, doc, "")
+
+
+#: Kinds of values that have readers here.
+OWN_KINDS = ("text", "address", "ports", "interfaces")
+#: The keys in it.
+PARAMS: tuple[Param, ...] = (
+    _param(
+        "other",
+        "text",
+        None,
+        "The other host as ssh takes it: user@host, or a name of its configuration. Required, here or as"
+        " `--host`.",
+    ),
+    _param(
+        "sender",
+        "choice",
+        HERE,
+        "Which machine sends the data of `forward` flows. `both`: every scheme is run in both directions,"
+        " with rows of its own in the results.",
+        choices=(HERE, THERE, BOTH),
+    ),
+    _param(
+        "tunnel",
+        "choice",
+        "on",
+        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
+        " endpoints use the machines' own addresses, and only what they count themselves is known.",
+        choices=("on", "off"),
+    ),
+    _param(
+        "listener",
+        "choice",
+        AUTO,
+        "Which machine waits for the other's datagrams. `auto`: the other one if it can be reached, else"
+        " this one.",
+        choices=(AUTO, HERE, THERE),
+    ),
+    _param(
+        "ports",
+        "ports",
+        list(PORTS),
+        "UDP ports that may be used, in order of preference; the first one that passes is taken.",
+    ),
+    _param(
+        "address", "address", None, "The other host's address for datagrams, if not the one that ssh uses."
+    ),
+    _param(
+        "our_address",
+        "address",
+        None,
+        "This machine's address as the other one shall use it, if not the one that datagrams come from.",
+    ),
+    _param(
+        "interface",
+        "interfaces",
+        {},
+        "Network interfaces by which the tunnel goes, instead of what the routes say: `here`, `there`.",
+    ),
+    _param(
+        "mtu",
+        "bytes",
+        None,
+        "Largest IP packet outside of the tunnel. Default: the largest that passes, at most 1500 B.",
+        low=1280,
+        high=9000,
+    ),
+    _param(
+        "prepare",
+        "flag",
+        False,
+        "Raise limits of socket buffers of both machines for the time of the campaign.",
+    ),
+    _param(
+        "retries",
+        "count",
+        1,
+        "How often a cell that failed is tried again, at the end of its round.",
+        low=0,
+        high=100,
+    ),
+    _param(
+        "vanished",
+        "choice",
+        GO_ON,
+        "What happens when the other host is gone: the campaign goes on, connects anew before each cell and"
+        " counts those that fail meanwhile, or it stops and can be resumed.",
+        choices=(GO_ON, STOP),
+    ),
+)
+BY_NAME = {param.name: param for param in PARAMS}
+
+
+def is_wanted(tree: Mapping) -> bool:
+    """Whether a written scenario is for two hosts."""
+    where = tree.entries.get("where")
+    return isinstance(where, Scalar) and where.text == WHERE
+
+
+def asks_for_both(tree: Mapping) -> bool:
+    """Whether every scheme is to be run in both directions."""
+    written = tree.entries.get(KEY)
+    sender = written.entries.get("sender") if isinstance(written, Mapping) else None
+    return is_wanted(tree) and isinstance(sender, Scalar) and sender.text == BOTH
+
+
+def both_directions() -> tuple[str, list[Written]]:
+    """What `sender: both` is short for: an axis of a matrix."""
+    mark = Mark(f"{KEY}.sender")
+    return f"{KEY}.sender", [Scalar(mark, HERE), Scalar(mark, THERE)]
+
+
+def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
+    """The key, with defaults filled in; empty if the scenario is not for two hosts."""
+    written: Written = tree.entries.get(KEY, Mapping(tree.mark))
+    mapping = problems.expect_mapping(written, KEY, _EXAMPLE)
+    found: dict[str, Any] = {param.name: param.default for param in PARAMS}
+    for key, mark, value in mapping or ():
+        if key not in BY_NAME:
+            problems.unknown_key(mark, KEY, key, BY_NAME)
+            continue
+        one = _value(value, BY_NAME[key], problems)
+        if one is not None:
+            found[key] = one
+    if not is_wanted(tree):
+        return {}
+    if mapping is not None and "other" not in mapping.entries:
+        text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
+        problems.add(written.mark, KEY, text)
+    addresses = [found[key] for key in ("address", "our_address") if found[key] is not None]
+    if len({ipaddress.ip_address(one).version for one in addresses}) > 1:
+        problems.add(
+            written.mark, KEY, "address and our_address are of different versions of IP; give two of the same"
+        )
+    return found
+
+
+def _value(value: Written, param: Param, problems: Problems) -> Any:
+    at = join(KEY, param.name)
+    if param.kind == "ports":
+        return _ports(value, at, problems)
+    if param.kind == "interfaces":
+        return _interfaces(value, at, problems)
+    if param.kind not in OWN_KINDS:
+        return read_value(value, at, param, Context(problems))
+    text = value.text if isinstance(value, Scalar) and not value.is_null else ""
+    if param.kind == "address":
+        try:
+            return str(ipaddress.ip_address(text))
+        except ValueError:
+            problems.add(value.mark, at, f'"{shorten(text)}" is no address; write figures, such as 192.0.2.7')
+    elif not text or text.startswith("-") or any(letter.isspace() for letter in text):
+        problems.add(value.mark, at, "must be a host as ssh takes it, such as user@host")
+    else:
+        return text
+    return None
+
+
+def _ports(value: Written, at: str, problems: Problems) -> list[int] | None:
+    items = value.items if isinstance(value, Sequence) else [value]
+    texts = [item.text if isinstance(item, Scalar) else "" for item in items]
+    try:
+        return list(ports_of(",".join(texts)))
+    except ValueError as error:
+        problems.add(value.mark, at, str(error))
+        return None
+
+
+def ports_of(text: str) -> tuple[int, ...]:
+    """`443,5000-5003` as numbers, in the order given; `ValueError` with a clause that says what is wrong."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
+            raise ValueError(f"{part.strip()!r} is no port and no range of ports; write 443,5000-5003")
+        if len(found) + int(last) - int(first) + 1 > MOST_PORTS:
+            raise ValueError(f"more than {MOST_PORTS} ports; name fewer")
+        found |= dict.fromkeys(range(int(first), int(last) + 1))
+    return tuple(found)
+
+
+def _interfaces(value: Written, at: str, problems: Problems) -> dict[str, str] | None:
+    mapping = problems.expect_mapping(value, at, "{here: eth0, there: wwan0}")
+    found: dict[str, str] = {}
+    for key, mark, written in mapping or ():
+        name = written.text if isinstance(written, Scalar) and not written.is_null else ""
+        if key not in (HERE, THERE):
+            problems.unknown_key(mark, at, key, (HERE, THERE))
+        elif not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
+            # The kernel's own limits (IFNAMSIZ, dev_valid_name).
+            problems.add(written.mark, join(at, key), "must be the name of a network interface, such as eth0")
+        else:
+            found[key] = name
+    return found if mapping is not None else None
+
+
+def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
+    """The network of cells: which machine is at either end, and nothing of what is between them."""
+    other = str(found["other"])
+    ends = (HERE, other) if found["sender"] == HERE else (other, HERE)
+    named = network.to_json([]).get("hosts")
+    return {
+        "kind": "dumbbell",
+        "forward": [{"name": "forward.0", "kind": KIND, "from": ends[0], "to": ends[1]}],
+        "backward": [{"name": "backward.0", "kind": KIND, "from": ends[1], "to": ends[0]}],
+        **({"hosts": named} if named else {}),
+    }
+
+
+def sender_is_here(cell: dict[str, Any]) -> bool:
+    """Whether this machine is the sender of a cell's `forward` flows."""
+    return bool(cell["network"]["forward"][0]["from"] == HERE)
+
+
+def check(tree: Mapping, network: Network, problems: Problems) -> None:
+    """What other planes can do and a real path cannot."""
+    if network.kind != "dumbbell":
+        key = "network" if "network" in tree.entries else "topology"
+        mark = tree.key_marks.get(key, tree.mark)
+        text = "between two real hosts is one path; remove it, or run the scenario with --where emulate"
+        problems.add(mark, key, text)
+    timeline = tree.entries.get("timeline")
+    for index, item in enumerate(timeline.items if isinstance(timeline, Sequence) else []):
+        for key, mark, _ in item if isinstance(item, Mapping) else ():
+            if key in ("set", "cut", "restore"):
+                at = join(join("timeline", index), key)
+                text = "a real path is not ours to change; remove it, or run the scenario with"
+                problems.add(mark, at, f"{text} --where emulate")
+
+
+def check_axis(key: str) -> str | None:
+    """What is wrong with a key in the matrix of a scenario for two hosts."""
+    first = key.partition(".")[0]
+    if first in ("path", "topology", "network"):
+        return "a real path is not ours to change; remove it, or run the scenario with --where emulate"
+    if first == KEY and key != f"{KEY}.sender":
+        return f"of {KEY} only sender can be varied; remove it"
+    return None
+
+
+def example(param: Param) -> str:
+    """Which values a parameter of our own kinds takes, for the reference."""
+    return {
+        "text": "`user@host`",
+        "address": "figures, such as `192.0.2.7`",
+        "ports": "`443,5000-5003`, or a list",
+        "interfaces": "`{here: eth0, there: wwan0}`",
+    }[param.kind]
+
+
+def named_host(text: str) -> str:
+    """The argument of `--host`, quoted as YAML takes it."""
+    if not text.strip():
+        raise UsageError("--host takes a host as ssh does, such as user@host")
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"

@@ -1,0 +1,478 @@
+"""Campaigns between two hosts, in parts: what scenarios say of them, who waits for whom, who can send what,
+the two agents of a cell, rounds and tries. The whole of it, over ssh, is in test_real_path_runs.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import processes
+from narrows.analysis.words import network_in_words
+from narrows.campaign import sides
+from narrows.campaign.agent import CellOutcome
+from narrows.campaign.between import _unpack
+from narrows.campaign.execute import Executor
+from narrows.campaign.plan import Sender, make_plan
+from narrows.campaign.planes import Progress, Run
+from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import NarrowsError, ScenarioError, UnavailableError
+from narrows.hosts.between import Port, Way
+from narrows.hosts.partner import meeting_of
+from narrows.hosts.place import ROOT, Place
+from narrows.hosts.ssh import _DEAF
+from narrows.scenario import Scenario, cells_of, loads
+from narrows.scenario.model import Cell
+from narrows.scenario.overrides import Override, apply
+from narrows.scenario.realpath import named_host, sender_is_here
+from narrows.scenario.written import parse
+
+FAKE = Path(__file__).resolve().parent / "fake_side.py"
+PATH = "path: {forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}\n"
+BASE = """\
+schema: narrows/scenario/1
+question: Does it work?
+where: hosts
+schemes: [cubic, "linux:bbr"]
+duration: 10 s
+runs: 2
+"""
+
+pytestmark = pytest.mark.usefixtures("fixed_registry")
+
+
+def scenario(more: str = "real_path: {other: me@there}\n") -> Scenario:
+    return loads(BASE + more)
+
+
+# -- what scenarios say ----------------------------------------------------------------------------
+
+
+def test_nothing_is_known_of_a_real_path() -> None:
+    found = scenario()
+    assert found.network == {
+        "kind": "dumbbell",
+        "forward": [{"name": "forward.0", "kind": "real", "from": "here", "to": "me@there"}],
+        "backward": [{"name": "backward.0", "kind": "real", "from": "me@there", "to": "here"}],
+    }
+    assert all(cell.content["where"] == "hosts" for cell in cells_of(found))
+    words = network_in_words(found)
+    assert "  forward   the real path from here to me@there" in words
+    assert not any("round trip" in line for line in words)
+    # What other planes run over is read, but changes nothing.
+    assert scenario(f"real_path: {{other: me@there}}\n{PATH}").hash == found.hash
+    with pytest.raises(ScenarioError, match=r"path\.forward\.0"):
+        scenario(f"real_path: {{other: me@there}}\n{PATH.replace('droptail', 'dripfeed')}")
+
+
+def test_the_same_scenario_is_another_one_elsewhere() -> None:
+    text = BASE.replace("where: hosts", "where: emulate") + PATH
+    plain, told = loads(text), loads(text + "real_path: {other: me@there}\n")
+    assert plain.hash == told.hash, "who the other host is means nothing where there is none"
+    assert told.real_path == {} and "real_path" not in told.to_json()
+    assert scenario().hash != scenario("real_path: {other: me@elsewhere}\n").hash
+    retries = scenario("real_path: {other: me@there, retries: 5, vanished: stop}\n")
+    assert (retries.hash, retries.real_path["retries"]) == (scenario().hash, 5)
+
+
+def test_both_directions_are_rows_of_their_own() -> None:
+    found = scenario("real_path: {other: me@there, sender: both}\n")
+    assert [row.label for row in found.schemes] == [
+        "cubic (sender here)",
+        "linux:bbr (sender here)",
+        "cubic (sender there)",
+        "linux:bbr (sender there)",
+    ]
+    here = [sender_is_here(cell.content) for cell in cells_of(found)]
+    assert here == [True] * 4 + [False] * 4
+    assert len({cell.hash for cell in cells_of(found)}) == 8
+    more = scenario("real_path: {other: me@there, sender: both}\nmatrix: {flows.count: [1, 2]}\n")
+    assert len(more.schemes) == 8
+
+
+def test_the_command_line_names_the_host() -> None:
+    # `path` is near enough to `real_path` to be taken for a typing error.
+    tree = apply(parse(BASE + PATH, "x.yaml"), [Override("--host", "real_path.other", named_host("it's:me"))])
+    assert json.dumps(tree.entries["real_path"], default=vars).count("it's:me") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("", "needs the other host; name it with --host"),
+        ("real_path: there\n", "must be keys with values"),
+        ("real_path: {other: -oProxyCommand=x}\n", "must be a host as ssh takes it"),
+        ("real_path: {other: a b}\n", "must be a host as ssh takes it"),
+        ("real_path: {other: a, sender: left}\n", '"left" is not one of here, there or both'),
+        ("real_path: {other: a, ports: 5-4}\n", "is no port and no range"),
+        ("real_path: {other: a, ports: [443, 1-100]}\n", "more than 60 ports"),
+        ("real_path: {other: a, ports: 1-4000000000}\n", "is no port and no range"),
+        ("real_path: {other: a, mtu: 1000 B}\n", "must be between 1.28 kB and 9 kB"),
+        ("real_path: {other: a, address: there.example}\n", "is no address"),
+        ("real_path: {other: a, address: 192.0.2.1, our_address: '2001:db8::1'}\n", "versions of IP"),
+        ("real_path: {other: a, interface: {left: eth0}}\n", "unknown key"),
+        ("real_path: {other: a, interface: {here: ../x}}\n", "name of a network interface"),
+        ("real_path: {other: a, colour: blue}\n", "unknown key; allowed here: other, sender"),
+        ("real_path: {other: a}\ntopology: {star: {}}\n", "between two real hosts is one path"),
+        ("real_path: {other: a}\ntimeline: [{at: 1 s, cut: path}]\n", "not ours to change"),
+        ("real_path: {other: a}\nflows: {count: 2, extra_rtt: 5 ms}\n", "round-trip time that it has"),
+        ("real_path: {other: a}\nmatrix: {real_path.other: [a, b]}\n", "only sender can be varied"),
+        (f"real_path: {{other: a}}\n{PATH}matrix: {{path.forward.1.delay: [1 ms]}}\n", "not ours to change"),
+        (
+            "real_path: {other: a, sender: both}\nmatrix: {real_path.sender: [here]}\n",
+            "real_path says both for it already",
+        ),
+    ],
+)
+def test_mistakes_are_told(more: str, told: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(more)
+    assert told in str(caught.value)
+
+
+# -- who sends what --------------------------------------------------------------------------------
+
+HERE_FACTS = {"kernel": "6.1-here", "congestion_controls": ["reno", "cubic"], "bpf": {"ok": True}}
+THERE_FACTS = {"kernel": "6.2-there", "congestion_controls": ["reno", "bbr"], "bpf": {"ok": True}}
+
+
+def skipped(more: str) -> dict[str, str]:
+    plan = make_plan(loads(BASE + more), HERE_FACTS, Sender("me@there", THERE_FACTS, is_here=False))
+    return {one.scheme: one.reason for one in plan.skipped}
+
+
+def test_the_kernel_of_the_side_that_sends_decides() -> None:
+    assert skipped("real_path: {other: me@there, sender: there}\n") == {}
+    found = skipped("real_path: {other: me@there, sender: both}\n")
+    assert list(found) == ["linux:bbr (sender here)"]
+    assert "here: this kernel (6.1-here) does not offer bbr" in found["linux:bbr (sender here)"]
+    # The data of a flow that goes backward are sent by the other one.
+    assert skipped("real_path: {other: me@there}\nflows: {direction: backward}\n") == {}
+
+
+def test_programs_for_the_kernel_do_not_travel() -> None:
+    text = BASE.replace('"linux:bbr"', '"bpf:gentle"')
+    for sender, expected in (("here", []), ("there", ["bpf:gentle"])):
+        loaded = loads(f"{text}real_path: {{other: me@there, sender: {sender}}}\n")
+        plan = make_plan(loaded, HERE_FACTS, Sender("me@there", THERE_FACTS, is_here=False))
+        assert [one.scheme for one in plan.skipped] == expected
+
+
+# -- who waits for whom ----------------------------------------------------------------------------
+
+
+def way(there: list[int], here: list[int], mtu: tuple[int | None, int | None] = (1500, 1500)) -> Way:
+    ports = [
+        Port(port, there=port in there, there_answered=port in there, here=port in here, here_answered=True)
+        for port in (443, 5201)
+    ]
+    for one in ports:
+        one.here_answered = one.here
+    return Way("10.0.0.1", "192.0.2.7", "198.51.100.9", ports, mtu[0], mtu[1], 40_000_000)
+
+
+def wishes(**more: Any) -> dict[str, Any]:
+    return {**scenario().real_path, "ports": [443, 5201], **more}
+
+
+def test_the_other_host_waits_if_it_can_be_reached() -> None:
+    found = meeting_of(way([443, 5201], [443]), "there", wishes())
+    assert (found.listener, found.port, found.address, found.mtu) == ("there", 443, "192.0.2.7", 1500)
+    tunnel = found.tunnel("here", "ab", {"here": "wwan0"})
+    assert (tunnel["bind"], tunnel["dial"], tunnel["interface"]) == ("0.0.0.0:0", "192.0.2.7:443", "wwan0")
+    tunnel = found.tunnel("there", "ab", {"here": "wwan0"})
+    assert (tunnel["bind"], tunnel["dial"], tunnel["interface"]) == ("0.0.0.0:443", None, None)
+
+
+def test_otherwise_we_wait_where_our_packets_come_from() -> None:
+    found = meeting_of(way([], [5201], mtu=(1400, 9000)), "there", wishes())
+    assert (found.listener, found.port, found.address, found.mtu) == ("here", 5201, "198.51.100.9", 1400)
+    found = meeting_of(way([443], [5201]), "there", wishes(listener="here", our_address="2001:db8::1"))
+    assert found.tunnel("there", "ab", {})["dial"] == "[2001:db8::1]:5201"
+    assert found.tunnel("here", "ab", {})["bind"] == "[::]:5201"
+
+
+@pytest.mark.parametrize(
+    ("found", "wished", "told"),
+    [
+        (way([], []), {}, "no datagram passes between here and there at any of the UDP ports 443, 5201"),
+        (way([], [443]), {"listener": "there"}, "datagrams do not reach there.*write listener: auto"),
+        (way([443], []), {"listener": "here"}, "do not reach this machine.*write listener: auto"),
+        (way([443], [], mtu=(1500, 1200)), {}, "packets of 1280 bytes do not pass"),
+        (way([443], [], mtu=(1500, None)), {}, "back: none"),
+    ],
+)
+def test_what_does_not_pass_is_told(found: Way, wished: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnavailableError, match=told):
+        meeting_of(found, "there", wishes(**wished))
+
+
+# -- the two agents --------------------------------------------------------------------------------
+
+
+class Pair:
+    """Two stand-ins, each failing in its way."""
+
+    def __init__(self, folder: Path, near: str = "well", far: str = "well") -> None:
+        self.folder = folder
+        self.log = io.BytesIO()
+        self.shares: list[float] = []
+        self.stopped = False
+        self.stands = True
+        self.near, self.far = (self._side(name, how) for name, how in (("near", near), ("far", far)))
+
+    def _side(self, name: str, how: str) -> Side:
+        words = ["env", f"FAKE_SIDE={how}", f"FAKE_SIDE_LOG={self.folder / name}.told"]
+        place = Place(name, [*words, sys.executable, str(FAKE)], ROOT)
+        return Side(place, place.start("side", "--plan", "-"), self.log)
+
+    def run(self, offset_ns: int | None = None) -> None:
+        plans = tuple(
+            # Larger than a pipe, as models are.
+            {"host": host, "folder": str(self.folder / name), "files": {"model": "A" * 300_000}}
+            for host, name in enumerate(("near", "far"))
+        )
+        pair = Sides(self.near, self.far, lambda: self.stopped, lambda: self.stands, self.shares.append)
+        with pair:
+            pair.run((plans[0], plans[1]), 500, offset_ns)
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.folder / f"{name}.told").read_text())
+        return found
+
+
+def test_both_agents_are_told_when_to_start(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.run()
+    assert pair.told("near")[1:] == [{"order": "start", "in_ns": 500}]
+    assert pair.told("far")[1:] == [{"order": "start", "at_ns": 12345}]
+    assert pair.shares[-1] == 1.0 and pair.log.getvalue() == b"a complaint\n" * 2
+    assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
+
+
+def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.run(offset_ns=-7)
+    (near,), (far,) = (pair.told(name)[1:] for name in ("near", "far"))
+    assert far == {"order": "start", "real_ns": near["real_ns"] - 7}
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "kind", "told"),
+    [
+        ("error", "well", "unavailable", "near: error of host 0"),
+        ("well", "error", "unavailable", "far: error of host 1"),
+        ("error", "late error", "unavailable", "near: error of host 0; far: late error of host 1"),
+        ("well", "dies", "internal", "far: the agent has ended without a reason (killed by signal 9)"),
+        ("silent end", "well", "internal", "near: the agent has ended without a reason (exit code 0)"),
+    ],
+)
+def test_failures_of_agents_are_told(tmp_path: Path, near: str, far: str, kind: str, told: str) -> None:
+    pair = Pair(tmp_path, near, far)
+    with pytest.raises(SidesFailed) as caught:
+        pair.run()
+    assert (caught.value.kind, caught.value.message) == (kind, told)
+    assert all(side.process.poll() is not None for side in (pair.near, pair.far))
+
+
+def test_a_connection_that_breaks_is_a_host_that_vanished(tmp_path: Path) -> None:
+    pair = Pair(tmp_path, "mute", "mute")
+    # The far one is reached by ssh, as far as this is concerned.
+    pair.far.place.ssh = object()  # type: ignore[assignment]
+    pair.stands = False
+    with pytest.raises(SidesFailed, match="far has vanished") as caught:
+        pair.run()
+    assert caught.value.kind == "vanished"
+
+
+def test_agents_that_say_nothing_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "_SILENCE_S", 0.5)
+    pair = Pair(tmp_path, "well", "mute")
+    with pytest.raises(SidesFailed, match=r"far: no sign of life for 0\.5 s"):
+        pair.run()
+    assert all(side.process.poll() is not None for side in (pair.near, pair.far))
+
+
+def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
+    pair = Pair(tmp_path, "mute", "mute")
+    threading.Timer(0.3, setattr, (pair, "stopped", True)).start()
+    with pytest.raises(Stopped):
+        pair.run()
+    assert [len(pair.told(name)) for name in ("near", "far")] == [1, 1]
+    assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
+
+
+# -- fetching --------------------------------------------------------------------------------------
+
+
+def archive(*members: tuple[str, bytes, str]) -> bytes:
+    """A tar file: name, content, and where a link leads to."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, content, target in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            if target:
+                info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+def unpacked(content: bytes, target: Path, code: int = 0) -> tuple[int, str]:
+    file = target.with_suffix(".tar")
+    file.write_bytes(content)
+    target.mkdir()
+    process = subprocess.Popen(
+        ["sh", "-c", f"cat {file}; echo trouble >&2; exit {code}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        return _unpack(process, target, lambda: None)
+
+
+def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
+    good = archive(("logs/flow-1.log", b"hello", ""), ("side.json", b"{}", ""))
+    assert unpacked(good, tmp_path / "good") == (0, "")
+    assert (tmp_path / "good/logs/flow-1.log").read_bytes() == b"hello"
+    assert unpacked(good, tmp_path / "failed", code=3) == (3, "trouble")
+    assert unpacked(good[:700], tmp_path / "short")[0] != 0
+    assert unpacked(b"", tmp_path / "nothing")[0] != 0
+
+
+@pytest.mark.parametrize(
+    "member", [("../outside", b"x", ""), ("/tmp/outside", b"x", ""), ("link", b"", "/etc/passwd")], ids=str
+)
+def test_what_another_host_sends_stays_in_its_folder(tmp_path: Path, member: tuple[str, bytes, str]) -> None:
+    code, _ = unpacked(archive(member), tmp_path / "in")
+    found = [path for path in tmp_path.rglob("*") if path.name in ("outside", "link")]
+    assert code != 0 or all(path.is_relative_to(tmp_path / "in") and not path.is_symlink() for path in found)
+    assert not (tmp_path / "outside").exists()
+
+
+# -- rounds and tries ------------------------------------------------------------------------------
+
+
+class FakePlane:
+    """A plane whose cells do what they are told, in the order in which they are run."""
+
+    def __init__(self, folder: Path, retries: int, outcomes: dict[str, list[CellOutcome]]) -> None:
+        self.folder = folder
+        self.retries = retries
+        self.outcomes = outcomes
+        self.order: list[str] = []
+        self.end = ""
+
+    def workers(self, _cells: int) -> int:
+        return 1
+
+    def run_of(self, cell: Cell, _file: Path, out: Path, log_file: Path, _progress: Progress) -> Run:
+        plane = self
+
+        class Runner:
+            def run(self) -> CellOutcome:
+                plane.order.append(cell.id)
+                log_file.write_text("")
+                left = plane.outcomes.get(cell.id)
+                outcome = left.pop(0) if left else CellOutcome("finished")
+                if outcome.state == "finished":
+                    out.mkdir()
+                    run = {"format": "narrows/run/1", "cell": cell.content, "verdict": "ok"}
+                    (out / "run.json").write_text(json.dumps(run))
+                return outcome
+
+            def stop(self, kill: bool = False) -> None:
+                pass
+
+        return Runner()
+
+    def around_round(self, number: int, when: str) -> dict[str, Any]:
+        self.order.append(f"{when} {number}")
+        if when == "after" and number == 1:
+            raise OSError("not to be asked")
+        return {"round": number, "when": when, "here": {"load": [0.5]}}
+
+    def ends_campaign(self, outcome: CellOutcome) -> bool:
+        return outcome.kind == self.end
+
+
+class Quiet:
+    """Nobody watches."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def campaign(folder: Path) -> tuple[CampaignFolder, list[Cell]]:
+    from narrows.campaign.plan import Plan
+    from narrows.scenario import Loaded
+
+    found = scenario()
+    cells = sorted(cells_of(found), key=lambda cell: cell.run)
+    loaded = Loaded(found, Path("x.yaml"), "", [])
+    return CampaignFolder.create(folder / "out", loaded, Plan(found, cells, []), {}, {}, ["narrows"]), cells
+
+
+def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) -> None:
+    made, cells = campaign(tmp_path)
+    failed = CellOutcome("failed", "io", "the path was cut", 1)
+    plane = FakePlane(tmp_path, 2, {"cubic-r1": [failed], "linux-bbr-r2": [failed, failed, failed]})
+    Executor(made, plane, Quiet()).run(cells)
+    assert plane.order == [
+        "before 1",
+        *("cubic-r1", "linux-bbr-r1", "cubic-r1"),
+        "after 1",
+        "before 2",
+        *("cubic-r2", "linux-bbr-r2", "linux-bbr-r2", "linux-bbr-r2"),
+        "after 2",
+    ]
+    entries = {entry["id"]: entry for entry in made.cells}
+    assert (entries["cubic-r1"]["state"], entries["cubic-r1"]["attempts"]) == ("finished", 2)
+    assert [one["message"] for one in entries["cubic-r1"]["failures"]] == ["the path was cut"]
+    assert (entries["linux-bbr-r2"]["state"], entries["linux-bbr-r2"]["attempts"]) == ("failed", 3)
+    assert "failures" not in entries["cubic-r2"]
+    stored = json.loads((made.path / "campaign.json").read_text())
+    assert [(one["round"], one["when"], "error" in one) for one in stored["rounds"]] == [
+        (1, "before", False),
+        (1, "after", True),
+        (2, "before", False),
+        (2, "after", False),
+    ]
+
+
+def test_what_is_wrong_with_a_cell_is_not_tried_again(tmp_path: Path) -> None:
+    made, cells = campaign(tmp_path)
+    plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "input", "no such model", 3)]})
+    Executor(made, plane, Quiet()).run(cells)
+    assert plane.order.count("cubic-r1") == 1
+    # Before anything has worked, the user is told at once what is not there.
+    made, cells = campaign(tmp_path / "other")
+    plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "unavailable", "no namespaces", 4)]})
+    with pytest.raises(UnavailableError, match="no namespaces"):
+        Executor(made, plane, Quiet()).run(cells)
+    assert plane.order[:2] == ["before 1", "cubic-r1"]
+
+
+def test_a_campaign_stops_when_the_other_host_vanishes_if_asked(tmp_path: Path) -> None:
+    made, cells = campaign(tmp_path)
+    plane = FakePlane(tmp_path, 5, {"linux-bbr-r1": [CellOutcome("failed", "vanished", "it is gone", 1)]})
+    plane.end = "vanished"
+    with pytest.raises(NarrowsError, match="it is gone; run the same command again"):
+        Executor(made, plane, Quiet()).run(cells)
+    assert plane.order == ["before 1", "cubic-r1", "linux-bbr-r1"]
+    assert [entry["state"] for entry in made.cells] == ["finished", "pending", "pending", "pending"]
+
+
+def test_ctrl_c_is_for_us_and_not_for_ssh() -> None:
+    done = processes.run([*_DEAF, "sh", "-c", "kill -INT $$; echo still here"])
+    assert (done.returncode, done.stdout) == (0, "still here\n")
