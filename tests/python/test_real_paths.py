@@ -113,6 +113,7 @@ def test_the_command_line_names_the_host() -> None:
         ("real_path: {other: -oProxyCommand=x}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a b}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a, sender: left}\n", '"left" is not one of here, there or both'),
+        ("real_path: {other: a, tunnel: off}\n", "not supported yet"),
         ("real_path: {other: a, ports: 5-4}\n", "is no port and no range"),
         ("real_path: {other: a, ports: [443, 1-100]}\n", "more than 60 ports"),
         ("real_path: {other: a, ports: 1-4000000000}\n", "is no port and no range"),

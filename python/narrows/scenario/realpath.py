@@ -71,8 +71,8 @@ PARAMS: tuple[Param, ...] = (
         "tunnel",
         "choice",
         "on",
-        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
-        " endpoints use the machines' own addresses, and only what they count themselves is known.",
+        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off` (not"
+        " supported yet): the endpoints use the machines' own addresses, and only what they count is known.",
         choices=("on", "off"),
     ),
     _param(
@@ -174,6 +174,10 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     if mapping is not None and "other" not in mapping.entries:
         text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
         problems.add(written.mark, KEY, text)
+    if found["tunnel"] == "off":
+        # Both sides can do it; there is no record yet that has no packets.
+        text = "off is not supported yet by this version of narrows; remove it"
+        problems.add(written.mark, join(KEY, "tunnel"), text)
     addresses = [found[key] for key in ("address", "our_address") if found[key] is not None]
     if len({ipaddress.ip_address(one).version for one in addresses}) > 1:
         problems.add(
