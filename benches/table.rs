@@ -1,16 +1,24 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints tunnel`.
 
-use narrows_bench::{emulator, logs, machine, networks, peak_memory_mb, repeat, schemes};
+use narrows_bench::{emulator, logs, machine, networks, peak_memory_mb, repeat, schemes, tunnel};
 use narrows_tests::Dumbbell;
 
 const RUNS: usize = 5;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((tunnel::parts::WORD, rest)) = arguments
+        .split_first()
+        .map(|(first, rest)| (first.as_str(), rest))
+    {
+        tunnel::parts::play(rest).expect("the part is played to its end");
+        return;
+    }
+    let wanted: Vec<String> = arguments
+        .into_iter()
         .filter(|arg| !arg.starts_with('-'))
         .collect();
     let section = |name: &str| wanted.is_empty() || wanted.iter().any(|arg| arg == name);
@@ -33,6 +41,9 @@ fn main() {
     }
     if section("endpoints") {
         emulator::endpoints();
+    }
+    if section("tunnel") {
+        tunnel::table();
     }
 }
 

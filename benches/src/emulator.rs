@@ -162,7 +162,7 @@ fn eight_hosts() -> Value {
 }
 
 /// The agent beside this program's own build folder.
-fn agent() -> Option<PathBuf> {
+pub(crate) fn agent() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let agent = exe.parent()?.parent()?.join("narrows-agent");
     agent.is_file().then_some(agent)

@@ -4,6 +4,7 @@ pub mod emulator;
 pub mod logs;
 pub mod networks;
 pub mod schemes;
+pub mod tunnel;
 
 use std::fs;
 use std::time::Instant;

@@ -69,6 +69,11 @@ pub struct RxRing {
 unsafe impl Send for RxRing {}
 
 impl RxRing {
+    /// Bytes that a frame of up to `largest` bytes takes in a ring.
+    pub fn slot_of(largest: usize) -> usize {
+        (largest + SLOT_HEADERS).next_power_of_two().min(BLOCK)
+    }
+
     /// Opens a ring of at least `slots` frames of up to `largest` bytes on interface `index` of the
     /// calling thread's namespace.
     pub fn open(index: u32, slots: usize, largest: usize) -> io::Result<Self> {
@@ -79,7 +84,7 @@ impl RxRing {
         // Makes the kernel stamp packets when they reach the interface, not when they reach the
         // socket.
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        let slot = (largest + SLOT_HEADERS).next_power_of_two().min(BLOCK);
+        let slot = Self::slot_of(largest);
         let blocks = (slots * slot).div_ceil(BLOCK).max(1);
         let slots = blocks * BLOCK / slot;
         let request = RingRequest {

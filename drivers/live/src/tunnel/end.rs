@@ -23,10 +23,14 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Frames that may wait for the engine: 80 ms at 1.2 Gbit/s.
-const RING: usize = 8 * 1024;
-/// Wanted for the socket's buffers: as much as the ring.
-const SOCKET_BUFFER: i32 = 16 << 20;
+/// Memory of the ring in which frames wait for the engine. Nothing slows down a host whose wire is full, so
+/// where this machine is the bottleneck, all that a TCP connection has in flight waits here: half of
+/// [`TCP_BUFFER`], with the room between the packets.
+const RING: usize = 64 << 20;
+/// What will do where there is less memory.
+const LEAST_RING: usize = 4 << 20;
+/// Wanted for the socket's buffers: the same packets may wait there instead.
+const SOCKET_BUFFER: i32 = 64 << 20;
 /// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
 const TCP_BUFFER: u64 = 64 << 20;
 /// How often the surroundings are looked at.
@@ -123,8 +127,7 @@ impl Bound {
         };
         let hosts = Hosts::build_one(host, plan.host(), 2, common)?;
         let outer = hosts.hosts[0].outer;
-        let ring = RxRing::open(outer, RING, plan.inner_mtu as usize + 64)
-            .could_not("open a ring on the host's wire")?;
+        let ring = open_ring(outer, plan.inner_mtu as usize + 64)?;
         let port = TxPort::open(outer).could_not("send on the host's wire")?;
         fs::create_dir_all(&plan.folder)
             .map_err(|error| LiveError::Io(format!("{}: {error}", plan.folder.display())))?;
@@ -153,6 +156,19 @@ impl Bound {
             reason: "stopped",
             plan,
         })
+    }
+}
+
+/// The largest ring that there is memory for.
+fn open_ring(wire: u32, largest: usize) -> Result<RxRing, LiveError> {
+    let mut bytes = RING;
+    loop {
+        match RxRing::open(wire, bytes / RxRing::slot_of(largest), largest) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes > LEAST_RING => {
+                bytes /= 2;
+            }
+            ring => return ring.could_not("open a ring on the host's wire"),
+        }
     }
 }
 
@@ -322,6 +338,8 @@ impl End {
         program: Option<(Option<i32>, Option<i32>)>,
     ) -> Result<Value, LiveError> {
         let counters = self.hosts.counters().ok();
+        // Counted as sent without a session, such as the last words of a program that was ended.
+        while self.engine.take_from_inside() {}
         let facts = report::Facts {
             local: self.local,
             privilege: self.privilege.name(),

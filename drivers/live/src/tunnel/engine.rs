@@ -5,14 +5,18 @@
 //!   ring of the host's wire -> seal -> outbox -> UDP          (each packet is logged when sealed)
 //!   UDP -> inbox -> believed? -> Ethernet header in place of ours -> wire of the host
 //! ```
+//!
+//! Both ways move in portions and take turns, so that neither waits for more than one portion of the
+//! other, however much there is.
 
 use super::clock::TunnelClock;
 use super::logs::Logs;
 use crate::emulator::frame::flow_of;
 use crate::hosts::ethernet;
 use crate::sys::carriage::{Arrival, Carriage, Inbox, Outbox};
-use crate::sys::mmsg::is_busy;
+use crate::sys::mmsg::{SendBatch, is_busy};
 use crate::sys::ring::{RxRing, TxPort};
+use narrows_record::Histogram;
 use narrows_tunnel::clock::Clocks;
 use narrows_tunnel::inner::{self, Passage};
 use narrows_tunnel::keys::TAG;
@@ -25,6 +29,8 @@ use std::net::SocketAddr;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
+/// Datagrams from the path per turn: what the wire of the host takes in one system call.
+const PORTION: usize = SendBatch::CAPACITY;
 /// How often a socket that takes nothing is tried again before a datagram is given up. Each try
 /// sleeps, so this is a tenth of a second.
 const PATIENCE: u32 = 1_000;
@@ -36,7 +42,7 @@ pub(super) struct Outcome {
     pub(super) packets: u64,
     /// Bytes of these packets.
     pub(super) bytes: u64,
-    /// Packets from inside before there was a session.
+    /// Packets from inside without a session: before it was opened and after it was closed.
     pub(super) early: u64,
     /// Packets from inside that are no IPv4 or too large.
     pub(super) foreign: u64,
@@ -60,11 +66,15 @@ pub(super) struct Engine {
     pub(super) port: TxPort,
     pub(super) logs: Logs,
     pub(super) outcome: Outcome,
+    /// How long packets from inside have waited before they were stamped and sent.
+    pub(super) waited: Histogram,
     inbox: Inbox,
+    /// Datagrams of the inbox that were looked at.
+    taken: usize,
     outbox: Outbox,
     scratch: Vec<u8>,
-    /// Packets for the inside: place in the inbox and length of the datagram.
-    deliveries: Vec<(usize, usize)>,
+    /// Packets for the inside: places in the inbox.
+    deliveries: Vec<usize>,
     /// Headers of packets for the inside.
     ethernet: [u8; ETHERNET],
     /// Bytes of the headers of IP and UDP outside.
@@ -97,16 +107,18 @@ impl Engine {
             port: parts.port,
             logs: parts.logs,
             outcome: Outcome::default(),
+            waited: Histogram::new(),
             inbox: Inbox::new(),
+            taken: 0,
             outbox: Outbox::new(),
             scratch: Vec::with_capacity(Outbox::SIZE),
-            deliveries: Vec::with_capacity(Inbox::CAPACITY),
+            deliveries: Vec::with_capacity(PORTION),
             ethernet: ethernet(1 - parts.host, parts.host),
             around: if parts.over_ipv6 { 48 } else { 28 },
         }
     }
 
-    /// Does all that can be done now, up to one batch each way. Returns whether there was anything.
+    /// Does all that can be done now, up to one portion each way. Returns whether there was anything.
     pub(super) fn turn(&mut self) -> io::Result<bool> {
         let came = self.take_from_path()?;
         let went = self.take_from_inside();
@@ -117,30 +129,39 @@ impl Engine {
     }
 
     fn take_from_path(&mut self) -> io::Result<bool> {
-        let count = match self.inbox.receive(&self.carriage) {
-            Ok(count) => count,
-            // An earlier datagram was answered by an ICMP message; that is no end.
-            Err(error) if !is_fatal(&error) => {
-                self.outcome.refusal = error.raw_os_error();
-                return Ok(true);
-            }
-            Err(error) => return Err(error),
-        };
-        self.deliveries.clear();
-        for index in 0..count {
-            if let Some(arrival) = self.inbox.arrival(index) {
-                self.take_datagram(index, arrival);
+        if self.taken == self.inbox.len() {
+            self.taken = 0;
+            match self.inbox.receive(&self.carriage) {
+                Ok(_) => {}
+                // An earlier datagram was answered by an ICMP message; that is no end.
+                Err(error) if !is_fatal(&error) => {
+                    self.outcome.refusal = error.raw_os_error();
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
             }
         }
+        let portion = self.taken..self.inbox.len().min(self.taken + PORTION);
+        self.taken = portion.end;
+        let any = !portion.is_empty();
+        self.deliveries.clear();
+        for index in portion {
+            self.take_datagram(index);
+        }
         self.deliver();
-        Ok(count > 0)
+        Ok(any)
     }
 
-    fn take_datagram(&mut self, index: usize, arrival: Arrival) {
-        let arrived = self.clock.at_stamp(arrival.stamp_ns);
-        let length = arrival.length;
-        let bytes = self.inbox.payload(index, length);
-        let (id, sent, content) = match self.peer.receive(arrived, arrival.from, bytes) {
+    fn take_datagram(&mut self, index: usize) {
+        let Arrival {
+            from,
+            length,
+            stamp_ns,
+            tos,
+        } = self.inbox.arrival(index);
+        let arrived = self.clock.at_stamp(stamp_ns);
+        let bytes = self.inbox.payload(index);
+        let (id, sent, content) = match self.peer.receive(arrived, from, bytes) {
             Received::Packet { id, sent, .. } => (id, sent, Content::Packet),
             Received::Clock { id, sent, exchange } => {
                 if let Some(exchange) = &exchange {
@@ -156,18 +177,18 @@ impl Engine {
             arrived,
             size: (length + self.around) as u32,
             content,
-            tos: arrival.tos,
+            tos,
             flow: 0,
         });
         if content == Content::Clock {
             return;
         }
-        let bytes = self.inbox.payload_mut(index, length);
-        match inner::arrive(&mut bytes[HEADER..length - TAG], arrival.tos) {
+        let bytes = self.inbox.payload_mut(index);
+        match inner::arrive(&mut bytes[HEADER..length - TAG], tos) {
             Passage::Deliver => {
                 // Our header is longer than Ethernet's, which takes its last bytes.
                 bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
-                self.deliveries.push((index, length));
+                self.deliveries.push(index);
             }
             Passage::Drop => self.outcome.marked += 1,
             Passage::NotIp => self.outcome.foreign += 1,
@@ -179,8 +200,9 @@ impl Engine {
         let mut done = 0;
         let mut tries = 0;
         while done < self.deliveries.len() {
-            let frames = self.deliveries[done..].iter().map(|&(index, length)| {
-                &self.inbox.payload(index, length)[HEADER - ETHERNET..length - TAG]
+            let frames = self.deliveries[done..].iter().map(|&index| {
+                let bytes = self.inbox.payload(index);
+                &bytes[HEADER - ETHERNET..bytes.len() - TAG]
             });
             match self.port.send(frames) {
                 Ok(sent) if sent > 0 => {
@@ -199,7 +221,8 @@ impl Engine {
         }
     }
 
-    fn take_from_inside(&mut self) -> bool {
+    /// Seals what the host has sent, up to one portion; returns whether there was anything.
+    pub(super) fn take_from_inside(&mut self) -> bool {
         let mut any = false;
         while !self.outbox.is_full() {
             let Some(frame) = self.ring.peek() else { break };
@@ -216,6 +239,7 @@ impl Engine {
             };
             buffer[HEADER..length - TAG].copy_from_slice(packet);
             let (bytes, flow) = (packet.len() as u64, flow_of(packet));
+            let came = self.clock.at_stamp(Some(frame.stamp_ns));
             self.ring.release();
             let sent = self.clock.now();
             let Some((to, id)) = self.peer.seal(sent, buffer) else {
@@ -223,6 +247,7 @@ impl Engine {
                 continue;
             };
             self.outbox.add(length, to, tos);
+            self.waited.add(sent.since(came).ns());
             self.outcome.packets += 1;
             self.outcome.bytes += bytes;
             self.note_sent(id, sent, length, Content::Packet, tos, flow);
@@ -292,7 +317,7 @@ impl Engine {
         }
     }
 
-    /// Datagrams that the socket's buffer had no room for, as far as known.
+    /// Messages that the socket's buffer had no room for, as far as known.
     pub(super) fn socket_dropped(&self) -> u32 {
         self.inbox.dropped()
     }

@@ -6,6 +6,7 @@ use crate::error::LiveError;
 use crate::facts;
 use crate::hosts::WireCounters;
 use crate::sys::clock as machine;
+use narrows_record::Lateness;
 use narrows_tunnel::clock::Fit;
 use narrows_tunnel::size::Search;
 use narrows_tunnel::{Counts, Refusal};
@@ -128,6 +129,8 @@ pub(super) fn write(
             "sessions": counts.sessions, "moves": counts.moves, "refused": refused(counts),
             "undelivered": undelivered, "marked_dropped": marked,
         },
+        // Between a packet's leaving the host and its stamp, which is what no log shows.
+        "waited": Lateness::of(&engine.waited),
         "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
         "wire": wire,
         "program": program,
