@@ -3,12 +3,18 @@
 use narrows_units::{Bytes, Rate, Span, Time};
 
 /// Spreads packets at a rate. A sender that was held up may catch up by one burst, not more.
+///
+/// A scheme may allow itself less than such a burst, down to none. That is about packets that window or application
+/// kept back: a packet that waited for its time alone and went late because the machine woke up late does not
+/// put off the ones behind it, or the rate would be less on a machine than in simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// When the next packet is due at the current rate.
     due: Time,
     burst: Span,
     min_burst: Bytes,
+    /// The next packet waits for its time and for nothing else.
+    held: bool,
 }
 
 impl Pacer {
@@ -18,6 +24,7 @@ impl Pacer {
             due: Time::ZERO,
             burst,
             min_burst,
+            held: false,
         }
     }
 
@@ -27,15 +34,24 @@ impl Pacer {
         self.due
     }
 
+    /// Tells whether the next packet waits for its time and for nothing else.
+    #[inline]
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
     /// `bytes` are sent at `now` while `rate` is in force; `quantum` is the scheme's own burst.
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {
+        let ours = || self.burst.max(rate.time_for(self.min_burst));
         // What may be sent at once: a burst, less the packet whose time is being used up.
         let burst = match quantum {
+            Some(quantum) if self.held => rate.time_for(quantum).max(ours()),
             Some(quantum) => rate.time_for(quantum),
-            None => self.burst.max(rate.time_for(self.min_burst)),
+            None => ours(),
         }
         .saturating_sub(rate.time_for(bytes));
+        self.held = false;
         self.due = self.due.max(now - burst) + rate.time_for(bytes);
     }
 }
@@ -65,6 +81,33 @@ mod tests {
             count += send_all(&mut pacer, start + Span::from_us(us));
         }
         assert_eq!(count, 100);
+    }
+
+    /// Packets without any burst in 100 ms at a packet per ms, when the machine wakes up `late_us` after each is due.
+    fn without_bursts(held: bool, late_us: u64) -> u32 {
+        let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
+        let packet = Bytes::new(1000);
+        let mut now = Time::from_ns(1_000_000_000);
+        let end = now + Span::from_ms(100);
+        let mut count = 0;
+        while now < end {
+            pacer.hold(held && count > 0);
+            pacer.sent(now, packet, RATE, Some(packet));
+            count += 1;
+            now = now.max(pacer.due()) + Span::from_us(late_us);
+        }
+        count
+    }
+
+    #[test]
+    fn late_wake_ups_cost_no_rate_and_what_was_not_there_is_not_made_up_for() {
+        assert_eq!(without_bursts(true, 0), 100);
+        assert_eq!(without_bursts(true, 100), 100);
+        // The time of one packet can be made up for, and three are gone.
+        assert_eq!(without_bursts(true, 4000), 25);
+        assert_eq!(without_bursts(false, 0), 100);
+        // A packet every 1.1 ms.
+        assert_eq!(without_bursts(false, 100), 91);
     }
 
     #[test]

@@ -478,9 +478,9 @@ impl Sender {
         }
     }
 
-    /// The next packet that window and pacing allow.
+    /// Bytes of the next packet that window and application allow, and whether it is a repair.
     #[inline]
-    fn transmit_data(&mut self, now: Time) -> Option<Outgoing> {
+    fn next_packet(&mut self) -> Option<(u64, bool)> {
         let repair = !self.repairs.is_empty() && self.has_repair();
         let length = if repair {
             u64::from(self.repairs[0].length)
@@ -497,10 +497,19 @@ impl Sender {
             self.limited = true;
             return None;
         }
-        if !repair && self.fresh + length > self.end_of_window() {
+        let fits = repair || self.fresh + length <= self.end_of_window();
+        fits.then_some((length, repair))
+    }
+
+    /// The next packet that window and pacing allow.
+    #[inline]
+    fn transmit_data(&mut self, now: Time) -> Option<Outgoing> {
+        let Some((length, repair)) = self.next_packet() else {
+            self.pacer.hold(false);
             return None;
-        }
-        if self.pacer.due() > now && self.pacing.is_some() {
+        };
+        if self.pacing.is_some() && self.pacer.due() > now {
+            self.pacer.hold(true);
             return None;
         }
         if repair {
