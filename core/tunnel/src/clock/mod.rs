@@ -20,14 +20,15 @@
 //! bound of the error there, at best half the smallest round-trip time, which is what asymmetry can
 //! hide (Duda, Harrus, Haddad and Bernard, "Estimating global time in distributed systems", 1987;
 //! Zhang, Liu and Xia, "Clock synchronization algorithms for network measurements", 2002, use convex
-//! hulls in the same way). The estimate is the middle of the widest strip of parallel lines: the
-//! smallest delays of a path are constant, so the drift is that by which the two envelopes are
-//! farthest apart. Any other drift would need smallest delays that change with time.
+//! hulls in the same way). The estimate is the middle of the strip between two parallel lines, one
+//! touching each set. Its drift is the one that makes the smallest delays of most seconds the same
+//! ([`drift`]): those of a path are constant, and queues come and go.
 //!
 //! Points off the envelopes bound nothing and are forgotten at once; what is kept is small however
 //! long a run is. Where no line fits, because a clock was set or its rate was changed, another line
 //! begins. Read clocks that nobody disciplines (`CLOCK_MONOTONIC_RAW`), and this will be rare.
 
+mod drift;
 mod envelope;
 mod polygon;
 #[cfg(test)]
@@ -48,7 +49,8 @@ const SHORTEST: i64 = 1_000_000_000;
 /// What is assumed about the clocks and the stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Length of the parts of time of which a line consists. A clock that is set spoils its part.
+    /// Length of the parts of time of which a line consists. A clock that is set spoils its part, and
+    /// the smallest delays of parts are compared to find the drift.
     pub block: Span,
     /// Longest time for which one line may hold. Up to the Allan intercept, about 2^11 s in RFC 5905
     /// (appendix A), noise of the stamps matters more than the oscillators' wander.
@@ -63,7 +65,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            block: Span::from_ms(10_000),
+            block: Span::from_ms(1_000),
             longest: Span::from_ms(1_024_000),
             precision: Span::from_us(1),
             steepest_ppb: 1_000_000,
@@ -76,10 +78,27 @@ impl Default for Config {
 struct Block {
     /// Local time divided by the length of a block.
     index: i64,
-    /// Limits from above.
-    above: Envelope,
-    /// Limits from below, negated.
-    below: Envelope,
+    /// Limits from above, and those from below negated.
+    envelopes: [Envelope; 2],
+}
+
+/// From where a limit bounds the offset.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Above,
+    Below,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Above, Side::Below];
+
+    /// What values are multiplied by so that both sides look like limits from above.
+    const fn sign(self) -> f64 {
+        match self {
+            Side::Above => 1.0,
+            Side::Below => -1.0,
+        }
+    }
 }
 
 /// Collects what bounds the offset of a remote clock.
@@ -106,13 +125,13 @@ impl Clocks {
     /// Something sent locally has arrived there.
     #[inline]
     pub fn went(&mut self, sent: Time, arrived_there: Time) {
-        self.bound(sent, arrived_there, true);
+        self.bound(sent, arrived_there, Side::Above);
     }
 
     /// Something sent there has arrived locally.
     #[inline]
     pub fn came(&mut self, sent_there: Time, arrived: Time) {
-        self.bound(arrived, sent_there, false);
+        self.bound(arrived, sent_there, Side::Below);
     }
 
     /// Both at once.
@@ -127,23 +146,24 @@ impl Clocks {
     }
 
     #[inline]
-    fn bound(&mut self, local: Time, remote: Time, from_above: bool) {
+    fn bound(&mut self, local: Time, remote: Time, side: Side) {
         // A peer may say anything, so nothing here may overflow.
         let difference = remote.ns().wrapping_sub(local.ns()) as i64;
         let base = *self.base.get_or_insert(difference);
-        let y = difference.checked_sub(base).filter(|y| y.abs() < FARTHEST);
+        let y = difference
+            .checked_sub(base)
+            .filter(|y| y.unsigned_abs() < FARTHEST as u64);
         let x = i64::try_from(local.ns()).ok().filter(|&x| x < FARTHEST);
         let (Some(x), Some(y)) = (x, y) else {
             self.implausible += 1;
             return;
         };
         let index = x / (self.config.block.ns().clamp(1, FARTHEST as u64) as i64);
-        let block = self.block(index);
-        if from_above {
-            block.above.add(x, y);
-        } else {
-            block.below.add(x, -y);
-        }
+        let y = match side {
+            Side::Above => y,
+            Side::Below => -y,
+        };
+        self.block(index).envelopes[side as usize].add(x, y);
     }
 
     #[inline]
@@ -155,8 +175,7 @@ impl Clocks {
                 if self.blocks.get(at).is_none_or(|block| block.index != index) {
                     let block = Block {
                         index,
-                        above: Envelope::default(),
-                        below: Envelope::default(),
+                        envelopes: Default::default(),
                     };
                     self.blocks.insert(at, block);
                 }
@@ -174,17 +193,15 @@ impl Clocks {
         while at < self.blocks.len() {
             let area = match &open {
                 Some(_) if self.is_too_long(first, at) => Area::Empty,
-                Some(polygon) => {
-                    polygon.narrowed(self.above(first, at, at), self.below(first, at, at))
-                }
-                None => {
-                    let steepest = f64::from(self.config.steepest_ppb);
-                    Polygon::between(
-                        self.above(first, first, at),
-                        self.below(first, first, at),
-                        steepest,
-                    )
-                }
+                Some(polygon) => polygon.narrowed(
+                    self.limits(Side::Above, first, at, at),
+                    self.limits(Side::Below, first, at, at),
+                ),
+                None => Polygon::between(
+                    self.limits(Side::Above, first, first, at),
+                    self.limits(Side::Below, first, first, at),
+                    f64::from(self.config.steepest_ppb),
+                ),
             };
             match area {
                 // So far only one direction is known.
@@ -233,10 +250,11 @@ impl Clocks {
         self.blocks[first].index * (self.config.block.ns().clamp(1, FARTHEST as u64) as i64)
     }
 
-    /// Limits from above by the blocks from `from` to `to`, for a line that begins with the block
+    /// Limits of one side by the blocks from `from` to `to`, for a line that begins with the block
     /// `first`: seconds and ns.
-    fn above(
+    fn limits(
         &self,
+        side: Side,
         first: usize,
         from: usize,
         to: usize,
@@ -244,22 +262,11 @@ impl Clocks {
         let (origin, precision) = (self.origin(first), self.config.precision.ns() as f64);
         let points = self.blocks[from..=to]
             .iter()
-            .flat_map(|block| block.above.points());
-        points.map(move |(x, y)| ((x - origin) as f64 / NS_PER_S, y as f64 + precision))
-    }
-
-    /// The same for limits from below.
-    fn below(
-        &self,
-        first: usize,
-        from: usize,
-        to: usize,
-    ) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
-        let (origin, precision) = (self.origin(first), self.config.precision.ns() as f64);
-        let points = self.blocks[from..=to]
-            .iter()
-            .flat_map(|block| block.below.points());
-        points.map(move |(x, y)| ((x - origin) as f64 / NS_PER_S, -(y as f64) - precision))
+            .flat_map(move |block| block.envelopes[side as usize].points());
+        points.map(move |(x, y)| {
+            let seconds = (x - origin) as f64 / NS_PER_S;
+            (seconds, side.sign() * (y as f64 + precision))
+        })
     }
 
     /// The line through the blocks from `first` to `last`.
@@ -267,23 +274,17 @@ impl Clocks {
         let blocks = &self.blocks[first..=last];
         let ends = blocks
             .iter()
-            .flat_map(|block| [block.above.ends(), block.below.ends()]);
-        let ends = ends.flatten();
+            .flat_map(|block| block.envelopes.iter().filter_map(Envelope::ends));
         let from = ends.clone().map(|(start, _)| start).min().unwrap_or(0);
         let to = ends.map(|(_, end)| end).max().unwrap_or(0);
         // A drift that shows in less time than this is an accident.
-        let slope = if to - from < SHORTEST {
-            None
-        } else {
-            Some(polygon.widest(
-                &self.above(first, first, last),
-                &self.below(first, first, last),
-            ))
-        };
+        let slope = (to - from >= SHORTEST)
+            .then(|| drift::likeliest(blocks, polygon.slopes()))
+            .flatten();
         let (offset_ns, drift_ppb) = polygon.middle(
             slope,
-            self.above(first, first, last),
-            self.below(first, first, last),
+            self.limits(Side::Above, first, first, last),
+            self.limits(Side::Below, first, first, last),
         );
         Piece {
             from,

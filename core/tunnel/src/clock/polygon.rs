@@ -1,9 +1,6 @@
 //! The set of lines between points that they may not exceed and points that they may not fall
 //! short of, as a polygon of (value at 0, slope).
 
-/// Steps of a third each: from a range of 2000 ppm to 10^-5 of 10^-9.
-const STEPS: u32 = 64;
-
 /// What limits leave over.
 #[derive(Clone, Debug)]
 pub(super) enum Area<T> {
@@ -71,31 +68,8 @@ impl Polygon {
     }
 
     /// The flattest and the steepest slope.
-    fn slopes(&self) -> (f64, f64) {
+    pub(super) fn slopes(&self) -> (f64, f64) {
         range(self.corners.iter().map(|corner| corner.1))
-    }
-
-    /// The slope for which a strip of parallel lines between all limits is widest. The width is a concave
-    /// function of the slope, so halving finds its peak.
-    pub(super) fn widest(
-        &self,
-        above: &(impl Iterator<Item = (f64, f64)> + Clone),
-        below: &(impl Iterator<Item = (f64, f64)> + Clone),
-    ) -> f64 {
-        let width = |slope: f64| {
-            let (low, high) = strip(slope, above.clone(), below.clone());
-            high - low
-        };
-        let (mut low, mut high) = self.slopes();
-        for _ in 0..STEPS {
-            let third = (high - low) / 3.0;
-            if width(low + third) < width(high - third) {
-                low += third;
-            } else {
-                high -= third;
-            }
-        }
-        f64::midpoint(low, high)
     }
 
     /// The line in the middle of the strip with this slope (value at 0, slope); without one, of the

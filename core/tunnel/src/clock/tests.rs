@@ -168,7 +168,8 @@ fn a_clock_that_is_set_begins_another_line() {
         there_ns: 2_000_000,
         back_ns: 2_000_000,
         queue_ns: 100_000.0,
-        step_at: START + 45 * SECOND,
+        // In the middle of a part of time, which it spoils.
+        step_at: START + 45 * SECOND + SECOND / 2,
         step_ns: 500_000_000,
     };
     let fit = collect(&world.samples(90, 3_000, 3)).fit().unwrap();
@@ -194,6 +195,102 @@ fn one_direction_alone_says_nothing() {
     let fit = clocks.fit().unwrap();
     assert_eq!(fit.lines(), 1);
     assert!(fit.error(Time::from_ns(5)) >= Span::from_ns(3));
+}
+
+/// What senders do to the queues of a path in 30 s.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    /// A loss-based scheme keeps the queue there standing from the first second to the last.
+    There,
+    /// The same on the way back.
+    Back,
+    /// Both at once.
+    Both,
+    /// One after the other.
+    InTurn,
+    /// The queue grows steadily, at a rate that looks like a drift of 667 in a million.
+    Growing,
+    /// It fills and runs empty again and again.
+    Emptied,
+}
+
+impl Load {
+    /// Delay in queues in ns, `seconds` after the start, there and back.
+    fn queues(self, seconds: f64) -> [f64; 2] {
+        let saw = |period: f64, most_ms: f64| (seconds % period) / period * most_ms * 1e6;
+        let (high, low) = (8e6 + saw(3.0, 4.0), 5e6 + saw(2.0, 2.0));
+        match self {
+            _ if seconds < 0.5 => [0.0, 0.0],
+            Load::There => [high, 0.0],
+            Load::Back => [0.0, high],
+            Load::Both => [high, low],
+            Load::InTurn if seconds < 15.0 => [high, 0.0],
+            Load::InTurn => [0.0, low],
+            Load::Growing => [seconds / 30.0 * 20e6, 0.0],
+            Load::Emptied => [saw(4.0, 10.0), 0.0],
+        }
+    }
+}
+
+#[test]
+fn queues_that_stand_or_grow_are_not_taken_for_drift() {
+    let loads = [
+        Load::There,
+        Load::Back,
+        Load::Both,
+        Load::InTurn,
+        Load::Growing,
+        Load::Emptied,
+    ];
+    for (load, drift_ppb, seed) in loads
+        .into_iter()
+        .flat_map(|load| [(load, 50_000, 1), (load, -50_000, 2), (load, 3_000, 3)])
+    {
+        let world = World {
+            offset_ns: 2_500_000_000,
+            drift_ppb,
+            there_ns: 10_000_000,
+            back_ns: 10_000_000,
+            queue_ns: 0.0,
+            step_at: u64::MAX,
+            step_ns: 0,
+        };
+        let mut chance = Stream::new(seed, "load");
+        let mut clocks = Clocks::new(Config::default());
+        // Two hundred packets per second each way, with 30 us of what machines add.
+        for _ in 0..6_000 {
+            let mut sent = || {
+                let seconds = chance.uniform() * 30.0;
+                let noise = chance.exponential(30_000.0);
+                let queues = load.queues(seconds).map(|ns| (ns + noise) as u64);
+                (START + (seconds * 1e9) as u64, queues)
+            };
+            let (at, [queue, _]) = sent();
+            clocks.went(Time::from_ns(at), world.remote(at + world.there_ns + queue));
+            let (at, [_, queue]) = sent();
+            clocks.came(world.remote(at), Time::from_ns(at + world.back_ns + queue));
+        }
+        let fit = clocks.fit().unwrap();
+        for second in 0..=30 {
+            let at = START + second * SECOND;
+            let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).abs();
+            // The smallest noise of a second is far below 30 us; a queue that was taken for drift would be
+            // several ms.
+            assert!(
+                error < 30_000,
+                "{load:?}: off by {error} ns at {second} s of {drift_ppb}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_largest_difference_that_can_be_said_is_implausible() {
+    let mut clocks = Clocks::new(Config::default());
+    clocks.went(Time::from_ns(5), Time::from_ns(5));
+    // Its magnitude is the one that is no number of 64 bits with a sign.
+    clocks.came(Time::from_ns(1 << 63), Time::ZERO);
+    assert_eq!((clocks.implausible(), clocks.fit().is_none()), (1, true));
 }
 
 proptest! {

@@ -37,6 +37,8 @@ const TCP_BUFFER: u64 = 64 << 20;
 const TICK_NS: u64 = 50_000_000;
 /// How often the state of the clocks is told.
 const TELL_NS: u64 = 1_000_000_000;
+/// The clocks are compared again and again while packets wait, so in larger parts of time than afterwards.
+const CLOCK_BLOCK: Span = Span::from_ms(10_000);
 /// Time for a farewell and what is still on its way.
 const LINGER_NS: u64 = 300_000_000;
 
@@ -137,7 +139,10 @@ impl Bound {
         let engine = Engine::new(Parts {
             peer: Peer::new(config(&plan)?, started),
             clock,
-            clocks: Clocks::new(ClockConfig::default()),
+            clocks: Clocks::new(ClockConfig {
+                block: CLOCK_BLOCK,
+                ..ClockConfig::default()
+            }),
             carriage: self.carriage,
             ring,
             port,
