@@ -3,9 +3,8 @@
 use crate::doctor;
 use crate::events::Failure;
 use narrows_live::held::{self, Held, Machine};
-use narrows_live::sys::clock;
 use narrows_live::sys::poll::{Epoll, Events, Signals};
-use narrows_live::{between, facts};
+use narrows_live::{between, facts, timekeeping};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -68,15 +67,8 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
     let shift_ns = between::clock_shift()?;
     let tunnel = doctor::tunnel_device();
     let left_behind = held::left_behind(held::JOURNAL.as_ref());
-    let discipline = clock::discipline();
-    let kept = discipline.as_ref().ok();
-    let clock = json!({
-        "source": facts::clocksource(),
-        "synchronized": kept.is_some_and(|kept| kept.synchronized),
-        "max_error_ns": kept.map(|kept| kept.max_error_ns),
-        "estimated_error_ns": kept.map(|kept| kept.estimated_error_ns),
-        "shift_ns": shift_ns,
-    });
+    let mut clock = timekeeping::examine();
+    clock["shift_ns"] = json!(shift_ns);
     let mut document = json!({
         "format": FORMAT,
         "versions": {"narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": protocol},

@@ -46,6 +46,8 @@ enum Command {
     Doctor,
     /// Print everything that bears on runs between this host and another, as JSON.
     Host(host::HostArguments),
+    /// Print who keeps this host's clock and how well, as JSON.
+    Clock,
     /// Examine the way to another host, together with the same command there; orders come on standard input.
     Probe(host::ProbeArguments),
     /// Raise settings of the machine until standard input ends, then put them back.
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Host(arguments) => {
             host::examine(PROTOCOL, &arguments).and_then(|document| print(&document))
         }
+        Command::Clock => print(&narrows_live::timekeeping::examine()),
         Command::Probe(arguments) => host::probe(&arguments),
         Command::Settings(arguments) => with_signals(|signals| host::settings(&arguments, signals)),
         Command::Shell(arguments) => return shell::run(&arguments),

@@ -18,6 +18,7 @@ pub mod side;
 mod side_record;
 #[allow(unsafe_code)]
 pub mod sys;
+pub mod timekeeping;
 mod told;
 pub mod tunnel;
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import NarrowsError, UnavailableError, UsageError
-from narrows.hosts import between, settings, travel
+from narrows.hosts import between, clocks, settings, travel
 from narrows.hosts.place import ROOT, SUDO, Arrival, Place, arrive, here
 from narrows.hosts.ssh import Ssh
 from narrows.scenario.realpath import PORTS
@@ -106,6 +106,7 @@ def check(host: str, wishes: Wishes, ssh: list[str], say: Callable[[str], None])
             say(f"{host}: what both machines can do")
             ours, theirs = near.ask("host"), arrival.place.ask("host")
             report.facts = {"here": ours, "there": theirs}
+            report.facts["by_ntp"] = clocks.by_ntp(ours["clock"], theirs["clock"])
             report.rows += _machines(near, arrival.place, ours, theirs)
             if wishes.prepare:
                 report.rows += _prepared(near, arrival.place, ours, theirs, say)
@@ -163,19 +164,14 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
 
     def clock(facts: dict[str, Any]) -> str:
         found = facts["clock"]
-        kept = "kept by NTP or the like" if found["synchronized"] else "kept by nobody"
-        error = found["max_error_ns"]
-        bound = (
-            f", at most {_duration(error)} wrong by its own account"
-            if found["synchronized"] and error
-            else ""
-        )
+        error = found["bound_ns"]
+        bound = f", at most {_duration(error)} wrong by its own account" if error else ""
         shift = f", SHIFTED by {_duration(found['shift_ns'])} for a test" if found["shift_ns"] else ""
-        return f"{found['source']}, {kept}{bound}{shift}"
+        return f"{found['source']}, {clocks.keeper(found)}{bound}{shift}"
 
     def good_clock(facts: dict[str, Any]) -> str:
         found = facts["clock"]
-        kept = found["synchronized"] and (found["max_error_ns"] or 0) <= _GOOD_CLOCK_NS
+        kept = found["synchronized"] and (found["bound_ns"] or 0) <= _GOOD_CLOCK_NS
         return OK if kept and found["source"] in _GOOD_SOURCES else NOTE
 
     def processors(facts: dict[str, Any]) -> str:

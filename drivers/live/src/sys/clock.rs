@@ -62,6 +62,8 @@ pub struct Discipline {
     pub max_error_ns: u64,
     /// By how much it is probably wrong.
     pub estimated_error_ns: u64,
+    /// By how much the clock is made to run faster than the oscillator, in 10^-9.
+    pub correction_ppb: i64,
 }
 
 /// Asks the kernel how well `CLOCK_REALTIME` is kept; changes nothing.
@@ -78,6 +80,9 @@ pub fn discipline() -> std::io::Result<Discipline> {
         synchronized: state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0,
         max_error_ns: microseconds(timex.maxerror),
         estimated_error_ns: microseconds(timex.esterror),
+        // The frequency is in 10^-6 with 16 binary places; a tick is nominally 10 ms long and is
+        // given in microseconds, each of which is 100 parts in a million.
+        correction_ppb: timex.freq * 1000 / 65_536 + (timex.tick - 10_000) * 100_000,
     })
 }
 
@@ -118,5 +123,7 @@ mod tests {
             first.max_error_ns > 0 && first.max_error_ns <= 16_000_000_000,
             "{first:?}"
         );
+        // 500 parts in a million by the frequency and 10 % by the tick: adjtimex(2).
+        assert!(first.correction_ppb.abs() <= 100_500_000, "{first:?}");
     }
 }

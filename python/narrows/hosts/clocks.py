@@ -1,0 +1,56 @@
+"""What two hosts know of their own clocks: facts beside the tunnel's measurement of how they relate.
+
+Each host's agent prints who keeps its clock (chrony, systemd-timesyncd, whatever else tells the kernel), how
+well by that program's own account, and how the kernel's clock relates to the oscillator. Where both clocks
+are kept, that says how far apart the oscillators are, by which the tunnel's answer can be checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.hosts.place import Place
+
+FORMAT = "narrows/clocks/1"
+
+
+def read(place: Place) -> dict[str, Any]:
+    """The clock of one host as it is now (format narrows/clock/1, `drivers/live/src/timekeeping.rs`)."""
+    return place.ask("clock")
+
+
+def read_both(near: Place, far: Place) -> dict[str, Any]:
+    """Both clocks as a document for records, with what they say about each other."""
+    ours, theirs = read(near), read(far)
+    return {"format": FORMAT, "here": ours, "there": theirs, "by_ntp": by_ntp(ours, theirs)}
+
+
+def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | None:
+    """How the oscillators of two hosts relate if the programs that keep their clocks are right: the other
+    one's reading less ours, the most that this is wrong by, and how much faster the other one runs.
+
+    None unless both clocks are kept.
+    """
+    keys = ("real_ns", "raw_ns", "bound_ns", "correction_ppb")
+    if any(clock.get(key) is None for clock in (ours, theirs) for key in keys):
+        return None
+    return {
+        # Both real clocks show the same time, so the distances of the oscillators to them are compared.
+        "offset_ns": (ours["real_ns"] - ours["raw_ns"]) - (theirs["real_ns"] - theirs["raw_ns"]),
+        "bound_ns": ours["bound_ns"] + theirs["bound_ns"],
+        # A clock that is made to run faster has an oscillator that is slow.
+        "drift_ppb": ours["correction_ppb"] - theirs["correction_ppb"],
+    }
+
+
+def keeper(clock: dict[str, Any]) -> str:
+    """Who keeps a clock, in words."""
+    found = clock.get("keeper")
+    if not clock.get("synchronized"):
+        idle = f" ({found['program']} runs and has no source)" if found else ""
+        return f"kept by nobody{idle}"
+    if not found:
+        return "kept by a program that does not say more"
+    reference = f" from {found['reference']}" if found.get("reference") else ""
+    stratum = f", stratum {found['stratum']}" if found.get("stratum") else ""
+    return f"kept by {found['program']}{reference}{stratum}"

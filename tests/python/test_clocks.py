@@ -1,0 +1,95 @@
+"""What hosts know of their own clocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narrows.campaign.agent import find_agent
+from narrows.hosts import clocks
+from narrows.hosts.place import USER, Place
+
+#: A report of `chronyc -c tracking`: 40 us fast, and 40 us + 300 us + 1 ms / 2 wrong at most.
+_TRACKING = (
+    "C0000207,192.0.2.7,2,1795256100.5,-0.000040000,0.000001,0.000002,21.500,0.001,0.020,0.001000000,"
+    "0.000300000,64.2,Normal"
+)
+
+
+def place(folder: Path, **programs: str) -> Place:
+    """The agent with these programs in its path and no others."""
+    for name, script in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return Place("near", ["/usr/bin/env", f"PATH={folder}", str(find_agent())], USER)
+
+
+def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:
+    found = clocks.read(place(tmp_path, chronyc=f'[ "$*" = "-c -n tracking" ] && echo "{_TRACKING}"'))
+    assert found["format"] == "narrows/clock/1"
+    assert (found["keeper"]["program"], found["keeper"]["offset_ns"]) == ("chrony", 40_000)
+    assert found["synchronized"] and found["bound_ns"] == 840_000
+    assert clocks.keeper(found) == "kept by chrony from 192.0.2.7, stratum 2"
+
+
+def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
+    line = "7F7F0101,,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised"
+    found = clocks.read(place(tmp_path, chronyc=f"echo '{line}'"))
+    assert found["keeper"]["bound_ns"] is None
+    if not found["synchronized"]:  # the kernel may have been told by somebody else
+        assert clocks.keeper(found) == "kept by nobody (chrony runs and has no source)"
+
+
+def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None:
+    found = clocks.read(
+        place(
+            tmp_path,
+            chronyc="echo '506 Cannot talk to daemon'; exit 1",
+            timedatectl="echo ServerName=ntp.example.net; echo 'NTPMessage={ Leap=0, Stratum=3 }'",
+        )
+    )
+    assert found["keeper"] == {
+        "program": "systemd-timesyncd",
+        "reference": "ntp.example.net",
+        "stratum": 3,
+    }
+
+
+def test_programs_that_hang_do_not_stop_the_agent(tmp_path: Path) -> None:
+    found = clocks.read(place(tmp_path, chronyc="exec /bin/sleep 1000"))
+    assert found["keeper"] is None and found["raw_ns"] > 0
+
+
+def kept(**changes: Any) -> dict[str, Any]:
+    clock = {"real_ns": 10**18, "raw_ns": 5 * 10**9, "bound_ns": 1_000, "correction_ppb": 0}
+    return clock | changes
+
+
+def test_kept_clocks_tell_how_their_oscillators_relate() -> None:
+    # Theirs has counted 2 s more, asked 1 s later, and runs 30 ppm too slow where ours runs 20 too fast.
+    ours = kept(correction_ppb=-20_000)
+    theirs = kept(real_ns=10**18 + 10**9, raw_ns=8 * 10**9, bound_ns=500, correction_ppb=30_000)
+    assert clocks.by_ntp(ours, theirs) == {"offset_ns": 2 * 10**9, "bound_ns": 1_500, "drift_ppb": -50_000}
+    back = clocks.by_ntp(theirs, ours)
+    assert back is not None and back["offset_ns"] == -2 * 10**9
+
+
+@pytest.mark.parametrize("missing", ["bound_ns", "correction_ppb", "real_ns"])
+def test_clocks_that_nobody_keeps_tell_nothing_about_each_other(missing: str) -> None:
+    assert clocks.by_ntp(kept(), kept(**{missing: None})) is None
+    assert clocks.by_ntp(kept(**{missing: None}), kept()) is None
+
+
+def test_both_clocks_of_one_machine_agree(tmp_path: Path) -> None:
+    tracking = f"echo '{_TRACKING}'"
+    here = place(tmp_path, chronyc=tracking)
+    both = clocks.read_both(here, here)
+    assert both["here"]["raw_ns"] < both["there"]["raw_ns"]
+    if both["by_ntp"] is None:
+        pytest.skip("the kernel does not tell how it corrects the clock")
+    # Within what a clock can be corrected by, 10 %, in the moment between both readings.
+    passed = both["there"]["raw_ns"] - both["here"]["raw_ns"]
+    assert abs(both["by_ntp"]["offset_ns"]) <= passed / 10 + 10_000
+    assert (both["by_ntp"]["bound_ns"], both["by_ntp"]["drift_ppb"]) == (1_680_000, 0)
