@@ -160,8 +160,9 @@ fn mean(values: &[f64]) -> (f64, f64) {
 /// Values of a metric of flows `from` to `to`.
 fn values(measured: &Value, metric: &str, from: usize, to: usize) -> Vec<f64> {
     let flow = |number: usize| {
+        let name = number.to_string();
         let mut rows = measured["flows"].as_array().unwrap().iter();
-        let row = rows.find(|row| row["flow"] == number.to_string()).unwrap();
+        let row = rows.find(|row| row["flow"] == name).unwrap();
         row["metrics"][metric].as_f64().unwrap_or(f64::NAN)
     };
     (from..to).map(flow).collect()
