@@ -7,7 +7,14 @@ use narrows_net::testing::{Dice, TestPacket, example_files};
 use narrows_record::Steps;
 use narrows_record::read::{read_bins, read_delays, read_queues, read_states};
 use narrows_transport::{Body, wire};
+use narrows_tunnel::clock::{Clocks, Config as ClockConfig};
+use narrows_tunnel::keys::{Key, Secret, Sender};
+use narrows_tunnel::log::{self, Columns, Content, Row, Side};
+use narrows_tunnel::wire::{self as datagram, Header};
+use narrows_tunnel::{Config as PeerConfig, Peer, Received, Refusal, Role};
+use narrows_units::{Span, Time};
 use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// A refusal is a sentence that fits into a line.
 fn check_sentence(text: &str) {
@@ -171,4 +178,278 @@ pub fn records(data: &[u8]) {
         file[at] ^= change[2];
     }
     say(Steps::read(file.into()).map(|steps| steps.values.len()));
+}
+
+/// A datagram of the tunnel: refused, or what is read can be written and read again.
+///
+/// # Panics
+/// When neither is the case.
+pub fn tunnel_datagrams(data: &[u8]) {
+    if let Err(error) = datagram::claim(data) {
+        check_sentence(&error.to_string());
+    }
+    let (header, body) = match datagram::decode(data) {
+        Err(error) => return check_sentence(&error.to_string()),
+        Ok(read) => read,
+    };
+    let key = Key::of_handshake(&Secret::new([1; 32]), Sender::Dialer);
+    let mut written = Vec::new();
+    datagram::encode(header, &body, data.len(), &key, &mut written);
+    assert!(key.is_authentic(&written));
+    assert_eq!(datagram::decode(&written), Ok((header, body)));
+}
+
+/// A caller who has the secret, and lies in everything that he says: the listener that he calls goes on,
+/// counts all that it gets, answers in datagrams of its own kind, and its logs can be read.
+///
+/// # Panics
+/// When that is not the case.
+pub fn tunnel_liars(data: &[u8]) {
+    const MTU: u32 = 1500;
+    let mut dice = Dice::bytes(data);
+    let secret = Secret::new([1; 32]);
+    let mut now = Time::from_ns(1_000_000_000);
+    let mut listener = Peer::new(
+        PeerConfig {
+            role: Role::Listener,
+            secret: secret.clone(),
+            salt: 5,
+            clock_gap: Span::from_ms(100),
+            silence: Span::from_ms(1_000),
+            interface_mtu: MTU,
+        },
+        now,
+    );
+    let from = |dice: &mut Dice| {
+        let port = 1 + dice.below(3) as u16;
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    };
+    let mut liar = Liar::new(&secret);
+    let (mut clocks, mut columns) = (
+        Clocks::new(ClockConfig::default()),
+        Columns::new(Side::Arrived),
+    );
+    let (mut told, mut taken, mut out) = (0, Vec::new(), Vec::new());
+    for _ in 0..200 {
+        now += Span::from_ns(dice.below(1 << 28));
+        let bytes = liar.lie(&mut dice, now);
+        let address = from(&mut dice);
+        let received = listener.receive(now, address, &bytes);
+        told += 1;
+        if let Received::Clock {
+            exchange: Some(exchange),
+            ..
+        } = &received
+        {
+            assert!(
+                exchange.sent <= now,
+                "nothing comes back that was not yet sent"
+            );
+            clocks.exchange(exchange);
+        }
+        if let Received::Packet { id, sent, .. } | Received::Clock { id, sent, .. } = received {
+            let content = match received {
+                Received::Packet { .. } => Content::Packet,
+                _ => Content::Clock,
+            };
+            taken.push(row(id, sent, now, bytes.len() as u32, content));
+        }
+        let mut answers = 0;
+        while let Some(outgoing) = listener.transmit(now, &mut out) {
+            answers += 1;
+            assert!(
+                answers <= 4,
+                "nobody makes it send more than it gets for long"
+            );
+            assert!(out.len() <= MTU as usize, "larger than the interface sends");
+            liar.hear(outgoing.in_session, &out);
+        }
+    }
+    let counts = listener.counts();
+    assert_eq!(
+        counts.packets + counts.messages + counts.all_refused(),
+        told
+    );
+    assert_eq!(
+        counts.refused(Refusal::Forged),
+        0,
+        "all of it was authentic in some session"
+    );
+    if let Some(fit) = clocks.fit() {
+        let _ = (fit.offset_ns(now), fit.error(now), fit.local_ns(now));
+    }
+    for row in &taken {
+        columns.push(*row);
+    }
+    let (mut file, mut again) = (Vec::new(), Vec::new());
+    columns.drain_into(&mut file);
+    log::decode(Side::Arrived, &file, &mut again).expect("what was written can be read");
+    assert_eq!(again, taken);
+}
+
+fn row(id: u64, sent: Time, arrived: Time, size: u32, content: Content) -> Row {
+    Row {
+        id,
+        sent,
+        arrived,
+        size,
+        content,
+        tos: 0,
+        flow: 0,
+    }
+}
+
+/// The caller of [`tunnel_liars`].
+struct Liar {
+    hello: Key,
+    secret: Secret,
+    /// Nonces that he has called with and those that he was answered.
+    sessions: Vec<([u8; 16], [u8; 16])>,
+    next_id: u64,
+}
+
+impl Liar {
+    fn new(secret: &Secret) -> Liar {
+        Liar {
+            hello: Key::of_handshake(secret, Sender::Dialer),
+            secret: secret.clone(),
+            sessions: Vec::new(),
+            next_id: 0,
+        }
+    }
+
+    /// Something authentic that need not be true.
+    fn lie(&mut self, dice: &mut Dice, now: Time) -> Vec<u8> {
+        let mut out = Vec::new();
+        let times = [now.ns(), 0, 1, u64::MAX, 1 << 63, now.ns() / 2];
+        let time = |dice: &mut Dice| Time::from_ns(times[dice.below(times.len() as u64) as usize]);
+        let ids = [
+            self.next_id,
+            0,
+            datagram::LARGEST_ID,
+            u64::MAX,
+            dice.below(1 << 20),
+        ];
+        let id = ids[if dice.percent(70) {
+            0
+        } else {
+            dice.below(5) as usize
+        }];
+        self.next_id += 1;
+        let sent = time(dice);
+        if self.sessions.is_empty() || dice.percent(10) {
+            let version = if dice.percent(80) {
+                datagram::VERSION
+            } else {
+                dice.below(256) as u8
+            };
+            let dialer = [dice.below(4) as u8; 16];
+            let header = Header {
+                session: 0,
+                id: id.min(datagram::LARGEST_ID),
+                sent,
+            };
+            datagram::encode(
+                header,
+                &datagram::Body::Hello { version, dialer },
+                0,
+                &self.hello,
+                &mut out,
+            );
+            return out;
+        }
+        // Mostly in the newest session, sometimes in one that is over.
+        let newest = self.sessions.len() - 1;
+        let at = if dice.percent(90) {
+            newest
+        } else {
+            dice.below(newest as u64 + 1) as usize
+        };
+        let (dialer, listener) = self.sessions[at];
+        let key = Key::of_session(&self.secret, Sender::Dialer, &dialer, &listener);
+        // The number of a session is what its key makes of this word.
+        let number = u64::from_be_bytes(key.tag(b"number")) as u32 & 0x00ff_ffff;
+        // Packets and clock messages, seldom a farewell or a kind that does not exist.
+        let kinds: &[u32] = if dice.percent(95) {
+            &[3, 4]
+        } else {
+            &[5, 0, 255]
+        };
+        let kind = *dice.pick(kinds);
+        out.extend(((kind << 24) | number.max(1)).to_be_bytes());
+        out.extend(id.to_be_bytes());
+        out.extend(sent.ns().to_be_bytes());
+        for _ in 0..dice.below(4) {
+            out.extend(time(dice).ns().to_be_bytes());
+        }
+        out.extend(vec![0xff; dice.below(80) as usize]);
+        let tag = key.tag(&out);
+        out.extend(tag);
+        out
+    }
+
+    /// Learns from a welcome what the session will be.
+    fn hear(&mut self, in_session: bool, bytes: &[u8]) {
+        let (_, body) = datagram::decode(bytes).expect("the listener writes datagrams");
+        match body {
+            datagram::Body::Welcome {
+                version,
+                dialer,
+                listener,
+            } => {
+                assert!(!in_session && version == datagram::VERSION);
+                if listener != [0; 16] && self.sessions.last() != Some(&(dialer, listener)) {
+                    self.sessions.push((dialer, listener));
+                }
+            }
+            datagram::Body::Clock(_) | datagram::Body::Bye => assert!(in_session),
+            datagram::Body::Hello { .. } | datagram::Body::Packet(_) => {
+                panic!("a listener that calls")
+            }
+        }
+    }
+}
+
+/// Logs of the tunnel: read, or refused in one sentence with everything before the damage. Odd bytes
+/// at the start mean the file itself, even ones changes of a good file.
+///
+/// # Panics
+/// When that is not the case.
+pub fn tunnel_logs(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else {
+        return;
+    };
+    let side = if first & 2 == 0 {
+        Side::Sent
+    } else {
+        Side::Arrived
+    };
+    let mut whole = Vec::new();
+    let mut file = rest.to_vec();
+    if first % 2 == 0 {
+        let mut columns = Columns::new(side);
+        for id in 0..30_u64 {
+            let at = Time::from_ns(1_000_000 * id);
+            let row = row(id, at, at, 60 + id as u32, Content::Packet);
+            whole.push(row);
+            columns.push(row);
+            if id % 10 == 9 {
+                columns.drain_into(&mut file);
+            }
+        }
+        file.drain(..rest.len());
+        for change in rest.chunks_exact(3) {
+            let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % file.len();
+            file[at] ^= change[2];
+        }
+    }
+    let mut rows = Vec::new();
+    let result = log::decode(side, &file, &mut rows);
+    if let Err(error) = &result {
+        check_sentence(&error.to_string());
+    }
+    if first % 2 == 0 {
+        // A checksum of 64 bits lets nothing through that chance has changed.
+        assert!(whole.starts_with(&rows), "{result:?}");
+    }
 }

@@ -19,10 +19,29 @@ proptest! {
         data.insert(0, kind);
         fuzz::messages(&data);
     }
+
+    #[test]
+    fn any_bytes_are_a_datagram_of_the_tunnel_or_refused(
+        kind in 0u8..7,
+        mut data in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..120),
+    ) {
+        data.insert(0, kind);
+        fuzz::tunnel_datagrams(&data);
+    }
+
+    #[test]
+    fn any_log_of_the_tunnel_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..40)) {
+        fuzz::tunnel_logs(&data);
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_liar_with_the_secret_does_not_confuse_a_tunnel(data in prop::collection::vec(any::<u8>(), 0..2_000)) {
+        fuzz::tunnel_liars(&data);
+    }
 
     #[test]
     fn any_file_is_refused_or_read(data in prop::collection::vec(any::<u8>(), 0..30)) {

@@ -1,6 +1,8 @@
 //! Cells, agents and processes for black-box tests.
 #![allow(dead_code, reason = "every test program uses another part")]
 
+pub(crate) mod tunnel;
+
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Read;

@@ -194,7 +194,7 @@ impl Plan {
                 )));
             }
         }
-        if document.clock.drift_ppb.abs() > 1_000_000 {
+        if document.clock.drift_ppb.unsigned_abs() > 1_000_000 {
             return Err(wrong(
                 "'clock.drift_ppb' is beyond one part in a thousand".to_owned(),
             ));
