@@ -1,6 +1,7 @@
 //! Many messages per system call: sendmmsg(2) and recvmmsg(2).
 
 use super::check;
+use super::message::{Control, NO_VECTOR, came_with, no_message};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -39,15 +40,9 @@ impl SendBatch {
 
     /// Empty arrays.
     pub fn new() -> Self {
-        let empty = libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
-        // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
-        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         SendBatch {
-            vectors: vec![empty; Self::CAPACITY].into(),
-            messages: vec![message; Self::CAPACITY].into(),
+            vectors: vec![NO_VECTOR; Self::CAPACITY].into(),
+            messages: vec![no_message(); Self::CAPACITY].into(),
         }
     }
 
@@ -106,11 +101,6 @@ pub struct ReceiveBatch {
     dropped: u32,
 }
 
-/// Control data, aligned as the headers in it need.
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Control([u8; 128]);
-
 // SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
 unsafe impl Send for ReceiveBatch {}
 
@@ -134,17 +124,11 @@ impl ReceiveBatch {
 
     /// Empty buffers.
     pub fn new() -> Self {
-        let empty = libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
-        // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
-        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         ReceiveBatch {
             payloads: vec![[0; Self::SIZE]; Self::CAPACITY].into(),
-            controls: vec![Control([0; 128]); Self::CAPACITY].into(),
-            vectors: vec![empty; Self::CAPACITY].into(),
-            messages: vec![message; Self::CAPACITY].into(),
+            controls: vec![Control::EMPTY; Self::CAPACITY].into(),
+            vectors: vec![NO_VECTOR; Self::CAPACITY].into(),
+            messages: vec![no_message(); Self::CAPACITY].into(),
             dropped: 0,
         }
     }
@@ -185,34 +169,16 @@ impl ReceiveBatch {
         };
         for index in 0..received {
             let length = (self.messages[index].msg_len as usize).min(Self::SIZE);
-            let mut datagram = Datagram {
-                bytes: &self.payloads[index][..length],
-                stamp_ns: None,
-                ecn: 0,
-            };
-            let header = &raw const self.messages[index].msg_hdr;
-            // SAFETY: the kernel has filled the control data of this message; the CMSG macros
-            // walk it within the length it set, and values are read unaligned.
-            unsafe {
-                let mut control = libc::CMSG_FIRSTHDR(header);
-                while !control.is_null() {
-                    let data = libc::CMSG_DATA(control);
-                    match ((*control).cmsg_level, (*control).cmsg_type) {
-                        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                            let time = data.cast::<libc::timespec>().read_unaligned();
-                            datagram.stamp_ns =
-                                Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-                        }
-                        (libc::IPPROTO_IP, libc::IP_TOS) => datagram.ecn = *data & 3,
-                        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                            self.dropped = data.cast::<u32>().read_unaligned();
-                        }
-                        _ => {}
-                    }
-                    control = libc::CMSG_NXTHDR(header, control);
-                }
+            // SAFETY: the kernel has filled the control data of this message.
+            let came = unsafe { came_with(&self.messages[index].msg_hdr) };
+            if let Some(dropped) = came.dropped {
+                self.dropped = dropped;
             }
-            visit(datagram);
+            visit(Datagram {
+                bytes: &self.payloads[index][..length],
+                stamp_ns: came.stamp_ns,
+                ecn: came.tos & 3,
+            });
         }
         Ok(received)
     }

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod cpu;
 pub mod ethtool;
 pub mod inside;
+mod message;
 pub mod mmsg;
 pub mod netlink;
 pub mod netns;

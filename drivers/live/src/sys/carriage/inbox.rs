@@ -1,6 +1,6 @@
 //! Receiving: datagrams that arrived together, and what came with them.
 
-use super::{Carriage, Control, NO_ADDRESS, NO_VECTOR, RawAddress, no_message};
+use super::{Carriage, Control, NO_ADDRESS, NO_VECTOR, RawAddress, came_with, no_message};
 use crate::sys::check;
 use std::io;
 use std::net::SocketAddr;
@@ -113,37 +113,13 @@ impl Inbox {
 
     fn take_apart(&mut self, index: usize) {
         let message = &self.messages[index];
-        let header = &raw const message.msg_hdr;
-        let mut stamp_ns = None;
-        let mut tos = 0;
         let bytes = (message.msg_len as usize).min(SIZE);
-        let mut each = bytes;
-        // SAFETY: the kernel has filled the control data of this message; the CMSG macros walk it
-        // within the length it set, and values are read unaligned.
-        unsafe {
-            let mut control = libc::CMSG_FIRSTHDR(header);
-            while !control.is_null() {
-                let data = libc::CMSG_DATA(control);
-                match ((*control).cmsg_level, (*control).cmsg_type) {
-                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                        let time = data.cast::<libc::timespec>().read_unaligned();
-                        stamp_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-                    }
-                    (libc::IPPROTO_IP, libc::IP_TOS) => tos = *data,
-                    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                        tos = data.cast::<libc::c_int>().read_unaligned() as u8;
-                    }
-                    (libc::SOL_UDP, libc::UDP_GRO) => {
-                        each = data.cast::<libc::c_int>().read_unaligned() as usize;
-                    }
-                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                        self.dropped = data.cast::<u32>().read_unaligned();
-                    }
-                    _ => {}
-                }
-                control = libc::CMSG_NXTHDR(header, control);
-            }
+        // SAFETY: the kernel has filled the control data of this message.
+        let came = unsafe { came_with(&message.msg_hdr) };
+        if let Some(dropped) = came.dropped {
+            self.dropped = dropped;
         }
+        let each = came.each.unwrap_or(bytes);
         let Some(from) = self.addresses[index].get() else {
             return;
         };
@@ -157,8 +133,8 @@ impl Inbox {
             let arrival = Arrival {
                 from,
                 length,
-                stamp_ns,
-                tos,
+                stamp_ns: came.stamp_ns,
+                tos: came.tos,
             };
             self.datagrams.push((index * SIZE + at, arrival));
             at += length.max(1);

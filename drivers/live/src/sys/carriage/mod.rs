@@ -4,6 +4,7 @@
 mod inbox;
 mod outbox;
 
+use super::message::{Control, NO_VECTOR, came_with, no_message};
 use super::socket::{set_int, set_option};
 pub use inbox::{Arrival, Inbox};
 pub use outbox::Outbox;
@@ -145,45 +146,6 @@ impl RawAddress {
             }
         }
     }
-}
-
-/// Control data, aligned as the headers in it need.
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Control([u8; 128]);
-
-impl Control {
-    const EMPTY: Control = Control([0; 128]);
-
-    /// Writes a header and its value behind `used` bytes; returns how many are used then. There is room for
-    /// all that a message of ours needs.
-    #[inline]
-    #[allow(clippy::cast_ptr_alignment)] // `used` is a sum of multiples of the alignment
-    fn push(&mut self, used: usize, level: libc::c_int, kind: libc::c_int, value: &[u8]) -> usize {
-        let length = value.len() as libc::c_uint;
-        // SAFETY: the macro computes a size from a size.
-        let end = used + unsafe { libc::CMSG_SPACE(length) } as usize;
-        let place = self.0[used..end].as_mut_ptr();
-        // SAFETY: header and value lie in the range that was just taken, which is aligned as its beginning.
-        unsafe {
-            let header = place.cast::<libc::cmsghdr>();
-            (*header).cmsg_level = level;
-            (*header).cmsg_type = kind;
-            (*header).cmsg_len = libc::CMSG_LEN(length) as _;
-            libc::CMSG_DATA(header).copy_from_nonoverlapping(value.as_ptr(), value.len());
-        }
-        end
-    }
-}
-
-const NO_VECTOR: libc::iovec = libc::iovec {
-    iov_base: std::ptr::null_mut(),
-    iov_len: 0,
-};
-
-fn no_message() -> libc::mmsghdr {
-    // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
-    unsafe { std::mem::zeroed() }
 }
 
 #[cfg(test)]
