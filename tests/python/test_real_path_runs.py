@@ -87,6 +87,17 @@ class Lab:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
+    def start(self, *more: str, **options: Any) -> subprocess.Popen[str]:
+        """The campaign as a process that somebody will disturb; `options` are those of Popen."""
+        return subprocess.Popen(
+            self.words(*more),
+            env=self.pair.environment(),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            **options,
+        )
+
     @property
     def campaign(self) -> dict[str, Any]:
         document: dict[str, Any] = json.loads((self.out / "campaign.json").read_text())
@@ -130,16 +141,8 @@ def test_a_campaign_over_an_emulated_path(pair: Hosts, tmp_path: Path) -> None:
     """The other host sends to us, who are behind an address translator; the campaign is killed in between."""
     shell = (sys.executable, "-m", "narrows", "shell", *SHELL)
     lab = Lab(pair, tmp_path, "there", ALONE, before=shell)
-    started = subprocess.Popen(
-        lab.words("--no-report"),
-        env=pair.environment(),
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    nowhere = subprocess.DEVNULL
+    started = lab.start("--no-report", stdout=nowhere, stderr=nowhere, start_new_session=True)
     with processes.running(started):
         eventually("a cell is finished", lambda: "finished" in lab.states(), seconds=100)
         # The shell, and everything in it.
@@ -197,15 +200,7 @@ def test_a_campaign_where_only_we_can_be_reached(pair: Hosts, tmp_path: Path) ->
         assert plan.returncode == 0, plan.stderr
         assert f"this machine listens at {kit.HERE}:5001" in plan.stdout
         assert "the real path from here to there" in plan.stdout
-        started = subprocess.Popen(
-            lab.words("--json", "--no-report"),
-            env=pair.environment(),
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        started = lab.start("--json", "--no-report", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with processes.running(started):
             eventually("a cell runs", lambda: len(agents(lab, "side")) == 2, seconds=60)
             (master,) = masters(lab)
@@ -271,15 +266,7 @@ def test_disturbed_campaigns_leave_nothing_and_can_be_completed(
     before = devices(pair)
     victim = chance.choice(("ssh", "agent there", "agent here", "path", "campaign"))
     with slow(pair):
-        started = subprocess.Popen(
-            lab.words("--no-report"),
-            env=pair.environment(),
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        started = lab.start("--no-report", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with processes.running(started):
             time.sleep(chance.uniform(0.5, 12))
             disturb(lab, victim, started, chance)
