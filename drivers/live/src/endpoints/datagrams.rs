@@ -1,10 +1,10 @@
 //! Flows of datagrams: an application that sends them, and a sink that judges what arrives.
 
 use super::clock::{RunClock, Sleeper};
+use super::inbox::Inbox;
 use super::source::Source;
 use super::{Channel, Outcome, Part, Role};
 use crate::error::{Context, LiveError};
-use crate::sys::mmsg::ReceiveBatch;
 use crate::sys::socket;
 use narrows_cell::{Flow, sink_counters};
 use narrows_record::SenderCounters;
@@ -128,25 +128,28 @@ pub(super) fn receive(
 ) -> Result<Outcome, LiveError> {
     let mut sleeper = Sleeper::new(channel)?;
     sleeper.until_readable(socket.as_fd(), 0)?;
-    let mut inbox = ReceiveBatch::new();
+    let end = part.cell.duration;
+    let mut inbox = Inbox::new(end);
     let mut sink = DatagramSink::default();
     let mut garbage = 0u64;
-    let end = part.cell.duration;
-    while clock.now() < end {
-        let result = inbox.receive(socket.as_fd(), |datagram| {
-            let at = datagram
-                .stamp_ns
-                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+    loop {
+        // Asked before looking: what came in time is taken however late it is by now.
+        let over = clock.now() >= end;
+        let found = inbox.receive(socket.as_fd(), clock, |at, datagram| {
             match Stamp::decode(datagram.bytes) {
                 Some((flow, stamp)) if flow == part.flow.flow => {
                     sink.receive(at, stamp, datagram.bytes.len() as u32 + IP_UDP);
                 }
                 _ => garbage += 1,
             }
-        });
-        if result.could_not("receive datagrams")? == 0 {
-            sleeper.wait(clock, end, channel)?;
+        })?;
+        if found.more {
+            continue;
         }
+        if over {
+            break;
+        }
+        sleeper.wait(clock, end, channel)?;
     }
     Ok(Outcome {
         receiver: sink_counters(&sink.report()),

@@ -1,10 +1,10 @@
 //! Flows of real-time schemes over UDP: one machine at each end of a pair of ports.
 
 use super::clock::{RunClock, Sleeper};
+use super::inbox::{Found, Inbox};
 use super::outlet::{Outlet, Sending};
 use super::{Channel, Frame, Outcome, Part, Role, State, check_agent};
 use crate::error::{Context, LiveError};
-use crate::sys::mmsg::ReceiveBatch;
 use crate::sys::socket;
 use narrows_cell::{
     SchemeRef, media_receiver, media_sender, receiver_counters, sender_counters, state_row,
@@ -13,7 +13,6 @@ use narrows_cell::{
 use narrows_media::{MediaReceiver, MediaSender};
 use narrows_transport::{Body, Endpoint, Header, wire};
 use narrows_units::{Ecn, Span, Time};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Wanted size of the socket's buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
@@ -76,7 +75,7 @@ impl<'a> Node<'a> {
         Ok(Node {
             part,
             end,
-            line: Line::new(fd, flow.flow, flow.dscp)?,
+            line: Line::new(fd, flow.flow, flow.dscp, part.end())?,
             outcome: Outcome::default(),
         })
     }
@@ -89,18 +88,20 @@ impl<'a> Node<'a> {
         channel: &mut Channel,
     ) -> Result<Outcome, LiveError> {
         let Part { cell, flow, .. } = *self.part;
-        let sends = self.part.role == Role::Sender;
         let stop = self.part.stop();
-        let end = if sends { stop } else { cell.duration };
+        let end = self.part.end();
         let mut sleeper = Sleeper::new(channel)?;
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         sleeper.until_readable(self.line.fd.as_fd(), SOCKET)?;
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
         let mut rounds = 0usize;
         loop {
-            let mut work = self.line.receive(&mut self.end, clock)?;
+            let found = self.line.receive(&mut self.end, clock)?;
+            let mut work = found.count.max(usize::from(found.more));
             let now = clock.now();
             if now >= end {
+                // What has arrived in time and was not looked at.
+                while self.line.receive(&mut self.end, clock)?.more {}
                 break;
             }
             if now < stop {
@@ -200,7 +201,7 @@ impl<'a> Node<'a> {
 struct Line {
     fd: OwnedFd,
     flow: u16,
-    inbox: ReceiveBatch,
+    inbox: Inbox,
     sending: Sending,
     outlet: Outlet,
     body: Body,
@@ -213,15 +214,15 @@ struct Line {
 }
 
 impl Line {
-    /// Over a connected socket.
-    fn new(fd: OwnedFd, flow: u16, dscp: u8) -> Result<Self, LiveError> {
+    /// Over a connected socket, for what arrives before `end`.
+    fn new(fd: OwnedFd, flow: u16, dscp: u8, end: Time) -> Result<Self, LiveError> {
         socket::prepare_udp(fd.as_fd(), SOCKET_BUFFER).could_not("prepare a UDP socket")?;
         socket::never_fragment(fd.as_fd()).could_not("prepare a UDP socket")?;
         socket::set_tos(fd.as_fd(), dscp << 2).could_not("set the code point")?;
         Ok(Line {
             fd,
             flow,
-            inbox: ReceiveBatch::new(),
+            inbox: Inbox::new(end),
             sending: Sending::new(dscp),
             outlet: Outlet::default(),
             body: Body::default(),
@@ -231,15 +232,12 @@ impl Line {
         })
     }
 
-    /// Takes what has arrived, at the times at which the kernel saw it; returns how much.
-    fn receive(&mut self, end: &mut End, clock: &RunClock) -> Result<usize, LiveError> {
+    /// Takes one batch of what has arrived, at the times at which the kernel saw it.
+    fn receive(&mut self, end: &mut End, clock: &RunClock) -> Result<Found, LiveError> {
         let wanted = matches!(end, End::Sender(_));
         let (body, latest) = (&mut self.body, &mut self.latest);
         let (garbage, received) = (&mut self.garbage, &mut self.received);
-        let result = self.inbox.receive(self.fd.as_fd(), |datagram| {
-            let at = datagram
-                .stamp_ns
-                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+        self.inbox.receive(self.fd.as_fd(), clock, |at, datagram| {
             received[0] += 1;
             received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
             // Times never decrease; what arrived while we sent is seen a moment later.
@@ -251,12 +249,7 @@ impl Line {
                 }
                 _ => *garbage += 1,
             }
-        });
-        match result {
-            // The peer's socket is not there yet, or any more: not a matter of this end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(1),
-            other => other.could_not("receive datagrams"),
-        }
+        })
     }
 
     /// Sends what the machine wants to send, up to one batch; returns how much.

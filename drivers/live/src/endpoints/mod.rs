@@ -7,6 +7,7 @@
 mod channel;
 mod clock;
 mod datagrams;
+mod inbox;
 mod media;
 mod outlet;
 mod source;
@@ -73,6 +74,15 @@ impl Part<'_> {
     /// When the end that sends the data falls silent.
     fn stop(&self) -> Time {
         self.flow.stop.min(self.cell.duration)
+    }
+
+    /// When this end has nothing to do any more: what sends the data falls silent, what receives them listens until
+    /// the run is over.
+    fn end(&self) -> Time {
+        match self.role {
+            Role::Sender => self.stop(),
+            Role::Receiver => self.cell.duration,
+        }
     }
 
     /// Most bytes that either host allows a connection to have under way.

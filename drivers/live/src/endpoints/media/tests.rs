@@ -37,7 +37,10 @@ fn ends() -> (End, End) {
 fn messages_travel_both_ways_as_they_are() {
     let (mut sender, mut receiver) = ends();
     let (a, b) = pair();
-    let (mut near, mut far) = (Line::new(a, 1, 0).unwrap(), Line::new(b, 1, 0).unwrap());
+    let (mut near, mut far) = (
+        Line::new(a, 1, 0, Time::FAR).unwrap(),
+        Line::new(b, 1, 0, Time::FAR).unwrap(),
+    );
     let clock = RunClock::new(real_ns(), mono_ns());
     // Nine of the first ten frames are sent; without any sleep, so the machine's load only delays it.
     let wanted = 9 * u64::from(PARTS);
@@ -73,7 +76,10 @@ fn messages_travel_both_ways_as_they_are() {
 fn what_is_no_message_of_the_peer_is_counted_and_dropped() {
     let (mut sender, mut receiver) = ends();
     let (a, b) = pair();
-    let (mut near, mut far) = (Line::new(a, 1, 0).unwrap(), Line::new(b, 1, 0).unwrap());
+    let (mut near, mut far) = (
+        Line::new(a, 1, 0, Time::FAR).unwrap(),
+        Line::new(b, 1, 0, Time::FAR).unwrap(),
+    );
     let clock = RunClock::new(real_ns(), mono_ns());
     // Media where feedback belongs, and no message at all.
     near.transmit(&mut sender, clock.now()).unwrap();

@@ -104,11 +104,7 @@ impl<'a> Client<'a> {
     ) -> Result<Outcome, LiveError> {
         let Part { cell, flow, .. } = *self.part;
         let sends = self.part.role == Role::Sender;
-        let end = if sends {
-            self.part.stop()
-        } else {
-            cell.duration
-        };
+        let end = self.part.end();
         let mut sleeper = Sleeper::new(channel)?;
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);

@@ -77,11 +77,7 @@ impl<'a> Server<'a> {
     ) -> Result<Outcome, LiveError> {
         let Part { cell, flow, .. } = *self.part;
         let sends = self.part.role == Role::Sender;
-        let end = if sends {
-            self.part.stop()
-        } else {
-            cell.duration
-        };
+        let end = self.part.end();
         let mut sleeper = Sleeper::new(channel)?;
         sleeper.until_readable(self.listener.as_fd(), LISTENER)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);

@@ -1,20 +1,19 @@
 //! One connection of our transport: a socket, a sender and a receiver.
 
 use super::super::clock::RunClock;
+use super::super::inbox::{Found, Inbox};
 use super::super::outlet::{Outlet, Sending};
 use super::stream::{Seen, Written};
-use crate::error::{Context, LiveError};
-use crate::sys::mmsg::ReceiveBatch;
+use crate::error::LiveError;
 use narrows_transport::{Body, Endpoint, Header, Receiver, Sender, wire};
 use narrows_units::{Ecn, Span, Time};
 use std::collections::VecDeque;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What all connections of an endpoint share.
 pub(super) struct Pump {
     flow: u16,
-    inbox: ReceiveBatch,
+    inbox: Inbox,
     pub(super) sending: Sending,
     body: Body,
     /// Datagrams that were no messages of ours.
@@ -24,10 +23,11 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(flow: u16, dscp: u8) -> Self {
+    /// For what arrives before `end`.
+    pub(super) fn new(flow: u16, dscp: u8, end: Time) -> Self {
         Pump {
             flow,
-            inbox: ReceiveBatch::new(),
+            inbox: Inbox::new(end),
             sending: Sending::new(dscp),
             body: Body::default(),
             garbage: 0,
@@ -153,31 +153,24 @@ impl Link {
         self.fd.as_fd()
     }
 
-    /// Takes what has arrived, at the times at which the kernel saw it; returns how much.
+    /// Takes one batch of what has arrived, at the times at which the kernel saw it.
     pub(super) fn receive(
         &mut self,
         pump: &mut Pump,
         clock: &RunClock,
-    ) -> Result<usize, LiveError> {
+    ) -> Result<Found, LiveError> {
         let (ends, body) = (&mut self.ends, &mut pump.body);
         let (garbage, received) = (&mut pump.garbage, &mut pump.received);
-        let result = pump.inbox.receive(self.fd.as_fd(), |datagram| {
-            let at = datagram
-                .stamp_ns
-                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+        let found = pump.inbox.receive(self.fd.as_fd(), clock, |at, datagram| {
             received[0] += 1;
             received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
             if !ends.hear(at, datagram.ecn, datagram.bytes, body) {
                 *garbage += 1;
             }
         });
-        // The batch is shared by all sockets.
+        // The inbox is shared by all sockets.
         self.dropped = self.dropped.max(pump.inbox.take_dropped());
-        match result {
-            // The peer's socket is not there yet, or any more: not a matter of this end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(1),
-            other => other.could_not("receive datagrams"),
-        }
+        found
     }
 
     /// Takes one datagram that has arrived elsewhere.

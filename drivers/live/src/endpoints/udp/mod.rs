@@ -9,6 +9,7 @@ mod link;
 mod stream;
 
 use super::clock::{RunClock, Sleeper};
+use super::inbox::Found;
 use super::source::Source;
 use super::{Channel, Outcome, Part, Role, State, check_agent};
 use crate::error::{Context, LiveError};
@@ -86,7 +87,7 @@ impl<'a> Node<'a> {
             peers: BTreeMap::new(),
             next_key: 0,
             opened: 0,
-            pump: Pump::new(flow.flow, flow.dscp),
+            pump: Pump::new(flow.flow, flow.dscp, part.end()),
             past: Totals::default(),
             outcome: Outcome::default(),
             socket_drops: 0,
@@ -110,8 +111,7 @@ impl<'a> Node<'a> {
     ) -> Result<Outcome, LiveError> {
         let Part { cell, flow, .. } = *self.part;
         let sends = self.part.role == Role::Sender;
-        let (stop, end) = (self.part.stop(), cell.duration);
-        let end = if sends { stop } else { end };
+        let end = self.part.end();
         let mut sleeper = Sleeper::new(channel)?;
         let mut source = if self.client {
             Some(Source::new(cell, flow)?)
@@ -130,10 +130,12 @@ impl<'a> Node<'a> {
         loop {
             let mut work = 0;
             for &key in &hot {
-                work += self.receive(key, clock, source.as_mut())?;
+                let found = self.receive(key, clock, source.as_mut())?;
+                work += found.count.max(usize::from(found.more));
             }
             let now = clock.now();
             if now >= end {
+                self.take_rest(clock, source.as_mut())?;
                 break;
             }
             if let Some(source) = &mut source {
@@ -266,17 +268,30 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes what has arrived on a connection, and sees what it completes.
+    /// Takes what has arrived in time and was not looked at before the end.
+    fn take_rest(
+        &mut self,
+        clock: &RunClock,
+        mut source: Option<&mut Source>,
+    ) -> Result<(), LiveError> {
+        let keys: Vec<u64> = self.links.keys().copied().collect();
+        for key in keys {
+            while self.receive(key, clock, source.as_deref_mut())?.more {}
+        }
+        Ok(())
+    }
+
+    /// Takes one batch of what has arrived on a connection, and sees what it completes.
     fn receive(
         &mut self,
         key: u64,
         clock: &RunClock,
         source: Option<&mut Source>,
-    ) -> Result<usize, LiveError> {
+    ) -> Result<Found, LiveError> {
         let Some(link) = self.links.get_mut(&key) else {
-            return Ok(0);
+            return Ok(Found::default());
         };
-        let received = link.receive(&mut self.pump, clock)?;
+        let found = link.receive(&mut self.pump, clock)?;
         let arrived = link.ends.receiver.contiguous();
         if let Some(source) = source {
             while let Some(&(transfer, end)) = link.ends.awaited.front() {
@@ -286,7 +301,7 @@ impl<'a> Node<'a> {
                 link.ends.awaited.pop_front();
                 source.completed(clock.now(), key as u32, transfer);
             }
-            return Ok(received);
+            return Ok(found);
         }
         while let Some(seen) = &mut link.ends.seen {
             match seen.next(arrived) {
@@ -306,7 +321,7 @@ impl<'a> Node<'a> {
                 }
             }
         }
-        Ok(received)
+        Ok(found)
     }
 
     /// Does what the application has asked for at `at`; returns the connection that it concerns.
