@@ -168,14 +168,15 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                         })
                         .could_not("start a thread")?;
                 }
-                session.program(
+                let code = session.program(
                     command,
                     &built.inside,
                     built.prefix,
                     !user_is_root,
                     signals,
                     &emulator,
-                )
+                )?;
+                Ok((code, built.inside))
             });
         guard::end_all(false);
         shared.stop.store(true, Ordering::Release);
@@ -184,7 +185,9 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         let finished = emulator
             .join()
             .map_err(|_| LiveError::Internal("the emulator's thread has crashed".to_owned()))?;
-        Ok::<_, LiveError>((result?, finished?))
+        // The emulator may have had packets for the program until now: without its namespace they could not be sent.
+        let (code, _inside) = result?;
+        Ok::<_, LiveError>((code, finished?))
     });
     let (code, mut finished) = ran?;
     let packets = match (writer, &folder) {
