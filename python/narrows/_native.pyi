@@ -32,6 +32,16 @@ class DelayPoints(TypedDict):
     time_s: _Series
     delay_ms: _Series
 
+class Packets(TypedDict):
+    """All packets of a record in the order of entering; ``arrived_ns`` is -1 for one that did not arrive."""
+
+    flow: NDArray[np.uint16]
+    backward: NDArray[np.bool_]
+    size_bytes: NDArray[np.uint32]
+    sent_ns: NDArray[np.int64]
+    arrived_ns: NDArray[np.int64]
+    late_ns: NDArray[np.int64]
+
 class QueueSeries(TypedDict):
     """Samples of one queue."""
 
@@ -141,6 +151,9 @@ def throughput_series(cell_dir: _Path, bin_ns: int) -> ThroughputSeries:
 
 def delay_points(cell_dir: _Path, max_points: int) -> dict[int, DelayPoints] | None:
     """One-way delays per flow, thinned out without losing extremes; None for records of bins."""
+
+def packets(cell_dir: _Path) -> Packets | None:
+    """All packets of a record, as columns; None for records of bins."""
 
 def queue_series(cell_dir: _Path) -> dict[str, QueueSeries]:
     """The samples of each queue, by element."""

@@ -8,6 +8,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod errors;
+mod packets;
 mod pantheon;
 mod probe;
 mod series;
@@ -26,6 +27,8 @@ fn open(folder: &Path) -> PyResult<Record> {
 /// The native core of Narrows.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::packets::packets;
     #[pymodule_export]
     use super::pantheon::{export_pantheon, import_pantheon};
     #[pymodule_export]

@@ -135,3 +135,4 @@ from narrows.cli import shell as _shell  # noqa: E402, F401
 from narrows.cli import show as _show  # noqa: E402, F401
 from narrows.cli import trace as _trace  # noqa: E402, F401
 from narrows.cli import verify_schemes as _verify_schemes  # noqa: E402, F401
+from narrows.cli import verify_tunnel as _verify_tunnel  # noqa: E402, F401

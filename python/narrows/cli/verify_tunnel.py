@@ -1,0 +1,96 @@
+"""`narrows verify-tunnel`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.app import command
+
+_DEFAULT = "linux:cubic,linux:reno,linux:bbr"
+
+
+@command(example="narrows verify-tunnel --runs 6 --seconds 5")
+def verify_tunnel(
+    schemes: Annotated[
+        str, typer.Option("--schemes", metavar="A,B", help="Congestion controls of the kernel.")
+    ] = _DEFAULT,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme in each place.")] = 20,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.5, max=600, help="How long each flow lasts.")
+    ] = 8.0,
+    rate: Annotated[str, typer.Option(metavar="RATE", help="Of the path.")] = "50 Mbit/s",
+    delay: Annotated[
+        str, typer.Option(metavar="TIME", help="One way, so that the round-trip time is twice that.")
+    ] = "10 ms",
+    queue: Annotated[str, typer.Option(metavar="QUEUE", help="Before the rate.")] = "droptail 1 bdp",
+    loss: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Share of the data packets lost at random.")
+    ] = None,
+    longer: Annotated[
+        float,
+        typer.Option(
+            "--longer",
+            metavar="US",
+            min=0,
+            help="Compare also with runs outside whose way back is longer by so many microseconds.",
+        ),
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Of the order of runs and the path's chance.")
+    ] = 1,
+    again: Annotated[
+        bool, typer.Option("--again", help="Do everything anew, whatever the folder has already.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
+    ] = Path("results/verify-tunnel"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
+) -> None:
+    """Check that the tunnel does not change what it measures: inside against outside, over an emulated path.
+
+    The path sees packets of the same size from both and records each of them. Throughput and 95th
+    percentile of the delay of all runs are compared by the two-sample Kolmogorov-Smirnov test, and with
+    what the tunnel's own logs say. Runs that the machine spoils are repeated. What is done is kept in the
+    folder and not done again, so that the command can be interrupted. 20 runs take about 22 minutes; leave
+    the machine alone meanwhile.
+
+    Exit codes: 0 nothing differs, 1 something does by more than 2 %, 4 nothing could be run here.
+    """
+    import sys
+
+    from narrows.campaign.agent import find_agent
+    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.errors import EXIT_FAILURE
+    from narrows.verify.tunnel.compare import DIFFERENT
+    from narrows.verify.tunnel.lab import Road
+    from narrows.verify.tunnel.output import document, print_outcome, write
+    from narrows.verify.tunnel.progress import ProgressView
+    from narrows.verify.tunnel.start import enter
+    from narrows.verify.tunnel.work import OVERHEAD_S, Options, chosen, work
+
+    options = Options(
+        road=Road(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
+        schemes=chosen(schemes),
+        runs=runs,
+        seed=seed,
+        longer_ns=round(longer * 1000),
+        again=again,
+    )
+    # What is wrong with the path is told before anything is started.
+    options.road.network()
+    agent = find_agent()
+    if not within:
+        enter(agent, sys.argv[2:])
+    with ProgressView(stderr_console(), seconds + OVERHEAD_S) as view:
+        outcome = work(options, agent, output, view)
+    paths = write(outcome, output)
+    if as_json:
+        print_json(document(outcome))
+    else:
+        print_outcome(stdout_console(), outcome, paths)
+    if any(row.outcome == DIFFERENT for row in outcome.rows):
+        raise typer.Exit(EXIT_FAILURE)
