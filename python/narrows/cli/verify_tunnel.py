@@ -65,7 +65,7 @@ def verify_tunnel(
     from narrows.campaign.agent import find_agent
     from narrows.cli.common import print_json, stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE
-    from narrows.verify.tunnel.compare import DIFFERENT
+    from narrows.verify.tunnel.compare import DIFFERENT, is_main
     from narrows.verify.tunnel.lab import Road
     from narrows.verify.tunnel.output import document, print_outcome, write
     from narrows.verify.tunnel.progress import ProgressView
@@ -92,5 +92,5 @@ def verify_tunnel(
         print_json(document(outcome))
     else:
         print_outcome(stdout_console(), outcome, paths)
-    if any(row.outcome == DIFFERENT for row in outcome.rows):
+    if any(row.outcome == DIFFERENT and is_main(row) for row in outcome.rows):
         raise typer.Exit(EXIT_FAILURE)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, LEVEL, RESAMPLES, SEED, median
+from narrows.verify.tunnel.lab import INSIDE, OUTSIDE
 from narrows.verify.tunnel.smirnov import holm, test
 
 #: Below this a difference counts as significant, as in "Pantheon: the training ground for Internet
@@ -31,30 +32,34 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One scheme, one metric, runs in one place against those outside."""
+    """One scheme, one metric, runs in one place against those in another."""
 
     scheme: str
     metric: str
+    base: str
     where: str
-    outside: list[float]
-    other: list[float]
-    median_outside: float | None
-    median_other: float | None
-    #: The median there is that of outside times one and this.
+    runs_base: int
+    runs_where: int
+    median_base: float | None
+    median_where: float | None
+    #: The median there is the other one times one and this.
     difference: float | None
     #: 95 % interval of it, by a bootstrap of both.
     interval: tuple[float, float] | None
     statistic: float | None
     p: float | None
-    #: The same for all rows of that place at once.
+    #: The same for all rows of these two places at once.
     p_holm: float | None
     outcome: str
 
     def to_json(self) -> dict[str, Any]:
         """For the document; the single values are with the runs."""
-        found = asdict(self)
-        found["runs_outside"], found["runs_other"] = len(found.pop("outside")), len(found.pop("other"))
-        return found
+        return asdict(self)
+
+
+def is_main(row: Row) -> bool:
+    """Whether it compares the tunnel with the path outside; others help to explain."""
+    return (row.base, row.where) == (OUTSIDE.name, INSIDE.name)
 
 
 def values(runs: list[dict[str, Any]], metric: str) -> list[float]:
@@ -67,29 +72,29 @@ def counts(run: dict[str, Any]) -> bool:
     return run["verdict"] in ("ok", "degraded") and run["path"] is not None
 
 
-def compare(runs: dict[str, dict[str, list[dict[str, Any]]]], wheres: list[str]) -> list[Row]:
-    """All rows, place by place; `runs` by scheme and place. Places other than outside are compared with
-    it."""
+def compare(runs: dict[str, dict[str, list[dict[str, Any]]]], pairs: list[tuple[str, str]]) -> list[Row]:
+    """All rows, pair by pair of places; `runs` by scheme and place."""
     rows = []
-    for where in wheres[1:]:
+    for base, where in pairs:
         found = [
-            (scheme, metric, values(places[wheres[0]], metric), values(places[where], metric))
+            (scheme, metric, values(places[base], metric), values(places[where], metric))
             for scheme, places in runs.items()
             for metric, *_ in METRICS
         ]
-        tests = [test(outside, other) if outside and other else (None, None) for *_, outside, other in found]
+        tests = [test(first, second) if first and second else (None, None) for *_, first, second in found]
         adjusted = iter(holm([p for _, p in tests if p is not None]))
-        for (scheme, metric, outside, other), (statistic, p) in zip(found, tests, strict=True):
-            difference, interval = _difference(outside, other) if p is not None else (None, None)
+        for (scheme, metric, first, second), (statistic, p) in zip(found, tests, strict=True):
+            difference, interval = _difference(first, second) if p is not None else (None, None)
             rows.append(
                 Row(
                     scheme=scheme,
                     metric=metric,
+                    base=base,
                     where=where,
-                    outside=outside,
-                    other=other,
-                    median_outside=median(outside) if outside else None,
-                    median_other=median(other) if other else None,
+                    runs_base=len(first),
+                    runs_where=len(second),
+                    median_base=median(first) if first else None,
+                    median_where=median(second) if second else None,
                     difference=difference,
                     interval=interval,
                     statistic=statistic,
@@ -101,12 +106,12 @@ def compare(runs: dict[str, dict[str, list[dict[str, Any]]]], wheres: list[str])
     return rows
 
 
-def _difference(outside: list[float], other: list[float]) -> tuple[float, tuple[float, float] | None]:
+def _difference(base: list[float], other: list[float]) -> tuple[float, tuple[float, float] | None]:
     """Relative difference of the medians, and its 95 % percentile bootstrap interval."""
     import numpy
 
-    found = median(other) / median(outside) - 1
-    if min(len(outside), len(other)) < FEWEST_FOR_INTERVAL:
+    found = median(other) / median(base) - 1
+    if min(len(base), len(other)) < FEWEST_FOR_INTERVAL:
         return found, None
     chance = numpy.random.RandomState(SEED)
 
@@ -115,7 +120,7 @@ def _difference(outside: list[float], other: list[float]) -> tuple[float, tuple[
         return numpy.median(numpy.asarray(sample)[picks], axis=1)
 
     tail = (1 - LEVEL) / 2
-    low, high = numpy.quantile(medians(other) / medians(outside) - 1, (tail, 1 - tail))
+    low, high = numpy.quantile(medians(other) / medians(base) - 1, (tail, 1 - tail))
     return found, (float(low), float(high))
 
 
@@ -143,9 +148,9 @@ def circumstances(runs: list[dict[str, Any]]) -> dict[str, float | None]:
     """Medians of what may explain a difference."""
     found: dict[str, float | None] = {}
     used = [one for one in runs if counts(one)]
-    for key in ("loss_ratio", "train_ratio", "delay_p50_ns"):
+    for key in ("loss_ratio", "train_ratio", "delay_p50_ns", "size_bytes"):
         found[key] = median([float(one["path"][key]) for one in used]) if used else None
-    for key in ("rtt_min_ns", "late_p99_ns", "waited_p99_ns"):
-        known = [float(one[key]) for one in used if one[key] is not None]
+    for key in ("rtt_min_ns", "late_p99_ns", "waited_p99_ns", "first_loss_ns"):
+        known = [float(number) for one in used if (number := {**one["path"], **one}.get(key)) is not None]
         found[key] = median(known) if known else None
     return found

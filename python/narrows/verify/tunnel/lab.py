@@ -115,6 +115,8 @@ class Lab:
         if not own:
             raise UnavailableError("this part runs in a shell of narrows only; start narrows verify-tunnel")
         self._own = IPv4Network(own)
+        #: Kernel, processor and memory of this machine.
+        self.machine: dict[str, Any] = {}
         #: Settings of the kernel inside the tunnel, for the hosts outside.
         self._settings: dict[str, str] = {}
         self._cpus: list[int] = []
@@ -126,6 +128,7 @@ class Lab:
         side = self._side(SENDER)
         if ran.verdict == FAILED or side is None:
             raise UnavailableError(f"no run through the tunnel is possible here: {'; '.join(ran.reasons)}")
+        self.machine = {key: side["machine"][key] for key in ("kernel", "cpu_model", "cpus", "memory_bytes")}
         self._settings = {name: str(value) for name, value in side["settings"]["sysctls"].items()}
         self._cpus = [int(cpu) for cpu in side["cpu"]["of"]["endpoints"]]
         settle(self._settings)
@@ -298,7 +301,9 @@ class Lab:
         for one in ends:
             if one["role"] == "sender":
                 samples = [state[1][_MIN_RTT] for state in one["outcome"]["states"]]
-                ran.rtt_min_ns = min((value for value in samples if value), default=None)
+                # Those that follow from timestamps, where packets were repeated, are rounded down to whole ms.
+                exact = [value for value in samples if value and value % 1_000_000]
+                ran.rtt_min_ns = min(exact, default=None)
         if where.tunnelled:
             self._read_tunnel(cell, ran)
         return ran

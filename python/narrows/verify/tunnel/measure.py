@@ -35,6 +35,10 @@ class Numbers:
     loss_ratio: float
     #: Share of the packets that follow the one before at once.
     train_ratio: float
+    #: When the first packet was sent that the path dropped, since the start; None if it dropped none.
+    first_loss_ns: int | None
+    #: Median of the sizes of the packets.
+    size_bytes: int
     packets: int
 
     def to_json(self) -> dict[str, Any]:
@@ -62,12 +66,15 @@ def measure(packets: _native.Packets, start_ns: int, length_ns: int, overhead: i
         raise NoDataError("no data has arrived")
     delays = np.sort(times - sent[delivered])
     gaps = np.diff(np.sort(sent[wanted]))
+    lost = sent[known & (arrived < 0)]
     return Numbers(
         throughput_bps=float(size[delivered].sum()) * 8e9 / span,
         delay_p50_ns=_rank(delays, 0.5),
         delay_p95_ns=_rank(delays, 0.95),
         loss_ratio=1 - count / int(known.sum()),
         train_ratio=float((gaps < TRAIN_NS).mean()) if len(gaps) else 0.0,
+        first_loss_ns=int(lost.min()) - start_ns if len(lost) else None,
+        size_bytes=_rank(np.sort(size[delivered]), 0.5),
         packets=count,
     )
 

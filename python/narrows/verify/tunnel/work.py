@@ -15,7 +15,7 @@ from narrows.verify.store import Store
 from narrows.verify.tunnel.compare import Row, compare, counts
 from narrows.verify.tunnel.lab import FAILED, INSIDE, INVALID, OUTSIDE, Lab, Ran, Road, Where
 
-RUNS = "runs"
+RUNS, NOTES = "runs", "notes"
 PREFIX = "linux:"
 SCHEMES = ("linux:cubic", "linux:reno", "linux:bbr")
 #: How often a run is tried at most. The last try counts even if it is only good enough (`degraded`).
@@ -26,7 +26,6 @@ REPEATED = 0.25
 OK = "ok"
 #: Setting up and reading one run, without what it lasts.
 OVERHEAD_S = 2.5
-LONGER = "longer"
 
 
 def chosen(text: str) -> tuple[str, ...]:
@@ -52,12 +51,17 @@ class Options:
 
     def wheres(self) -> list[Where]:
         """Where each scheme runs, what others are compared with first."""
-        longer = [Where(LONGER, added_ns=self.longer_ns)] if self.longer_ns else []
-        return [OUTSIDE, INSIDE, *longer]
+        longer = Where(f"{self.longer_ns / 1000:g} us longer", added_ns=self.longer_ns)
+        return [OUTSIDE, INSIDE, *([longer] if self.longer_ns else [])]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """What is compared with what: inside with outside, and both with the longer way outside."""
+        outside, inside, *longer = (where.name for where in self.wheres())
+        return [(outside, inside), *((outside, one) for one in longer), *((one, inside) for one in longer)]
 
     def key(self) -> dict[str, Any]:
         """Runs of other conditions do not count."""
-        return {"version": __version__, "seed": self.seed, "longer_ns": self.longer_ns, **asdict(self.road)}
+        return {"version": __version__, "seed": self.seed, **asdict(self.road)}
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class Outcome:
     degraded: int = 0
     #: Kernel settings that differ between the places although they should not.
     differing: list[str] = field(default_factory=list)
+    #: Where the last runs were made.
+    machine: dict[str, Any] = field(default_factory=dict)
 
 
 class View(Protocol):
@@ -125,26 +131,30 @@ def work(options: Options, agent: Path, folder: Path, view: View) -> Outcome:
     left = jobs(options, lambda job: place(job) in done[job.scheme])
     total = options.runs * len(options.schemes) * len(options.wheres())
     view.started(total - len(left), len(left))
-    differing: list[str] = []
+    notes: dict[str, Any] = {"differing": [], "machine": {}}
+    if kept := store.kept(NOTES, NOTES, options.key()):
+        notes = kept["notes"]
     if left:
         lab = Lab(agent, options.road, folder / "work")
         lab.rehearse(options.schemes[0])
+        notes["machine"] = lab.machine
         spare = max(ATTEMPTS, round(REPEATED * len(left)))
         for job in left:
             ran = _attempts(lab, job, spare, view)
             spare = max(0, spare - (ran.attempts - 1))
             if not job.where.tunnelled:
-                differing = lab.differing_settings()
+                notes["differing"] = lab.differing_settings()
             done[job.scheme][place(job)] = ran.to_json()
             store.save(RUNS, job.scheme, options.key(), {"runs": done[job.scheme]})
             view.ended(_in_words(job, ran))
+        store.save(NOTES, NOTES, options.key(), {"notes": notes})
         lab.tidy()
-    outcome = Outcome(options, _sorted(options, done), differing=differing)
+    outcome = Outcome(options, _sorted(options, done), **notes)
     every = [one for places in outcome.runs.values() for runs in places.values() for one in runs]
     outcome.repeated = sum(one["attempts"] - 1 for one in every)
     outcome.given_up = sum(not counts(one) for one in every)
     outcome.degraded = sum(counts(one) and one["verdict"] != OK for one in every)
-    outcome.rows = compare(outcome.runs, [where.name for where in options.wheres()])
+    outcome.rows = compare(outcome.runs, options.pairs())
     if all(row.p is None for row in outcome.rows):
         reasons = {reason for one in every for reason in one["reasons"]}
         raise UnavailableError(f"no run could be used: {'; '.join(sorted(reasons))[:500]}")
