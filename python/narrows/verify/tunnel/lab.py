@@ -301,7 +301,7 @@ class Lab:
         for one in ends:
             if one["role"] == "sender":
                 samples = [state[1][_MIN_RTT] for state in one["outcome"]["states"]]
-                # Those that follow from timestamps, where packets were repeated, are rounded down to whole ms.
+                # Those read from timestamps, where packets were repeated, are rounded down to whole ms.
                 exact = [value for value in samples if value and value % 1_000_000]
                 ran.rtt_min_ns = min(exact, default=None)
         if where.tunnelled:
