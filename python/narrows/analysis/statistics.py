@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.random import RandomState
+    from numpy.typing import NDArray
 
 #: Below this many runs an interval would promise more than it knows; the single values are shown.
 FEWEST_FOR_INTERVAL = 6
@@ -35,12 +40,34 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     """
     import numpy
 
+    return _interval(_resampled_medians(values, numpy.random.RandomState(SEED)))
+
+
+def bootstrap_ratio(values: Sequence[float], base: Sequence[float]) -> tuple[float, float]:
+    """The same for the median of `values` divided by that of `base`, samples that are independent."""
+    import numpy
+
+    chance = numpy.random.RandomState(SEED)
+    return _interval(_resampled_medians(values, chance) / _resampled_medians(base, chance))
+
+
+def _resampled_medians(values: Sequence[float], chance: RandomState) -> NDArray[float64]:
+    import numpy
+
     data = numpy.sort(numpy.asarray(values, dtype=numpy.float64))
-    picks = numpy.random.RandomState(SEED).randint(0, len(data), size=(RESAMPLES, len(data)))
-    medians = numpy.sort(numpy.median(data[picks], axis=1))
+    picks = chance.randint(0, len(data), size=(RESAMPLES, len(data)))
+    medians: NDArray[float64] = numpy.median(data[picks], axis=1)
+    return medians
+
+
+def _interval(resampled: NDArray[float64]) -> tuple[float, float]:
+    """What lies between the tails of resampled values."""
+    import numpy
+
+    ordered = numpy.sort(resampled)
     tail = (1 - LEVEL) / 2
-    low = medians[math.floor(tail * (RESAMPLES - 1))]
-    high = medians[math.ceil((1 - tail) * (RESAMPLES - 1))]
+    low = ordered[math.floor(tail * (RESAMPLES - 1))]
+    high = ordered[math.ceil((1 - tail) * (RESAMPLES - 1))]
     return float(low), float(high)
 
 

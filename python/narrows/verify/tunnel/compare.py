@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, LEVEL, RESAMPLES, SEED, median
+from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio, median
 from narrows.verify.tunnel.lab import INSIDE, OUTSIDE
 from narrows.verify.tunnel.smirnov import holm, test
 
@@ -107,21 +107,12 @@ def compare(runs: dict[str, dict[str, list[dict[str, Any]]]], pairs: list[tuple[
 
 
 def _difference(base: list[float], other: list[float]) -> tuple[float, tuple[float, float] | None]:
-    """Relative difference of the medians, and its 95 % percentile bootstrap interval."""
-    import numpy
-
+    """Relative difference of the medians, and its interval."""
     found = median(other) / median(base) - 1
     if min(len(base), len(other)) < FEWEST_FOR_INTERVAL:
         return found, None
-    chance = numpy.random.RandomState(SEED)
-
-    def medians(sample: list[float]) -> Any:
-        picks = chance.randint(0, len(sample), size=(RESAMPLES, len(sample)))
-        return numpy.median(numpy.asarray(sample)[picks], axis=1)
-
-    tail = (1 - LEVEL) / 2
-    low, high = numpy.quantile(medians(other) / medians(base) - 1, (tail, 1 - tail))
-    return found, (float(low), float(high))
+    low, high = bootstrap_ratio(other, base)
+    return found, (low - 1, high - 1)
 
 
 def _outcome(p: float | None, interval: tuple[float, float] | None) -> str:

@@ -138,7 +138,7 @@ def work(options: Options, agent: Path, folder: Path, view: View) -> Outcome:
         lab = Lab(agent, options.road, folder / "work")
         lab.rehearse(options.schemes[0])
         notes["machine"] = lab.machine
-        spare = max(ATTEMPTS, round(REPEATED * len(left)))
+        spare = max(1, round(REPEATED * len(left)))
         for job in left:
             ran = _attempts(lab, job, spare, view)
             spare = max(0, spare - (ran.attempts - 1))
