@@ -144,4 +144,8 @@ def circumstances(runs: list[dict[str, Any]]) -> dict[str, float | None]:
     for key in ("rtt_min_ns", "late_p99_ns", "waited_p99_ns", "first_loss_ns"):
         known = [float(number) for one in used if (number := {**one["path"], **one}.get(key)) is not None]
         found[key] = median(known) if known else None
+        if key == "first_loss_ns":
+            # Slow start ends with losses or before them, and runs of one kind need not be alike in that.
+            found["first_loss_least_ns"] = min(known, default=None)
+            found["first_loss_most_ns"] = max(known, default=None)
     return found

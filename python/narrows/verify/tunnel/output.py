@@ -185,6 +185,8 @@ def _circumstances(found: dict[str, float | None]) -> str:
     parts = (
         ("size_bytes", 1, "{:.0f} bytes"),
         ("first_loss_ns", 1e-9, "first loss after {:.3f} s"),
+        ("first_loss_least_ns", 1e-9, "at the earliest {:.3f} s"),
+        ("first_loss_most_ns", 1e-9, "at the latest {:.3f} s"),
         ("loss_ratio", 100, "{:.3f} % lost"),
         ("train_ratio", 100, "{:.1f} % of packets in trains"),
         ("rtt_min_ns", 1e-6, "smallest RTT {:.3f} ms"),
