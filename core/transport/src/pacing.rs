@@ -40,6 +40,11 @@ impl Pacer {
         self.held = held;
     }
 
+    /// Whether that was told since the last packet.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// `bytes` are sent at `now` while `rate` is in force; `quantum` is the scheme's own burst.
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {

@@ -284,6 +284,12 @@ impl Sender {
         self.settled >= self.supply
     }
 
+    /// Whether the next packet waits for its time and for nothing else: window and application would let it go, and
+    /// acknowledgements can put it off, but not make it earlier.
+    pub fn is_held(&self) -> bool {
+        self.pacer.is_held()
+    }
+
     /// What has been counted so far.
     pub fn counters(&self) -> &SenderCounters {
         &self.counters

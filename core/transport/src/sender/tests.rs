@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
 mod feedback;
+mod held;
 mod less;
 mod tame;
 mod unreliable;
@@ -134,6 +135,11 @@ struct Rig {
     mark: Box<dyn Fn(u64) -> bool>,
     sends: Vec<(Time, Data)>,
     body: Body,
+    /// All acknowledgements of a moment are heard together, and those wait that arrive at most so long before a packet
+    /// that waits for its time alone.
+    patience: Option<Span>,
+    /// Acknowledgements that have waited.
+    waited: usize,
 }
 
 impl Rig {
@@ -195,6 +201,8 @@ impl Rig {
             mark: Box::new(|_| false),
             sends: Vec::new(),
             body: Body::default(),
+            patience: None,
+            waited: 0,
         }
     }
 
@@ -204,7 +212,34 @@ impl Rig {
         self
     }
 
+    /// Takes all acknowledgements that have arrived, as of when each did.
+    fn hear(&mut self) {
+        self.acks.sort_by_key(|ack| (ack.0, ack.1));
+        let due = self.acks.partition_point(|ack| ack.0 <= self.now);
+        for (at, _, header, body) in self.acks.drain(..due) {
+            self.waited += usize::from(at < self.now);
+            self.sender.receive(at, Ecn::NotEct, &header, &body);
+        }
+    }
+
+    /// Whether nobody looks after acknowledgements now.
+    fn naps(&self) -> bool {
+        let due = self.sender.next_wakeup();
+        let near = |patience| self.now < due && due.since(self.now) <= patience;
+        self.patience.is_some_and(near) && self.sender.is_held()
+    }
+
     fn pump(&mut self) {
+        if !self.naps() {
+            if self.patience.is_some() {
+                self.hear();
+            }
+            self.transmit_data();
+        }
+        self.transmit_acks();
+    }
+
+    fn transmit_data(&mut self) {
         while let Some(out) = self.sender.transmit(self.now, &mut self.body) {
             let Header::Data(data) = out.header else {
                 panic!("a sender sends data")
@@ -218,6 +253,9 @@ impl Rig {
                     .push((self.now + OWD + late, self.order, out.header, ecn));
             }
         }
+    }
+
+    fn transmit_acks(&mut self) {
         while let Some(out) = self.receiver.transmit(self.now, &mut self.body) {
             self.order += 1;
             if let Some(late) = (self.ack_fault)(self.order) {
@@ -238,6 +276,7 @@ impl Rig {
         loop {
             let next_data = self.data.iter().map(|x| (x.0, x.1)).min();
             let next_ack = self.acks.iter().map(|x| (x.0, x.1)).min();
+            let next_ack = next_ack.filter(|_| !self.naps());
             let air = next_data
                 .map_or(Time::FAR, |x| x.0)
                 .min(next_ack.map_or(Time::FAR, |x| x.0));

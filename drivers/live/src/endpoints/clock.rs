@@ -32,6 +32,11 @@ impl RunClock {
         Time::from_ns(real_ns.saturating_sub(self.real_ns))
     }
 
+    /// Sleeps until it is `time`, whatever happens.
+    pub(super) fn sleep_until(&self, time: Time) {
+        clock::sleep_until(self.mono_ns.saturating_add(time.ns()));
+    }
+
     /// How long it is until `time`.
     fn until(&self, time: Time) -> Duration {
         let target = u128::from(self.mono_ns) + u128::from(time.ns());

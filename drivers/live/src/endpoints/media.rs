@@ -3,7 +3,7 @@
 use super::clock::{RunClock, Sleeper};
 use super::inbox::{Found, Inbox};
 use super::outlet::{Outlet, Sending};
-use super::{Channel, Frame, Outcome, Part, Role, State, check_agent};
+use super::{Channel, Frame, Outcome, Part, Role, State};
 use crate::error::{Context, LiveError};
 use crate::sys::socket;
 use narrows_cell::{
@@ -17,8 +17,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Wanted size of the socket's buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
 const SOCKET_BUFFER: i32 = 16 << 20;
-/// The agent is looked after at least this often, even under load.
-const ROUND: usize = 256;
 /// When to try again where the interface was full, or the scheme wanted to act and had nothing to send.
 const BREATH: Span = Span::from_us(50);
 /// Key of the socket among the things waited for.
@@ -94,37 +92,27 @@ impl<'a> Node<'a> {
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         sleeper.until_readable(self.line.fd.as_fd(), SOCKET)?;
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
-        let mut rounds = 0usize;
-        loop {
-            let found = self.line.receive(&mut self.end, clock)?;
-            let mut work = found.count.max(usize::from(found.more));
-            let now = clock.now();
-            if now >= end {
-                // What has arrived in time and was not looked at.
-                while self.line.receive(&mut self.end, clock)?.more {}
-                break;
-            }
-            if now < stop {
-                work += self.line.transmit(&mut self.end, now)?;
-            }
+        let mut now = clock.now();
+        while now < end {
+            let more = now < stop && self.line.transmit(&mut self.end, now)?;
             if now >= next_sample {
                 self.sample(now);
                 let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
                 next_sample += Span::from_ns(cell.sample.ns() * passed);
             }
-            rounds += 1;
-            if work > 0 {
-                if rounds.is_multiple_of(ROUND) {
-                    check_agent(channel)?;
-                }
-                continue;
-            }
-            let mut until = end.min(next_sample);
+            let mut until = if more { now } else { end.min(next_sample) };
             if now < stop {
                 until = until.min(self.line.next_wakeup(&self.end, now));
             }
             sleeper.wait(clock, until, channel)?;
+            // Read only if there is something, and once: what is left is reported again.
+            if sleeper.ready().next().is_some() {
+                self.line.receive(&mut self.end, clock)?;
+            }
+            now = clock.now();
         }
+        // What has arrived in time and was not looked at.
+        while self.line.receive(&mut self.end, clock)?.more {}
         if let End::Sender(sender) = &mut self.end {
             sender.stop();
             // The socket stays: late feedback would otherwise be answered with ICMP.
@@ -252,8 +240,8 @@ impl Line {
         })
     }
 
-    /// Sends what the machine wants to send, up to one batch; returns how much.
-    fn transmit(&mut self, end: &mut End, now: Time) -> Result<usize, LiveError> {
+    /// Sends what the machine wants to send, up to one batch; returns whether there may be more at once.
+    fn transmit(&mut self, end: &mut End, now: Time) -> Result<bool, LiveError> {
         self.latest = now.max(self.latest);
         let (body, latest, flow) = (&mut self.body, self.latest, self.flow);
         self.outlet

@@ -45,43 +45,48 @@ impl Outlet {
         self.waiting.is_empty()
     }
 
-    /// Sends messages, up to one batch; returns how many. `speak` encodes the next one into a buffer.
+    /// Sends messages, up to one batch; returns whether there may be more of them at once. `speak` encodes the next
+    /// one into a buffer.
     pub(super) fn send(
         &mut self,
         fd: BorrowedFd<'_>,
         sending: &mut Sending,
         mut speak: impl FnMut(&mut Vec<u8>) -> Option<Ecn>,
-    ) -> Result<usize, LiveError> {
-        while self.waiting.len() < SendBatch::CAPACITY {
+    ) -> Result<bool, LiveError> {
+        let mut silent = false;
+        while self.waiting.len() < SendBatch::CAPACITY && !silent {
             let mut bytes = sending.spare.pop().unwrap_or_default();
-            let Some(ecn) = speak(&mut bytes) else {
+            if let Some(ecn) = speak(&mut bytes) {
+                self.waiting.push_back((ecn, bytes));
+            } else {
                 sending.spare.push(bytes);
-                break;
+                silent = true;
+            }
+        }
+        while let Some(&(ecn, _)) = self.waiting.front() {
+            if ecn != self.ecn {
+                let tos = sending.dscp << 2 | ecn as u8;
+                socket::set_tos(fd, tos).could_not("set the ECN field")?;
+                self.ecn = ecn;
+            }
+            let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
+            let payloads = same.map(|(_, bytes)| bytes.as_slice());
+            let sent = match sending.batch.send(fd, payloads) {
+                Ok(sent) => sent,
+                Err(error) => match error.raw_os_error() {
+                    // They wait until the interface has room.
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => {
+                        return Ok(false);
+                    }
+                    _ => return Err(error).could_not("send datagrams"),
+                },
             };
-            self.waiting.push_back((ecn, bytes));
+            for (_, bytes) in self.waiting.drain(..sent) {
+                sending.sent[0] += 1;
+                sending.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
+                sending.spare.push(bytes);
+            }
         }
-        let Some(&(ecn, _)) = self.waiting.front() else {
-            return Ok(0);
-        };
-        if ecn != self.ecn {
-            let tos = sending.dscp << 2 | ecn as u8;
-            socket::set_tos(fd, tos).could_not("set the ECN field")?;
-            self.ecn = ecn;
-        }
-        let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-        let payloads = same.map(|(_, bytes)| bytes.as_slice());
-        let sent = match sending.batch.send(fd, payloads) {
-            Ok(sent) => sent,
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => 0,
-                _ => return Err(error).could_not("send datagrams"),
-            },
-        };
-        for (_, bytes) in self.waiting.drain(..sent) {
-            sending.sent[0] += 1;
-            sending.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
-            sending.spare.push(bytes);
-        }
-        Ok(sent)
+        Ok(!silent)
     }
 }

@@ -86,6 +86,23 @@ pub fn discipline() -> std::io::Result<Discipline> {
     })
 }
 
+/// Sleeps until `CLOCK_MONOTONIC` shows `mono_ns`. A signal ends the sleep early.
+pub fn sleep_until(mono_ns: u64) {
+    let time = libc::timespec {
+        tv_sec: (mono_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (mono_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `time` is a valid timespec to read; with an absolute time nothing is written back.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    };
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
@@ -112,6 +129,15 @@ mod tests {
         let stamp = real_ns() as i64 - raw;
         assert!((stamp - raw_ns() as i64).abs() < 1_000_000_000);
         assert!(real_ns() > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn sleeps_end_at_a_time_and_not_before() {
+        let end = mono_ns() + 3_000_000;
+        sleep_until(end);
+        assert!(mono_ns() >= end);
+        // What is past already is no reason to sleep: were it one, it would be until the machine is off.
+        sleep_until(1);
     }
 
     #[test]

@@ -182,13 +182,26 @@ impl Link {
         }
     }
 
-    /// Sends what the state machines want to send, up to one batch; returns how much.
-    pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<usize, LiveError> {
+    /// Sends what the state machines want to send, up to one batch; returns whether there may be more at once.
+    pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<bool, LiveError> {
         let (ends, flow, body) = (&mut self.ends, pump.flow, &mut pump.body);
         self.outlet
             .send(self.fd.as_fd(), &mut pump.sending, |bytes| {
                 ends.speak(flow, now, body, bytes)
             })
+    }
+
+    /// Whether acknowledgements are all that arrives, and the next packet waits for its time and not for them.
+    pub(super) fn is_paced(&self) -> bool {
+        let ends = &self.ends;
+        ends.sender.as_ref().is_some_and(Sender::is_held)
+            && ends.receiver.counters().received_packets == 0
+            && self.outlet.is_empty()
+    }
+
+    /// Whether [`Link::transmit`] is needed now, whatever has arrived. What the interface refused is tried again.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !self.outlet.is_empty() || self.next_wakeup(now) <= now
     }
 
     /// When [`Link::transmit`] is needed next.

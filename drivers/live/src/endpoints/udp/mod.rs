@@ -11,7 +11,7 @@ mod stream;
 use super::clock::{RunClock, Sleeper};
 use super::inbox::Found;
 use super::source::Source;
-use super::{Channel, Outcome, Part, Role, State, check_agent};
+use super::{Channel, Outcome, Part, Role, State};
 use crate::error::{Context, LiveError};
 use crate::sys::socket;
 use link::{Link, Pump};
@@ -26,8 +26,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Wanted size of the sockets' buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
 const SOCKET_BUFFER: i32 = 16 << 20;
-/// The agent is looked after at least this often, even under load.
-const ROUND: usize = 256;
+/// Acknowledgements wait so long for the next packet of a sender whose packets wait for their time alone. They change
+/// nothing about that packet, and count from when the kernel has seen them, so that only timers which they set
+/// can be late by this. A wake-up for each would cost more than all the rest.
+const NAP: Span = Span::from_us(250);
 /// Key of the socket on which the server first hears from connections.
 const LISTENER: u64 = u64::MAX - 1;
 /// The server forgets a connection that has had nothing to do for so long.
@@ -124,20 +126,12 @@ impl<'a> Node<'a> {
             source.tell(flow.start, Event::Start);
         }
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
-        // Connections that are asked for news without waiting for any.
+        // Connections to which something has happened, or that have something to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
-        let mut rounds = 0usize;
-        loop {
-            let mut work = 0;
-            for &key in &hot {
-                let found = self.receive(key, clock, source.as_mut())?;
-                work += found.count.max(usize::from(found.more));
-            }
-            let now = clock.now();
-            if now >= end {
-                self.take_rest(clock, source.as_mut())?;
-                break;
-            }
+        // Those of them that had more to say than one batch.
+        let mut eager: Vec<u64> = Vec::new();
+        let mut now = clock.now();
+        while now < end {
             if let Some(source) = &mut source {
                 source.wake(now);
                 while let Some((at, action)) = source.next() {
@@ -146,12 +140,13 @@ impl<'a> Node<'a> {
                     {
                         hot.push(key);
                     }
-                    work += 1;
                 }
             }
             for &key in &hot {
-                if let Some(link) = self.links.get_mut(&key) {
-                    work += link.transmit(&mut self.pump, now)?;
+                if let Some(link) = self.links.get_mut(&key)
+                    && link.transmit(&mut self.pump, now)?
+                {
+                    eager.push(key);
                 }
             }
             if sends && now >= next_sample {
@@ -159,43 +154,45 @@ impl<'a> Node<'a> {
                 let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
                 next_sample += Span::from_ns(cell.sample.ns() * passed);
             }
-            rounds += 1;
-            if work > 0 {
-                if rounds.is_multiple_of(ROUND) {
-                    check_agent(channel)?;
-                }
-                continue;
-            }
             self.retire(&hot, now);
-            let mut until = self
-                .links
-                .values()
-                .fold(end, |until, link| until.min(link.next_wakeup(now)));
+            let mut until = if eager.is_empty() { end } else { now };
+            let mut paced = sends;
+            for link in self.links.values() {
+                until = until.min(link.next_wakeup(now));
+                paced &= link.is_paced();
+            }
             if let Some(source) = &source {
                 until = until.min(source.next_wakeup());
             }
             if sends {
                 until = until.min(next_sample);
             }
+            if paced && until.since(now) <= NAP {
+                clock.sleep_until(until);
+            }
             sleeper.wait(clock, until, channel)?;
+            // Only sockets that have something are read, and once: what is left in one is reported again.
             hot.clear();
-            for key in sleeper.ready() {
-                if key != LISTENER {
+            hot.extend(sleeper.ready().filter(|&key| key != LISTENER));
+            for &key in &hot {
+                self.receive(key, clock, source.as_mut())?;
+            }
+            for key in eager.drain(..) {
+                if !hot.contains(&key) {
                     hot.push(key);
                 }
             }
             if self.listener.is_some() && sleeper.ready().any(|key| key == LISTENER) {
                 self.listen(clock, &mut sleeper, &mut hot)?;
             }
-            let now = clock.now();
-            let due = self.links.iter();
-            let due = due.filter(|(_, link)| link.next_wakeup(now) <= now);
-            for (&key, _) in due {
-                if !hot.contains(&key) {
+            now = clock.now();
+            for (&key, link) in &self.links {
+                if link.is_due(now) && !hot.contains(&key) {
                     hot.push(key);
                 }
             }
         }
+        self.take_rest(clock, source.as_mut())?;
         if sends {
             // The sockets stay: late acknowledgements would otherwise be answered with ICMP.
             for link in self.links.values() {
