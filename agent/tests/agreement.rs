@@ -8,15 +8,13 @@
 
 mod common;
 
-use common::{Folder, emulate, run_to_end};
+use common::{ATTEMPTS, Folder, emulate, run_to_end, undisturbed};
 use narrows_cell::{Cell, load_files, open_record, sha256};
-use narrows_record::{Record, Verdict, metrics};
+use narrows_record::metrics;
 use narrows_tests::{Dumbbell, models};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Runs that a busy machine may spoil before the test gives up.
-const ATTEMPTS: usize = 6;
 /// Length of a run: the first second, in which most schemes start slowly, is a small part of it.
 const SECONDS: f64 = 10.0;
 /// Seeds of the simulations with which flows are compared that chance drives apart.
@@ -203,12 +201,6 @@ fn differences(parts: &[(&Part, Value)], simulated: &[Value], emulated: &Value) 
         from = to;
     }
     found
-}
-
-/// Whether the machine kept time, for every single packet.
-fn undisturbed(record: &Record) -> bool {
-    let mut reasons = record.run.reasons.iter();
-    record.run.verdict == Verdict::Ok && !reasons.any(|reason| reason.code == "lateness_spike")
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Folder, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
+use common::{
+    Folder, can_emulate, can_load, cell, claim, emulate, last_event, my_turn, run_to_end,
+};
 use narrows_cell::open_record;
 use narrows_record::read::{read_queues, read_states, read_traces};
 use narrows_record::{Reason, Record};
@@ -54,7 +56,7 @@ fn median<T: Copy + PartialOrd>(mut values: Vec<T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-fn run(test: &str, cell: &Value) -> Seen {
+fn run(test: &str, cell: &Value) -> Record {
     for _ in 0..8 {
         let folder = Folder::new(test);
         let output = run_to_end(&mut emulate(&folder, cell));
@@ -66,10 +68,22 @@ fn run(test: &str, cell: &Value) -> Seen {
         // Some kernels now and then leave out the call that reduces the window: seen in about one of ten such runs.
         let missed = |reason: &Reason| reason.code == "missed_calls";
         if !record.run.reasons.iter().any(missed) {
-            return seen(&record);
+            return record;
         }
     }
     panic!("calls were missed in eight runs");
+}
+
+/// Runs `cell` and looks at what was seen.
+fn look(test: &str, cell: &Value, check: impl Fn(&Seen)) {
+    claim(
+        || run(test, cell),
+        |record| {
+            let seen = seen(record);
+            println!("{test}: {seen:?}");
+            check(&seen);
+        },
+    );
 }
 
 fn seen(record: &Record) -> Seen {
@@ -135,20 +149,23 @@ fn marks_arrive_alpha_follows_them_and_the_queue_stays_at_the_threshold() {
     }
     // Both ends ask for ECN because the scheme needs it, whatever the hosts' setting is.
     for tcp_ecn in [None, Some(0)] {
-        let seen = run("dctcp", &marking("bpf:dctcp", &json!({}), tcp_ecn));
-        println!("tcp_ecn {tcp_ecn:?}: {seen:?}");
-        keeps_the_queue_short(&seen);
-        // The receiver's side: the sender hears of as many marks as there were, up to those under way and an
-        // acknowledgement now and then that is sent for two packets at once.
-        let ratio = seen.told / seen.marked as f64;
-        assert!((0.85..1.15).contains(&ratio), "{ratio} of {seen:?}");
-        // Alpha began at 1, which halves the window, and has come down to the share of marks.
-        assert!(seen.kept > 0.7, "{seen:?}");
+        look(
+            "dctcp",
+            &marking("bpf:dctcp", &json!({}), tcp_ecn),
+            |seen| {
+                keeps_the_queue_short(seen);
+                // The receiver's side: the sender hears of as many marks as there were, up to those under way and an
+                // acknowledgement now and then that is sent for two packets at once.
+                let ratio = seen.told / seen.marked as f64;
+                assert!((0.85..1.15).contains(&ratio), "{ratio} of {seen:?}");
+                // Alpha began at 1, which halves the window, and has come down to the share of marks.
+                assert!(seen.kept > 0.7, "{seen:?}");
+            },
+        );
     }
     // An alpha that hardly moves keeps halving.
-    let slow = run("slow", &marking("bpf:dctcp", &json!({"g": 0.0001}), None));
-    println!("alpha stays at 1: {slow:?}");
-    assert!(slow.kept < 0.65, "{slow:?}");
+    let slow = marking("bpf:dctcp", &json!({"g": 0.0001}), None);
+    look("slow", &slow, |slow| assert!(slow.kept < 0.65, "{slow:?}"));
 }
 
 /// Classic ECN repeats each mark until the sender says that it has reacted (RFC 3168, section 6.1.3), so that a
@@ -159,16 +176,19 @@ fn a_classic_receiver_tells_of_more_marks_than_there_were() {
     if !can_emulate("a_classic_receiver_tells_of_more_marks_than_there_were") {
         return;
     }
-    let seen = run("classic", &marking("linux:reno", &json!({}), Some(1)));
-    println!("{seen:?}");
-    assert!(
-        seen.marked > 5 && seen.told > 1.3 * seen.marked as f64,
-        "{seen:?}"
-    );
-    assert_eq!((seen.dropped, seen.retransmitted), (0, 0), "{seen:?}");
+    let classic = marking("linux:reno", &json!({}), Some(1));
+    look("classic", &classic, |seen| {
+        assert!(
+            seen.marked > 5 && seen.told > 1.3 * seen.marked as f64,
+            "{seen:?}"
+        );
+        assert_eq!((seen.dropped, seen.retransmitted), (0, 0), "{seen:?}");
+    });
     // Nothing is negotiated with the kernel's default, which is to accept it only.
-    let without = run("without", &marking("linux:reno", &json!({}), None));
-    assert_eq!((without.marked, without.told), (0, 0.0), "{without:?}");
+    let without = marking("linux:reno", &json!({}), None);
+    look("without", &without, |without| {
+        assert_eq!((without.marked, without.told), (0, 0.0), "{without:?}");
+    });
 }
 
 #[test]
@@ -179,21 +199,9 @@ fn the_native_scheme_keeps_the_queue_at_the_threshold_over_udp() {
     }
     let mut cell = marking("dctcp", &json!({}), None);
     cell["transport"]["ecn"] = json!(true);
-    let seen = run("native", &cell);
-    println!("{seen:?}");
-    keeps_the_queue_short(&seen);
-    let alpha = seen.alpha.expect("the scheme shows it");
-    assert!((0.01..0.7).contains(&alpha), "{seen:?}");
-}
-
-/// Whether BPF congestion controls can be loaded here; says why when they cannot.
-fn can_load(test: &str) -> bool {
-    let output =
-        run_to_end(std::process::Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor"));
-    let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let able = facts["bpf"]["ok"] == true;
-    if !able {
-        eprintln!("skipped {test}: {}", facts["bpf"]["why"]);
-    }
-    able && can_emulate(test)
+    look("native", &cell, |seen| {
+        keeps_the_queue_short(seen);
+        let alpha = seen.alpha.expect("the scheme shows it");
+        assert!((0.01..0.7).contains(&alpha), "{seen:?}");
+    });
 }

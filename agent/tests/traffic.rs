@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, MS, can_emulate, cell, emulate, last_event, my_turn, run_to_end};
+use common::{Folder, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end};
 use narrows_cell::open_record;
 use narrows_record::read::{PacketReader, read_frames, read_transfers};
 use narrows_record::{Chunk, FlowSummary, PacketRow, Record, Severity, TransferRow};
@@ -40,6 +40,11 @@ fn run(folder: &Folder, cell: &Value) -> Record {
         record.run.checks
     );
     record
+}
+
+/// The record of `cell`, emulated in a folder of its own.
+fn emulated(name: &str, cell: &Value) -> Record {
+    run(&Folder::new(name), cell)
 }
 
 fn packets(record: &Record) -> Vec<PacketRow> {
@@ -109,29 +114,32 @@ fn datagrams_hold_their_own_against_tcp_in_a_common_queue() {
     if !can_emulate("datagrams_hold_their_own_against_tcp_in_a_common_queue") {
         return;
     }
-    let folder = Folder::new("star-fifo");
     let queue = json!({"kind": "droptail", "packets": 1000});
-    let record = run(&folder, &star(&queue, tcp_and_udp(), 6000));
-    let (udp, tcp) = record.run.flows.split_last().unwrap();
-    let sent = udp.sender.sent_packets.unwrap() as f64;
-    // 20 Mbit/s in packets of 1498 bytes for 6 s.
-    assert!((sent - 10_013.0).abs() < 15.0, "{sent} datagrams");
-    let lost = udp.receiver.lost_datagrams.unwrap() as f64 / sent;
-    // The loss of the overshoots of ten slow starts, and of cubic's probing afterwards.
-    assert!(lost < 0.05, "{lost} of the datagrams were lost");
-    assert_eq!(udp.receiver.out_of_order_datagrams, Some(0));
-    assert!(udp.receiver.jitter_ns.unwrap() > 0);
-    // 100 less 20 Mbit/s, of which 1448 of 1500 bytes are payload, is 77.
-    let sum: f64 = tcp.iter().map(|flow| goodput_mbps(flow, 6.0)).sum();
-    assert!((70.0..=81.0).contains(&sum), "{sum} Mbit/s of TCP payload");
-    // Hosts that take part in nothing are there all the same.
-    let ports: Vec<&str> = record
-        .run
-        .rings
-        .iter()
-        .map(|ring| ring.port.as_str())
-        .collect();
-    assert_eq!(ports, ["left", "right", "top", "bottom"]);
+    claim(
+        || emulated("star-fifo", &star(&queue, tcp_and_udp(), 6000)),
+        |record| {
+            let (udp, tcp) = record.run.flows.split_last().unwrap();
+            let sent = udp.sender.sent_packets.unwrap() as f64;
+            // 20 Mbit/s in packets of 1498 bytes for 6 s.
+            assert!((sent - 10_013.0).abs() < 15.0, "{sent} datagrams");
+            let lost = udp.receiver.lost_datagrams.unwrap() as f64 / sent;
+            // The loss of the overshoots of ten slow starts, and of cubic's probing afterwards.
+            assert!(lost < 0.05, "{lost} of the datagrams were lost");
+            assert_eq!(udp.receiver.out_of_order_datagrams, Some(0));
+            assert!(udp.receiver.jitter_ns.unwrap() > 0);
+            // 100 less 20 Mbit/s, of which 1448 of 1500 bytes are payload, is 77.
+            let sum: f64 = tcp.iter().map(|flow| goodput_mbps(flow, 6.0)).sum();
+            assert!((70.0..=81.0).contains(&sum), "{sum} Mbit/s of TCP payload");
+            // Hosts that take part in nothing are there all the same.
+            let ports: Vec<&str> = record
+                .run
+                .rings
+                .iter()
+                .map(|ring| ring.port.as_str())
+                .collect();
+            assert_eq!(ports, ["left", "right", "top", "bottom"]);
+        },
+    );
 }
 
 #[test]
@@ -140,26 +148,29 @@ fn fair_queueing_gives_datagrams_their_share_and_no_more() {
     if !can_emulate("fair_queueing_gives_datagrams_their_share_and_no_more") {
         return;
     }
-    let folder = Folder::new("star-sfq");
     let queue = json!({"kind": "sfq"});
-    let record = run(&folder, &star(&queue, tcp_and_udp(), 8000));
-    let (udp, tcp) = record.run.flows.split_last().unwrap();
-    let lost =
-        udp.receiver.lost_datagrams.unwrap() as f64 / udp.sender.sent_packets.unwrap() as f64;
-    // 20 Mbit/s against a share of 100/11 = 9.1 Mbit/s.
-    assert!(
-        (0.45..0.60).contains(&lost),
-        "{lost} of the datagrams were lost"
+    claim(
+        || emulated("star-sfq", &star(&queue, tcp_and_udp(), 8000)),
+        |record| {
+            let (udp, tcp) = record.run.flows.split_last().unwrap();
+            let lost = udp.receiver.lost_datagrams.unwrap() as f64
+                / udp.sender.sent_packets.unwrap() as f64;
+            // 20 Mbit/s against a share of 100/11 = 9.1 Mbit/s.
+            assert!(
+                (0.45..0.60).contains(&lost),
+                "{lost} of the datagrams were lost"
+            );
+            let rates: Vec<f64> = tcp.iter().map(|flow| goodput_mbps(flow, 8.0)).collect();
+            let mean = rates.iter().sum::<f64>() / 10.0;
+            for rate in &rates {
+                assert!(
+                    (rate / mean - 1.0).abs() < 0.05,
+                    "unequal shares: {rates:?}"
+                );
+            }
+            assert!((80.0..=88.5).contains(&(mean * 10.0)), "{rates:?}");
+        },
     );
-    let rates: Vec<f64> = tcp.iter().map(|flow| goodput_mbps(flow, 8.0)).collect();
-    let mean = rates.iter().sum::<f64>() / 10.0;
-    for rate in &rates {
-        assert!(
-            (rate / mean - 1.0).abs() < 0.05,
-            "unequal shares: {rates:?}"
-        );
-    }
-    assert!((80.0..=88.5).contains(&(mean * 10.0)), "{rates:?}");
 }
 
 /// All real-time schemes beside each other, and a bulk flow among them.
@@ -430,24 +441,27 @@ fn a_timeline_changes_the_rate_and_cuts_the_link() {
         {"at_ns": 1000 * MS, "element": "forward.0", "set": {"rate": {"kind": "constant", "rate": 4_000_000}}},
         {"at_ns": 2000 * MS, "element": "forward.gate", "set": {"open": false}},
     ]);
-    let folder = Folder::new("timeline");
-    let record = run(&folder, &cell);
-    let rows = packets(&record);
-    let within = |from: u64, to: u64| -> f64 {
-        let model = |row: &PacketRow| Some(row.arrived_ns? - row.late_ns? as u64);
-        let bytes = rows
-            .iter()
-            .filter(|row| model(row).is_some_and(|at| (from * MS..to * MS).contains(&at)));
-        let bytes: u64 = bytes.map(|row| u64::from(row.size_bytes)).sum();
-        bytes as f64 * 8e-3 / (to - from) as f64
-    };
-    // Packets of 12 kbit: a window of 900 ms may hold one more or one less.
-    assert!((within(50, 950) - 8.0).abs() < 0.1, "{}", within(50, 950));
-    assert!(
-        (within(1050, 1950) - 4.0).abs() < 0.1,
-        "{}",
-        within(1050, 1950)
+    claim(
+        || emulated("timeline", &cell),
+        |record| {
+            let rows = packets(record);
+            let within = |from: u64, to: u64| -> f64 {
+                let model = |row: &PacketRow| Some(row.arrived_ns? - row.late_ns? as u64);
+                let bytes = rows
+                    .iter()
+                    .filter(|row| model(row).is_some_and(|at| (from * MS..to * MS).contains(&at)));
+                let bytes: u64 = bytes.map(|row| u64::from(row.size_bytes)).sum();
+                bytes as f64 * 8e-3 / (to - from) as f64
+            };
+            // Packets of 12 kbit: a window of 900 ms may hold one more or one less.
+            assert!((within(50, 950) - 8.0).abs() < 0.1, "{}", within(50, 950));
+            assert!(
+                (within(1050, 1950) - 4.0).abs() < 0.1,
+                "{}",
+                within(1050, 1950)
+            );
+            // 37.5 kB of queue at 4 Mbit/s and 5 ms after the cut nothing is left.
+            assert!(within(2100, 3000) < 1e-9, "{}", within(2100, 3000));
+        },
     );
-    // 37.5 kB of queue at 4 Mbit/s and 5 ms after the cut nothing is left.
-    assert!(within(2100, 3000) < 1e-9, "{}", within(2100, 3000));
 }
