@@ -50,9 +50,10 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 
 test: build ## run all tests (Rust and Python)
 	cargo test --release --quiet $(CRATES)
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not alone" --numprocesses auto
+	$(BIN)/pytest -m alone
 
-check: build ## formatting, lints, types, generated files, licences
+check: build ## formatting, lints, types, generated files, licences, features
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	tests/lint-violation/check.sh

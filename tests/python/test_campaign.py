@@ -41,6 +41,7 @@ class Lab:
         environment = os.environ | {
             "NARROWS_AGENT": str(HERE / "fake_agent.py"),
             "FAKE_AGENT": json.dumps(agent),
+            "FAKE_LAB": str(self.path),
             "NO_COLOR": "1",
         }
         command = [sys.executable, str(HERE / "patched_cli.py"), *arguments]
@@ -292,24 +293,25 @@ def test_killed_at_any_moment_and_completed(lab: Lab) -> None:
 
 def _wait_until_no_agent(lab: Lab) -> None:
     """The agents notice that their parent died, without anybody's help."""
+    # All that it has started has the same environment; other tests run agents too.
+    mine = f"FAKE_LAB={lab.path}\0".encode()
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        commands = []
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        environments = []
+        for entry in Path("/proc").glob("[0-9]*/environ"):
             try:
-                commands.append(entry.read_bytes())
+                environments.append(entry.read_bytes())
             except OSError:
                 continue
-        if not any(
-            str(lab.path).encode() in command or b"fake_agent.py\0emulate" in command for command in commands
-        ):
+        if not any(mine in environment for environment in environments):
             return
         time.sleep(0.05)
     raise AssertionError("an agent has outlived its parent")
 
 
 def test_two_at_once_are_refused(lab: Lab) -> None:
-    process = lab.run_in_background(sleep=0.5)
+    # Long enough for the second to begin, on a busy machine too, before the first has done five more cells.
+    process = lab.run_in_background(sleep=1.5)
     lab.wait_for_finished(1)
     code, _, stderr = lab.run()
     process.terminate()

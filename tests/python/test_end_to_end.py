@@ -98,6 +98,7 @@ def test_report_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "report.pdf").read_bytes()[:5] == b"%PDF-"
 
 
+@pytest.mark.alone
 def test_emulated(tmp_path: Path) -> None:
     facts = json.loads(call("doctor", "--json", cwd=tmp_path).stdout)["facts"]
     if not (facts["namespaces"]["ok"] and facts["packet_socket"]["ok"]):

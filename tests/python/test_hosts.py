@@ -31,6 +31,8 @@ from narrows.hosts.ssh import Ssh
 from processes import eventually
 from shell_kit import SOMEBODY, folder_for_everybody, needs
 
+pytestmark = pytest.mark.alone
+
 #: Nothing else uses them in new namespaces.
 PORTS = [5001, 5002, 5003]
 

@@ -27,6 +27,8 @@ from hosts_kit import NAME, Hosts
 from narrows.campaign.agent import find_agent
 from processes import eventually
 
+pytestmark = pytest.mark.alone
+
 SCENARIO = """\
 schema: narrows/scenario/1
 question: Does it work between two hosts?

@@ -16,6 +16,8 @@ import shell_kit as kit
 from processes import eventually
 from shell_kit import MOST_RTT_S, OUTSIDE, PATH, RTT_S, Outcome, Shell
 
+pytestmark = pytest.mark.alone
+
 
 def smallest_ping_s(outcome: Outcome) -> float:
     assert outcome.code == 0, (outcome.out, outcome.err)
@@ -60,9 +62,10 @@ def test_iperf3_shows_rate_and_delay(shell: Shell, options: list[str]) -> None:
     assert outcome.code == 0, (outcome.out, outcome.err)
     end = json.loads(outcome.out)["end"]
     # 1448 of 1500 bytes are payload. The receiver counts from its first byte and from second to second,
-    # so that its mean can be a little off; slow start and a shallow queue cost up to a quarter.
+    # so that its mean can be a little off, and by another fiftieth if the machine pauses for a tenth of a
+    # second at a wrong moment; slow start and a shallow queue cost up to a quarter.
     most = 12e6 * 1448 / 1500
-    assert 0.75 * most <= end["sum_received"]["bits_per_second"] <= 1.02 * most
+    assert 0.75 * most <= end["sum_received"]["bits_per_second"] <= 1.04 * most
     # The path itself: never above its rate (the first packet counts but takes no time: one in thousands).
     way = outcome.summary["down" if options else "up"]
     assert 0.75 * 12e6 <= way["mean_bps"] <= 12e6 * 1.002

@@ -210,6 +210,7 @@ def test_wrong_usage_is_refused(tmp_path: Path) -> None:
     assert "--rate" in done.stderr
 
 
+@pytest.mark.alone
 def test_one_run_inside_and_outside(tmp_path: Path) -> None:
     if shell_kit.refusal():
         pytest.skip(shell_kit.refusal())
