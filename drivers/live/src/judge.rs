@@ -63,6 +63,9 @@ pub(crate) struct EndpointFacts {
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
+/// An endpoint that notices something later than this is told of: several times what a scheduler lets a process wait
+/// that shares its processor with another.
+const HELD_UP_NS: u64 = 10 * MS;
 
 /// Adds all reasons to `run` and sets its verdict.
 pub(crate) fn judge(run: &mut RunDocument, facts: &Facts) {
@@ -245,6 +248,14 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
         );
         run.judge(severity, "endpoint_starved", text);
     }
+    // Too short to be a share of the run, but visible as a gap in what the flow sends or as a late answer.
+    if waited <= 0.10 && outcome.latest_ns > HELD_UP_NS {
+        let text = format!(
+            "The {role} of flow {flow} was held up for {:.1} ms by the machine, which shows as a gap in its packets.",
+            us(outcome.latest_ns) / 1e3
+        );
+        run.judge(Severity::Note, "endpoint_held_up", text);
+    }
     judge_limits(run, flow, &outcome.limits, endpoint.capped);
 }
 
@@ -350,7 +361,7 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, Verdict, &str); 20] = [
+        let cases: [(Change, Verdict, &str); 21] = [
             (
                 |f| f.lateness.max_ns = 20 * MS,
                 Verdict::Ok,
@@ -412,6 +423,11 @@ mod tests {
                 |f| outcome(f).wait_ns = 150 * MS,
                 Verdict::Degraded,
                 "endpoint_starved",
+            ),
+            (
+                |f| outcome(f).latest_ns = 11 * MS,
+                Verdict::Ok,
+                "endpoint_held_up",
             ),
             (
                 |f| outcome(f).limits.starved = 40,

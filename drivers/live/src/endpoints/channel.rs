@@ -104,6 +104,8 @@ pub struct Outcome {
     pub run_ns: u64,
     /// See `run_ns`.
     pub wait_ns: u64,
+    /// The longest time by which the endpoint noticed late that its time had come or a datagram had arrived.
+    pub latest_ns: u64,
     /// What went wrong with the flow itself, one sentence.
     pub problem: Option<String>,
     /// What the application asked for, from the end at which it runs.

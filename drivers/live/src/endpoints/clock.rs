@@ -1,23 +1,30 @@
 //! Time in an endpoint: since the start of the run, on the machine's clocks.
 
-use super::{Channel, check_agent};
+use super::{Channel, Outcome, check_agent};
 use crate::error::{Context, LiveError};
 use crate::sys::clock;
 use crate::sys::poll::{Epoll, Events};
-use narrows_units::Time;
+use narrows_units::{Span, Time};
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// The run's time zero on both clocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RunClock {
     real_ns: u64,
     mono_ns: u64,
+    /// The longest time by which something was seen late.
+    latest: Cell<Span>,
 }
 
 impl RunClock {
     pub(super) fn new(real_ns: u64, mono_ns: u64) -> Self {
-        RunClock { real_ns, mono_ns }
+        RunClock {
+            real_ns,
+            mono_ns,
+            latest: Cell::new(Span::ZERO),
+        }
     }
 
     /// Now; zero before the start.
@@ -35,6 +42,22 @@ impl RunClock {
     /// Sleeps until it is `time`, whatever happens.
     pub(super) fn sleep_until(&self, time: Time) {
         clock::sleep_until(self.mono_ns.saturating_add(time.ns()));
+        self.see(time);
+    }
+
+    /// What was to be done at `time`, or happened then, is seen now. The latest of all is remembered.
+    #[inline]
+    pub(super) fn see(&self, time: Time) {
+        let late = self.now().since(time);
+        self.latest.set(self.latest.get().max(late));
+    }
+
+    /// Adds the longest time by which something was seen late to what an endpoint tells.
+    pub(super) fn tell(&self, outcome: Outcome) -> Outcome {
+        Outcome {
+            latest_ns: self.latest.get().ns(),
+            ..outcome
+        }
     }
 
     /// How long it is until `time`.
@@ -102,6 +125,10 @@ impl Sleeper {
         loop {
             let timeout = clock.until(time);
             self.sleep(Some(timeout))?;
+            // What is due already is no wake-up: an application may ask for times in the past.
+            if !timeout.is_zero() {
+                clock.see(time);
+            }
             let mut sockets = 0;
             for key in self.events.keys() {
                 if key == AGENT {

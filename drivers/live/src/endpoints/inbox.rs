@@ -40,17 +40,21 @@ impl Inbox {
         mut visit: impl FnMut(Time, Datagram),
     ) -> Result<Found, LiveError> {
         let end = self.end;
-        let mut over = false;
+        let (mut over, mut first) = (false, None);
         let result = self.batch.receive(fd, |datagram| {
             let at = datagram
                 .stamp_ns
                 .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+            first.get_or_insert(at);
             if at < end {
                 visit(at, datagram);
             } else {
                 over = true;
             }
         });
+        if let Some(first) = first {
+            clock.see(first);
+        }
         match result {
             // The peer's socket is not there yet, or any more: not a matter of this end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found {

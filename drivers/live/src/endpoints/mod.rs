@@ -159,22 +159,22 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         (SchemeRef::Datagrams, Role::Sender) => {
             let socket = datagrams::prepare(&part)?;
             let clock = get_ready(channel)?;
-            datagrams::send(&socket, &part, &clock, channel)?
+            clock.tell(datagrams::send(&socket, &part, &clock, channel)?)
         }
         (SchemeRef::Datagrams, Role::Receiver) => {
             let socket = datagrams::prepare(&part)?;
             let clock = get_ready(channel)?;
-            datagrams::receive(&socket, &part, &clock, channel)?
+            clock.tell(datagrams::receive(&socket, &part, &clock, channel)?)
         }
         (SchemeRef::Media(..), _) => {
             let node = media::Node::prepare(&part)?;
             let clock = get_ready(channel)?;
-            node.run(&clock, channel)?
+            clock.tell(node.run(&clock, channel)?)
         }
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&part)?;
             let clock = get_ready(channel)?;
-            node.run(&clock, channel)?
+            clock.tell(node.run(&clock, channel)?)
         }
     };
     if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
@@ -194,11 +194,15 @@ fn kernel_tcp(
     if part.is_client() {
         let client = tcp::Client::prepare(part, name)?;
         let clock = get_ready(channel)?;
-        client.run(&clock, channel)
+        client
+            .run(&clock, channel)
+            .map(|outcome| clock.tell(outcome))
     } else {
         let server = tcp::Server::prepare(part, name)?;
         let clock = get_ready(channel)?;
-        server.run(&clock, channel)
+        server
+            .run(&clock, channel)
+            .map(|outcome| clock.tell(outcome))
     }
 }
 

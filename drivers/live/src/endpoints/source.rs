@@ -77,9 +77,10 @@ impl Source {
         }
     }
 
-    /// When [`Source::wake`] is needed next.
+    /// When [`Source::wake`] is needed next; never after the flow has stopped.
     pub(super) fn next_wakeup(&self) -> Time {
-        self.application.next_wakeup()
+        let at = self.application.next_wakeup();
+        if at < self.stop { at } else { Time::FAR }
     }
 
     /// The next thing to do, and when it was asked for.

@@ -167,7 +167,7 @@ impl<'a> Node<'a> {
             if sends {
                 until = until.min(next_sample);
             }
-            if paced && until.since(now) <= NAP {
+            if paced && until > now && until.since(now) <= NAP {
                 clock.sleep_until(until);
             }
             sleeper.wait(clock, until, channel)?;
