@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Format of the facts.
 const FORMAT: &str = "narrows/host/1";
@@ -50,6 +51,10 @@ pub(crate) struct SettingsArguments {
     /// Where it is noted what is to be put back.
     #[arg(long, default_value = held::JOURNAL)]
     journal: PathBuf,
+    /// End also when nothing has come on standard input for so long, in seconds: whoever has lost its power or its
+    /// network says no goodbye.
+    #[arg(long, value_name = "SECONDS")]
+    patience: Option<u64>,
 }
 
 fn parse_least(text: &str) -> Result<(String, u64), String> {
@@ -81,11 +86,16 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
         "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
         "left_behind": left_behind,
     });
+    let mut sysctls = facts::sysctls(SYSCTLS);
     let mut found = if arguments.brief {
-        json!({"kernel": facts::kernel(), "sysctls": facts::sysctls(SYSCTLS)})
+        json!({"kernel": facts::kernel()})
     } else {
         doctor::examine()
     };
+    if let Value::Object(more) = found["sysctls"].take() {
+        sysctls.extend(more);
+    }
+    found["sysctls"] = Value::Object(sysctls);
     // Sentences for people who sit at this machine.
     found["checks"].take();
     if let (Some(all), Value::Object(found)) = (document.as_object_mut(), found) {
@@ -100,14 +110,14 @@ pub(crate) fn probe(arguments: &ProbeArguments) -> Result<(), Failure> {
     Ok(between::serve(&arguments.token, orders, std::io::stdout())?)
 }
 
-/// Raises settings, says which, and puts them back when standard input ends or we are told to stop.
+/// Raises settings, says which, and puts them back when standard input ends or falls silent, or we are told to stop.
 pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Result<(), Failure> {
     let least: BTreeMap<String, u64> = arguments.least.iter().cloned().collect();
     let held = Held::raise(Machine, &least, &arguments.journal)?;
     let told = line(&json!({"changed": held.changes(), "recovered": held.recovered()}));
     // Whoever does not hear us any more does not need the settings either.
     if told.is_ok() {
-        wait_for_the_end(signals)
+        wait_for_the_end(signals, arguments.patience.map(Duration::from_secs))
             .map_err(|error| Failure::internal(format!("could not wait for the end: {error}")))?;
     }
     let restored = held.release();
@@ -115,8 +125,8 @@ pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Resu
     Ok(())
 }
 
-/// Until standard input ends or one of `signals` comes.
-fn wait_for_the_end(signals: &Signals) -> std::io::Result<()> {
+/// Until standard input ends, nothing has come there for as long as `patience`, or one of `signals` comes.
+fn wait_for_the_end(signals: &Signals, patience: Option<Duration>) -> std::io::Result<()> {
     const INPUT: u64 = 0;
     const SIGNAL: u64 = 1;
     let mut input = std::io::stdin().lock();
@@ -127,14 +137,20 @@ fn wait_for_the_end(signals: &Signals) -> std::io::Result<()> {
         return Ok(());
     }
     let mut events = Events::default();
+    let mut heard = Instant::now();
     loop {
-        epoll.wait(&mut events, None)?;
+        let left = patience.map(|patience| patience.saturating_sub(heard.elapsed()));
+        if left == Some(Duration::ZERO) {
+            return Ok(());
+        }
+        epoll.wait(&mut events, left)?;
         for key in events.keys() {
             if key == SIGNAL || input.fill_buf()?.is_empty() {
                 return Ok(());
             }
             let length = input.fill_buf()?.len();
             input.consume(length);
+            heard = Instant::now();
         }
     }
 }

@@ -2,8 +2,9 @@
 
     here 10.77.1.1 ---- router ---- 10.77.2.1 there
 
-Both outer ones share files and users with the machine, and nothing of its network. They have no names; they
-are gone with the processes that hold them, which end with this one.
+Both outer ones share files and users with the machine, but for /run/narrows, where agents keep what concerns
+a whole machine; and nothing of its network. They have no names; they are gone with the processes that hold
+them, which end with this one.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
 @dataclass
 class Namespace:
-    """A network namespace, held by a process that ends with its standard input."""
+    """Namespaces for network and mounts, held by a process that ends with its standard input."""
 
     holder: subprocess.Popen[str]
 
     @property
     def enter(self) -> list[str]:
-        """The beginning of a command that runs in it."""
-        return ["nsenter", f"--net={self.path}", "--"]
+        """The beginning of a command that runs in it, in the root folder."""
+        return ["nsenter", f"--net={self.path}", f"--mount=/proc/{self.holder.pid}/ns/mnt", "--"]
 
     @property
     def path(self) -> str:
@@ -60,8 +61,9 @@ class Namespace:
 
 @contextlib.contextmanager
 def namespace() -> Iterator[Namespace]:
+    files = "mkdir -p /run/narrows && mount -t tmpfs narrows /run/narrows"
     holder = subprocess.Popen(
-        ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
+        ["unshare", "--net", "--mount", "sh", "-c", f"{files} && echo ready && exec cat"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -110,11 +112,16 @@ class Hosts:
     def remote_folder(self) -> Path:
         return self.folder / "remote" / "agents"
 
-    def words(self, *words: str, command: str = "hosts", before: tuple[str, ...] = ()) -> list[str]:
+    def words(
+        self,
+        *words: str,
+        command: str = "hosts",
+        before: tuple[str, ...] = (),
+        program: tuple[str, ...] = (sys.executable, "-m", "narrows"),
+    ) -> list[str]:
         """The command line in the near namespace, perhaps with another program before it."""
-        program = [*self.here.enter, *before, sys.executable, "-m", "narrows", command, *words]
         return [
-            *program,
+            *(*self.here.enter, *before, *program, command, *words),
             *("--remote-folder", str(self.remote_folder), "--ssh", f"ssh -F {self.configuration}"),
         ]
 
@@ -158,6 +165,8 @@ def hosts(folder: Path) -> Iterator[Hosts]:
         for end, name, number in ((here, "near", 1), (there, "far", 2)):
             end.do(
                 f"ip link add eth0 type veth peer name {name} netns {router.holder.pid}",
+                # No addresses by itself, which would come some seconds later.
+                "ip link set eth0 addrgenmode none",
                 f"ip address add 10.77.{number}.1/24 dev eth0",
                 f"ip address add fd77:{number}::1/64 dev eth0 nodad",
                 "ip link set eth0 up",

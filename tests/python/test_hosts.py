@@ -521,15 +521,37 @@ def test_settings_are_put_back_when_the_connection_breaks(pair: Hosts, harmless:
 
 def test_what_a_killed_agent_left_is_put_back_by_the_next(pair: Hosts, harmless: int) -> None:
     place = pair.far()
-    with settings.Holding(place, journal(pair)) as held:
-        assert held._agent
-        # nsenter has become the agent.
-        os.kill(held._agent.pid, signal.SIGKILL)
-        held._agent.wait()
-    assert held.not_restored and value_there(pair) == harmless + 7
-    with settings.Holding(place, journal(pair)) as held:
-        assert [change.before for change in held.recovered] == [harmless]
+    held = settings.Holding(place, journal(pair)).__enter__()
+    kill_agent(held)
+    held.close()
+    assert not held.is_held and value_there(pair) == harmless + 7
+    with settings.Holding(place, journal(pair)) as again:
+        assert [change.before for change in again.recovered] == [harmless]
     assert value_there(pair) == harmless
+
+    # By whoever has started it, if that one is still there.
+    with settings.Holding(place, journal(pair)) as held:
+        kill_agent(held)
+    assert held.restored == held.changed and value_there(pair) == harmless
+
+
+def kill_agent(held: settings.Holding) -> None:
+    assert held._agent
+    # nsenter has become the agent.
+    os.kill(held._agent.pid, signal.SIGKILL)
+    held._agent.wait()
+
+
+def test_settings_are_put_back_when_nothing_is_heard_any_more(
+    monkeypatch: pytest.MonkeyPatch, pair: Hosts, harmless: int
+) -> None:
+    """As after a power cut here, which closes nothing."""
+    monkeypatch.setattr(settings, "_PATIENCE_S", 1)
+    with settings.Holding(pair.far(), journal(pair)) as held:
+        # The first sign of life would come after two seconds.
+        assert [change.before for change in held.changed] == [harmless]
+        eventually("the setting is put back", lambda: value_there(pair) == harmless)
+    assert held.restored == held.changed
 
 
 def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:

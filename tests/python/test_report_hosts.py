@@ -15,8 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from narrows.cli.app import app
-from narrows.report import document
+from narrows.report import document, style
 from narrows.report.data import load
+from narrows.report.figures.summary import _shared, _without
 from report_campaigns import HOST, TIMES, Spec, network, write_campaign
 
 ERROR_NS = 10_234_567
@@ -65,6 +66,7 @@ def _as_real(record: dict[str, Any], spec: Spec) -> None:
             "offset_ns": 5_000_000,
             "error_ns": ERROR_NS,
             "drift_ppb": 49_960.0,
+            "by_ntp": {"offset_ns": 4_700_000, "bound_ns": 1_680_000, "drift_ppb": 50_000},
             "resolved": {"forward": spec.scheme != "cubic", "backward": True},
         },
         tunnel={"overhead_bytes": 56, "forward": counted, "backward": counted},
@@ -106,6 +108,7 @@ def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: dict[str, Any
 def test_clocks_and_both_machines_are_told(doc: dict[str, Any]) -> None:
     facts = dict(doc["runs"][0]["facts"])
     assert facts["clocks"] == "± 10.2 ms, drift 50.0 ppm"
+    assert facts["clocks by NTP"] == "-0.300 ms from what was measured, right to ± 1.680 ms"
     assert facts["around each packet"] == "56 bytes of the tunnel"
     assert facts["marked by the path"] == "4 packets"
     assert facts["CPU busy (receiver)"] == "25 %" and facts["refused datagrams (sender)"] == "3"
@@ -130,9 +133,23 @@ def test_records_of_real_paths_are_checked_and_shown(folder: Path) -> None:
         assert checks[name]["skipped"], checks[name]
     shown = CliRunner().invoke(app, ["show", str(cell)])
     assert "clocks of the hosts: known to 10.235 ms, drift 50.0 ppm" in shown.output, shown.output
+    assert "the same by NTP: -0.300 ms from what was measured, right to ± 1.680 ms" in shown.output
 
     record = json.loads((cell / "run.json").read_text())
     record["hosts"][1]["tunnel"]["arrived"]["packets"] += 1
     (cell / "run.json").write_text(json.dumps(record))
     found = CliRunner().invoke(app, ["check", str(cell)])
     assert found.exit_code == 1 and "the tunnel counted" in found.output
+
+
+def test_schemes_keep_their_colour_on_both_hosts_and_differ_by_marker_and_dash() -> None:
+    here, there = (style.of(f"linux:bbr (sender {place})") for place in ("here", "there"))
+    assert here.color == there.color == style.of("linux:bbr").color
+    assert here.marker != there.marker and here.dash != there.dash
+
+
+def test_names_are_not_cut_within_parentheses() -> None:
+    names = [f"{scheme} (sender {place})" for place in ("here", "there") for scheme in ("a", "b", "c d=1")]
+    assert _shared(names) == []
+    assert _shared(names[:3]) == ["(sender here)"]
+    assert [_without(name, ["(sender here)"]) for name in names[:3]] == ["a", "b", "c d=1"]

@@ -108,6 +108,8 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
 
 
 def _print_clock(console: Console, clock: dict[str, Any]) -> None:
+    from narrows.hosts import clocks
+
     text = f"clocks of the hosts: known to {clock['error_ns'] / 1e6:.3f} ms"
     if clock.get("drift_ppb") is not None:
         text += f", drift {clock['drift_ppb'] / 1e3:.1f} ppm"
@@ -115,6 +117,9 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
     if ways:
         text += f"; one-way delays {' and '.join(ways)} vary by less than that"
     console.print(text, markup=False, soft_wrap=True)
+    ntp = clocks.against(clock)
+    if ntp:
+        console.print(f"the same by NTP: {ntp}", markup=False)
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:

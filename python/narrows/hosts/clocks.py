@@ -43,6 +43,17 @@ def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | Non
     }
 
 
+def against(measured: dict[str, Any]) -> str | None:
+    """What the programs that keep both clocks of a run say, against what the tunnel has measured (the member
+    `clock` of run.json), in words; None unless both are kept."""
+    told = measured.get("by_ntp")
+    if not told:
+        return None
+    # Both are of the start of the run.
+    off_ns = told["offset_ns"] - measured["offset_ns"]
+    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {told['bound_ns'] / 1e6:.3f} ms"
+
+
 def keeper(clock: dict[str, Any]) -> str:
     """Who keeps a clock, in words."""
     found = clock.get("keeper")

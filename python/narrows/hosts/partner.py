@@ -13,7 +13,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from narrows.errors import NarrowsError, UnavailableError
-from narrows.hosts import between, settings, travel
+from narrows.hosts import between, clocks, settings, travel
 from narrows.hosts.check import their_address
 from narrows.hosts.place import SUDO, Arrival, Place, arrive, here
 from narrows.hosts.prober import socket_address
@@ -92,7 +92,9 @@ class Partner:
         self.way: between.Way | None = None
         self._arrival: Arrival | None = None
         self._ssh = contextlib.ExitStack()
-        self._held = contextlib.ExitStack()
+        #: Settings that are held, by place.
+        self._held: dict[str, settings.Holding] = {}
+        self._is_prepared = False
         #: The beginning of the names of our folders there.
         self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -112,7 +114,8 @@ class Partner:
         with contextlib.suppress(NarrowsError):
             if self.alive:
                 self._remove_all()
-        self._held.close()
+        for name, holding in self._held.items():
+            self._put_back(name, holding)
         self._ssh.close()
 
     # -- the connection ----------------------------------------------------------------------------
@@ -144,21 +147,26 @@ class Partner:
         # Of campaigns that were killed: old ones, since others may be running.
         folder = travel.quoted(self.runs)
         old = f"-mindepth 1 -maxdepth 1 -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
-        connection.run(f"if [ -d {folder} ]; then {self._sudo}find {folder} {old}; fi")
+        made = f"umask 077; mkdir -p {folder} || exit 1"
+        done = connection.run(f"{made}; {self._sudo}find {folder} {old}; exit 0")
+        if done.returncode != 0:
+            why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+            raise UnavailableError(
+                f"{self.name}: {self.runs} could not be made ({why[0]}); choose another folder with"
+                " --remote-folder"
+            )
 
     def ensure(self) -> None:
         """Connects again if the other host was gone; raises `UnavailableError` if it still is."""
         with self._lock:
             for attempt in range(_TRIES):
-                if self.alive:
-                    return
-                self._ssh.close()
-                held = bool(self.wishes["prepare"])
                 try:
-                    self._connect()
-                    if held:
-                        self._prepare_place(self.there)
-                    self.say(f"{self.name}: connected again")
+                    if not self.alive:
+                        self._ssh.close()
+                        self._connect()
+                        self.say(f"{self.name}: connected again")
+                    if self._is_prepared:
+                        self.prepare()
                     return
                 except UnavailableError:
                     if attempt + 1 == _TRIES:
@@ -196,13 +204,6 @@ class Partner:
 
     def new_folder(self, name: str) -> str:
         """A folder for one cell that does not exist yet; its parent does."""
-        done = self.connection.run(f"umask 077; mkdir -p {travel.quoted(self.runs)}")
-        if done.returncode != 0:
-            why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
-            raise UnavailableError(
-                f"{self.name}: {self.runs} could not be made ({why[0]}); choose another folder with"
-                " --remote-folder"
-            )
         return f"{self.runs}/{self._token}-{name}-{secrets.token_hex(4)}"
 
     def remove(self, folder: str) -> None:
@@ -221,9 +222,10 @@ class Partner:
             found = [pool.submit(ask, self.place(name)) for name in (HERE, THERE)]
             return {name: one.result() for name, one in zip((HERE, THERE), found, strict=True)}
 
-    def state(self) -> dict[str, dict[str, Any]]:
-        """What may change on both machines while a campaign runs."""
-        return self._both(lambda place: {**place.ask("host", "--brief"), "qdisc": _qdiscs(place)})
+    def state(self) -> dict[str, Any]:
+        """What may change on both machines while a campaign runs, and how their clocks relate by NTP."""
+        both = self._both(lambda place: {**place.ask("host", "--brief"), "qdisc": _qdiscs(place)})
+        return {**both, "by_ntp": clocks.by_ntp(both[HERE]["clock"], both[THERE]["clock"])}
 
     # -- the way -----------------------------------------------------------------------------------
 
@@ -267,19 +269,34 @@ class Partner:
     # -- settings ----------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Raises the settings of both machines that are too small, until the end."""
-        for place in (self.here, self.there):
-            self._prepare_place(place)
+        """Raises the settings of both machines that are too small, until the end; again, if nobody holds
+        them any more."""
+        self._is_prepared = True
+        for name in (HERE, THERE):
+            held = self._held.get(name)
+            needed = settings.planned(self.facts[name]) or self.facts[name]["left_behind"]
+            if (held is None and needed) or (held is not None and not held.is_held):
+                self._prepare_place(name)
 
-    def _prepare_place(self, place: Place) -> None:
-        which = HERE if place is self.here else THERE
-        if not settings.planned(self.facts[which]) and not self.facts[which]["left_behind"]:
-            return
-        held = self._held.enter_context(_told(settings.Holding(place), self.say))
+    def _prepare_place(self, name: str) -> None:
+        place = self.place(name)
+        if before := self._held.pop(name, None):
+            # It has ended; what it has left the next one knows from its journal.
+            before.close()
+        held = self._held[name] = settings.Holding(place).__enter__()
         for change in held.recovered:
             self.say(f"{place.name}: {change.name} is {change.before} again, as before a run that was killed")
         for change in held.changed:
             self.say(f"{place.name}: {change} for the time of the campaign")
+
+    def _put_back(self, name: str, holding: settings.Holding) -> None:
+        """Lets settings go, and tells what could not be put back."""
+        holding.__exit__(None, None, None)
+        for change in holding.not_restored:
+            self.say(
+                f"{self.place(name).name}: {change.name} was not put back to {change.before}, or nobody could"
+                f" tell us; narrows hosts check {self.name} shows what is left behind"
+            )
 
 
 def _qdiscs(place: Place) -> list[str] | None:
@@ -292,15 +309,6 @@ def _qdiscs(place: Place) -> list[str] | None:
         said = done.stdout
     lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
     return None if lines == ["none"] else lines
-
-
-@contextlib.contextmanager
-def _told(holding: settings.Holding, say: Callable[[str], None]) -> Iterator[settings.Holding]:
-    """Holds settings, and tells at the end what could not be put back."""
-    with holding as held:
-        yield held
-    for change in held.not_restored:
-        say(f"{change.name} was not put back to {change.before}, or nobody could tell us")
 
 
 def meeting_of(way: between.Way, name: str, wishes: dict[str, Any]) -> Meeting:

@@ -1,8 +1,8 @@
 """Settings of the whole machine that runs between hosts need, and holding them as long as such a run lasts.
 
-The agent does it: it ends with its standard input, and puts back what it has changed. So they are undone
-also when this process is killed or the connection breaks; should the agent itself be killed, its journal
-there tells the next one what to put back.
+The agent does it: it ends with its standard input, or when we fall silent, and puts back what it has changed.
+So they are undone also when this process is killed, the connection breaks or this machine loses its power.
+Should the agent itself be killed, its journal there tells the next one what to put back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import json
 import select
 import subprocess
+import threading
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -21,6 +22,10 @@ from narrows.hosts.place import USER, Place, end
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
 LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
 _ANSWER_S = 30.0
+#: The agent gives up when it has heard nothing for so long, which is not later than ssh here gives up the
+#: connection: then a new one finds the settings free. (Three questions of ssh without an answer, 5 s apart.)
+_PATIENCE_S = 15
+_BEAT_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,12 @@ class Holding:
                 f"{self._place.name}: settings of the machine can be changed by root only; log in as root,"
                 " or allow sudo without a password, or leave out --prepare"
             )
-        wishes = [word for name, least in LEAST.items() for word in ("--least", f"{name}={least}")]
+        self._begin(*(word for name, least in LEAST.items() for word in ("--least", f"{name}={least}")))
+        return self
+
+    def _begin(self, *wishes: str) -> None:
         journal = ["--journal", self._journal] if self._journal else []
-        self._agent = self._place.start("settings", *wishes, *journal)
+        self._agent = self._place.start("settings", *wishes, *journal, "--patience", str(_PATIENCE_S))
         try:
             answer = self._line()
         except BaseException:
@@ -76,21 +84,53 @@ class Holding:
             raise
         self.changed = _changes(answer.get("changed"))
         self.recovered = _changes(answer.get("recovered"))
-        return self
+        self._over = threading.Event()
+        self._beats = threading.Thread(target=self._beat, daemon=True, name="signs of life")
+        self._beats.start()
+
+    def _beat(self) -> None:
+        """Lets the agent know that we are still here."""
+        assert self._agent and self._agent.stdin
+        with contextlib.suppress(OSError, ValueError):  # it has ended
+            while not self._over.wait(_BEAT_S):
+                self._agent.stdin.write(b"\n")
+                self._agent.stdin.flush()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the agent is still there."""
+        return self._agent is not None and self._agent.poll() is None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # What went wrong before is what matters; the caller compares `changed` and `restored`.
+        with contextlib.suppress(UnavailableError):
+            self.restored = self._finish()
+        if self.not_restored:
+            # Perhaps the agent was killed. If the host is still there, its journal is, too.
+            another = Holding(self._place, self._journal)
+            with contextlib.suppress(UnavailableError):
+                another._begin()
+                self.restored += another.recovered
+                another.close()
+
+    def _finish(self) -> list[Change]:
+        """Lets the agent end; gives what it has put back."""
         assert self._agent and self._agent.stdin
         try:
+            self._over.set()
+            self._beats.join()
             with contextlib.suppress(OSError):
                 self._agent.stdin.close()
-            self.restored = _changes(self._line().get("restored"))
-        except UnavailableError:
-            # What went wrong before is what matters; the caller compares `changed` and `restored`.
-            pass
+            return _changes(self._line().get("restored"))
         finally:
             self._end()
+
+    def close(self) -> None:
+        """Lets the agent end, whatever it still has to say."""
+        with contextlib.suppress(UnavailableError):
+            self._finish()
 
     @property
     def not_restored(self) -> list[Change]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows.hosts import clocks
 from narrows.report import units
 from narrows.report.data import Json, Run
 
@@ -56,6 +57,9 @@ def facts(run: Run) -> list[list[str]]:
     if clock.get("drift_ppb") is not None:
         text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
     found = [["clocks", text]]
+    ntp = clocks.against(clock)
+    if ntp:
+        found.append(["clocks by NTP", ntp])
     tunnel = record.get("tunnel") or {}
     if tunnel.get("overhead_bytes"):
         found.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])

@@ -95,8 +95,19 @@ _KNOWN: dict[str, tuple[str, str, int]] = {  # colour, marker, dash
 }
 
 
+#: What the names of schemes that were sent from either of two hosts end with.
+_SENDERS = (" (sender here)", " (sender there)")
+
+
 def of(scheme: str) -> Style:
-    """The style of a scheme, from its name alone. One that was imported looks like ours of that name."""
+    """The style of a scheme, from its name alone. One that was imported looks like ours of that name; one
+    that was sent from either host has one colour, and a marker and dash for each."""
+    for number, words in enumerate(_SENDERS):
+        if scheme.endswith(words):
+            own = of(scheme.removesuffix(words))
+            other_marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
+            other_dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
+            return Style(scheme, own.color, own.dark, other_marker, other_dash)
     imported = scheme.startswith(IMPORTED_PREFIX)
     known = _KNOWN.get(scheme.removeprefix(IMPORTED_PREFIX).replace("_", "-") if imported else scheme)
     if known is not None:

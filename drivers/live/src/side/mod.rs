@@ -40,6 +40,7 @@ use crate::hosts::{HostPlan, enter_private_network};
 use crate::sys::cpu;
 use crate::sys::netns::{NetNs, is_root};
 use crate::sys::poll::{Epoll, Signals};
+use crate::timekeeping;
 use crate::tunnel::{Bound, End, Shift, TunnelClock};
 use line::Line;
 pub(crate) use moment::Moment;
@@ -80,7 +81,9 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), LiveError> {
     let sent = cell.flows.iter().filter(|flow| sends(flow));
     check_kernel_schemes(sent.clone())?;
     sent.clone().try_for_each(bpf::check_loader)?;
-    // Before we enter namespaces: rights that we have here are not worth anything inside.
+    // Before we enter namespaces: time services may not be reached from inside.
+    let timekeeping = timekeeping::examine();
+    // Also before: rights that we have here are not worth anything inside.
     let programs = Programs::of(&cell, sends)?;
     let network = Inside::open(plan, &host)?;
     let epoll = Epoll::new().could_not("wait for events")?;
@@ -104,6 +107,7 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), LiveError> {
         host: plan.host,
         privilege: network.privilege,
         settings: network.settings(&host),
+        timekeeping,
         cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
         programs,
     };

@@ -22,6 +22,8 @@ pub(super) struct Facts {
     pub(super) privilege: &'static str,
     /// Settings inside, as read back.
     pub(super) settings: Value,
+    /// Who keeps the machine's clock.
+    pub(super) timekeeping: Value,
     /// Who worked on which processors.
     pub(super) cpus: Value,
     /// What was loaded into the kernel.
@@ -76,6 +78,7 @@ pub(super) fn write(
         "ended_real_ns": machine::real_ns(),
         "clocks": {"start": start, "end": end},
         "clock_step_ns": clock_step_ns,
+        "timekeeping": facts.timekeeping,
         "name": facts::host_name(),
         "machine": facts::host(),
         "settings": facts.settings,

@@ -1,10 +1,11 @@
 //! The clocks of both hosts as one.
 
-use super::side::{Readings, Side};
+use super::side::{Kept, Readings, Side};
 use crate::error::LiveError;
 use narrows_tunnel::clock::{Config, Fit};
 use narrows_tunnel::join::clocks;
 use narrows_units::{Span, Time};
+use serde_json::{Value, json};
 
 /// Sides that start farther apart were not of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
@@ -88,4 +89,18 @@ impl Relation {
         };
         u64::try_from(reading.saturating_sub(self.zero)).unwrap_or(0)
     }
+}
+
+/// How the oscillators of two hosts relate if the programs that keep their clocks are right, for comparison with
+/// what the tunnel has measured: the second one's reading less the first one's, the most that this is wrong by,
+/// and how much faster the second one runs. Nothing unless both clocks are kept.
+pub(super) fn by_ntp([first, second]: [Kept; 2]) -> Option<Value> {
+    let behind = |kept: Kept| Some(kept.real_ns?.saturating_sub(kept.raw_ns?));
+    Some(json!({
+        // Both clocks that are kept show the same time, so the distances of the oscillators to them are compared.
+        "offset_ns": behind(first)?.saturating_sub(behind(second)?),
+        "bound_ns": first.bound_ns?.saturating_add(second.bound_ns?),
+        // A clock that is made to run faster has an oscillator that is slow.
+        "drift_ppb": first.correction_ppb?.saturating_sub(second.correction_ppb?),
+    }))
 }

@@ -1,6 +1,6 @@
 //! What is said about a run between two hosts in its document, and what speaks against it.
 
-use super::clocks::Relation;
+use super::clocks::{Relation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
 use super::side::{Loaded, Side};
 use crate::error::LiveError;
@@ -75,6 +75,8 @@ pub(super) fn describe(
     run.started_at = Some(facts::wall_clock(sides[0].told.clocks.start.real));
     run.ended_at = Some(facts::wall_clock(sides[0].told.ended_real_ns));
     run.clock = clock(relation, packets);
+    let by_ntp = by_ntp([sides[0].told.timekeeping, sides[1].told.timekeeping]);
+    run.clock.other.insert("by_ntp".to_owned(), by_ntp.into());
     for (name, side) in HOSTS.into_iter().zip(sides) {
         run.hosts.push(host(name, side));
         let count = |pointer: &str| side.end.count(pointer);

@@ -48,6 +48,9 @@ pub(super) struct Document {
     pub(super) versions: Versions,
     /// How far the wall clock was set during the run.
     pub(super) clock_step_ns: i64,
+    /// Who keeps its clock, before the run.
+    #[serde(default)]
+    pub(super) timekeeping: Kept,
     /// Use of the processors during the run.
     #[serde(default)]
     cpu: Processors,
@@ -58,6 +61,18 @@ pub(super) struct Document {
     pub(super) processes: Vec<Process>,
     /// The ends of flows that ran there.
     pub(super) ends: Vec<End>,
+}
+
+/// What a machine knows of its own clock; nothing of it if nobody keeps that clock.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Kept {
+    /// The clock that is kept, and the oscillator, at one moment.
+    pub(super) real_ns: Option<i64>,
+    pub(super) raw_ns: Option<i64>,
+    /// The most that the first of them is wrong by.
+    pub(super) bound_ns: Option<u64>,
+    /// By how much it is made to run faster than the oscillator.
+    pub(super) correction_ppb: Option<i64>,
 }
 
 /// Readings of a side's clocks at two moments.

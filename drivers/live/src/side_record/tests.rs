@@ -179,6 +179,8 @@ impl Scene {
                 "settings": {"mtu": 1500, "sysctls": {"net.ipv4.tcp_sack": "1"}},
                 "privilege": "root", "versions": {"narrows": "9.9", "git": "abc"},
                 "clock_step_ns": 0,
+                "timekeeping": {"real_ns": 1_795_256_099_000_000_000i64, "raw_ns": reading(host, -1_000_000_000),
+                                "bound_ns": 300_000 + host, "correction_ppb": -50_000 * host as i64},
                 "cpu": {"ticks": [{"total": 400, "idle": 100, "stolen": 4}]},
                 "missed_calls": null,
                 "processes": [{"name": format!("flow {}", host + 1), "exit": 0, "signal": null,
@@ -344,6 +346,9 @@ fn the_record_tells_what_was_true() {
     // Smallest delays are seen to 1 us, over four seconds.
     assert!((drift - 50_000.0).abs() < 1_000.0, "{drift}");
     assert_eq!(run.clock.other["resolved"]["forward"], false);
+    // Time services have read both clocks a second earlier, when 50 us less lay between them.
+    let by_ntp = json!({"offset_ns": truth - 50_000, "bound_ns": 600_001, "drift_ppb": 50_000});
+    assert_eq!(run.clock.other["by_ntp"], by_ntp);
 
     // Packets: those of the run, each with its fate, flow, size and time, and none with a negative delay.
     let rows = scene.rows();

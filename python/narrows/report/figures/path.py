@@ -9,6 +9,7 @@ from narrows.report import networks, units, words
 from narrows.report.data import Campaign, Json
 from narrows.report.drawing import Numbers, Options, new_figure, paper_style
 from narrows.report.figures import _network
+from narrows.report.real import is_real
 from narrows.report.style import GRID, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ def caption(data: Campaign) -> str:
             "packets meet it (↔: the same both ways); links without a number have nothing. Rates count IP "
             "bytes."
         )
-    return "Packets meet the elements in the order of the arrows. Rates count IP bytes."
+    text = "Packets meet the elements in the order of the arrows. Rates count IP bytes."
+    ways = {str(run.settings.get("network")) for run in data.runs if run.settings and is_real(run)}
+    if len(ways) > 1:
+        text += " Where a scheme's name says so, sender and receiver have changed places."
+    return text
 
 
 def figure(data: Campaign, options: Options) -> Figure:
@@ -181,7 +186,7 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
     lines = lines[:3]
     for i, line in enumerate(lines):
         weight = "bold" if i == 0 else "normal"
-        base = y - 1.2 - 2.6 * i + (0.0 if len(lines) > 2 else -0.8)
+        base = y - 0.7 - 2.5 * i - (0.0 if len(lines) > 2 else 1.3)
         axes.text(x, base, line, ha="center", va="center", fontweight=weight, fontsize="small", zorder=3)
     axes.text(
         x,

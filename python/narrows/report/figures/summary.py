@@ -123,15 +123,20 @@ def caption(data: Campaign) -> str:
 
 def _shared(schemes: list[str]) -> list[str]:
     """What most of many schemes have among their parameters: words that names can do without."""
-    counted = Counter(part for scheme in schemes for part in scheme.split(" ")[1:])
+    counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
     brief = {_without(scheme, shared) for scheme in schemes}
     return shared if len(brief) == len(schemes) else []
 
 
+def _parts(scheme: str) -> list[str]:
+    """The words of a scheme's name; what is in parentheses is one of them."""
+    return re.findall(r"\([^)]*\)|\S+", scheme)
+
+
 def _without(scheme: str, left_out: list[str]) -> str:
     """The name of a scheme without some parameters; a model that is named like the scheme stands alone."""
-    name, *parts = [part for part in scheme.split(" ") if part not in left_out]
+    name, *parts = [part for part in _parts(scheme) if part not in left_out]
     if parts and parts[0].startswith(f"model={name}"):
         name, parts = parts[0].removeprefix("model="), parts[1:]
     return " ".join([name, *parts])

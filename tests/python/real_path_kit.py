@@ -1,0 +1,177 @@
+"""For the tests of campaigns between two hosts: a campaign in a folder, what belongs to it on both machines,
+and what both are like when it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import processes
+from hosts_kit import Hosts
+from narrows.campaign.agent import find_agent
+from processes import eventually
+
+#: A setting that campaigns raise here in place of the largest buffers of sockets: those are the machine's,
+#: and namespaces can only read them. This one each namespace has for itself, and nothing here depends on it.
+SETTING, RAISED = "net.ipv4.conf.all.rp_filter", 2
+#: The command line with this setting to be prepared.
+PREPARING = f"""
+from narrows.cli import main
+from narrows.hosts import settings
+settings.LEAST = {{{SETTING!r}: {RAISED}}}
+main()
+"""
+#: Everything about a host's network that somebody may have changed, and namespaces that have names.
+FOOTPRINT = """
+ip -brief link; ip address; ip rule; ip -6 rule; ip route show table all; ip -6 route show table all
+ip netns list; grep nsfs /proc/self/mountinfo
+find /proc/sys/net -type f -perm -u=r -exec grep -H . {} + 2>/dev/null | sort
+"""
+
+
+class Lab:
+    """A campaign in a folder; `before` is what it is started by."""
+
+    def __init__(self, pair: Hosts, folder: Path, scenario: str, before: tuple[str, ...] = ()) -> None:
+        self.pair = pair
+        self.folder = folder
+        self.before = before
+        self.out = folder / "out"
+        (folder / "x.yaml").write_text(scenario)
+
+    def words(self, *more: str) -> list[str]:
+        arguments = (str(self.folder / "x.yaml"), "-o", str(self.out), *more)
+        program = (sys.executable, "-c", PREPARING)
+        return self.pair.words(*arguments, command="run", before=self.before, program=program)
+
+    def run(self, *more: str) -> subprocess.CompletedProcess[str]:
+        done = processes.run(self.words(*more), env=self.pair.environment(), cwd=self.folder, seconds=500)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def start(self, *more: str, **options: Any) -> subprocess.Popen[str]:
+        """The campaign as a process that somebody will disturb; `options` are those of Popen."""
+        return subprocess.Popen(
+            self.words(*more),
+            env=self.pair.environment(),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            **options,
+        )
+
+    # -- what it has written -----------------------------------------------------------------------
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((self.out / "campaign.json").read_text())
+        return document
+
+    def states(self) -> list[str]:
+        with contextlib.suppress(OSError, ValueError):
+            return sorted(cell["state"] for cell in self.campaign["cells"])
+        return []
+
+    def run_json(self, cell: str) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((self.out / "cells" / cell / "run.json").read_text())
+        return document
+
+    def finished_files(self) -> dict[str, str]:
+        """The files of finished cells, each with what is in it."""
+        # A cell gets its name when it is complete.
+        cells = [path.parent for path in self.out.glob("cells/[!.]*/run.json")]
+        files = [file for cell in cells for file in cell.rglob("*") if file.is_file()]
+        return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+    # -- its processes -----------------------------------------------------------------------------
+
+    def processes(self) -> list[tuple[int, list[str]]]:
+        """All that were started by it, here and there, with their words."""
+        return list(_marked(str(self.pair.folder)))
+
+    def agents(self, command: str = "") -> list[int]:
+        """Agents here and there that do something, or anything."""
+        return [
+            pid
+            for pid, words in self.processes()
+            if words[0].endswith("/narrows-agent") and (not command or command in words)
+        ]
+
+    def agents_at(self, place: str) -> list[int]:
+        """Agents `here` or `there`, and what they have started."""
+        agent = str(find_agent() if place == "here" else self.pair.remote_folder)
+        return [pid for pid, words in self.processes() if words[0].startswith(agent)]
+
+    def masters(self) -> list[int]:
+        """The processes that hold connections."""
+        return [
+            pid
+            for pid, words in self.processes()
+            if "ControlMaster=yes" in words and words[0].endswith("ssh")
+        ]
+
+    # -- what is left ------------------------------------------------------------------------------
+
+    def nothing_is_left(self, before: list[str], folders: bool = True) -> None:
+        """Both machines are as they were; waits for what ends by itself: an ssh whose path was cut notices it
+        after 15 s (three probes). Without `folders`, those of runs may still be there."""
+        left: list[str] = []
+
+        def none() -> bool:
+            left[:] = [" ".join(words) for _, words in self.processes()]
+            left.extend(str(socket) for socket in self.pair.folder.glob("narrows-*"))
+            if folders:
+                left.extend(str(path) for path in self.pair.remote_folder.glob("runs/*"))
+            if not left:
+                left.extend(_difference(before, footprint(self.pair)))
+            return not left
+
+        with contextlib.suppress(AssertionError):
+            eventually("nothing is left", none, seconds=60)
+        assert not left, "\n".join(left)
+
+
+def _marked(mark: str) -> Iterator[tuple[int, list[str]]]:
+    """Processes that have a word in their environment: all that come from one of `Hosts.environment`, and all
+    of its sshd's sessions, whatever they have become."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "environ").read_bytes():
+                words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                # Nothing is left of one that has ended and was not waited for yet.
+                if words != [""]:
+                    yield int(process.name), words
+
+
+def footprint(pair: Hosts) -> list[str]:
+    """What both machines are like. (A namespace without a name is gone with its processes, and a congestion
+    control that is loaded is in a setting.)"""
+    found = []
+    for name, end in (("here", pair.here), ("there", pair.there)):
+        lines = processes.run([*end.enter, "sh", "-c", FOOTPRINT]).stdout.splitlines()
+        found += [f"{name}: {line}" for line in lines]
+    assert any(SETTING.replace(".", "/") in line for line in found), found
+    return found
+
+
+def _difference(before: list[str], after: list[str]) -> list[str]:
+    gone = [f"gone: {line}" for line in before if line not in after]
+    return gone + [f"new: {line}" for line in after if line not in before]
+
+
+@contextlib.contextmanager
+def slow(pair: Hosts) -> Iterator[None]:
+    """20 Mbit/s in both directions, by the kernel's own shaper: processors shall not be the bottleneck."""
+    for device in ("near", "far"):
+        pair.router.do(f"tc qdisc add dev {device} root tbf rate 20mbit burst 10k limit 500k")
+    try:
+        yield
+    finally:
+        for device in ("near", "far"):
+            pair.router.do(f"tc qdisc del dev {device} root")
