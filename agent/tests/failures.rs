@@ -144,12 +144,16 @@ fn signals_end_a_run_without_a_trace() {
     if !can_emulate("signals_end_a_run_without_a_trace") {
         return;
     }
-    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
-        let folder = Folder::new("signal");
-        let output = disturb(&folder, |agent, _| signal(agent, name));
-        failure(&output, code, "interrupted");
-        assert_eq!(folder.names(), ["cell.json"], "after {name}");
-    }
+    std::thread::scope(|scope| {
+        for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+            scope.spawn(move || {
+                let folder = Folder::new(&format!("signal{name}"));
+                let output = disturb(&folder, |agent, _| signal(agent, name));
+                failure(&output, code, "interrupted");
+                assert_eq!(folder.names(), ["cell.json"], "after {name}");
+            });
+        }
+    });
 }
 
 #[test]
@@ -196,32 +200,39 @@ fn killing_an_endpoint_makes_the_run_invalid_and_keeps_its_record() {
     if !can_emulate("killing_an_endpoint_makes_the_run_invalid_and_keeps_its_record") {
         return;
     }
-    for victim in 0..4 {
-        let folder = Folder::new("victim");
-        let output = disturb(&folder, |_, endpoints| signal(endpoints[victim], "-KILL"));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let record = open_record(&folder.path().join("out")).unwrap();
-        assert_eq!(record.run.verdict, Verdict::Invalid);
-        let died = record
-            .run
-            .reasons
-            .iter()
-            .find(|reason| reason.code == "process_died");
-        assert!(
-            died.unwrap().text.contains("ended by signal 9"),
-            "{:?}",
-            record.run.reasons
-        );
-        let ended = record
-            .run
-            .processes
-            .iter()
-            .filter(|process| process.signal == Some(9))
-            .count();
-        assert_eq!(ended, 1, "{:?}", record.run.processes);
-        let failed: Vec<_> = record.run.checks.iter().filter(|check| !check.ok).collect();
-        assert!(failed.is_empty(), "the record is whole: {failed:?}");
-    }
+    // Nobody looks at the time that they take, so all runs go on at once.
+    std::thread::scope(|scope| {
+        for victim in 0..4 {
+            scope.spawn(move || killed_endpoint(victim));
+        }
+    });
+}
+
+fn killed_endpoint(victim: usize) {
+    let folder = Folder::new(&format!("victim-{victim}"));
+    let output = disturb(&folder, |_, endpoints| signal(endpoints[victim], "-KILL"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record = open_record(&folder.path().join("out")).unwrap();
+    assert_eq!(record.run.verdict, Verdict::Invalid);
+    let died = record
+        .run
+        .reasons
+        .iter()
+        .find(|reason| reason.code == "process_died");
+    assert!(
+        died.unwrap().text.contains("ended by signal 9"),
+        "{:?}",
+        record.run.reasons
+    );
+    let ended = record
+        .run
+        .processes
+        .iter()
+        .filter(|process| process.signal == Some(9))
+        .count();
+    assert_eq!(ended, 1, "{:?}", record.run.processes);
+    let failed: Vec<_> = record.run.checks.iter().filter(|check| !check.ok).collect();
+    assert!(failed.is_empty(), "the record is whole: {failed:?}");
 }
 
 #[test]

@@ -79,15 +79,25 @@ fn sources() -> BTreeMap<PathBuf, Vec<u8>> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (head, rest) = manifest.split_once("members = [").unwrap();
     let (members, rest) = rest.split_once(']').unwrap();
-    let mut moved = Vec::new();
+    let (mut moved, mut profiles) = (Vec::new(), String::new());
     for member in members.split('"').skip(1).step_by(2) {
         gather(Path::new(member), &mut files);
         moved.push(format!("\"{INSIDE}/{member}\""));
+        profiles += &quick(member);
     }
     let rest = rest.replace("path = \"", &format!("path = \"{INSIDE}/"));
-    let manifest = format!("{head}members = [{}]{rest}", moved.join(", "));
+    let manifest = format!("{head}members = [{}]{rest}{profiles}", moved.join(", "));
     files.insert("Cargo.toml".into(), manifest.into());
     files
+}
+
+/// A part of the manifest: the copies of our crates run for seconds only, and to make them fast would take longer. What
+/// comes from elsewhere stays as it is, or it would be compiled anew.
+fn quick(member: &str) -> String {
+    let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
+    let (_, name) = manifest.split_once("\nname = \"").unwrap();
+    let (name, _) = name.split_once('"').unwrap();
+    format!("\n[profile.release.package.{name}]\nopt-level = 1\ndebug = false\n")
 }
 
 fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// What the program answers to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,44 +50,64 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
+/// Runs the C compiler with the settings of programs that play here, and `more`.
+fn cc(more: impl FnOnce(&mut Command) -> &mut Command) {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let mut command = Command::new(compiler);
+    command
+        .args([
+            "-std=gnu11",
+            "-O1",
+            "-Wall",
+            "-Werror",
+            "-DNARROWS_HOST",
+            "-rdynamic",
+        ])
+        // As for the kernel's machine, where conversions and shifts are what they seem to be.
+        .args([
+            "-fwrapv",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover=undefined",
+        ])
+        .arg("-I")
+        .arg(folder());
+    let done = more(&mut command).output().expect("a C compiler");
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// The compiled part of the kernel, which is the same for all programs.
+fn kernel() -> &'static Path {
+    static KERNEL: LazyLock<PathBuf> = LazyLock::new(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host/kernel.c");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let new = folder.join(format!("kernel-{}.o", std::process::id()));
+        cc(|command| command.arg("-c").arg(source).arg("-o").arg(&new));
+        let object = folder.join("kernel.o");
+        fs::rename(new, &object).expect("the object file");
+        object
+    });
+    &KERNEL
+}
+
 impl Program {
     /// Compiles `source`.
     pub(crate) fn compile(source: &str) -> Program {
-        let folder_of_build = tempfile::tempdir().expect("a folder");
-        let file = folder_of_build.path().join("program.c");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("program.c");
         fs::write(&file, source).expect("the source");
-        let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host/kernel.c");
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-        let done = Command::new(compiler)
-            .args([
-                "-std=gnu11",
-                "-O1",
-                "-Wall",
-                "-Werror",
-                "-DNARROWS_HOST",
-                "-rdynamic",
-            ])
-            // As for the kernel's machine, where conversions and shifts are what they seem to be.
-            .args([
-                "-fwrapv",
-                "-fsanitize=undefined",
-                "-fno-sanitize-recover=undefined",
-            ])
-            .arg("-I")
-            .arg(folder())
-            .arg(&file)
-            .arg(&kernel)
-            .args(["-ldl", "-o"])
-            .arg(folder_of_build.path().join("program"))
-            .output()
-            .expect("a C compiler");
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
+        cc(|command| {
+            command
+                .arg(&file)
+                .arg(kernel())
+                .args(["-ldl", "-o"])
+                .arg(folder.path().join("program"))
+        });
         Program {
-            folder: folder_of_build,
+            folder,
             source: source.to_owned(),
         }
     }
