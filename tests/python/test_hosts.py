@@ -77,10 +77,18 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert rows["packets to it"]["there"] == rows["packets back"]["there"] == "up to 1500 bytes"
     way = document["hosts"][0]["way"]
     assert (way["our_address"], way["their_address"], way["translated"]) == (kit.HERE, THERE, False)
-    # Exactly one file is there, readable by nobody else, and it is the one that was sent.
-    (copy,) = (file for file in pair.remote_folder.rglob("*") if file.is_file())
-    assert copy.stat().st_mode & 0o777 == 0o700
+    # Only the agent and the loader beside it are there, readable by nobody else, and they are what was sent.
+    copies = {file.name: file for file in pair.remote_folder.rglob("*") if file.is_file()}
+    loader = find_agent().with_name(travel.LOADER)
+    assert set(copies) == {travel.AGENT} | ({travel.LOADER} if loader.is_file() else set())
+    assert {copy.stat().st_mode & 0o777 for copy in copies.values()} == {0o700}
+    copy = copies[travel.AGENT]
     assert travel.examine(copy).sha256 == copy.parent.name
+    for name, file in copies.items():
+        sent = travel.lightened(travel.examine(find_agent().with_name(name)))
+        assert travel.examine(file).sha256 == sent.sha256
+    bpf = rows["programs for the kernel"]
+    assert bpf["here"] == bpf["there"], "both are of one kernel"
     # Nothing is left running, and no socket of the connection.
     assert not list(pair.folder.glob("narrows-*"))
     eventually("no agent runs there any more", lambda: str(copy) not in _running())
@@ -91,13 +99,16 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert "was there already" in done.stdout
     assert f"{NAME}: runs between this machine and it would work" in done.stdout
 
-    # A damaged copy is noticed and replaced.
-    with copy.open("r+b") as file:
-        file.seek(5000)
-        file.write(b"damage")
+    # Damaged copies are noticed and replaced.
+    hashes = {name: travel.examine(one).sha256 for name, one in copies.items()}
+    for one in copies.values():
+        with one.open("r+b") as stream:
+            stream.seek(5000)
+            stream.write(b"damage")
     with pair.ssh() as connection:
         again = arrive(connection, None, str(pair.remote_folder))
-    assert again.copied and travel.examine(copy).sha256 == copy.parent.name
+    assert again.copied
+    assert {name: travel.examine(one).sha256 for name, one in copies.items()} == hashes
 
     done = pair.narrows("clean", NAME)
     assert (done.returncode, done.stdout) == (
@@ -390,6 +401,26 @@ def test_one_side_that_can_be_reached_is_enough(pair: Hosts, reachable: str) -> 
     assert way.they_may_listen == (PORTS if reachable == "there" else [])
     assert way.we_may_listen == (PORTS if reachable == "here" else [])
     assert way.rtt_ns is not None and (way.mtu_there, way.mtu_back) == (1500, 1500)
+
+
+def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> None:
+    by = {"here": "eth0", "there": "eth0"}
+    way = between.examine(pair.near(), pair.far(), THERE, [5001], interfaces=by)
+    assert (way.our_address, way.they_may_listen, way.we_may_listen) == (kit.HERE, [5001], [5001])
+    with Prober(pair.near(), "0" * 32, "wwan7") as prober:
+        with pytest.raises(UnavailableError, match=f"there is no way to {THERE} by wwan7: no such device"):
+            prober.source(THERE)
+        assert all(one.index is None for one in prober.open("0.0.0.0", [0]))
+
+
+def test_clocks_are_compared_anew_over_what_passes(pair: Hosts) -> None:
+    way = examine(pair, ports=[5001])
+    far = pair.far("env", "NARROWS_CLOCK_SHIFT_NS=2500000000")
+    apart = between.compare(pair.near(), far, way)
+    assert apart is not None and abs(apart.offset_ns - 2_500_000_000) <= apart.bound_ns
+    assert apart.error_ns() > apart.bound_ns
+    with pair.blocked(pair.to_there(5001)):
+        assert between.compare(pair.near(), pair.far(), way) is None
 
 
 def test_the_largest_packet_is_found_exactly_in_both_protocols(pair: Hosts) -> None:

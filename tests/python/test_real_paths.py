@@ -23,11 +23,12 @@ from narrows.campaign.between import _unpack
 from narrows.campaign.execute import Executor
 from narrows.campaign.plan import Sender, make_plan
 from narrows.campaign.planes import Progress, Run
+from narrows.campaign.run import _check_sizes
 from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
-from narrows.hosts.between import Port, Way
-from narrows.hosts.partner import meeting_of
+from narrows.hosts.between import Apart, Port, Way
+from narrows.hosts.partner import Meeting, Partner, Reach, meeting_of
 from narrows.hosts.place import ROOT, Place
 from narrows.hosts.ssh import _DEAF
 from narrows.scenario import Scenario, cells_of, loads
@@ -113,7 +114,13 @@ def test_the_command_line_names_the_host() -> None:
         ("real_path: {other: -oProxyCommand=x}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a b}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a, sender: left}\n", '"left" is not one of here, there or both'),
-        ("real_path: {other: a, tunnel: off}\n", "not supported yet"),
+        ("real_path: {other: a, tunnel: off, mtu: 1400 B}\n", "is of the tunnel, and there is none"),
+        ("real_path: {other: a, tunnel: off, listener: there}\n", "is of the tunnel, and there is none"),
+        ("real_path: {other: a, tunnel: off, address: 'fd00::1'}\n", "addresses of IPv4"),
+        (
+            "real_path: {other: a, tunnel: off}\nhosts: {sender: {tcp_sack: 0}}\n",
+            "only with a tunnel",
+        ),
         ("real_path: {other: a, ports: 5-4}\n", "is no port and no range"),
         ("real_path: {other: a, ports: [443, 1-100]}\n", "more than 60 ports"),
         ("real_path: {other: a, ports: 1-4000000000}\n", "is no port and no range"),
@@ -147,7 +154,7 @@ THERE_FACTS = {"kernel": "6.2-there", "congestion_controls": ["reno", "bbr"], "b
 
 
 def skipped(more: str) -> dict[str, str]:
-    plan = make_plan(loads(BASE + more), HERE_FACTS, Sender("me@there", THERE_FACTS, is_here=False))
+    plan = make_plan(loads(BASE + more), HERE_FACTS, Sender("me@there", THERE_FACTS))
     return {one.scheme: one.reason for one in plan.skipped}
 
 
@@ -160,12 +167,14 @@ def test_the_kernel_of_the_side_that_sends_decides() -> None:
     assert skipped("real_path: {other: me@there}\nflows: {direction: backward}\n") == {}
 
 
-def test_programs_for_the_kernel_do_not_travel() -> None:
+def test_programs_for_the_kernel_are_sent_from_where_they_can_be_loaded() -> None:
     text = BASE.replace('"linux:bbr"', '"bpf:gentle"')
-    for sender, expected in (("here", []), ("there", ["bpf:gentle"])):
+    unable = {**THERE_FACTS, "bpf": {"ok": False, "why": "no rights"}}
+    no = {"bpf:gentle": "me@there: no rights"}
+    for sender, facts, expected in (("here", unable, {}), ("there", THERE_FACTS, {}), ("there", unable, no)):
         loaded = loads(f"{text}real_path: {{other: me@there, sender: {sender}}}\n")
-        plan = make_plan(loaded, HERE_FACTS, Sender("me@there", THERE_FACTS, is_here=False))
-        assert [one.scheme for one in plan.skipped] == expected
+        plan = make_plan(loaded, HERE_FACTS, Sender("me@there", facts))
+        assert {one.scheme: one.reason for one in plan.skipped} == expected
 
 
 # -- who waits for whom ----------------------------------------------------------------------------
@@ -236,7 +245,7 @@ class Pair:
         place = Place(name, [*words, sys.executable, str(FAKE)], ROOT)
         return Side(place, place.start("side", "--plan", "-"), self.log)
 
-    def run(self, offset_ns: int | None = None) -> None:
+    def run(self, apart: Apart | None = None) -> None:
         plans = tuple(
             # Larger than a pipe, as models are.
             {"host": host, "folder": str(self.folder / name), "files": {"model": "A" * 300_000}}
@@ -244,7 +253,7 @@ class Pair:
         )
         pair = Sides(self.near, self.far, lambda: self.stopped, lambda: self.stands, self.shares.append)
         with pair:
-            pair.run((plans[0], plans[1]), 500, offset_ns)
+            pair.run((plans[0], plans[1]), 500, apart)
 
     def told(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((self.folder / f"{name}.told").read_text())
@@ -260,11 +269,31 @@ def test_both_agents_are_told_when_to_start(tmp_path: Path) -> None:
     assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
 
 
+def test_datagrams_that_do_not_fit_into_the_tunnel_are_refused_before() -> None:
+    more = "real_path: {other: a}\nbackground: [{traffic: {cbr: {rate: 1 Mbit/s}}}]\n"
+    plan = make_plan(scenario(more), {"congestion_controls": []})
+    _check_sizes(plan, Meeting("there", 443, "192.0.2.7", 1556))
+    with pytest.raises(UnavailableError, match=r"flow 2 \(cbr\) sends packets of 1500 B.* packet: 1424 B"):
+        _check_sizes(plan, Meeting("there", 443, "fd77::1", 1500))
+
+
+def test_without_a_tunnel_something_must_pass_to_compare_clocks() -> None:
+    partner = Partner({**wishes(), "other": "there"}, Reach(), lambda _: None)
+    partner.way = way([], [])
+    with pytest.raises(UnavailableError, match=r"no datagram passes .*; without a tunnel the clocks are"):
+        partner.check_bare()
+    partner.way.their_address = "2001:db8::7"
+    with pytest.raises(UnavailableError, match="without a tunnel flows need IPv4"):
+        partner.check_bare()
+
+
 def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
-    pair.run(offset_ns=-7)
+    pair.run(Apart(offset_ns=-7, bound_ns=100))
     (near,), (far,) = (pair.told(name)[1:] for name in ("near", "far"))
-    assert far == {"order": "start", "real_ns": near["real_ns"] - 7}
+    assert far == {**near, "real_ns": near["real_ns"] - 7}
+    # Clocks drift apart between their comparison and the start.
+    assert near["order"] == "start" and near["error_ns"] > 100
 
 
 @pytest.mark.parametrize(

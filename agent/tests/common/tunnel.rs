@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Tells a test program that it is to be one of the programs inside.
@@ -72,11 +72,54 @@ fn program() -> Vec<String> {
     .to_vec()
 }
 
-/// One end that runs, and the lines that it prints.
+/// The events that an agent tells, a line each.
+pub(crate) struct Events {
+    lines: BufReader<ChildStdout>,
+    /// Those that were read.
+    pub(crate) told: Vec<Value>,
+}
+
+impl Events {
+    /// Of an agent that was started with a pipe for its output.
+    pub(crate) fn of(child: &mut Child) -> Events {
+        Events {
+            lines: BufReader::new(child.stdout.take().unwrap()),
+            told: Vec::new(),
+        }
+    }
+
+    /// Reads lines until an event of this name; `None` at the end of the output.
+    pub(crate) fn until(&mut self, event: &str) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            let told: Value = serde_json::from_str(&line).unwrap();
+            self.told.push(told.clone());
+            if told["event"] == event {
+                return Some(told);
+            }
+        }
+    }
+
+    /// What the agent says from here on, and how it ends.
+    pub(crate) fn output(&mut self, child: &mut Child) -> Output {
+        let mut stdout = Vec::new();
+        self.lines.read_to_end(&mut stdout).unwrap();
+        let status = wait(child);
+        Output {
+            status,
+            stdout,
+            stderr: Vec::new(),
+        }
+    }
+}
+
+/// One end that runs, and what it tells.
 pub(crate) struct End {
     pub(crate) child: Child,
-    lines: BufReader<std::process::ChildStdout>,
-    told: Vec<Value>,
+    events: Events,
     pub(crate) folder: PathBuf,
 }
 
@@ -114,28 +157,16 @@ impl End {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
         End {
+            events: Events::of(&mut child),
             child,
-            lines,
-            told: Vec::new(),
             folder: place,
         }
     }
 
     /// Reads lines until an event of this name; `None` at the end of the output.
     pub(crate) fn until(&mut self, event: &str) -> Option<Value> {
-        loop {
-            let mut line = String::new();
-            if self.lines.read_line(&mut line).unwrap() == 0 {
-                return None;
-            }
-            let told: Value = serde_json::from_str(&line).unwrap();
-            self.told.push(told.clone());
-            if told["event"] == event {
-                return Some(told);
-            }
-        }
+        self.events.until(event)
     }
 
     pub(crate) fn address(&mut self) -> String {
@@ -146,19 +177,12 @@ impl End {
     /// The content of `tunnel.json`.
     pub(crate) fn end(&mut self) -> Value {
         let done = self.until("done");
-        assert!(wait(&mut self.child).success(), "{:?}", self.told);
+        assert!(wait(&mut self.child).success(), "{:?}", self.events.told);
         done.expect("the end tells what was")["tunnel"].clone()
     }
 
     pub(crate) fn output(mut self) -> Output {
-        let mut stdout = Vec::new();
-        self.lines.read_to_end(&mut stdout).unwrap();
-        let status = wait(&mut self.child);
-        Output {
-            status,
-            stdout,
-            stderr: Vec::new(),
-        }
+        self.events.output(&mut self.child)
     }
 }
 

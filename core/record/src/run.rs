@@ -64,6 +64,11 @@ pub struct RunDocument {
 }
 
 impl RunDocument {
+    /// Whether nobody has seen the packets between the ends of flows: a run between two hosts without a tunnel.
+    pub fn has_only_ends(&self) -> bool {
+        self.plane == "hosts" && self.other.get("tunnel").is_some_and(Value::is_null)
+    }
+
     /// A document for `cell`, with nothing counted yet.
     pub fn new(cell: Value, plane: &str, versions: Versions) -> Self {
         RunDocument {

@@ -286,7 +286,7 @@ fn place_of_loader() -> PathBuf {
     ours.with_file_name(LOADER)
 }
 
-/// Refuses a flow for whose congestion control this host has no loader, which does not travel with the agent.
+/// Refuses a flow for whose congestion control this host has no loader, which travels beside the agent where there is one.
 pub(crate) fn check_loader(flow: &Flow) -> Result<(), LiveError> {
     let path = place_of_loader();
     if !matches!(flow.scheme, SchemeRef::Bpf(_)) || path.is_file() {

@@ -21,6 +21,8 @@ SUMMARY = (
     "utilization_ratio",
     "jain_index",
 )
+#: The metrics of both tables where nobody saw packets, as between hosts without a tunnel.
+ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
 #: What is shown of a single flow.
 PER_FLOW = (
     "throughput_bps",
@@ -66,6 +68,14 @@ def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> st
     return text
 
 
+def _has_packets(results: dict[str, Any]) -> bool:
+    """Whether packets were seen in any run, or nothing tells that they were not."""
+    found = [row["metrics"] for row in results["rows"]]
+    return not found or any(
+        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
+    )
+
+
 def _metrics(results: dict[str, Any], wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     known = {metric["name"]: metric for metric in results["metrics"]}
     return [known[name] for name in wanted if name in known]
@@ -100,7 +110,8 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
     table.add_column("scheme", no_wrap=True)
 
-    metrics = _metrics(campaigns[0][1], SUMMARY)
+    seen = any(_has_packets(results) for _, results in campaigns)
+    metrics = _metrics(campaigns[0][1], SUMMARY if seen else ENDS)
     for title in ("runs", *(_title(metric) for metric in metrics)):
         for name in names:
             table.add_column(
@@ -207,7 +218,7 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
     table.add_column("scheme", no_wrap=True)
     table.add_column("flow", justify="right")
-    metrics = _metrics(results, PER_FLOW)
+    metrics = _metrics(results, PER_FLOW if _has_packets(results) else ENDS)
     for metric in metrics:
         table.add_column(_title(metric), justify="right", no_wrap=True)
     for line in lines:

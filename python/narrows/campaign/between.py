@@ -64,9 +64,6 @@ class BetweenHosts:
         try:
             if when == BEFORE:
                 self.partner.ensure()
-                if self.meeting is None:
-                    # Clocks that nobody keeps part by seconds in a day, and no tunnel compares them.
-                    self.partner.look()
             elif not self.partner.alive:
                 raise UnavailableError(self.partner.failure())
             state: dict[str, Any] = self.partner.state()
@@ -154,6 +151,8 @@ class PairRun:
 
     def _measure(self, log: IO[bytes], near_folder: Path, far_folder: str) -> None:
         plans = self._plans(near_folder, far_folder)
+        # Nothing else compares the clocks where there is no tunnel.
+        apart = self._partner.apart() if self._plane.meeting is None else None
         with contextlib.ExitStack() as stack:
             near, far = (
                 stack.enter_context(_started(place, log))
@@ -170,8 +169,7 @@ class PairRun:
             )
             with self._lock:
                 self._sides = sides.both
-            offset_ns = None if self._plane.meeting is not None else self._partner.offset_ns
-            sides.run(plans, _START_NS + 4 * self._partner.rtt_ns, offset_ns)
+            sides.run(plans, _START_NS + 4 * self._partner.rtt_ns, apart)
 
     def _plans(self, near_folder: Path, far_folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
         secret = secrets.token_hex(32)

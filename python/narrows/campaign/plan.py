@@ -64,8 +64,6 @@ class Sender:
 
     name: str
     facts: dict[str, Any]
-    #: Whether it is this one: the loader of programs for the kernel does not travel.
-    is_here: bool
 
 
 def why_not_between(cell: dict[str, Any], here: Sender, there: Sender) -> str | None:
@@ -74,11 +72,6 @@ def why_not_between(cell: dict[str, Any], here: Sender, there: Sender) -> str | 
     for flow in cell["flows"]:
         sender = forward if flow["direction"] == FORWARD else backward
         name = flow["scheme"]
-        if name.startswith(BPF_PREFIX) and not sender.is_here:
-            return (
-                f"{sender.name} sends, and the loader of programs for the kernel does not travel there; let"
-                f" this machine send with real_path.sender: {HERE}"
-            )
         if reason := why_not(name, WHERE, sender.facts):
             return f"{sender.name}: {reason}"
     return None
@@ -90,7 +83,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
     Between two hosts, `facts` are of this one and `other` is the other one.
     """
     skipped: list[Skipped] = []
-    here = Sender(HERE, facts, is_here=True)
+    here = Sender(HERE, facts)
     first = {cell.scheme: cell.content for cell in cells_of(scenario) if cell.run == 1}
     programs = [
         name

@@ -7,25 +7,40 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from narrows.campaign import agent as agents
 from narrows.campaign.plan import Plan
 from narrows.errors import DataError, UnavailableError
+from narrows.hosts.place import Place
+from narrows.scenario.network import FORWARD
+from narrows.scenario.realpath import sender_is_here
 from narrows.scenario.schemes import BPF_PREFIX
 
 
-def check_programs(plan: Plan, agent: Path) -> None:
-    """Tries every program that the cells use; raises what the agent says of the first that fails."""
-    names: dict[str, None] = {}
+def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:
+    """Tries every program that the cells use, at the machine that sends with it; raises what the agent says
+    of the first that fails. `there` is the other host of a campaign between two.
+
+    Files of users are only tried here.
+    """
+    names: tuple[dict[str, None], dict[str, None]] = ({}, {})
     files: dict[str, str] = {}
     for cell in plan.cells:
         for flow in cell.content["flows"]:
-            if "object" in flow:
+            here = there is None or sender_is_here(cell.content) == (flow["direction"] == FORWARD)
+            if "object" in flow and here:
                 files[flow["object"]["sha256"]] = flow["object"]["name"]
-            elif flow["scheme"].startswith(BPF_PREFIX):
-                names[flow["scheme"].removeprefix(BPF_PREFIX)] = None
-    if not names and not files:
-        return
+            elif "object" not in flow and flow["scheme"].startswith(BPF_PREFIX):
+                names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
+    if there is not None and names[1]:
+        options = [word for name in names[1] for word in ("--program", name)]
+        _judge(there.ask("bpf", *options), f"{there.name}: ")
+    if names[0] or files:
+        _judge(_here(plan, agent, list(names[0]), files))
+
+
+def _here(plan: Plan, agent: Path, names: list[str], files: dict[str, str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
         options: list[str | Path] = []
         for name in names:
@@ -36,8 +51,11 @@ def check_programs(plan: Plan, agent: Path) -> None:
             path.parent.mkdir()
             path.write_bytes(plan.scenario.files.contents[sha256])
             options += ["--object", path]
-        results = agents.ask(agent, "bpf", *options).get("results") or []
-    for result in results:
+        return agents.ask(agent, "bpf", *options)
+
+
+def _judge(answer: dict[str, Any], where: str = "") -> None:
+    for result in answer.get("results") or []:
         if not result.get("ok"):
             kind = DataError if result.get("kind") == "input" else UnavailableError
-            raise kind(str(result.get("message")))
+            raise kind(f"{where}{result.get('message')}")

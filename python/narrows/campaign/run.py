@@ -94,14 +94,32 @@ def planned(loaded: Loaded, agent: Path, reach: Reach, say: Callable[[str], None
     say(f"{scenario.real_path['other']}: connecting")
     with Partner(scenario.real_path, reach, say) as partner:
         ours, theirs = partner.facts[HERE], partner.facts[THERE]
-        plan = make_plan(scenario, ours, Sender(partner.name, theirs, is_here=False))
-        for facts, where in ((ours, "here"), (theirs, f"on {partner.name}")):
+        plan = make_plan(scenario, ours, Sender(partner.name, theirs))
+        tunnel = scenario.real_path["tunnel"] == "on"
+        for facts, where in ((ours, "here"), (theirs, f"on {partner.name}")) if tunnel else ():
             _check_namespaces(facts, where, _RIGHTS)
-        check_programs(plan, agent)
+        check_programs(plan, agent, partner.there)
         say(f"{partner.name}: looking which datagrams pass")
         partner.look()
-        meeting = partner.meeting() if scenario.real_path["tunnel"] == "on" else None
+        meeting = partner.meeting() if tunnel else None
+        if meeting is None:
+            partner.check_bare()
+        else:
+            _check_sizes(plan, meeting)
         yield Planned(plan, ours, partner, meeting)
+
+
+def _check_sizes(plan: Plan, meeting: Meeting) -> None:
+    """Datagrams of applications must fit into the tunnel, whose size is known only now."""
+    for cell in plan.cells:
+        for flow in cell.content["flows"]:
+            traffic = flow.get("traffic") or {}
+            size = int(traffic.get("packet") or 0)
+            if size > meeting.inner_mtu:
+                raise UnavailableError(
+                    f"flow {flow['flow']} ({traffic['kind']}) sends packets of {size} B, and the tunnel takes"
+                    f" {meeting.inner_mtu} B at most; write packet: {meeting.inner_mtu} B in its traffic"
+                )
 
 
 #: What to do where a real path needs namespaces.

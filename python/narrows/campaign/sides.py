@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from narrows.hosts.between import Apart
 from narrows.hosts.place import Place
 from narrows.hosts.ssh import CONNECTION_FAILED
 
@@ -200,26 +201,27 @@ class Sides:
             side.end(max(0.1, limit - time.monotonic()))
 
     def run(
-        self, plans: tuple[dict[str, Any], dict[str, Any]], start_in_ns: int, offset_ns: int | None
+        self, plans: tuple[dict[str, Any], dict[str, Any]], start_in_ns: int, apart: Apart | None
     ) -> None:
         """From the plans (near, far) to the end of the run; raises `SidesFailed` or `Stopped`.
 
-        `offset_ns` is the far clock less the near one where no tunnel compares them, else None.
+        `apart` is how far the clocks are apart where no tunnel compares them, else None.
         """
         for side, plan in zip(self.both, plans, strict=True):
             side.order(plan)
-        if offset_ns is None:
+        if apart is None:
             self._await("open", self.both)
         self._await("prepared", self.both)
-        if offset_ns is None:
+        if apart is None:
             self.near.order({"order": "start", "in_ns": start_in_ns})
             self._await("starting", (self.near,))
             # The other end reckons with its own estimate of the clocks.
             self.far.order({"order": "start", "at_ns": self.near.seen["starting"]["at_ns"]})
         else:
             real_ns = time.time_ns() + start_in_ns
-            self.near.order({"order": "start", "real_ns": real_ns})
-            self.far.order({"order": "start", "real_ns": real_ns + offset_ns})
+            order = {"order": "start", "error_ns": apart.error_ns()}
+            self.near.order({**order, "real_ns": real_ns})
+            self.far.order({**order, "real_ns": real_ns + apart.offset_ns})
         self._await("done", self.both)
 
     # -- waiting -----------------------------------------------------------------------------------

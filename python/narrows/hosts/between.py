@@ -11,12 +11,13 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from narrows.errors import UnavailableError
 from narrows.hosts.place import Place
 from narrows.hosts.prober import Exchange, Prober, socket_address, split_address
+from narrows.scenario.realpath import HERE, THERE
 
 #: Each question is sent so often, so that single losses do not look like a closed port.
 _COPIES = 4
@@ -33,6 +34,8 @@ _LEAST_MTU = {4: 576, 6: 1280}
 _MOST_MTU = 9216
 #: Smallest questions: 80 bytes of data.
 _SMALL = {4: 108, 6: 128}
+#: Two clocks drift apart by so much in a second at most: quartz is better than 100 ppm.
+_DRIFT_PPB = 200_000
 _ANY = {4: "0.0.0.0", 6: "::"}
 
 
@@ -88,6 +91,21 @@ class Way:
         return [one.port for one in self.ports if one.here and one.here_answered]
 
 
+@dataclass(frozen=True)
+class Apart:
+    """How far two clocks are apart, by an exchange of datagrams."""
+
+    #: The other host's clock less ours, and by how much that was wrong at most.
+    offset_ns: int
+    bound_ns: int
+    #: When it was measured, by `time.monotonic`.
+    at: float = field(default_factory=time.monotonic)
+
+    def error_ns(self) -> int:
+        """By how much the difference may be wrong now."""
+        return self.bound_ns + int((time.monotonic() - self.at) * _DRIFT_PPB)
+
+
 @dataclass
 class _End:
     """One end with its opened ports."""
@@ -101,13 +119,19 @@ class _End:
 
 
 def examine(
-    here: Place, there: Place, their_address: str, ports: list[int], our_address: str | None = None
+    here: Place,
+    there: Place,
+    their_address: str,
+    ports: list[int],
+    our_address: str | None = None,
+    interfaces: Mapping[str, str] | None = None,
 ) -> Way:
     """Examines the way to an address of another host, and back to us at `our_address` or wherever our
-    questions came from."""
+    questions came from; by network interfaces `here` and `there`, where they are named."""
+    by = interfaces or {}
     token = secrets.token_hex(16)
     version = ipaddress.ip_address(their_address).version
-    with Prober(here, token) as near, Prober(there, token) as far:
+    with Prober(here, token, by.get(HERE)) as near, Prober(there, token, by.get(THERE)) as far:
         source = near.source(their_address)
         way = Way(source, their_address, ports=[Port(port) for port in ports])
         ours, theirs = (_open(prober, version, ports) for prober in (near, far))
@@ -128,6 +152,19 @@ def examine(
         _measure(way, ours, theirs, target, version)
         way.strangers = near.strangers + far.strangers
     return way
+
+
+def compare(here: Place, there: Place, way: Way) -> Apart | None:
+    """Compares the clocks of both ends of a way anew, over a port that passes; None if nothing does now."""
+    token = secrets.token_hex(16)
+    version = ipaddress.ip_address(way.their_address).version
+    ports = (way.they_may_listen or way.we_may_listen)[:1]
+    if not ports:
+        return None
+    with Prober(here, token) as near, Prober(there, token) as far:
+        ours, theirs = (_open(prober, version, ports) for prober in (near, far))
+        found = _round_trip(way, ours, theirs, way.seen_address or way.our_address, version)
+    return None if found is None else Apart(found.offset_ns, found.rtt_ns // 2)
 
 
 def _open(prober: Prober, version: int, ports: list[int]) -> _End:
@@ -164,33 +201,52 @@ def _send(end: _End, to: str, version: int, copies: int) -> None:
     end.prober.send(end.asks, to, [_SMALL[version]], copies=copies, gap_us=_GAP_US)
 
 
-def _measure(way: Way, ours: _End, theirs: _End, target: str, version: int) -> None:
-    """Round-trip time, clocks and sizes, over a port that passes: theirs if one does, else ours."""
+@dataclass(frozen=True)
+class _RoundTrip:
+    """The shortest round trip, and the sockets at both ends with how each one reaches the other."""
+
+    rtt_ns: int
+    #: The other clock minus ours.
+    offset_ns: int
+    our_end: tuple[_End, int]
+    their_end: tuple[_End, int]
+    #: None where nothing has come from there.
+    to_them: str | None
+    to_us: str | None
+
+
+def _round_trip(way: Way, ours: _End, theirs: _End, target: str, version: int) -> _RoundTrip | None:
+    """The shortest round trip over a port that passes: theirs if one does, else ours."""
     if way.they_may_listen:
         port = way.they_may_listen[0]
+        if port not in theirs.listens:
+            return None
         to = socket_address(way.their_address, port)
         best, returns = _exchange(ours, theirs, port, to, version)
-        if best is None:
-            return
-        way.rtt_ns, way.offset_ns = best.rtt_ns, best.offset_ns
-        way.mtu_there = _largest((ours, ours.asks), (theirs, theirs.listens[port]), to, version, best.rtt_ns)
-        if returns is not None:
-            way.mtu_back = _largest(
-                (theirs, theirs.listens[port]), (ours, ours.asks), returns, version, best.rtt_ns
-            )
-    elif way.we_may_listen:
+        ends = (ours, ours.asks), (theirs, theirs.listens[port])
+        return _RoundTrip(best.rtt_ns, best.offset_ns, *ends, to, returns) if best else None
+    if way.we_may_listen:
         port = way.we_may_listen[0]
+        if port not in ours.listens:
+            return None
         to = socket_address(target, port)
         best, returns = _exchange(theirs, ours, port, to, version)
-        if best is None:
-            return
+        ends = (ours, ours.listens[port]), (theirs, theirs.asks)
         # They asked, so that it is our clock minus theirs.
-        way.rtt_ns, way.offset_ns = best.rtt_ns, -best.offset_ns
-        way.mtu_back = _largest((theirs, theirs.asks), (ours, ours.listens[port]), to, version, best.rtt_ns)
-        if returns is not None:
-            way.mtu_there = _largest(
-                (ours, ours.listens[port]), (theirs, theirs.asks), returns, version, best.rtt_ns
-            )
+        return _RoundTrip(best.rtt_ns, -best.offset_ns, *ends, returns, to) if best else None
+    return None
+
+
+def _measure(way: Way, ours: _End, theirs: _End, target: str, version: int) -> None:
+    """Round-trip time, clocks and sizes."""
+    found = _round_trip(way, ours, theirs, target, version)
+    if found is None:
+        return
+    way.rtt_ns, way.offset_ns = found.rtt_ns, found.offset_ns
+    if found.to_them is not None:
+        way.mtu_there = _largest(found.our_end, found.their_end, found.to_them, version, found.rtt_ns)
+    if found.to_us is not None:
+        way.mtu_back = _largest(found.their_end, found.our_end, found.to_us, version, found.rtt_ns)
 
 
 def _exchange(

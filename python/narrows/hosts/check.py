@@ -229,8 +229,7 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
         Row(
             "programs for the kernel",
             OK,
-            "can be loaded" if ours["bpf"]["ok"] else str(ours["bpf"]["why"]),
-            "not looked at: their loader does not travel",
+            *("can be loaded" if facts["bpf"]["ok"] else str(facts["bpf"]["why"]) for facts in pair),
         ),
         row(
             "clock",

@@ -32,6 +32,8 @@ from narrows.scenario.realpath import AUTO, HERE, THERE
 _USUAL_MTU = 1500
 #: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
 _LEAST_MTU = 1280
+#: What the tunnel adds to a packet: headers of IP and UDP, its own, and a tag (core/tunnel/src/size.rs).
+_AROUND = {4: 56, 6: 76}
 #: What a killed campaign has left there is removed by the next one after this time, in minutes.
 _LEFTOVER_MIN = 24 * 60
 #: How often a host that has vanished is tried before a cell is given up, and how long to wait in between.
@@ -65,6 +67,11 @@ class Meeting:
     def version(self) -> int:
         """Version of IP."""
         return 6 if ":" in self.address else 4
+
+    @property
+    def inner_mtu(self) -> int:
+        """The largest packet that fits into the tunnel."""
+        return self.mtu - _AROUND[self.version]
 
     def tunnel(self, place: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
         """The tunnel of one end, as the agent takes it."""
@@ -234,7 +241,9 @@ class Partner:
         wishes = self.wishes
         assert self._arrival
         address = their_address(self.connection, self._arrival, wishes["address"])
-        self.way = between.examine(self.here, self.there, address, wishes["ports"], wishes["our_address"])
+        self.way = between.examine(
+            self.here, self.there, address, wishes["ports"], wishes["our_address"], wishes["interface"]
+        )
 
     def meeting(self) -> Meeting:
         """Who waits for whom; raises `UnavailableError` if nothing passes."""
@@ -246,10 +255,27 @@ class Partner:
         """The smallest round-trip time that was seen, as far as it is known."""
         return (self.way.rtt_ns if self.way is not None else None) or 0
 
-    @property
-    def offset_ns(self) -> int:
-        """The other host's clock less ours; taken for none where nothing has passed."""
-        return (self.way.offset_ns if self.way is not None else None) or 0
+    def apart(self) -> between.Apart:
+        """How far the clocks are apart now; raises `UnavailableError` where no datagram passes."""
+        assert self.way is not None
+        passes = self.way.they_may_listen or self.way.we_may_listen
+        found = between.compare(self.here, self.there, self.way) if passes else None
+        if found is None:
+            raise UnavailableError(
+                f"{_nothing_passes(self.way, self.name, AUTO, self.wishes['ports'])}; without a tunnel the"
+                " clocks are compared before each run, so that both ends start together"
+            )
+        return found
+
+    def check_bare(self) -> None:
+        """Whether flows can run without a tunnel; raises `UnavailableError` if not."""
+        assert self.way is not None
+        if ":" in self.way.their_address:
+            raise UnavailableError(
+                f"{self.name} has the address {self.way.their_address}, and without a tunnel flows need IPv4;"
+                " name one of IPv4 with real_path.address, or write tunnel: on"
+            )
+        self.apart()
 
     def in_words(self, meeting: Meeting | None) -> str:
         """How both are joined, for people."""

@@ -170,9 +170,10 @@ class _Hello:
     connection: tuple[str, ...]
 
 
-def arrive(ssh: Ssh, agent: Path | None = None, folder: str | None = None) -> Arrival:
-    """Brings the agent to the other end of a connection, unless it is there already."""
-    hello = _hello(ssh, folder)
+def arrive(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Arrival:
+    """Brings the agent to the other end of a connection, unless it is there already, and the loader of
+    programs for the kernel beside it."""
+    hello = _hello(ssh, home)
     if agent is None:
         own = travel.examine(find_agent())
         travel.fitting(own, hello.machine, ssh.host)
@@ -180,11 +181,14 @@ def arrive(ssh: Ssh, agent: Path | None = None, folder: str | None = None) -> Ar
     else:
         program = travel.examine(agent)
         travel.fitting(program, hello.machine, ssh.host)
-    found = _last_line(ssh.run(travel.seek_script(hello.folder, program.sha256)).stdout)
-    copied = found != program.sha256
-    if copied:
-        _copy(ssh, program, hello.folder)
-    path = f"{hello.folder}/{program.sha256}/narrows-agent"
+    folder = f"{hello.folder}/{program.sha256}"
+    copied = _bring(ssh, program, folder, travel.AGENT)
+    loader = (agent or find_agent()).with_name(travel.LOADER)
+    if loader.is_file():
+        its = travel.examine(loader)
+        if its.runs_on(hello.machine):
+            _bring(ssh, travel.lightened(its), folder, travel.LOADER)
+    path = f"{folder}/{travel.AGENT}"
     rights = ROOT if hello.root else SUDO if hello.sudo else USER
     prefix = ["sudo", "-n", path] if rights == SUDO else [path]
     place = Place(ssh.host, prefix, rights, ssh)
@@ -229,20 +233,23 @@ def _hello(ssh: Ssh, folder: str | None) -> _Hello:
     return _Hello(machine, user == "0", sudo == "yes", folder.rstrip("/"), tuple(connection.split()))
 
 
-def _copy(ssh: Ssh, program: travel.Program, folder: str) -> None:
+def _bring(ssh: Ssh, program: travel.Program, folder: str, name: str) -> bool:
+    """Copies a program into a folder there, unless it is there whole; tells whether it was copied."""
+    if _last_line(ssh.run(travel.seek_script(folder, name)).stdout) == program.sha256:
+        return False
     try:
         with program.path.open("rb") as file:
-            done = ssh.run(travel.put_script(folder, program.sha256), given=file, seconds=_COPY_S)
+            done = ssh.run(travel.put_script(folder, name, program.sha256), given=file, seconds=_COPY_S)
     except OSError as error:
         raise DataError(f"{program.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     if done.returncode == 0:
-        return
+        return True
     complaint = done.stderr.decode(errors="replace").strip().splitlines()
     arrived = _last_line(done.stdout)
     if done.returncode != _EXIT_WRONG_HASH:
         why = complaint[-1] if complaint else f"exit code {done.returncode}"
         raise UnavailableError(
-            f"{ssh.host}: the agent ({travel.wire_size(program)}) could not be written into {folder}"
+            f"{ssh.host}: {name} ({travel.wire_size(program)}) could not be written into {folder}"
             f" ({why}); make room there, or choose another folder with --remote-folder"
         )
     if arrived == "none":
@@ -251,7 +258,7 @@ def _copy(ssh: Ssh, program: travel.Program, folder: str) -> None:
             " install one"
         )
     raise UnavailableError(
-        f"{ssh.host}: the agent arrived damaged (SHA-256 {arrived[:12]} instead of {program.sha256[:12]})"
+        f"{ssh.host}: {name} arrived damaged (SHA-256 {arrived[:12]} instead of {program.sha256[:12]})"
         " and was removed; try again"
     )
 

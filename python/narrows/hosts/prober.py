@@ -83,9 +83,11 @@ class Seen:
 class Prober:
     """An end; use it with `with`."""
 
-    def __init__(self, place: Place, token: str) -> None:
+    def __init__(self, place: Place, token: str, interface: str | None = None) -> None:
         self.place = place
         self._token = token
+        #: The network interface that everything goes by, if not what the routes say.
+        self._interface = interface
         self._agent: subprocess.Popen[bytes] | None = None
         self._rest = b""
         #: By how much its clock is shifted, for tests.
@@ -113,7 +115,7 @@ class Prober:
 
     def open(self, address: str, ports: list[int]) -> list[Opened]:
         """Opens ports (0: any) of a local address."""
-        return [Opened(**one) for one in self._order(do="open", address=address, ports=ports)["opened"]]
+        return [Opened(**one) for one in self._by(do="open", address=address, ports=ports)["opened"]]
 
     def send(
         self,
@@ -133,7 +135,7 @@ class Prober:
 
     def source(self, to: str) -> str:
         """Our address towards another."""
-        return str(self._order(do="route", to=to)["source"])
+        return str(self._by(do="route", to=to)["source"])
 
     def update(self) -> None:
         """Asks what has arrived."""
@@ -149,6 +151,10 @@ class Prober:
     def at(self, index: int) -> Seen:
         """What has arrived at an opened port."""
         return self.seen.get(index) or Seen()
+
+    def _by(self, **order: Any) -> dict[str, Any]:
+        """An order that is about an interface if there is one to go by."""
+        return self._order(**order, **({"interface": self._interface} if self._interface else {}))
 
     # -- lines -------------------------------------------------------------------------------------
 

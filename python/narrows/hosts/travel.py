@@ -1,6 +1,7 @@
 """How the agent gets to another host: copied once into a cache folder of the remote user, under its hash.
 
-Nothing else is installed. The copy is verified each time before it is used. A statically linked agent, as
+Beside it goes the program that loads congestion controls into the kernel, where there is one here. Nothing
+else is installed. Copies are verified each time before they are used. A statically linked agent, as
 `make build` makes it where the C library allows, runs on any Linux of its architecture.
 """
 
@@ -30,6 +31,8 @@ _MACHINES = {
     258: ("loongarch64",),
 }
 _PT_INTERP = 3
+#: The names of what travels.
+AGENT, LOADER = "narrows-agent", "narrows-bpf"
 _CHUNK = 1 << 20
 
 
@@ -84,16 +87,16 @@ def _header(path: Path, head: bytes) -> tuple[int, bool]:
 
 
 def lightened(original: Program) -> Program:
-    """The agent without symbols and tables for debuggers, which are most of a fresh build; kept in our own
+    """A program without symbols and tables for debuggers, which are most of a fresh build; kept in our own
     cache folder.
 
-    Where no program `strip` is, the agent itself.
+    Where no program `strip` is, the program itself.
     """
     strip = shutil.which("strip") or shutil.which("llvm-strip")
     if strip is None:
         return original
     # Not the folder that other hosts, or this one as another host, keep agents in.
-    folder = cache_folder() / "stripped"
+    folder = cache_folder() / "stripped" / original.path.name
     kept = folder / original.sha256
     if kept.is_file():
         return examine(kept)
@@ -158,19 +161,19 @@ _HASH = (
 )
 
 
-def seek_script(folder: str, sha256: str) -> str:
-    """Prints the hash of the copy that is there, or `absent`."""
-    place = quoted(f"{folder}/{sha256}/narrows-agent")
+def seek_script(folder: str, name: str) -> str:
+    """Prints the hash of the copy of that name in a folder, or `absent`."""
+    place = quoted(f"{folder}/{name}")
     return f'f={place}; if [ -f "$f" ]; then {_HASH}; else echo absent; fi'
 
 
-def put_script(folder: str, sha256: str) -> str:
-    """Takes the agent from standard input into its place, if it arrives whole; prints what its hash is."""
-    place = quoted(f"{folder}/{sha256}")
+def put_script(folder: str, name: str, sha256: str) -> str:
+    """Takes a program from standard input into a folder, if it arrives whole; prints what its hash is."""
+    place = quoted(folder)
     return (
         f'umask 077; d={place}; mkdir -p "$d" || exit 3; f="$d/.new.$$"; fail() {{ rm -f "$f"; exit "$1"; }};'
         f' cat >"$f" || fail 3; h=$({_HASH}); echo "$h"; [ "$h" = {sha256} ] || fail 4;'
-        ' chmod 700 "$f" && mv -f "$f" "$d/narrows-agent" || fail 3'
+        f' chmod 700 "$f" && mv -f "$f" "$d/{name}" || fail 3'
     )
 
 

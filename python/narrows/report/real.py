@@ -6,7 +6,7 @@ from typing import Any
 
 from narrows.hosts import clocks
 from narrows.report import units
-from narrows.report.data import Json, Run
+from narrows.report.data import Campaign, Json, Run
 
 WHERE = "hosts"
 
@@ -14,10 +14,30 @@ ONE_WAY = ("delay_", "frame_delay_")
 """Metrics, by the start of their names, that compare a time at one host with one at the other. Queueing
 delays do not: what the clocks are off by is in the smallest delay, too, from which they count."""
 
+_BETWEEN_ENDS = ("completion_",)
+"""Metrics that do so where an application's end is told by the other host; a tunnel knows the clocks well
+enough for them."""
+
 
 def is_real(run: Run) -> bool:
     """Whether a run was between two real hosts."""
     return (run.record or {}).get("plane") == WHERE
+
+
+def has_only_ends(run: Run) -> bool:
+    """Whether nobody saw the packets of a run: it went through no tunnel."""
+    record = run.record or {}
+    return is_real(run) and "tunnel" in record and record["tunnel"] is None
+
+
+NOT_SEEN = "There was no tunnel, so that nobody saw the packets."
+"""Why a figure of packets is missing."""
+
+
+def only_ends(campaign: Campaign) -> bool:
+    """Whether nobody saw the packets of any run."""
+    known = [run for run in campaign.runs if run.record]
+    return bool(known) and all(map(has_only_ends, known))
 
 
 def _clock(run: Run) -> Json:
@@ -27,9 +47,17 @@ def _clock(run: Run) -> Json:
 
 def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
     """Why a delay is not to be taken as it is: clocks of some run are known less well than delays vary."""
-    if not metric.startswith(ONE_WAY):
+    if not metric.startswith((*ONE_WAY, *_BETWEEN_ENDS)):
         return None
     errors = []
+    blind = [int(_clock(run).get("error_ns") or 0) for run in runs if has_only_ends(run)]
+    if blind:
+        return (
+            f"known to ± {_about(max(blind))} only: it lies between times at the two hosts, whose clocks were"
+            " compared once, before the run"
+        )
+    if not metric.startswith(ONE_WAY):
+        return None
     for run in filter(is_real, runs):
         resolved = _clock(run).get("resolved") or {}
         ways = {f.direction for f in run.tested if flow in (str(f.number), "all")}
@@ -54,12 +82,16 @@ def facts(run: Run) -> list[list[str]]:
         return []
     clock, record = _clock(run), run.record or {}
     text = f"± {_about(float(clock.get('error_ns') or 0))}"
-    if clock.get("drift_ppb") is not None:
+    if has_only_ends(run):
+        text += " before the run; not compared during it"
+    elif clock.get("drift_ppb") is not None:
         text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
     found = [["clocks", text]]
     ntp = clocks.against(clock)
     if ntp:
         found.append(["clocks by NTP", ntp])
+    if has_only_ends(run):
+        found.append(["tunnel", "none: only the ends of the flows were measured"])
     tunnel = record.get("tunnel") or {}
     if tunnel.get("overhead_bytes"):
         found.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])

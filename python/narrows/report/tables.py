@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from narrows.analysis.tables import ENDS
 from narrows.report import real, standing, units
 from narrows.report.data import Campaign, Json, Run
 
@@ -149,7 +150,8 @@ def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
-    metrics = [m for m in (campaign.metric(name) for name in HEADLINE) if m is not None]
+    names = ENDS if real.only_ends(campaign) else HEADLINE
+    metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []
     for scheme in campaign.schemes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from narrows.report import networks, units
+from narrows.report import networks, real, units
 from narrows.report.data import Campaign, Json, registry
 
 
@@ -203,6 +204,11 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         "hosts": "made between two real hosts, through a tunnel that logs every packet at both ends",
         "import": "made and logged by Pantheon, and imported",
     }
+    if real.only_ends(campaign):
+        places["hosts"] = (
+            "made between two real hosts, without a tunnel: what the ends of the flows counted is all that is"
+            " known, and nothing compared the clocks of the hosts while they ran"
+        )
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
     return found
@@ -221,13 +227,32 @@ def _traffic_text(flow: Json) -> str:
     return ", ".join(listed)
 
 
+@dataclass(frozen=True)
+class _Measures:
+    """What answers are about: the metrics, and their names in sentences."""
+
+    rate: str = "throughput_bps"
+    delay: str = "delay_p95_ns"
+    rate_words: str = "throughput"
+    delay_words: str = "95th percentile one-way delay"
+
+
+_ENDS = _Measures("goodput_bps", "rtt_p95_ns", "goodput", "95th percentile round-trip time")
+"""Where nobody saw the packets."""
+
+
+def _measures(campaign: Campaign) -> _Measures:
+    return _ENDS if real.only_ends(campaign) else _Measures()
+
+
 def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
     found: dict[str, dict[str, list[float]]] = {}
+    measures = _measures(campaign)
     for run in campaign.runs:
         metrics = (run.rows.get("all") or {}).get("metrics") or {}
         if not run.valid:
             continue
-        for name in ("throughput_bps", "delay_p95_ns"):
+        for name in (measures.rate, measures.delay):
             if metrics.get(name) is not None:
                 found.setdefault(run.scheme, {}).setdefault(name, []).append(float(metrics[name]))
     return found
@@ -258,38 +283,35 @@ def _leader(
 
 def answer(campaign: Campaign) -> list[str]:
     """What the numbers say, with what limits them; invalid runs take no part."""
-    totals = _totals(campaign)
+    totals, measures = _totals(campaign), _measures(campaign)
     found: list[str] = []
     if not campaign.runs:
         return ["No run was started, so this campaign has no answer."]
-    if not any(own.get("throughput_bps") for own in totals.values()):
+    if not any(own.get(measures.rate) for own in totals.values()):
         return ["No run is valid, so this campaign has no answer; the verdicts below say why."]
 
-    def throughput(scheme: str) -> str:
-        return f"{units.number(_centre(totals[scheme]['throughput_bps']) / 1e6)} Mbit/s"
+    def rate(scheme: str) -> str:
+        return f"{units.number(_centre(totals[scheme][measures.rate]) / 1e6)} Mbit/s"
 
     def delay(scheme: str) -> str:
-        values = totals[scheme].get("delay_p95_ns")
+        values = totals[scheme].get(measures.delay)
         return f"{units.number(_centre(values) / 1e6)} ms" if values else "no known delay"
 
-    first, second = _leader(totals, "throughput_bps", True), _leader(totals, "delay_p95_ns", False)
+    first, second = _leader(totals, measures.rate, True), _leader(totals, measures.delay, False)
     assert first is not None
     best, equals = first
     if len(totals) == 1:
-        found.append(
-            f"{best} reached {throughput(best)} at a 95th percentile one-way delay of {delay(best)}."
-        )
+        what = f" of {measures.rate_words}" if measures is _ENDS else ""
+        found.append(f"{best} reached {rate(best)}{what} at a {measures.delay_words} of {delay(best)}.")
     else:
         found.append(
-            f"Highest throughput: {best} with {throughput(best)} "
-            f"(95th percentile one-way delay {delay(best)}){_shared(equals)}."
+            f"Highest {measures.rate_words}: {best} with {rate(best)} "
+            f"({measures.delay_words} {delay(best)}){_shared(equals)}."
         )
         if second is not None:
             low, same = second
-            also = ", which is the same scheme" if low == best else f" (throughput {throughput(low)})"
-            found.append(
-                f"Lowest 95th percentile one-way delay: {low} with {delay(low)}{also}{_shared(same)}."
-            )
+            also = ", which is the same scheme" if low == best else f" ({measures.rate_words} {rate(low)})"
+            found.append(f"Lowest {measures.delay_words}: {low} with {delay(low)}{also}{_shared(same)}.")
     found.append(_caveat(campaign, totals))
     return [s for s in found if s]
 
@@ -304,7 +326,7 @@ def _shared(others: list[str]) -> str:
 
 
 def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:
-    counts = sorted({len(own.get("throughput_bps") or []) for own in totals.values()})
+    counts = sorted({len(own.get(_measures(campaign).rate) or []) for own in totals.values()})
     least, most = counts[0], counts[-1]
     amount = units.plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
     if most == 1:

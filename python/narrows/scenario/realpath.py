@@ -71,8 +71,8 @@ PARAMS: tuple[Param, ...] = (
         "tunnel",
         "choice",
         "on",
-        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off` (not"
-        " supported yet): the endpoints use the machines' own addresses, and only what they count is known.",
+        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
+        " endpoints use the machines' own addresses, and only what they count is known.",
         choices=("on", "off"),
     ),
     _param(
@@ -175,15 +175,26 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
         text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
         problems.add(written.mark, KEY, text)
     if found["tunnel"] == "off":
-        # Both sides can do it; there is no record yet that has no packets.
-        text = "off is not supported yet by this version of narrows; remove it"
-        problems.add(written.mark, join(KEY, "tunnel"), text)
+        _check_bare(written, found, problems)
     addresses = [found[key] for key in ("address", "our_address") if found[key] is not None]
     if len({ipaddress.ip_address(one).version for one in addresses}) > 1:
         problems.add(
             written.mark, KEY, "address and our_address are of different versions of IP; give two of the same"
         )
     return found
+
+
+def _check_bare(written: Written, found: dict[str, Any], problems: Problems) -> None:
+    """What only a tunnel can do."""
+    marks = written.entries if isinstance(written, Mapping) else {}
+    for key in ("listener", "interface", "mtu"):
+        if found[key] != BY_NAME[key].default:
+            text = "is of the tunnel, and there is none with tunnel: off; remove it"
+            problems.add(marks[key].mark if key in marks else written.mark, join(KEY, key), text)
+    for key in ("address", "our_address"):
+        if found[key] is not None and ipaddress.ip_address(found[key]).version != 4:
+            text = "without a tunnel flows need addresses of IPv4; give one, or write tunnel: on"
+            problems.add(marks[key].mark if key in marks else written.mark, join(KEY, key), text)
 
 
 def _value(value: Written, param: Param, problems: Problems) -> Any:
@@ -264,8 +275,16 @@ def sender_is_here(cell: dict[str, Any]) -> bool:
     return bool(cell["network"]["forward"][0]["from"] == HERE)
 
 
-def check(tree: Mapping, network: Network, problems: Problems) -> None:
+def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Problems) -> None:
     """What other planes can do and a real path cannot."""
+    if found["tunnel"] == "off" and any(network.settings.values()):
+        key = "network" if "network" in tree.entries else "hosts"
+        mark = tree.key_marks.get(key, tree.mark)
+        text = (
+            "settings of hosts are made in their namespaces, which there are only with a tunnel; remove them,"
+            " or write tunnel: on"
+        )
+        problems.add(mark, key, text)
     if network.kind != "dumbbell":
         key = "network" if "network" in tree.entries else "topology"
         mark = tree.key_marks.get(key, tree.mark)

@@ -65,7 +65,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(tree.entries["timeline"])
     if between:
-        realpath.check(tree, network, problems)
+        realpath.check(tree, network, between, problems)
     rows = _rows(schemes, flows, tree, network, problems)
     transport = _transport(tree, registry, problems)
     report = _report(tree, problems)

@@ -1,5 +1,6 @@
 //! One-way delay.
 
+use super::subject::ARRIVED;
 use super::{Better, Measured, Metric, Scope, Subject};
 
 const BASE: Metric = Metric {
@@ -65,13 +66,16 @@ pub(super) const MAX: Metric = Metric {
             .delays
             .max()
             .map(|ns| ns as f64)
-            .ok_or_else(|| nothing(subject))
+            .ok_or_else(|| subject.nothing(ARRIVED))
     },
     ..BASE
 };
 
 fn mean(subject: &Subject<'_>) -> Measured {
-    subject.delays.mean().ok_or_else(|| nothing(subject))
+    subject
+        .delays
+        .mean()
+        .ok_or_else(|| subject.nothing(ARRIVED))
 }
 
 fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
@@ -79,15 +83,5 @@ fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
         .delays
         .percentile(p)
         .map(|ns| ns as f64)
-        .ok_or_else(|| nothing(subject))
-}
-
-/// Why there is no delay.
-pub(super) fn nothing(subject: &Subject<'_>) -> String {
-    let whose = if subject.flow.is_some() {
-        " of the flow"
-    } else {
-        ""
-    };
-    format!("no packet{whose} arrived")
+        .ok_or_else(|| subject.nothing(ARRIVED))
 }

@@ -14,13 +14,17 @@ pub(super) const METRIC: Metric = Metric {
     scope: Scope::Both,
     definition: "Bits of application data that the receiver got for the first time, without \
                  headers and repetitions, divided by the time between the first and the last \
-                 arrival of the flow's packets.",
+                 arrival of the flow's packets; by the time between its start and its stop where nobody \
+                 has seen its packets (runs between hosts without a tunnel).",
     source: "RFC 5166, section 2.1.1",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
-    let span = subject.span_ns()?;
+    let span = match subject.active_ns() {
+        Some(span) => span,
+        None => subject.span_ns()?,
+    };
     let mut bytes = 0;
     for summary in subject.summaries() {
         bytes += summary

@@ -29,7 +29,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();
     if sum == 0.0 {
-        return Err("no packet arrived while all flows ran".into());
+        return Err(subject.nothing("arrived while all flows ran"));
     }
     Ok(sum * sum / (shares.len() as f64 * squares))
 }

@@ -31,23 +31,14 @@ pub(super) const PANTHEON: Metric = Metric {
 fn loss(subject: &Subject<'_>) -> Measured {
     let dropped = subject.sum(|t| t.dropped_packets);
     match dropped + subject.sum(|t| t.arrived_packets) {
-        0 => Err(nothing(subject, "was dropped or delivered")),
+        0 => Err(subject.nothing("was dropped or delivered")),
         judged => Ok(dropped as f64 / judged as f64),
     }
 }
 
 fn pantheon(subject: &Subject<'_>) -> Measured {
     match subject.sum(|t| t.sent_bytes) {
-        0 => Err(nothing(subject, "was sent")),
+        0 => Err(subject.nothing("was sent")),
         sent => Ok(1.0 - subject.sum(|t| t.arrived_bytes) as f64 / sent as f64),
     }
-}
-
-fn nothing(subject: &Subject<'_>, happened: &str) -> String {
-    let whose = if subject.flow.is_some() {
-        " of the flow"
-    } else {
-        ""
-    };
-    format!("no packet{whose} {happened}")
 }

@@ -1,6 +1,6 @@
 //! Queueing delay: one-way delay less propagation, or on a real path less the smallest delay that was seen.
 
-use super::delay::nothing;
+use super::subject::ARRIVED;
 use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
 
 const BASE: Metric = Metric {
@@ -58,7 +58,7 @@ pub(super) const P99: Metric = Metric {
 
 fn of(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Measured {
     let queueing = subject.queueing.as_ref().map_err(String::clone)?;
-    value(queueing).ok_or_else(|| nothing(subject))
+    value(queueing).ok_or_else(|| subject.nothing(ARRIVED))
 }
 
 fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
@@ -66,5 +66,5 @@ fn percentile(subject: &Subject<'_>, p: f64) -> Measured {
     queueing
         .percentile(p)
         .map(|ns| ns as f64)
-        .ok_or_else(|| nothing(subject))
+        .ok_or_else(|| subject.nothing(ARRIVED))
 }

@@ -9,6 +9,9 @@ use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{FrameRow, TransferRow};
 use std::collections::BTreeMap;
 
+/// What happens to packets that are counted as throughput.
+pub(super) const ARRIVED: &str = "arrived";
+
 /// What is gathered once for all subjects of a record.
 pub(super) struct Material<'a> {
     pub(super) record: &'a Record,
@@ -228,6 +231,16 @@ impl<'a> Subject<'a> {
         Ok(last - first)
     }
 
+    /// Time in which the flows of the subject might send, where nobody saw their packets.
+    pub fn active_ns(&self) -> Option<u64> {
+        let mine = |number: u16| self.traffic.iter().any(|t| t.flow == number);
+        let flows = self.cell.flows.iter().filter(|flow| mine(flow.flow));
+        let spans = flows.map(|flow| (flow.start_ns, flow.stop_ns.min(self.cell.duration_ns)));
+        let span = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let (start, stop) = span.filter(|_| self.run.has_only_ends())?;
+        stop.checked_sub(start).filter(|&span| span > 0)
+    }
+
     /// First and last arrival of all flows, background included.
     ///
     /// # Errors
@@ -237,17 +250,29 @@ impl<'a> Subject<'a> {
         self.span_of(&all)
     }
 
+    /// Of whom packets are.
+    fn whose(&self) -> &'static str {
+        match self.flow {
+            Some(_) => " of the flow",
+            None => "",
+        }
+    }
+
+    /// Why there is no number where nothing `happened` to any packet.
+    pub(super) fn nothing(&self, happened: &str) -> String {
+        if self.run.has_only_ends() {
+            return "there was no tunnel, so that only the ends of flows were measured".to_owned();
+        }
+        format!("no packet{} {happened}", self.whose())
+    }
+
     fn span_of(&self, traffic: &[&FlowTraffic]) -> Result<(u64, u64), String> {
-        let whose = if self.flow.is_some() {
-            " of the flow"
-        } else {
-            ""
-        };
+        let whose = self.whose();
         let arrivals = traffic.iter().filter_map(|t| t.arrivals_ns);
         let span = arrivals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let packets: u64 = traffic.iter().map(|t| t.arrived_packets).sum();
         match (span, packets) {
-            (None, _) => Err(format!("no packet{whose} arrived")),
+            (None, _) => Err(self.nothing(ARRIVED)),
             (_, 1) => Err(format!(
                 "only one packet{whose} arrived, so there is no span of time"
             )),

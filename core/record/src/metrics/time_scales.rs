@@ -103,7 +103,7 @@ fn jain_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
     });
     let indices: Vec<f64> = indices.collect();
     if indices.is_empty() {
-        return Err("no packet arrived while all flows ran".into());
+        return Err(subject.nothing("arrived while all flows ran"));
     }
     Ok(indices.iter().sum::<f64>() / indices.len() as f64)
 }
@@ -118,7 +118,7 @@ fn cov_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
     let windows = windows(subject, &seconds, WIDTH, 2)?;
     let mean = windows.iter().sum::<f64>() / windows.len() as f64;
     if mean <= 0.0 {
-        return Err("no packet arrived while all flows ran".into());
+        return Err(subject.nothing("arrived while all flows ran"));
     }
     let squares: f64 = windows.iter().map(|x| (x - mean) * (x - mean)).sum();
     Ok((squares / windows.len() as f64).sqrt() / mean)

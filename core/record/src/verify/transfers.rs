@@ -43,6 +43,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
         *complete.entry(flow).or_default() += row.bytes;
     }
+    if evidence.run.has_only_ends() {
+        // Nobody has seen what was delivered.
+        complete.clear();
+    }
     for (&flow, &bytes) in &complete {
         let delivered = delivered(evidence, flow);
         if bytes > delivered {

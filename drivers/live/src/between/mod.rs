@@ -34,8 +34,13 @@ const SHIFT: &str = "NARROWS_CLOCK_SHIFT_NS";
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum Order {
-    /// Open UDP ports (0: any) at a local address and answer questions there.
-    Open { address: IpAddr, ports: Vec<u16> },
+    /// Open UDP ports (0: any) at a local address, perhaps of one interface only, and answer questions there.
+    Open {
+        address: IpAddr,
+        ports: Vec<u16>,
+        #[serde(default)]
+        interface: Option<String>,
+    },
     /// Send datagrams, each of the given sizes of IP packets `copies` times, first all sizes once.
     Send {
         /// Which of the opened ports sends, by its place in the list.
@@ -49,8 +54,12 @@ enum Order {
     },
     /// What has arrived since the last report.
     Report,
-    /// By which of our addresses the kernel would send to another.
-    Route { to: IpAddr },
+    /// By which of our addresses the kernel would send to another, perhaps through one interface.
+    Route {
+        to: IpAddr,
+        #[serde(default)]
+        interface: Option<String>,
+    },
 }
 
 /// One end of an examination.
@@ -124,7 +133,11 @@ fn now_ns(shift_ns: i64) -> u64 {
 impl Prober {
     fn follow(&mut self, order: Order) -> Result<Value, String> {
         match order {
-            Order::Open { address, ports } => self.open(address, &ports),
+            Order::Open {
+                address,
+                ports,
+                interface,
+            } => self.open(address, &ports, interface.as_deref()),
             Order::Send {
                 from,
                 to,
@@ -151,11 +164,16 @@ impl Prober {
             Order::Report => {
                 Ok(json!({"ports": self.ports.iter().map(Port::report).collect::<Vec<_>>()}))
             }
-            Order::Route { to } => route(to),
+            Order::Route { to, interface } => route(to, interface.as_deref()),
         }
     }
 
-    fn open(&mut self, address: IpAddr, ports: &[u16]) -> Result<Value, String> {
+    fn open(
+        &mut self,
+        address: IpAddr,
+        ports: &[u16],
+        interface: Option<&str>,
+    ) -> Result<Value, String> {
         if self.ports.len() + ports.len() > MOST_PORTS {
             return Err(format!(
                 "at most {MOST_PORTS} ports can be examined at once; name fewer"
@@ -164,7 +182,7 @@ impl Prober {
         let mut opened = Vec::new();
         for &asked in ports {
             let local = SocketAddr::new(address, asked);
-            let answer = match open_port(local)
+            let answer = match open_port(local, interface)
                 .and_then(|socket| Port::serve(socket, self.token, self.shift_ns))
             {
                 Ok(port) => {
@@ -243,8 +261,8 @@ impl Prober {
 
 /// A socket whose datagrams are never cut into fragments, and refused only if they are larger than the interface
 /// takes, whatever the kernel has heard of the path before.
-fn open_port(local: SocketAddr) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(local)?;
+fn open_port(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
+    let socket = bind(local, interface)?;
     let (level, name, value) = match local {
         SocketAddr::V4(_) => (
             libc::IPPROTO_IP,
@@ -261,19 +279,35 @@ fn open_port(local: SocketAddr) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// A socket of a local address that sends and receives by an interface, if one is named.
+fn bind(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(local)?;
+    if let Some(name) = interface {
+        let level = libc::SOL_SOCKET;
+        socket::set_option(
+            socket.as_fd(),
+            level,
+            libc::SO_BINDTODEVICE,
+            name.as_bytes(),
+        )?;
+    }
+    Ok(socket)
+}
+
 /// Own address towards `to`; nothing is sent for that.
-fn route(to: IpAddr) -> Result<Value, String> {
+fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => [0; 4].into(),
         IpAddr::V6(_) => [0; 16].into(),
     };
     let ask = || {
-        let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+        let socket = bind(SocketAddr::new(any, 0), interface)?;
         // Connecting a UDP socket chooses the route and nothing else; the port does not matter.
         socket.connect(SocketAddr::new(to, 9))?;
         Ok(json!({"source": socket.local_addr()?.ip()}))
     };
-    ask().map_err(|error: std::io::Error| format!("there is no way to {to}: {}", plain(&error)))
+    let by = interface.map_or_else(String::new, |name| format!(" by {name}"));
+    ask().map_err(|error: std::io::Error| format!("there is no way to {to}{by}: {}", plain(&error)))
 }
 
 /// The system's words without its numbers.

@@ -8,6 +8,8 @@ use narrows_record::{Direction, RunDocument, Severity};
 pub(crate) struct PairFacts {
     /// Length of the run.
     pub(crate) duration_ns: u64,
+    /// Whether packets went through a tunnel.
+    pub(crate) tunnel: bool,
     /// Largest bound of the error of the relation of the clocks.
     pub(crate) error_ns: u64,
     /// Lines of which this relation consists.
@@ -16,6 +18,8 @@ pub(crate) struct PairFacts {
     pub(crate) jumps: u32,
     /// How long one host started after the other.
     pub(crate) starts_apart_ns: u64,
+    /// The smallest delays of both ways together.
+    pub(crate) base_rtt_ns: u64,
     /// Calls that kernels left out, by the name of the scheme whose program noticed it.
     pub(crate) missed_calls: Vec<(String, u64)>,
     /// Hosts 0 and 1.
@@ -55,6 +59,9 @@ pub(crate) struct HostFacts {
     pub(crate) path_bytes: Option<u64>,
     /// Size of the datagrams that carry full packets.
     pub(crate) needed_bytes: u64,
+    /// How long packets have waited for its end of the tunnel, from their leaving the namespace to their stamp: 99th
+    /// percentile.
+    pub(crate) waited_ns: u64,
     /// What its logs lack.
     pub(crate) remarks: Vec<String>,
 }
@@ -89,12 +96,21 @@ const LINE_NS: u64 = 1_000_000 * MS;
 /// Adds all reasons to `run` and sets its verdict.
 pub(crate) fn judge_pair(run: &mut RunDocument, facts: &PairFacts, endpoints: &[EndpointFacts]) {
     judge_clocks(run, facts);
+    if !facts.tunnel {
+        let text = format!(
+            "There was no tunnel: only what the ends of flows told is known. The clocks of the hosts were compared once \
+             before the run, so times at one host may be off by {:.3} ms against those at the other.",
+            ms(facts.error_ns)
+        );
+        run.judge(Severity::Note, "ends_only", text);
+    }
     for (scheme, count) in &facts.missed_calls {
         judge_missed(run, scheme, *count);
     }
     for host in &facts.hosts {
         judge_host(run, host);
         judge_tunnel(run, host);
+        judge_waited(run, host, facts.base_rtt_ns);
     }
     for way in &facts.ways {
         judge_way(run, facts, way);
@@ -254,6 +270,26 @@ fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
     }
 }
 
+/// What waits for the tunnel at its sender is not in the delays of the record, which count from the stamp, but in the
+/// round trips by which schemes go. The limits are those of an emulator's lateness; beyond the larger one it is
+/// the machine to which schemes react.
+fn judge_waited(run: &mut RunDocument, host: &HostFacts, base_rtt_ns: u64) {
+    let (severity, code) = if host.waited_ns > (2 * MS).max(base_rtt_ns / 10) {
+        (Severity::Degraded, "tunnel_late")
+    } else if host.waited_ns > (200 * US).max(base_rtt_ns / 100) {
+        (Severity::Note, "tunnel_waits")
+    } else {
+        return;
+    };
+    let text = format!(
+        "1 % of the packets that the {} sent waited more than {:.2} ms for its end of the tunnel, which is part of the \
+         round-trip times that schemes see and not of the one-way delays here.",
+        host.name,
+        ms(host.waited_ns)
+    );
+    run.judge(severity, code, text);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +311,7 @@ mod tests {
             reason: "stopped".to_owned(),
             path_bytes: Some(1500),
             needed_bytes: 1500,
+            waited_ns: 80 * US,
             remarks: Vec::new(),
         }
     }
@@ -290,10 +327,12 @@ mod tests {
         };
         PairFacts {
             duration_ns: 30_000 * MS,
+            tunnel: true,
             error_ns: 5 * MS,
             lines: 1,
             jumps: 0,
             starts_apart_ns: MS,
+            base_rtt_ns: 10 * MS,
             missed_calls: Vec::new(),
             hosts: [host("sender"), host("receiver")],
             ways: [way(Direction::Forward), way(Direction::Backward)],
@@ -318,7 +357,18 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut PairFacts);
-        let cases: [(Change, Verdict, &str); 19] = [
+        let cases: [(Change, Verdict, &str); 22] = [
+            (
+                |f| f.hosts[0].waited_ns = 300 * US,
+                Verdict::Ok,
+                "tunnel_waits",
+            ),
+            (
+                |f| f.hosts[1].waited_ns = 3 * MS,
+                Verdict::Degraded,
+                "tunnel_late",
+            ),
+            (|f| f.tunnel = false, Verdict::Ok, "ends_only"),
             (|f| f.jumps = 1, Verdict::Invalid, "clock"),
             (|f| f.lines = 2, Verdict::Degraded, "clock"),
             (

@@ -24,7 +24,6 @@
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
 //! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
 
-mod base64;
 mod line;
 mod moment;
 mod orders;
@@ -106,6 +105,7 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), LiveError> {
     let mut facts = report::Facts {
         host: plan.host,
         privilege: network.privilege,
+        tunnel: network.end.is_some(),
         settings: network.settings(&host),
         timekeeping,
         cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
@@ -193,7 +193,7 @@ impl Inside {
     fn settings(&self, plan: &HostPlan) -> Value {
         match &self.end {
             Some(end) => json!({"mtu": end.host().mtu, "sysctls": end.host().sysctls}),
-            None => json!({"mtu": null, "sysctls": plan.read_back()}),
+            None => json!({"sysctls": plan.read_back()}),
         }
     }
 

@@ -25,6 +25,9 @@ pub(super) enum Order {
         /// When `CLOCK_REALTIME` of this machine reads this.
         #[serde(default)]
         real_ns: Option<u64>,
+        /// By how much that may be wrong, if it was reckoned from a reading of the other machine's clock.
+        #[serde(default)]
+        error_ns: Option<u64>,
     },
     /// Stop and clean up.
     Stop,
@@ -37,8 +40,8 @@ pub(super) enum When {
     In(u64),
     /// When the clock of the other end reads this.
     At(u64),
-    /// When `CLOCK_REALTIME` of this machine reads this.
-    Real(u64),
+    /// When `CLOCK_REALTIME` of this machine reads the first; by how much that may be wrong.
+    Real(u64, u64),
 }
 
 /// The input, cut into lines.
@@ -138,13 +141,15 @@ impl When {
         in_ns: Option<u64>,
         at_ns: Option<u64>,
         real_ns: Option<u64>,
+        error_ns: Option<u64>,
     ) -> Result<When, LiveError> {
-        match (in_ns, at_ns, real_ns) {
-            (Some(ns), None, None) => Ok(When::In(ns)),
-            (None, Some(ns), None) => Ok(When::At(ns)),
-            (None, None, Some(ns)) => Ok(When::Real(ns)),
+        match (in_ns, at_ns, real_ns, error_ns) {
+            (Some(ns), None, None, None) => Ok(When::In(ns)),
+            (None, Some(ns), None, None) => Ok(When::At(ns)),
+            (None, None, Some(ns), Some(error_ns)) => Ok(When::Real(ns, error_ns)),
             _ => Err(LiveError::Input(
-                "the order to start must have one of 'in_ns', 'at_ns' and 'real_ns'".to_owned(),
+                "the order to start must have one of 'in_ns', 'at_ns' and 'real_ns', the last with 'error_ns'"
+                    .to_owned(),
             )),
         }
     }
@@ -172,6 +177,7 @@ mod tests {
             in_ns: Some(7),
             at_ns: None,
             real_ns: None,
+            error_ns: None,
         };
         assert_eq!(orders.next().unwrap(), Some(start));
         assert!(orders.next().unwrap_err().to_string().contains("dance"));
@@ -185,10 +191,12 @@ mod tests {
 
     #[test]
     fn a_start_has_one_time() {
-        assert_eq!(When::of(Some(1), None, None).unwrap(), When::In(1));
-        assert_eq!(When::of(None, Some(2), None).unwrap(), When::At(2));
-        assert_eq!(When::of(None, None, Some(3)).unwrap(), When::Real(3));
-        assert!(When::of(None, None, None).is_err());
-        assert!(When::of(Some(1), Some(2), None).is_err());
+        let of = |in_ns, at_ns, real_ns, error_ns| When::of(in_ns, at_ns, real_ns, error_ns).ok();
+        assert_eq!(of(Some(1), None, None, None), Some(When::In(1)));
+        assert_eq!(of(None, Some(2), None, None), Some(When::At(2)));
+        assert_eq!(of(None, None, Some(3), Some(4)), Some(When::Real(3, 4)));
+        assert_eq!(of(None, None, None, None), None);
+        assert_eq!(of(Some(1), Some(2), None, None), None);
+        assert_eq!(of(None, None, Some(3), None), None);
     }
 }

@@ -1,9 +1,10 @@
 //! What a side is asked for: a JSON document of format narrows/side/1.
 
-use super::base64;
 use crate::error::LiveError;
 use crate::hosts::HostPlan;
 use crate::tunnel;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use narrows_cell::{Cell, load_files};
 use narrows_net::Topology;
 use serde::Deserialize;
@@ -115,8 +116,11 @@ impl Plan {
                     "files: '{name}' is no plain name of a file"
                 )));
             }
-            let content = base64::decode(&text)
-                .ok_or_else(|| wrong(&format!("files: the content of '{name}' is no base64")))?;
+            let content = BASE64.decode(&text).map_err(|error| {
+                wrong(&format!(
+                    "files: the content of '{name}' is no base64: {error}"
+                ))
+            })?;
             files.insert(name, content);
         }
         let Document { folder, host, .. } = document;
@@ -131,8 +135,8 @@ impl Plan {
         })
     }
 
-    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest packet that a tunnel
-    /// carries, unless theirs are smaller: the same at both sides, so that both work with the same cell.
+    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest
+    /// packet that a tunnel carries, unless theirs are smaller: the same at both sides, so that both work with the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), LiveError> {
         let parse = |json: &Value| -> Result<Cell, LiveError> {
             let cell = Cell::parse_with(&json.to_string(), |json| load_files(json, folder));

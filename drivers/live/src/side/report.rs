@@ -20,6 +20,8 @@ const FILE: &str = "side.json";
 pub(super) struct Facts {
     pub(super) host: u16,
     pub(super) privilege: &'static str,
+    /// Whether there was a tunnel.
+    pub(super) tunnel: bool,
     /// Settings inside, as read back.
     pub(super) settings: Value,
     /// Who keeps the machine's clock.
@@ -40,6 +42,7 @@ pub(super) fn write(
     let Watched {
         mut crew,
         start,
+        start_error_ns,
         end,
         clock_step_ns,
         ticks,
@@ -73,8 +76,10 @@ pub(super) fn write(
         "versions": {"narrows": VERSION, "git": GIT},
         "cell": cell.id,
         "host": facts.host,
+        "tunnel": facts.tunnel,
         "start_ns": start.tunnel,
         "start_real_ns": start.real,
+        "start_error_ns": start_error_ns,
         "ended_real_ns": machine::real_ns(),
         "clocks": {"start": start, "end": end},
         "clock_step_ns": clock_step_ns,

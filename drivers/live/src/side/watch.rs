@@ -23,8 +23,8 @@ const TICK: Duration = Duration::from_millis(200);
 const ASK: Duration = Duration::from_millis(20);
 /// How long to wait for the order to start; the other side may have much more to prepare.
 const START_LIMIT: Duration = Duration::from_mins(5);
-/// The tunnel stays open for so long after the run, for what is on its way and for the other side, whose run ends later by the
-/// error of the clocks.
+/// The tunnel stays open for so long after the run, for what is on its way and for the other side, whose run
+/// ends later by the error of the clocks.
 const HOLD_NS: u64 = 500_000_000;
 /// Longest time for the tunnel to close, with its logs.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
@@ -38,6 +38,8 @@ const _: () = assert!(LINE < CREW);
 pub(super) struct Watched {
     pub(super) crew: Crew,
     pub(super) start: Moment,
+    /// How far the start of the other side may be from this one, if that is known here.
+    pub(super) start_error_ns: Option<u64>,
     pub(super) end: Moment,
     pub(super) clock_step_ns: i64,
     pub(super) ticks: Vec<CpuTicks>,
@@ -58,6 +60,8 @@ pub(super) struct Watch<'a, 'b> {
     asked: Option<Time>,
     /// When the run starts, by `CLOCK_MONOTONIC`.
     start_mono_ns: Option<u64>,
+    /// How far that may be from the start of the other side, as far as it is known here.
+    start_error_ns: Option<u64>,
     /// How the tunnel has ended.
     over: Option<Result<Value, LiveError>>,
 }
@@ -94,6 +98,7 @@ impl<'a, 'b> Watch<'a, 'b> {
             is_prepared: false,
             asked: None,
             start_mono_ns: None,
+            start_error_ns: None,
             over: None,
         })
     }
@@ -116,6 +121,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         Ok(Watched {
             crew: self.crew,
             start,
+            start_error_ns: self.start_error_ns,
             end,
             clock_step_ns,
             ticks,
@@ -312,7 +318,8 @@ impl<'a, 'b> Watch<'a, 'b> {
                     in_ns,
                     at_ns,
                     real_ns,
-                } => self.start(When::of(in_ns, at_ns, real_ns)?)?,
+                    error_ns,
+                } => self.start(When::of(in_ns, at_ns, real_ns, error_ns)?)?,
             }
         }
         Ok(())
@@ -331,9 +338,10 @@ impl<'a, 'b> Watch<'a, 'b> {
                 let now = self.clock.now().ns();
                 self.announce(Time::from_ns(now.saturating_add(ns)), None)
             }
-            When::Real(ns) => {
+            When::Real(ns, error_ns) => {
                 let raw_ns = ns.saturating_add_signed(-machine::real_minus_raw_ns());
-                self.announce(self.clock.at_raw(raw_ns), None)
+                let error = Span::from_ns(error_ns);
+                self.announce(self.clock.at_raw(raw_ns), Some(error))
             }
             When::At(_) if self.line.is_none() => refuse(
                 "names a time of the other clock, which only a tunnel compares with ours; name one by our real clock",
@@ -346,7 +354,7 @@ impl<'a, 'b> Watch<'a, 'b> {
     }
 
     /// Tells everybody that the run starts when the clock of this end reads `at`, which is wrong by `error` at most if
-    /// it is a time of the other end's.
+    /// it is a time of the other machine's.
     fn announce(&mut self, at: Time, error: Option<Span>) -> Result<(), LiveError> {
         let raw_ns = self.clock.raw_at(at);
         let ahead = i128::from(raw_ns) - i128::from(machine::raw_ns());
@@ -369,6 +377,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         self.start_mono_ns = Some(mono_ns);
         self.crew.announce(real_ns, mono_ns);
         let error_ns = error.map(Span::ns);
+        self.start_error_ns = error_ns;
         self.tell(&json!({
             "event": "starting", "at_ns": at.ns(), "real_ns": real_ns, "error_ns": error_ns,
         }));

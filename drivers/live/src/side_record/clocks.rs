@@ -2,13 +2,26 @@
 
 use super::side::{Kept, Readings, Side};
 use crate::error::LiveError;
-use narrows_tunnel::clock::{Config, Fit};
+use narrows_tunnel::clock::{Clocks, Config, Fit};
 use narrows_tunnel::join::clocks;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 
 /// Sides that start farther apart were not of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
+
+/// Without a tunnel nothing has compared the clocks during the run: both sides started when they were told to, which is
+/// taken for the same moment, and their clocks are taken to run at the same rate.
+fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
+    let mut clocks = Clocks::new(Config::default());
+    for since in [0, duration.ns()] {
+        let later = |readings: Readings| Time::from_ns(readings.start.tunnel.saturating_add(since));
+        let [first, second] = readings.map(later);
+        clocks.went(first, second);
+        clocks.came(second, first);
+    }
+    clocks
+}
 
 /// How the clocks relate, and where time zero is.
 pub(super) struct Relation {
@@ -35,12 +48,22 @@ impl Relation {
     /// [`LiveError::Input`] if nothing arrived at one of them, or if they are not of one run.
     pub(super) fn of(sides: &[Side; 2], duration: Time) -> Result<Self, LiveError> {
         let [here, there] = sides;
-        here.end.check_pair(&there.end)?;
-        let all = clocks(&here.end.arrived, &there.end.arrived, Config::default());
+        let readings = [here.told.clocks, there.told.clocks];
+        let all = if here.told.tunnel && there.told.tunnel {
+            here.end.check_pair(&there.end)?;
+            clocks(&here.end.arrived, &there.end.arrived, Config::default())
+        } else if here.told.tunnel == there.told.tunnel {
+            assumed(readings, duration)
+        } else {
+            return Err(LiveError::Input(format!(
+                "only one of {} and {} had a tunnel, so they are not the two sides of one run",
+                here.folder.display(),
+                there.folder.display()
+            )));
+        };
         let Some(fit) = all.fit() else {
             return Err(here.end.nothing_arrived(&there.end));
         };
-        let readings = [here.told.clocks, there.told.clocks];
         let [first, second] = readings.map(|readings| readings.start.tunnel);
         let starts = [
             i64::try_from(first).unwrap_or(i64::MAX),
@@ -65,6 +88,10 @@ impl Relation {
         };
         let [from, to] = relation.span();
         relation.error = relation.fit.largest_error(from, to);
+        for side in sides.iter().filter(|side| !side.told.tunnel) {
+            let told = Span::from_ns(side.told.start_error_ns.unwrap_or(0));
+            relation.error = relation.error.max(told);
+        }
         Ok(relation)
     }
 

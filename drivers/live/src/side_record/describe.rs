@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
+/// Member of the record about the tunnel; null if there was none.
+const TUNNEL: &str = "tunnel";
 /// Names of the hosts, as in every dumbbell.
 const HOSTS: [&str; 2] = ["sender", "receiver"];
 /// Members of `tunnel.json` that stand elsewhere in the record.
@@ -74,11 +76,20 @@ pub(super) fn describe(
 ) {
     run.started_at = Some(facts::wall_clock(sides[0].told.clocks.start.real));
     run.ended_at = Some(facts::wall_clock(sides[0].told.ended_real_ns));
+    run.processes = sides
+        .iter()
+        .flat_map(|side| side.told.processes.iter().cloned())
+        .collect();
+    let hosts = HOSTS.into_iter().zip(sides);
+    run.hosts = hosts.map(|(name, side)| host(name, side)).collect();
     run.clock = clock(relation, packets);
     let by_ntp = by_ntp([sides[0].told.timekeeping, sides[1].told.timekeeping]);
     run.clock.other.insert("by_ntp".to_owned(), by_ntp.into());
+    if !sides[0].told.tunnel {
+        run.other.insert(TUNNEL.to_owned(), Value::Null);
+        return;
+    }
     for (name, side) in HOSTS.into_iter().zip(sides) {
-        run.hosts.push(host(name, side));
         let count = |pointer: &str| side.end.count(pointer);
         run.rings.push(Ring {
             port: name.to_owned(),
@@ -88,16 +99,12 @@ pub(super) fn describe(
             dropped: count("/lost_here/ring"),
         });
     }
-    run.processes = sides
-        .iter()
-        .flat_map(|side| side.told.processes.iter().cloned())
-        .collect();
     let ways = WAYS.iter().zip(&packets.ways);
     let mut tunnel: Map<String, Value> = ways
         .map(|(direction, way)| (direction.word().to_owned(), one_way(way)))
         .collect();
     tunnel.insert("overhead_bytes".to_owned(), packets.overhead.into());
-    run.other.insert("tunnel".to_owned(), tunnel.into());
+    run.other.insert(TUNNEL.to_owned(), tunnel.into());
 }
 
 fn clock(relation: &Relation, packets: &Packets) -> Clock {
@@ -180,14 +187,18 @@ pub(super) fn facts_of(
             negative: way.zeroed[1],
         }
     });
+    let least = packets.ways.iter().map(|way| way.summary.delay_ns);
+    let base_rtt = least.map(|delays| delays.map_or(0, |[least, ..]| least));
     let missed = sides.iter().flat_map(|side| &side.told.missed_calls);
     let missed = missed.flatten().map(|(name, count)| (name.clone(), *count));
     PairFacts {
         duration_ns: cell.duration.ns(),
+        tunnel: sides[0].told.tunnel,
         error_ns: relation.error.ns(),
         lines: relation.fit.lines(),
         jumps: relation.fit.jumps(),
         starts_apart_ns: relation.starts_apart_ns(),
+        base_rtt_ns: u64::try_from(base_rtt.sum::<i64>()).unwrap_or(0),
         missed_calls: missed.collect(),
         hosts,
         ways,
@@ -202,7 +213,12 @@ fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
     HostFacts {
         name,
         stolen_ratio: side.told.ticks().stolen_ratio(),
-        clock_step_ns: side.told.clock_step_ns,
+        // The endpoints go by another clock.
+        clock_step_ns: if side.told.tunnel {
+            side.told.clock_step_ns
+        } else {
+            0
+        },
         engine_ratio: end.count("/cpu_ns") as f64 / open.max(1) as f64,
         sent: end.count("/sent/packets"),
         arrived: end.count("/arrived/packets"),
@@ -216,6 +232,7 @@ fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
             .unwrap_or_default()
             .to_owned(),
         path_bytes: end.document["path_bytes"].as_u64(),
+        waited_ns: end.count("/waited/p99_ns"),
         needed_bytes: end.count("/inner_mtu") + u64::from(overhead),
         remarks: end.remarks.clone(),
     }

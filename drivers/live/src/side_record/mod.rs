@@ -9,6 +9,9 @@
 //! Times are those of host 0's clock since the first of the two hosts started. Sizes are those of the
 //! packets inside the tunnel, as in emulation. Of the path nothing is known but what came and went: its only
 //! element of each direction loses packets and holds them for as long as it likes.
+//!
+//! Sides without a tunnel have seen no packets. Their record has none, and `tunnel` in `run.json` is null; the flows are
+//! what their ends told, and both sides are taken to have started at the same moment.
 
 mod clocks;
 mod describe;

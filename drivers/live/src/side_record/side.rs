@@ -6,7 +6,7 @@ use crate::side::Moment;
 use crate::sys::cpu::CpuTicks;
 use crate::told::FlowEnd;
 use crate::tunnel::EndFolder;
-use narrows_record::{BpfFingerprint, Host, Process, Versions};
+use narrows_record::{BpfFingerprint, Host, Process, ReceiverCounters, Versions};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -33,8 +33,14 @@ pub(super) struct Document {
     /// What it is called.
     #[serde(default)]
     pub(super) name: String,
+    /// Whether its packets went through a tunnel. If not, only the ends of flows are known.
+    #[serde(default = "yes")]
+    pub(super) tunnel: bool,
     /// Readings of its clocks.
     pub(super) clocks: Readings,
+    /// How far its start may be from that of the other side, if it knows.
+    #[serde(default)]
+    pub(super) start_error_ns: Option<u64>,
     /// End of the run by the wall clock.
     pub(super) ended_real_ns: u64,
     /// The machine.
@@ -75,6 +81,10 @@ pub(super) struct Kept {
     pub(super) correction_ppb: Option<i64>,
 }
 
+const fn yes() -> bool {
+    true
+}
+
 /// Readings of a side's clocks at two moments.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Readings {
@@ -106,7 +116,7 @@ impl Readings {
 #[serde(default)]
 pub(super) struct Settings {
     pub(super) sysctls: Map<String, Value>,
-    /// Largest packet inside; a side without a tunnel has none.
+    /// Largest packet, where a tunnel limits it.
     pub(super) mtu: Option<u32>,
 }
 
@@ -154,6 +164,12 @@ impl Document {
         }))
     }
 
+    /// What the receivers here have counted.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = (u16, &ReceiverCounters)> {
+        let own = self.ends.iter().filter(|end| end.role == Role::Receiver);
+        own.filter_map(|end| Some((end.flow, &end.outcome.as_ref()?.receiver)))
+    }
+
     /// What was loaded for the flows whose data this side sends.
     pub(super) fn loaded(&self) -> BTreeMap<u16, Loaded> {
         let ends = self.ends.iter();
@@ -189,14 +205,13 @@ impl Side {
                 told.host
             )));
         }
-        if told.settings.mtu.is_none() {
-            return Err(wrong(
-                "this side had no tunnel, and a record is made of the packets that a tunnel has logged".to_owned(),
-            ));
-        }
         Ok(Side {
             folder: folder.to_owned(),
-            end: EndFolder::read(folder, true)?,
+            end: if told.tunnel {
+                EndFolder::read(folder, true)?
+            } else {
+                EndFolder::absent(folder)
+            },
             told,
         })
     }

@@ -507,9 +507,9 @@ fn folders_that_do_not_fit_are_refused_in_one_sentence() {
     scene.sides[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 60_000_000_000));
     assert!(scene.refusal().contains("not the two sides of one run"));
     scene.sides[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 0));
-    scene.sides[0]["settings"]["mtu"] = Value::Null;
-    assert!(scene.refusal().contains("had no tunnel"));
-    scene.sides[0]["settings"]["mtu"] = json!(1500);
+    scene.sides[0]["tunnel"] = json!(false);
+    assert!(scene.refusal().contains("only one of"));
+    scene.sides[0]["tunnel"] = json!(true);
     scene.sides[1]["format"] = json!("narrows/side-end/2");
     assert!(
         scene

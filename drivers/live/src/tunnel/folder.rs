@@ -63,6 +63,17 @@ impl EndFolder {
         })
     }
 
+    /// The end of no tunnel, of which nothing is known.
+    pub(crate) fn absent(folder: &Path) -> EndFolder {
+        EndFolder {
+            folder: folder.to_owned(),
+            document: Value::Null,
+            sent: Vec::new(),
+            arrived: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
     /// Whether it called or was called.
     pub(crate) fn role(&self) -> &str {
         self.document["role"].as_str().unwrap_or("tunnel")

@@ -25,6 +25,7 @@ from narrows import _native
 from narrows.campaign.agent import AgentRun
 from narrows.campaign.sides import FORMAT, Side, Sides, SidesFailed
 from narrows.errors import DataError, UnavailableError
+from narrows.hosts.between import Apart
 from narrows.hosts.place import ROOT, Place, end
 from narrows.scenario import cells_of, loads
 from narrows.scenario.model import Cell
@@ -182,7 +183,8 @@ class Lab:
             sides = Sides(near, far, lambda: False, lambda: True, lambda _: None)
             with sides:
                 plans = self._plans(cell, where, addresses)
-                sides.run(plans, _START_NS, None if where.tunnelled else 0)
+                # Both have this machine's clock.
+                sides.run(plans, _START_NS, None if where.tunnelled else Apart(0, 0))
             # The record of the path is there when its shell has ended.
             if near.process.returncode != 0:
                 raise SidesFailed(

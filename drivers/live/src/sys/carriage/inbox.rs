@@ -70,7 +70,7 @@ impl Inbox {
     }
 
     /// Receives what is there, without waiting, in place of what was received before; returns how many datagrams
-    /// there are. What is of no kind of address that we know or was longer than any datagram is left out.
+    /// there are. What is of no kind of address that we know is left out; what was longer than any datagram is cut.
     ///
     /// # Errors
     /// What the kernel said, apart from there being nothing.
@@ -123,9 +123,8 @@ impl Inbox {
         let Some(from) = self.addresses[index].get() else {
             return;
         };
-        if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
-            return;
-        }
+        // What was longer than any datagram of ours came without its end. It is handed over as it is, to be refused
+        // and counted with all else that is not authentic.
         let mut at = 0;
         // An empty datagram is one, too.
         while at < bytes || (bytes == 0 && at == 0) {
