@@ -66,6 +66,7 @@ check: build ## formatting, lints, types, generated files, licences, features
 	@$(BIN)/narrows schema --schemes > build/reference/schemes.md
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
+	$(BIN)/python .ci/built-once
 
 bench: build ## print the benchmark table
 	cargo bench --quiet -p narrows-bench
