@@ -24,6 +24,19 @@ def show_time(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def bars(console: Console, live: bool) -> Progress:
+    """Bars of tasks, each with its description and a field `note`; nothing unless `live`."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not live,
+    )
+
+
 class TimeLeft:
     """Estimates the time that is left from the cells that have ended."""
 
@@ -61,15 +74,7 @@ class ProgressView:
         self.quiet = quiet
         self.live = console.is_terminal and not quiet
         self.started = time.monotonic()
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not self.live,
-        )
+        self.progress = bars(console, self.live)
         self.all_task: TaskID | None = None
         self.tasks: dict[str, TaskID] = {}
 

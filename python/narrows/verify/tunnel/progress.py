@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from narrows.campaign.progress import TimeLeft, show_time
+from narrows.campaign.progress import TimeLeft, bars, show_time
 
 
 class ProgressView:
@@ -19,15 +18,7 @@ class ProgressView:
         self._left = TimeLeft(0, 1, seconds_each)
         self._done = self._total = 0
         self._began = time.monotonic()
-        self._progress = Progress(
-            TextColumn("runs"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._progress = bars(console, console.is_terminal)
         self._task = self._progress.add_task("runs", total=None, note="")
 
     def __enter__(self) -> ProgressView:
