@@ -10,6 +10,7 @@ use crate::{
 use narrows_units::{Span, Time, Wakeups};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
+use std::ops::Add;
 
 /// Everything a network is built from, in base units.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +93,8 @@ pub struct Network<P> {
     order: Vec<u16>,
     timeline: VecDeque<Due>,
     ready: VecDeque<(Time, P)>,
+    /// See [`Network::propagation`].
+    propagation: Span,
 }
 
 const TIMELINE: usize = 0;
@@ -170,7 +173,7 @@ impl<P: Packet + 'static> Network<P> {
         }
         let mut wakeups = Wakeups::new(LINKS + links.len());
         wakeups.set(TIMELINE, timeline.front().map_or(Time::FAR, |due| due.at));
-        Ok(Network {
+        let mut network = Network {
             hosts: topology.hosts,
             first: topology.routes.iter().map(|route| route.links[0]).collect(),
             routes: topology.routes,
@@ -181,7 +184,10 @@ impl<P: Packet + 'static> Network<P> {
             order,
             timeline,
             ready: VecDeque::with_capacity(64),
-        })
+            propagation: Span::ZERO,
+        };
+        network.propagation = network.least_propagation();
+        Ok(network)
     }
 
     /// Names of the hosts.
@@ -265,6 +271,19 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
+    /// The least time that any packet takes through the network, by the elements as they are now: what enters at an
+    /// instant comes out of it no earlier than that.
+    #[inline]
+    pub fn propagation(&self) -> Span {
+        self.propagation
+    }
+
+    fn least_propagation(&self) -> Span {
+        let link = |&link: &u16| self.links[usize::from(link)].path.propagation();
+        let route = |route: &Route| route.links.iter().map(link).fold(Span::ZERO, Add::add);
+        self.routes.iter().map(route).min().unwrap_or_default()
+    }
+
     /// All elements, in the order of their indices.
     pub fn stages(&self) -> impl Iterator<Item = Stage<'_, P>> {
         let links = self.links.iter().zip(&self.bases).enumerate();
@@ -330,6 +349,7 @@ impl<P: Packet + 'static> Network<P> {
             path.change(index, due.at, due.change, outcomes)
                 .expect("changes are checked when the network is built");
             self.look_at(link);
+            self.propagation = self.least_propagation();
         }
         self.wakeups.set(
             TIMELINE,

@@ -1,7 +1,8 @@
 //! A list of elements that packets pass in order.
 
 use crate::{Change, Element, Outcomes, Packet};
-use narrows_units::{ParamError, Time};
+use narrows_units::{ParamError, Span, Time};
+use std::ops::Add;
 
 /// What one element has seen, for the record and its verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +146,12 @@ impl<P: Packet> Path<P> {
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
         self.next.0
+    }
+
+    /// The least time that every packet takes.
+    pub(crate) fn propagation(&self) -> Span {
+        let each = self.stages.iter().map(|stage| stage.element.propagation());
+        each.fold(Span::ZERO, Add::add)
     }
 
     /// Calls `visit` with each packet inside and the index of the element that holds it.

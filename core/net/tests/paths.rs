@@ -360,6 +360,26 @@ fn a_timeline_changes_a_packet_in_service_more_than_once() {
 }
 
 #[test]
+fn propagation_is_that_of_the_fastest_route_as_it_is_now() {
+    let delay = |name: &str, us: u64| json!({"name": name, "kind": "delay", "delay": us * 1_000});
+    let jitter = json!({"kind": "jitter", "law": "uniform", "spread": 9_000});
+    let json = json!({"kind": "dumbbell",
+        "forward": [bottleneck(1_000_000, &json!({"kind": "droptail", "bytes": 9_000})),
+                    delay("one", 700), delay("two", 200)],
+        "backward": [delay("back", 5_000), jitter]});
+    let timeline = json!([{"at_ns": 2_000_000, "element": "one", "set": {"delay": 50_000}}]);
+    let mut network = build(&json, &timeline, &[]).unwrap();
+    assert_eq!(network.propagation(), Span::from_us(900));
+    network.advance(us(1_999), &mut Outcomes::new());
+    assert_eq!(network.propagation(), Span::from_us(900));
+    network.advance(us(2_000), &mut Outcomes::new());
+    assert_eq!(network.propagation(), Span::from_us(250));
+    let nothing = json!({"kind": "dumbbell", "forward": [], "backward": [delay("back", 5_000)]});
+    let network = build(&nothing, &Value::Null, &[]).unwrap();
+    assert_eq!(network.propagation(), Span::ZERO);
+}
+
+#[test]
 fn graphs_and_timelines_are_refused_with_the_place() {
     let refuse = |change: &dyn Fn(&mut Value), timeline: Value| {
         let mut json = chain();

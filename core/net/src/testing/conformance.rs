@@ -141,7 +141,8 @@ pub struct Trial {
 }
 
 /// Plays `steps` random arrivals into an element, calls it exactly when it asks, and checks
-/// conservation, that it never asks for the past, and that it empties.
+/// conservation, that it never asks for the past, that nothing is faster than its propagation, and
+/// that it empties.
 ///
 /// # Panics
 /// When the element breaks the contract of [`Element`].
@@ -168,6 +169,7 @@ impl Trial {
             outcomes: Outcomes::new(),
             ledger: Ledger::default(),
             left: BTreeMap::new(),
+            soonest: BTreeMap::new(),
             copies: 0,
         };
         let mut changes = self.changes.into_iter();
@@ -188,6 +190,8 @@ impl Trial {
             }
             let packet = dice.packet(uid);
             run.ledger.enter(&packet);
+            let soonest = now + run.element.propagation();
+            run.soonest.insert(uid, soonest);
             run.element.push(now, packet, &mut run.outcomes);
             run.ledger.settle(now, &mut run.outcomes);
             run.take_copies(now, &packet);
@@ -215,6 +219,8 @@ struct Run {
     ledger: Ledger,
     /// The last packet that left, by class.
     left: BTreeMap<(u32, bool), u64>,
+    /// Before when no packet may leave, by the propagation that was stated as it came.
+    soonest: BTreeMap<u64, Time>,
     copies: u64,
 }
 
@@ -231,6 +237,8 @@ impl Run {
             at = due;
             if let Some(packet) = self.element.pop(at, &mut self.outcomes) {
                 self.ledger.leave(&packet, "left");
+                let soonest = self.soonest[&packet.uid];
+                assert!(at >= soonest, "left at {at:?}, before {soonest:?}");
                 self.check_order(&packet);
                 idle = 0;
             }

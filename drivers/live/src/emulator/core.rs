@@ -486,6 +486,12 @@ impl Core {
         self.network.next_wakeup()
     }
 
+    /// What enters now is due no earlier than after this.
+    #[inline]
+    pub fn propagation(&self) -> Span {
+        self.network.propagation()
+    }
+
     /// A port with due frames, if there is one: the `skip`th of them.
     #[inline]
     pub fn pending(&self, skip: usize) -> Option<u16> {

@@ -6,17 +6,16 @@
 
 use super::core::{Core, Refused};
 use super::frame::{self, Kind};
+use super::sleep::Sleep;
 use super::writer::Writer;
 use crate::sys::mmsg::{SendBatch, is_busy};
-use crate::sys::poll::{Epoll, Events, Waker};
+use crate::sys::poll::Waker;
 use crate::sys::ring::{Received, RxRing, TxPort};
 use crate::sys::{clock, cpu};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, QueueRow};
 use narrows_units::{Span, Time};
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Frames taken from the rings before due ones are released again.
 const BURST: usize = 64;
@@ -24,16 +23,8 @@ const BURST: usize = 64;
 /// they were last looked at, which is done again after this many frames.
 const FEW_RINGS: usize = 4;
 const ROUND: usize = 16;
-/// Waits shorter than this are spent reading the clock and the rings: going to sleep and being
-/// woken takes longer, and wakes up late.
-const SPIN: Span = Span::from_us(20);
 /// Packets stamped before the end of the run may become visible in the ring a moment later.
 const LINGER: Span = Span::from_ms(5);
-/// Key of the waker among the things waited for; the rings have those of their hosts.
-const WAKER: u64 = u64::MAX;
-/// Longest sleep, so that the thread notices a lost wake-up.
-const LONGEST_SLEEP: Duration = Duration::from_millis(50);
-
 /// What the rest of the agent tells the emulator, and sees of it, while it runs.
 #[derive(Debug)]
 pub struct Control {
@@ -255,17 +246,14 @@ impl<'a> Emulator<'a> {
         // A little priority over other work on this machine, where that is allowed.
         cpu::prefer(-10);
         cpu::short_slices();
-        let epoll = Epoll::new()?;
-        for (index, wire) in (0..).zip(&self.rings.wires) {
-            epoll.add(wire.ring.as_fd(), index)?;
-        }
-        epoll.add(self.control.waker.as_fd(), WAKER)?;
-        let Some(start_ns) = self.wait_for_start(&epoll)? else {
+        let rings = self.rings.wires.iter().map(|wire| &wire.ring);
+        let mut sleep = Sleep::new(rings, &self.control.waker)?;
+        let Some(start_ns) = self.wait_for_start(&mut sleep)? else {
             return Ok(self.report(Effort::default(), false));
         };
         let starved_ns = || cpu::thread_run_and_wait_ns().map_or(0, |(_, wait)| wait);
         let before = (clock::thread_cpu_ns(), starved_ns());
-        let (mut effort, complete) = self.emulate(&epoll, start_ns)?;
+        let (mut effort, complete) = self.emulate(&mut sleep, start_ns)?;
         effort.cpu_ns = clock::thread_cpu_ns() - before.0;
         effort.starved_ns = starved_ns().saturating_sub(before.1);
         self.core.finish();
@@ -276,8 +264,7 @@ impl<'a> Emulator<'a> {
     }
 
     /// Takes frames until the start of the run is known; returns it.
-    fn wait_for_start(&mut self, epoll: &Epoll) -> io::Result<Option<u64>> {
-        let mut events = Events::default();
+    fn wait_for_start(&mut self, sleep: &mut Sleep) -> io::Result<Option<u64>> {
         loop {
             let warm = &self.control.warm;
             while self.rings.take(|host, frame| {
@@ -290,16 +277,15 @@ impl<'a> Emulator<'a> {
                 return Ok(None);
             }
             match self.control.start_ns.load(Ordering::Acquire) {
-                0 => epoll.wait(&mut events, Some(LONGEST_SLEEP))?,
+                0 => sleep.until_told()?,
                 start_ns => return Ok(Some(start_ns)),
             }
         }
     }
 
-    fn emulate(&mut self, epoll: &Epoll, start_ns: u64) -> io::Result<(Effort, bool)> {
+    fn emulate(&mut self, sleep: &mut Sleep, start_ns: u64) -> io::Result<(Effort, bool)> {
         let now = || Time::from_ns(clock::real_ns().saturating_sub(start_ns));
         let over = Time::ZERO + self.duration + LINGER;
-        let mut events = Events::default();
         let mut effort = Effort::default();
         // When the current stretch of idle reading began, for an honest account of the work.
         let mut idle_since: Option<Time> = None;
@@ -332,7 +318,7 @@ impl<'a> Emulator<'a> {
                 return Ok((effort, true));
             }
             let wait = self.core.next_wakeup().min(over).since(at);
-            if stuck || wait <= SPIN {
+            if stuck || sleep.is_too_short(wait) {
                 idle_since.get_or_insert(at);
                 std::hint::spin_loop();
                 continue;
@@ -340,9 +326,7 @@ impl<'a> Emulator<'a> {
             if let Some(since) = idle_since.take() {
                 effort.spin_ns += at.since(since).ns();
             }
-            let sleep = Duration::from_nanos(wait.saturating_sub(SPIN).ns().max(1));
-            epoll.wait(&mut events, Some(sleep.min(LONGEST_SLEEP)))?;
-            if events.keys().any(|key| key == WAKER) {
+            if sleep.until_due(wait, self.core.propagation())? {
                 self.control.waker.clear();
                 if self.control.stop.load(Ordering::Acquire) {
                     return Ok((effort, false));

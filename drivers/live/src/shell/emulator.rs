@@ -7,9 +7,9 @@ use super::network::Wire;
 use super::packet::{self, Kind, Tuple};
 use super::path::Path;
 use super::stopwatch::Stopwatch;
-use crate::emulator::Writer;
+use crate::emulator::{Sleep, Writer};
 use crate::sys::mmsg::{SendBatch, is_busy};
-use crate::sys::poll::{Epoll, Events, Waker};
+use crate::sys::poll::Waker;
 use crate::sys::ring::RxRing;
 use crate::sys::{clock, cpu};
 use narrows_net::Direction;
@@ -17,22 +17,14 @@ use narrows_record::{ElementCounters, Histogram, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
 
 /// Frames taken from the rings before due ones are released again.
 const BURST: usize = 64;
-/// Waits shorter than this are spent reading the clock and the rings.
-const SPIN: Span = Span::from_us(20);
-/// Longest sleep, so that the thread notices a lost wake-up.
-const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// Distance of updates of the meters.
 const METER: Span = Span::from_ms(20);
-
-const WAKER: u64 = 2;
 
 /// A frame that waits at the gateway for somebody to be there.
 #[derive(Debug)]
@@ -112,14 +104,10 @@ impl Emulator<'_> {
         cpu::precise_timers();
         cpu::prefer(-10);
         cpu::short_slices();
-        let epoll = Epoll::new()?;
-        for (key, wire) in self.wires.iter().enumerate() {
-            epoll.add(wire.ring.as_fd(), key as u64)?;
-        }
-        epoll.add(self.shared.waker.as_fd(), WAKER)?;
+        let mut sleep = Sleep::new(self.wires.iter().map(|wire| &wire.ring), &self.shared.waker)?;
         let start_real_ns = clock::real_ns();
         let cpu_ns = clock::thread_cpu_ns();
-        let length = self.emulate(&epoll)?;
+        let length = self.emulate(&mut sleep)?;
         self.path.finish(length);
         if let (Some(record), Some(writer)) = (&mut self.path.record, self.writer) {
             writer.exchange(&mut record.log);
@@ -146,9 +134,8 @@ impl Emulator<'_> {
         })
     }
 
-    fn emulate(&mut self, epoll: &Epoll) -> io::Result<Time> {
+    fn emulate(&mut self, sleep: &mut Sleep) -> io::Result<Time> {
         let mut stopwatch = Stopwatch::start();
-        let mut events = Events::default();
         let mut next_meter = Time::ZERO;
         loop {
             let taken = self.take_frames(&mut stopwatch);
@@ -181,14 +168,12 @@ impl Emulator<'_> {
                 continue;
             }
             let wait = self.path.next_wakeup().since(at);
-            if stuck || wait <= SPIN {
+            if stuck || sleep.is_too_short(wait) {
                 std::hint::spin_loop();
                 continue;
             }
             // The meters show a queue that drains although nobody sends.
-            let sleep = Duration::from_nanos(wait.saturating_sub(SPIN).ns().max(1));
-            epoll.wait(&mut events, Some(sleep.min(LONGEST_SLEEP)))?;
-            if events.keys().any(|key| key == WAKER) {
+            if sleep.until_due(wait, self.path.propagation())? {
                 self.shared.waker.clear();
             }
         }

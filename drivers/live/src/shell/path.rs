@@ -292,6 +292,12 @@ impl Path {
         self.network.next_wakeup().min(sample)
     }
 
+    /// What enters now is due no earlier than after this.
+    #[inline]
+    pub(super) fn propagation(&self) -> Span {
+        self.network.propagation()
+    }
+
     /// The oldest frame that is due in `direction`, with what it is.
     #[inline]
     pub(super) fn first_due(&self, direction: Direction) -> Option<(Kind, &[u8])> {
