@@ -106,7 +106,13 @@ def run(
 
     console = stderr_console()
     finished = run_campaign(
-        loaded, output, resume=resume, argv=sys.argv, console=console, quiet=as_json, reach=reach
+        loaded,
+        output,
+        resume=resume,
+        argv=["narrows", *sys.argv[1:]],
+        console=console,
+        quiet=as_json,
+        reach=reach,
     )
     if as_json:
         print_json(finished.results)

@@ -242,6 +242,15 @@ def _version_rows(versions: Json) -> list[list[str]]:
     return rows
 
 
+def _machine(title: str, runs: list[Run], of: int, rows: tuple[tuple[str, str], ...]) -> Json:
+    """One machine as it was in `runs`, which are named if they are not all `of` their kind."""
+    machine: Json = {"title": title, "rows": [list(pair) for pair in rows]}
+    if len(runs) < of:
+        machine["title"] = f"{title}, {len(runs)} of {of}"
+        machine["text"] = "As it was in " + ", ".join(run.cell for run in runs) + "."
+    return machine
+
+
 def _system(campaign: Campaign) -> list[Json]:
     """Machines and versions as the records have them; runs that share them are listed together."""
     found: list[Json] = []
@@ -272,14 +281,12 @@ def _system(campaign: Campaign) -> list[Json]:
     rows = [r for r in rows if (r[0], r[1]) not in known]  # what the runs say as well is told once
     if rows:
         found.append({"title": "When the campaign was started", "rows": rows})
+    emulated = sum(map(len, grouped.values()))
     for key, runs in grouped.items():
-        listed = "all emulated runs" if len(grouped) == 1 else ", ".join(r.cell for r in runs)
-        found.append({"title": f"During {listed}", "rows": [list(pair) for pair in key]})
+        found.append(_machine("Emulated runs", runs, emulated, key))
+    between = sum(real.is_real(run) for run in campaign.runs)
     for (called, key), runs in pairs.items():
-        every = len(runs) == sum(real.is_real(run) for run in campaign.runs)
-        listed = "" if every else f" during {', '.join(r.cell for r in runs)}"
-        title = f"{called[0].upper()}{called[1:]}{listed}"
-        found.append({"title": title, "rows": [list(pair) for pair in key]})
+        found.append(_machine(f"{called[0].upper()}{called[1:]}", runs, between, key))
     found += imported.software(campaign)
     if simulated:
         versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
