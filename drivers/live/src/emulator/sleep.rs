@@ -120,6 +120,24 @@ mod tests {
     }
 
     #[test]
+    fn words_end_every_sleep_and_time_does_without_them() {
+        let waker = Waker::new().unwrap();
+        let mut sleep = Sleep::new([], &waker).unwrap();
+        // As long as it sleeps at most for frames, and as it sleeps through them.
+        let sleeps = [
+            (Span::from_ms(50), Span::ZERO),
+            (LONGEST_NAP, Span::from_ms(50)),
+        ];
+        for (wait, propagation) in sleeps {
+            assert!(!sleep.until_due(wait, propagation).unwrap());
+            waker.wake();
+            assert!(sleep.until_due(wait, propagation).unwrap());
+            waker.clear();
+        }
+        assert!(sleep.is_too_short(LEAST_MARGIN) && !sleep.is_too_short(Span::from_us(101)));
+    }
+
+    #[test]
     fn the_margin_covers_nine_of_ten_sleeps() {
         // Evenly from 30 to 80 us: nine tenths are below 75. The steps of 1.8 us keep the mean within one of it.
         let mean = settled(|stream| 30.0 + 50.0 * stream.uniform());
