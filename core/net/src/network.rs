@@ -93,8 +93,8 @@ pub struct Network<P> {
     order: Vec<u16>,
     timeline: VecDeque<Due>,
     ready: VecDeque<(Time, P)>,
-    /// See [`Network::propagation`].
-    propagation: Span,
+    /// By direction, see [`Network::propagation`].
+    propagation: [Span; 2],
 }
 
 const TIMELINE: usize = 0;
@@ -184,9 +184,9 @@ impl<P: Packet + 'static> Network<P> {
             order,
             timeline,
             ready: VecDeque::with_capacity(64),
-            propagation: Span::ZERO,
+            propagation: [Span::ZERO; 2],
         };
-        network.propagation = network.least_propagation();
+        network.propagation = network.propagation_now();
         Ok(network)
     }
 
@@ -271,17 +271,27 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
-    /// The least time that any packet takes through the network, by the elements as they are now: what enters at an
-    /// instant comes out of it no earlier than that.
+    /// The least time that any packet of a direction takes through the network, by the elements as they are now: what
+    /// enters at an instant comes out of it no earlier than that.
     #[inline]
-    pub fn propagation(&self) -> Span {
-        self.propagation
+    pub fn propagation(&self, direction: Direction) -> Span {
+        self.propagation[direction as usize]
     }
 
-    fn least_propagation(&self) -> Span {
+    /// The least of both directions.
+    #[inline]
+    pub fn least_propagation(&self) -> Span {
+        let [forward, backward] = self.propagation;
+        forward.min(backward)
+    }
+
+    fn propagation_now(&self) -> [Span; 2] {
         let link = |&link: &u16| self.links[usize::from(link)].path.propagation();
         let route = |route: &Route| route.links.iter().map(link).fold(Span::ZERO, Add::add);
-        self.routes.iter().map(route).min().unwrap_or_default()
+        Direction::BOTH.map(|direction| {
+            let routes = self.routes.iter().filter(|r| r.direction == direction);
+            routes.map(route).min().unwrap_or_default()
+        })
     }
 
     /// All elements, in the order of their indices.
@@ -349,7 +359,7 @@ impl<P: Packet + 'static> Network<P> {
             path.change(index, due.at, due.change, outcomes)
                 .expect("changes are checked when the network is built");
             self.look_at(link);
-            self.propagation = self.least_propagation();
+            self.propagation = self.propagation_now();
         }
         self.wakeups.set(
             TIMELINE,

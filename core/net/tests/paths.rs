@@ -369,14 +369,17 @@ fn propagation_is_that_of_the_fastest_route_as_it_is_now() {
         "backward": [delay("back", 5_000), jitter]});
     let timeline = json!([{"at_ns": 2_000_000, "element": "one", "set": {"delay": 50_000}}]);
     let mut network = build(&json, &timeline, &[]).unwrap();
-    assert_eq!(network.propagation(), Span::from_us(900));
+    assert_eq!(network.least_propagation(), Span::from_us(900));
+    let each = |network: &Network<_>| Direction::BOTH.map(|d| network.propagation(d));
+    assert_eq!(each(&network), [Span::from_us(900), Span::from_us(5_000)]);
     network.advance(us(1_999), &mut Outcomes::new());
-    assert_eq!(network.propagation(), Span::from_us(900));
+    assert_eq!(network.least_propagation(), Span::from_us(900));
     network.advance(us(2_000), &mut Outcomes::new());
-    assert_eq!(network.propagation(), Span::from_us(250));
+    assert_eq!(network.least_propagation(), Span::from_us(250));
+    assert_eq!(each(&network), [Span::from_us(250), Span::from_us(5_000)]);
     let nothing = json!({"kind": "dumbbell", "forward": [], "backward": [delay("back", 5_000)]});
     let network = build(&nothing, &Value::Null, &[]).unwrap();
-    assert_eq!(network.propagation(), Span::ZERO);
+    assert_eq!(network.least_propagation(), Span::ZERO);
 }
 
 #[test]

@@ -489,7 +489,7 @@ impl Core {
     /// What enters now is due no earlier than after this.
     #[inline]
     pub fn propagation(&self) -> Span {
-        self.network.propagation()
+        self.network.least_propagation()
     }
 
     /// A port with due frames, if there is one: the `skip`th of them.

@@ -92,7 +92,6 @@ pub(super) struct Path {
     pool: Pool,
     outbox: [VecDeque<(Time, Handle)>; 2],
     last_stamp: [Time; 2],
-    propagation: [Span; 2],
     next_uid: u64,
     /// By direction.
     pub(super) counts: [DirectionCounts; 2],
@@ -110,17 +109,12 @@ pub(super) struct Path {
 
 impl Path {
     pub(super) fn new(network: Network<Handle>, pool: Pool, record: Option<Record>) -> Self {
-        let propagation = Direction::BOTH.map(|direction| {
-            let stages = network.stages().filter(|s| s.direction == direction);
-            stages.fold(Span::ZERO, |sum, stage| sum + stage.element.propagation())
-        });
         Path {
             network,
             outcomes: Outcomes::new(),
             pool,
             outbox: [VecDeque::with_capacity(4096), VecDeque::with_capacity(4096)],
             last_stamp: [Time::ZERO; 2],
-            propagation,
             next_uid: 1,
             counts: [DirectionCounts::new(), DirectionCounts::new()],
             drops: Drops::default(),
@@ -215,7 +209,7 @@ impl Path {
             }
             let counts = &mut self.counts[handle.direction as usize];
             let stay = due.since(handle.entered);
-            let queueing = stay.saturating_sub(self.propagation[handle.direction as usize]);
+            let queueing = stay.saturating_sub(self.network.propagation(handle.direction));
             counts.leave(handle.size, due, queueing);
             self.outbox[handle.direction as usize].push_back((due, handle));
         }
@@ -295,7 +289,7 @@ impl Path {
     /// What enters now is due no earlier than after this.
     #[inline]
     pub(super) fn propagation(&self) -> Span {
-        self.network.propagation()
+        self.network.least_propagation()
     }
 
     /// The oldest frame that is due in `direction`, with what it is.

@@ -1,0 +1,228 @@
+//! What a parameter is: its name, kind, bounds, default and source.
+
+use super::{ParamError, Value};
+
+/// What a parameter measures, and with it the unit in which files and records keep it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A rate, kept in bit/s (integer).
+    Rate,
+    /// A length of time, kept in ns (integer).
+    Span,
+    /// An amount of data, kept in bytes (integer).
+    Bytes,
+    /// A number of packets (integer).
+    Packets,
+    /// A whole number without unit.
+    Count,
+    /// A share between 0 and 1.
+    Ratio,
+    /// A number without unit.
+    Number,
+    /// Yes or no.
+    Flag,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// A list of whole numbers.
+    Counts,
+    /// A list of (time in ns, rate in bit/s), with rising times.
+    RateSteps,
+    /// A list of (time in ns, span in ns), with rising times.
+    SpanSteps,
+    /// A file, named by what it is called and by the SHA-256 of its content. The content itself
+    /// comes from whoever builds.
+    File,
+}
+
+impl Kind {
+    /// The name used in registries and schemas.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Rate => "rate",
+            Kind::Span => "span",
+            Kind::Bytes => "bytes",
+            Kind::Packets => "packets",
+            Kind::Count => "count",
+            Kind::Ratio => "ratio",
+            Kind::Number => "number",
+            Kind::Flag => "flag",
+            Kind::Choice(_) => "choice",
+            Kind::Counts => "counts",
+            Kind::RateSteps => "rate_steps",
+            Kind::SpanSteps => "span_steps",
+            Kind::File => "file",
+        }
+    }
+}
+/// The description of one parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamSpec {
+    /// Name as written in scenarios.
+    pub name: &'static str,
+    /// What it measures.
+    pub kind: Kind,
+    /// Value if the scenario says nothing, in base units as text (`"0.7"`, `"40000000"`); `None`
+    /// means the parameter is simply absent.
+    pub default: Option<&'static str>,
+    /// Smallest and largest value allowed, in base units (numeric kinds).
+    pub range: (f64, f64),
+    /// Whether the scenario must give it.
+    pub required: bool,
+    /// Meaning, one sentence.
+    pub doc: &'static str,
+    /// Where the default comes from: paper, RFC, kernel.
+    pub source: &'static str,
+}
+
+impl ParamSpec {
+    /// An optional parameter without default or bounds; refine with the other methods.
+    pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        let range = match kind {
+            Kind::Ratio => (0.0, 1.0),
+            _ => (0.0, f64::INFINITY),
+        };
+        ParamSpec {
+            name,
+            kind,
+            default: None,
+            range,
+            required: false,
+            doc,
+            source: "",
+        }
+    }
+
+    /// Sets the default (base units, as text).
+    pub const fn default(mut self, value: &'static str) -> Self {
+        self.default = Some(value);
+        self
+    }
+
+    /// Sets the smallest and largest allowed value.
+    pub const fn range(mut self, low: f64, high: f64) -> Self {
+        self.range = (low, high);
+        self
+    }
+
+    /// Makes the parameter mandatory.
+    pub const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Names the source of the default.
+    pub const fn source(mut self, source: &'static str) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// The default as a value.
+    pub fn default_value(&self) -> Option<Value> {
+        self.default
+            .map(|text| self.parse(text).expect("a registry default parses"))
+    }
+
+    /// Reads `text` (base units) as a value of this parameter's kind.
+    pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
+        let bad = || ParamError::Kind {
+            name: self.name.to_owned(),
+            expected: self.kind.name(),
+            got: text.to_owned(),
+        };
+        let value = match self.kind {
+            Kind::Rate | Kind::Span | Kind::Bytes | Kind::Packets | Kind::Count => {
+                Value::Integer(text.parse().map_err(|_| bad())?)
+            }
+            Kind::Ratio | Kind::Number => Value::Real(text.parse().map_err(|_| bad())?),
+            Kind::Flag => Value::Flag(text.parse().map_err(|_| bad())?),
+            Kind::Choice(_) => Value::Word(text.to_owned()),
+            Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File => return Err(bad()),
+        };
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Checks the kind and the bounds of `value`.
+    pub fn check(&self, value: &Value) -> Result<(), ParamError> {
+        let kind = || ParamError::Kind {
+            name: self.name.to_owned(),
+            expected: self.kind.name(),
+            got: format!("{value:?}"),
+        };
+        let range = |number: f64| {
+            if number < self.range.0 || number > self.range.1 {
+                Err(ParamError::Range {
+                    name: self.name.to_owned(),
+                    got: number,
+                    low: self.range.0,
+                    high: self.range.1,
+                })
+            } else {
+                Ok(())
+            }
+        };
+        let number = match (self.kind, value) {
+            (Kind::Counts, Value::Counts(list)) => {
+                return list.iter().try_for_each(|&number| range(number as f64));
+            }
+            (Kind::RateSteps | Kind::SpanSteps, Value::Steps(steps)) => {
+                if steps.is_empty() || steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+                    return Err(ParamError::Conflict(format!(
+                        "parameter '{}' needs at least one step, and times that rise from step to step",
+                        self.name
+                    )));
+                }
+                return steps
+                    .iter()
+                    .try_for_each(|&(_, number)| range(number as f64));
+            }
+            (Kind::File, Value::File(_)) | (Kind::Flag, Value::Flag(_)) => return Ok(()),
+            (Kind::Counts | Kind::RateSteps | Kind::SpanSteps | Kind::File, _)
+            | (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
+                return Err(kind());
+            }
+            // Whole numbers are fine where real ones are wanted, but not the other way round.
+            (_, Value::Integer(number)) => *number as f64,
+            (Kind::Ratio | Kind::Number, Value::Real(number)) if number.is_finite() => *number,
+            (Kind::Choice(words), Value::Word(word)) => {
+                return if words.contains(&word.as_str()) {
+                    Ok(())
+                } else {
+                    Err(ParamError::Choice {
+                        name: self.name.to_owned(),
+                        got: word.clone(),
+                        allowed: words.join(", "),
+                    })
+                };
+            }
+            _ => return Err(kind()),
+        };
+        range(number)
+    }
+
+    /// The description as JSON, for schemas, references and validation outside this crate.
+    pub fn to_json(&self) -> serde_json::Value {
+        let bound = |limit: f64| {
+            if limit.is_finite() {
+                serde_json::json!(limit)
+            } else {
+                serde_json::Value::Null
+            }
+        };
+        let choices = match self.kind {
+            Kind::Choice(words) => serde_json::json!(words),
+            _ => serde_json::Value::Null,
+        };
+        serde_json::json!({
+            "name": self.name,
+            "kind": self.kind.name(),
+            "choices": choices,
+            "default": self.default_value().map(|value| value.to_json()),
+            "min": bound(self.range.0),
+            "max": bound(self.range.1),
+            "required": self.required,
+            "doc": self.doc,
+            "source": self.source,
+        })
+    }
+}
