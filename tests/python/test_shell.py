@@ -54,6 +54,31 @@ def test_ping_shows_the_delay(shell: Shell) -> None:
     assert "narrows shell:" in outcome.err, "the summary is printed"
 
 
+TIMELINE = """
+schema: narrows/scenario/1
+question: What changes while a program runs?
+path:
+  forward: [{name: way, delay: 10 ms}]
+  backward: [{delay: 10 ms}]
+timeline: [{at: 100 ms, set: {way: {delay: 60 ms}}}]
+schemes: [cubic]
+flows: {count: 1}
+duration: 1 s
+"""
+
+
+def test_a_delay_that_changes_is_no_queue(one_shell: Shell) -> None:
+    kit.needs("ping")
+    scenario = one_shell.folder / "changes.yaml"
+    scenario.write_text(TIMELINE)
+    outcome = one_shell(["--scenario", str(scenario)], "sh", "-c", f"sleep 0.2; ping -c 5 -i 0.2 {OUTSIDE}")
+    assert 0.070 <= smallest_ping_s(outcome) <= 0.090
+    # Nothing waits anywhere on this path.
+    up = outcome.summary["up"]
+    assert up["left_packets"] == 5
+    assert up["queueing_delay"]["max_ns"] < 1e6
+
+
 @pytest.mark.parametrize("options", [[], ["-R"]], ids=["upload", "download"])
 def test_iperf3_shows_rate_and_delay(shell: Shell, options: list[str]) -> None:
     with kit.iperf_server() as port:
