@@ -41,3 +41,9 @@ def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
 def one_shell(tmp_path: Path) -> Shell:
     """A shell as whoever runs the tests."""
     return shell_kit.shell_of("root" if os.geteuid() == 0 else "somebody", tmp_path)
+
+
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is kept of agents that travel is kept for these tests alone, and made once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))

@@ -122,6 +122,12 @@ def test_clocks_and_both_machines_are_told(doc: dict[str, Any]) -> None:
     assert "nobody knows what a real path could have carried" in text
 
 
+def test_the_path_is_told_as_the_first_row_has_it(folder: Path) -> None:
+    data = load(folder)
+    data.runs.reverse()  # as cells are shuffled
+    assert (data.settings["scheme"], data.settings["run"]) == ("cubic", 1)
+
+
 def test_records_of_real_paths_are_checked_and_shown(folder: Path) -> None:
     cell = folder / "cells" / "cubic-r1"
     checked = CliRunner().invoke(app, ["check", str(cell), "--json"])

@@ -1,0 +1,151 @@
+"""What travels to another host, who it runs as there, and which ports it is asked to examine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import processes
+from narrows.campaign.agent import find_agent
+from narrows.cli.hosts import _ports
+from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.hosts import settings, travel
+from narrows.hosts.place import SUDO, USER, arrive
+from narrows.hosts.ssh import Ssh
+from shell_kit import SOMEBODY, folder_for_everybody, needs
+
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cache")]
+
+
+def elf(machine: int, *segments: int) -> bytes:
+    """The beginning of a program: ELF header, and a table of segments of these kinds."""
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, len(segments), 0, 0, 0)
+    return head + b"".join(struct.pack("<I", kind) + bytes(52) for kind in segments)
+
+
+def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "agent"
+    file.write_bytes(elf(183, 1, 2))
+    program = travel.examine(file)
+    assert program.static and program.runs_on("aarch64") and not program.runs_on("x86_64")
+    with pytest.raises(
+        UnavailableError, match=r"there is x86_64, and .* is for aarch64; build narrows-agent"
+    ):
+        travel.fitting(program, "x86_64", "there")
+    file.write_bytes(elf(62, 3, 1))
+    assert not travel.examine(file).static and travel.examine(file).size == 64 + 2 * 56
+    own = travel.examine(find_agent())
+    assert own.runs_on(os.uname().machine)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#!/bin/sh\n" + b"x" * 100, b"\x7fELF", elf(62, 1, 1)[:100]], ids=str
+)
+def test_what_is_no_program_is_not_sent(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "agent"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"is no program|is damaged"):
+        travel.examine(file)
+
+
+def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_path: Path) -> None:
+    file = tmp_path / "agent"
+    file.write_text("no program")
+    command = ["check", "host.invalid", "--agent", str(file), "--ssh", "true"]
+    done = processes.run([sys.executable, "-m", "narrows", "hosts", *command])
+    assert done.returncode == 3 and "is no program" in done.stderr, done
+
+
+@pytest.mark.parametrize("ports", ["", "0", "65536", "5-4", "1-100", "a", "5000-", "5000,,5001"])
+def test_ports_that_make_no_sense_are_refused(ports: str) -> None:
+    with pytest.raises(UsageError, match="--ports"):
+        _ports(ports)
+
+
+def test_ports_keep_their_order_and_come_once() -> None:
+    assert _ports("443, 5000-5002,5001,80") == (443, 5000, 5001, 5002, 80)
+
+
+@contextlib.contextmanager
+def somebody(*programs: tuple[str, str]) -> Iterator[tuple[Ssh, Path]]:
+    """A user without rights behind a program that does what ssh does, with these programs (name, text of a
+    shell script) on the path; and the home folder."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    needs("setpriv")
+    with folder_for_everybody() as folder:
+        home, path = folder / "home", folder / "path"
+        home.mkdir()
+        path.mkdir()
+        os.chown(home, SOMEBODY, SOMEBODY)
+        ssh = folder / "ssh"
+        ssh.write_text(
+            '#!/bin/sh\n[ "$1" = -G ] && { echo hostname 127.0.0.1; exit; }\nfor last; do :; done\n'
+            f"cd {home}; export HOME={home} PATH={path}:$PATH; unset XDG_CACHE_HOME\n"
+            f'exec setpriv --reuid {SOMEBODY} --regid {SOMEBODY} --clear-groups sh -c "$last"\n'
+        )
+        ssh.chmod(0o755)
+        for name, text in programs:
+            (path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (path / name).chmod(0o755)
+        with Ssh("somebody", [str(ssh)]) as connection:
+            yield connection, home
+
+
+def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
+    with somebody(("sudo", "exit 1")) as (connection, home):
+        arrival = arrive(connection)
+        assert arrival.place.rights == USER
+        assert Path(arrival.folder) == home / ".cache/narrows/agents"
+        with pytest.raises(UnavailableError, match="by root only"), settings.Holding(arrival.place):
+            pytest.fail("settings are held without rights")
+        facts = arrival.place.ask("host")
+        assert not facts["root"]
+        if not facts["namespaces"]["ok"]:
+            pytest.skip(f"no user namespaces here: {facts['namespaces']['why']}")
+        assert facts["namespaces"]["how"] == "user namespace"
+
+
+def test_sudo_without_a_password_is_used() -> None:
+    """A sudo that notes how it is called; it need not make anybody root to show that it is."""
+    with somebody(
+        ("sudo", 'printf "%s\\n" "$*" >>$HOME/called; [ "$1" = -n ] || exit 1; shift; exec "$@"')
+    ) as (
+        connection,
+        home,
+    ):
+        arrival = arrive(connection)
+        assert arrival.place.rights == SUDO
+        agent = f"{arrival.folder}/{arrival.program.sha256}/narrows-agent"
+        assert (home / "called").read_text().splitlines() == ["-n true", f"-n {agent} version"]
+
+
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [
+        (("sha256sum", "shasum", "openssl"), "none of sha256sum, shasum and openssl"),
+        (("uname",), "does not run commands for us"),
+    ],
+    ids=["hashes", "uname"],
+)
+def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
+    """A host with the few programs that are needed, but for some."""
+    with somebody() as (connection, home):
+        tools = home.parent / "path"
+        needed = {"sh", "uname", "id", "cat", "cut", "mkdir", "chmod", "mv", "rm", "sha256sum", "setpriv"}
+        for name in needed - set(lack):
+            program = shutil.which(name)
+            assert program is not None
+            (tools / name).symlink_to(program)
+        ssh = Path(connection._command[0])
+        ssh.write_text(ssh.read_text().replace(":$PATH", ""))
+        with pytest.raises(UnavailableError, match=told):
+            arrive(connection)
