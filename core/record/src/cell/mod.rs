@@ -228,9 +228,17 @@ impl Cell {
             match element.kind.as_str() {
                 "bottleneck" => false,
                 "delay" => moved(),
+                "outage" => self.may_hold(element),
                 kind => !INSTANT.contains(&kind),
             }
         })
+    }
+
+    /// Whether an outage holds packets at some time, which then wait without being queued; else it drops them.
+    pub fn may_hold(&self, outage: &Element) -> bool {
+        let holds = |set: &Map<String, Value>| set.get("mode").is_some_and(|mode| mode == "hold");
+        let mut changes = self.changes_of(outage.label());
+        holds(&outage.params) || changes.any(|change| holds(&change.set))
     }
 
     /// The rate of a bottleneck over time.
@@ -311,6 +319,29 @@ mod tests {
         let second = cell.elements(2, Direction::Forward).nth(1).unwrap();
         assert_eq!(second.label(), "forward.1");
         assert!(cell.unsteady(1, Direction::Forward).is_none());
+    }
+
+    #[test]
+    fn outages_are_no_queues_and_make_none_unknown_unless_they_hold() {
+        let with = |outage: Value, timeline: Value| {
+            let cell = Cell::parse(&json!({
+                "format": "narrows/cell/1", "id": "x", "scheme": "reno", "duration_ns": 1000,
+                "network": {"kind": "dumbbell", "forward": [outage], "backward": []},
+                "timeline": timeline,
+                "flows": [{"flow": 1, "scheme": "reno", "start_ns": 0, "stop_ns": 900}]
+            }));
+            let cell = cell.unwrap();
+            cell.unsteady(1, Direction::Forward).is_some()
+        };
+        let outage = |mode: &str| json!({"kind": "outage", "name": "o", "start": 1, "length": 2, "mode": mode});
+        assert!(!with(
+            json!({"kind": "outage", "start": 1, "length": 2}),
+            json!([])
+        ));
+        assert!(!with(outage("drop"), json!([])));
+        assert!(with(outage("hold"), json!([])));
+        let later = json!([{"at_ns": 5, "element": "o", "set": {"mode": "hold"}}]);
+        assert!(with(outage("drop"), later));
     }
 
     #[test]

@@ -192,9 +192,7 @@ pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<Kind> {
         // Later packets wait for those that left before the delay shrank.
         kind.hold = Hold::Free;
     }
-    if element.kind == "outage"
-        && element.params.get("mode").and_then(Value::as_str) != Some("hold")
-    {
+    if element.kind == "outage" && !cell.may_hold(element) {
         kind.hold = Hold::Never;
     }
     Some(kind)
