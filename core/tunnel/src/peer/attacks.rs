@@ -76,7 +76,10 @@ impl World {
                 self.dialer.receive(now, listener_address(), &bytes);
             }
             let arrival = now + self.delay;
-            for bytes in drain(&mut self.dialer, now) {
+            let sent = drain(&mut self.dialer, now);
+            // Nobody is kept busy by waiting.
+            assert!(self.dialer.next_wakeup() > now);
+            for bytes in sent {
                 attack(self, Some(&bytes));
                 self.there.push_back((arrival, self.home, bytes));
             }
@@ -90,6 +93,7 @@ impl World {
                     self.astray.push((outgoing.to, bytes.clone()));
                 }
             }
+            assert!(self.listener.next_wakeup() > now);
         }
     }
 }
@@ -367,6 +371,49 @@ fn play(world: &mut World, choices: Vec<Choice>, mut recorded: Vec<Vec<u8>>) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A listener that has the secret says what it likes. The dialer sends about as much as it gets, waits for
+    /// something, and counts all.
+    #[test]
+    fn a_listener_that_lies_is_survived(steps in prop::collection::vec(any::<(u8, u8, u64, u64)>(), 400)) {
+        let mut a = dialer(1, 10);
+        let (mut now, mut told, mut id, mut nonce) = (ms(1), 0, 0u64, [0; 16]);
+        let (secret, listener) = (crate::keys::Secret::new([1; 32]), [7; 16]);
+        let handshake = Key::of_handshake(&secret, crate::keys::Sender::Listener);
+        let mut bytes = Vec::new();
+        for (kind, gap, wild, more) in steps {
+            now += Span::from_ms(u64::from(gap));
+            nonce = a.calling.unwrap_or(nonce);
+            let (dialer, wild_time) = (nonce, Time::from_ns(wild));
+            let body = match kind % 12 {
+                0 => Body::Welcome { version: VERSION, dialer, listener: [kind; 16] },
+                1 => Body::Welcome { version: kind, dialer, listener },
+                2 => Body::Accept { dialer, listener },
+                3 => Body::Hello { version: VERSION, dialer },
+                4 => Body::Confirm { dialer, listener },
+                5 | 6 => Body::Challenge([gap; 16]),
+                7 => Body::Response([gap; 16]),
+                8 => Body::Packet(b"inside"),
+                9 if kind > 240 => Body::Bye,
+                _ => {
+                    let echo = Some((Time::from_ns(more >> (wild % 64)), wild_time));
+                    Body::Clock(ClockBody { echo, largest: more as u32 })
+                }
+            };
+            id = if gap > 250 { wild % LARGEST_ID } else { id + 1 };
+            let session = a.session.as_ref().map(|session| session.number);
+            let header = Header { session: session.unwrap_or(0), id: id.min(LARGEST_ID), sent: wild_time };
+            let key = Key::of_session(&secret, crate::keys::Sender::Listener, &dialer, &listener);
+            wire::encode(header, &body, 0, if kind % 12 < 5 { &handshake } else { &key }, &mut bytes);
+            a.receive(now, listener_address(), &bytes);
+            told += 1;
+            prop_assert!(drain(&mut a, now).len() <= 3);
+            prop_assert!(a.next_wakeup() > now);
+            let counts = a.counts();
+            prop_assert_eq!(counts.packets + counts.messages + counts.all_refused(), told);
+        }
+        prop_assert!(a.counts().sessions > 0);
+    }
 
     /// Whoever has no secret and does all that he likes with what he has recorded, in time and from anywhere, sees
     /// the listener open sessions only for dialers that are there.

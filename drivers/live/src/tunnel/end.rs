@@ -309,8 +309,15 @@ impl End {
 
     fn nobody(&self) -> String {
         let seconds = self.plan.patience_ns as f64 / 1e9;
-        let refused = self.engine.peer.counts().all_refused();
-        let hint = if refused > 0 {
+        let counts = self.engine.peer.counts();
+        let refused = counts.all_refused();
+        let hint = if counts.messages > 0 {
+            format!(
+                "{} messages with this tunnel's secret came, and what followed them was lost; look for a firewall that \
+                 lets datagrams of one direction pass alone",
+                counts.messages
+            )
+        } else if refused > 0 {
             format!("{refused} datagrams came that do not have this tunnel's secret")
         } else {
             "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
