@@ -11,7 +11,7 @@ use narrows_tunnel::clock::{Clocks, Config as ClockConfig};
 use narrows_tunnel::keys::{Key, Secret, Sender};
 use narrows_tunnel::log::{self, Columns, Content, Row, Side};
 use narrows_tunnel::wire::{self as datagram, Header};
-use narrows_tunnel::{Config as PeerConfig, Peer, Received, Refusal, Role};
+use narrows_tunnel::{Config as PeerConfig, Outgoing, Peer, Received, Refusal, Role};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -232,8 +232,8 @@ pub fn tunnel_liars(data: &[u8]) {
     let (mut told, mut taken, mut out) = (0, Vec::new(), Vec::new());
     for _ in 0..200 {
         now += Span::from_ns(dice.below(1 << 28));
-        let bytes = liar.lie(&mut dice, now);
-        let address = from(&mut dice);
+        let (bytes, address) = liar.lie(&mut dice, now);
+        let address = address.unwrap_or_else(|| from(&mut dice));
         let received = listener.receive(now, address, &bytes);
         told += 1;
         if let Received::Clock {
@@ -262,7 +262,7 @@ pub fn tunnel_liars(data: &[u8]) {
                 "nobody makes it send more than it gets for long"
             );
             assert!(out.len() <= MTU as usize, "larger than the interface sends");
-            liar.hear(outgoing.in_session, &out);
+            liar.hear(&outgoing, &out);
         }
     }
     let counts = listener.counts();
@@ -305,6 +305,8 @@ struct Liar {
     secret: Secret,
     /// Nonces that he has called with and those that he was answered.
     sessions: Vec<([u8; 16], [u8; 16])>,
+    /// What he is asked for, and where he was asked.
+    asked: Option<(Vec<u8>, SocketAddr)>,
     next_id: u64,
 }
 
@@ -314,13 +316,18 @@ impl Liar {
             hello: Key::of_handshake(secret, Sender::Dialer),
             secret: secret.clone(),
             sessions: Vec::new(),
+            asked: None,
             next_id: 0,
         }
     }
 
     /// Something authentic that need not be true.
-    fn lie(&mut self, dice: &mut Dice, now: Time) -> Vec<u8> {
+    fn lie(&mut self, dice: &mut Dice, now: Time) -> (Vec<u8>, Option<SocketAddr>) {
         let mut out = Vec::new();
+        // What he is asked for, mostly from where he was asked.
+        if let Some((bytes, address)) = self.asked.take_if(|_| dice.percent(70)) {
+            return (bytes, dice.percent(80).then_some(address));
+        }
         let times = [now.ns(), 0, 1, u64::MAX, 1 << 63, now.ns() / 2];
         let time = |dice: &mut Dice| Time::from_ns(times[dice.below(times.len() as u64) as usize]);
         let ids = [
@@ -356,7 +363,7 @@ impl Liar {
                 &self.hello,
                 &mut out,
             );
-            return out;
+            return (out, None);
         }
         // Mostly in the newest session, sometimes in one that is over.
         let newest = self.sessions.len() - 1;
@@ -371,9 +378,9 @@ impl Liar {
         let number = u64::from_be_bytes(key.tag(b"number")) as u32 & 0x00ff_ffff;
         // Packets and clock messages, seldom a farewell or a kind that does not exist.
         let kinds: &[u32] = if dice.percent(95) {
-            &[3, 4]
+            &[5, 6]
         } else {
-            &[5, 0, 255]
+            &[7, 8, 9, 0, 255]
         };
         let kind = *dice.pick(kinds);
         out.extend(((kind << 24) | number.max(1)).to_be_bytes());
@@ -385,12 +392,13 @@ impl Liar {
         out.extend(vec![0xff; dice.below(80) as usize]);
         let tag = key.tag(&out);
         out.extend(tag);
-        out
+        (out, None)
     }
 
-    /// Learns from a welcome what the session will be.
-    fn hear(&mut self, in_session: bool, bytes: &[u8]) {
-        let (_, body) = datagram::decode(bytes).expect("the listener writes datagrams");
+    /// Learns what the session will be, and what he is asked for.
+    fn hear(&mut self, outgoing: &Outgoing, bytes: &[u8]) {
+        let in_session = outgoing.in_session;
+        let (header, body) = datagram::decode(bytes).expect("the listener writes datagrams");
         match body {
             datagram::Body::Welcome {
                 version,
@@ -398,15 +406,43 @@ impl Liar {
                 listener,
             } => {
                 assert!(!in_session && version == datagram::VERSION);
-                if listener != [0; 16] && self.sessions.last() != Some(&(dialer, listener)) {
+                if listener != [0; 16] {
+                    let confirm = datagram::Body::Confirm { dialer, listener };
+                    self.answer(0, &confirm, &self.hello.clone(), outgoing.to);
+                }
+            }
+            datagram::Body::Accept { dialer, listener } => {
+                assert!(!in_session);
+                if self.sessions.last() != Some(&(dialer, listener)) {
                     self.sessions.push((dialer, listener));
                 }
             }
-            datagram::Body::Clock(_) | datagram::Body::Bye => assert!(in_session),
-            datagram::Body::Hello { .. } | datagram::Body::Packet(_) => {
-                panic!("a listener that calls")
+            datagram::Body::Challenge(cookie) => {
+                assert!(!in_session);
+                if let Some((dialer, listener)) = self.sessions.last() {
+                    let key = Key::of_session(&self.secret, Sender::Dialer, dialer, listener);
+                    let response = datagram::Body::Response(cookie);
+                    self.answer(header.session, &response, &key, outgoing.to);
+                }
             }
+            datagram::Body::Clock(_) | datagram::Body::Bye => assert!(in_session),
+            datagram::Body::Hello { .. }
+            | datagram::Body::Confirm { .. }
+            | datagram::Body::Response(_)
+            | datagram::Body::Packet(_) => panic!("a listener that calls"),
         }
+    }
+
+    fn answer(&mut self, session: u32, body: &datagram::Body<'_>, key: &Key, from: SocketAddr) {
+        let mut bytes = Vec::new();
+        let header = Header {
+            session,
+            id: self.next_id,
+            sent: Time::ZERO,
+        };
+        self.next_id += 1;
+        datagram::encode(header, body, 0, key, &mut bytes);
+        self.asked = Some((bytes, from));
     }
 }
 

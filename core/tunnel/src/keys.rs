@@ -85,7 +85,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// For the first two messages, which agree on the nonces.
+    /// For the messages of the handshake, which agree on the nonces.
     pub fn of_handshake(secret: &Secret, sender: Sender) -> Key {
         Key::derive(secret, "handshake", sender, &[])
     }
@@ -102,6 +102,11 @@ impl Key {
         nonces[..16].copy_from_slice(dialer);
         nonces[16..].copy_from_slice(listener);
         Key::derive(secret, "session", sender, &nonces)
+    }
+
+    /// For what one process gives out to have it back.
+    pub(crate) fn of_cookies(secret: &Secret, salt: u64) -> Key {
+        Key::derive(secret, "cookie", Sender::Listener, &salt.to_be_bytes())
     }
 
     fn derive(secret: &Secret, label: &str, sender: Sender, context: &[u8]) -> Key {
@@ -161,6 +166,9 @@ mod tests {
             Key::of_session(&a, Sender::Listener, &x, &y),
             Key::of_session(&a, Sender::Dialer, &y, &x),
             Key::of_session(&b, Sender::Dialer, &x, &y),
+            Key::of_cookies(&a, 1),
+            Key::of_cookies(&a, 2),
+            Key::of_cookies(&b, 1),
         ]
         .iter()
         .map(|key| key.tag(b"the same bytes"))

@@ -56,6 +56,11 @@ impl Window {
         Seen::New
     }
 
+    /// Whether nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+
     /// Whether `id` is larger than all that were noted.
     #[inline]
     pub fn is_newest(&self, id: u64) -> bool {

@@ -3,42 +3,53 @@
 //! ```text
 //! kind:8 session:24 id:64 sent_ns:64 body... tag:64
 //!
-//! hello    kind=1  version:8 zero:56 nonce:128 zero:128            session=0
-//! welcome  kind=2  version:8 zero:56 nonce:128 nonce:128           session=0   (the dialer's, the listener's)
-//! packet   kind=3  an IP packet
-//! clock    kind=4  echo_sent:64 echo_arrived:64 largest:32 zero... (any length: also used to try sizes)
-//! bye      kind=5
+//! hello      kind=1  version:8 zero:56 nonce:128 zero:128            session=0
+//! welcome    kind=2  version:8 zero:56 nonce:128 nonce:128           session=0   (the dialer's, the listener's)
+//! confirm    kind=3  the same
+//! accept     kind=4  the same
+//! packet     kind=5  an IP packet
+//! clock      kind=6  echo_sent:64 echo_arrived:64 largest:32 zero... (any length: also used to try sizes)
+//! bye        kind=7
+//! challenge  kind=8  cookie:128
+//! response   kind=9  cookie:128
 //! ```
 //!
 //! `id` is counted up by the sender over everything that it sends, and never repeated. `sent_ns` is
 //! a reading of the sender's clock. A clock message returns the send time of the latest datagram
 //! that has arrived from the other end and when that was, which makes four stamps; and the largest
-//! datagram that has arrived. A welcome is as long as a hello: nobody can use a listener to multiply
-//! what he sends to a third party.
+//! datagram that has arrived. All messages of the handshake have the same length, and a challenge is shorter than what
+//! causes it: nobody can use an end to multiply what he sends to a third party. Hello and welcome are the same in
+//! all versions, so that each end can tell what the other one speaks.
 
 use crate::keys::{Key, TAG};
 use narrows_units::Time;
 
 /// Version of all this; ends of different versions do not talk.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes before the body.
 pub const HEADER: usize = 20;
 /// Bytes around the body.
 pub const OVERHEAD: usize = HEADER + TAG;
 /// Largest id (as in our transport): counting on cannot overflow.
 pub const LARGEST_ID: u64 = (1 << 62) - 1;
-/// Bytes of the body of hello and welcome.
+/// Bytes of the body of messages of the handshake.
 pub const HANDSHAKE: usize = 40;
 /// Bytes of the body of a clock message that is not padded.
 pub const CLOCK: usize = 20;
+/// Bytes of the body of challenge and response.
+const COOKIE: usize = 16;
 
 const KIND_HELLO: u8 = 1;
 const KIND_WELCOME: u8 = 2;
-const KIND_PACKET: u8 = 3;
-const KIND_CLOCK: u8 = 4;
-const KIND_BYE: u8 = 5;
+const KIND_CONFIRM: u8 = 3;
+const KIND_ACCEPT: u8 = 4;
+const KIND_PACKET: u8 = 5;
+const KIND_CLOCK: u8 = 6;
+const KIND_BYE: u8 = 7;
+const KIND_CHALLENGE: u8 = 8;
+const KIND_RESPONSE: u8 = 9;
 
-/// A number that no end ever uses twice.
+/// A number that no end ever uses twice, or a cookie.
 pub type Nonce = [u8; 16];
 
 /// What every datagram begins with.
@@ -71,12 +82,30 @@ pub enum Body<'a> {
         /// The listener's part of the session.
         listener: Nonce,
     },
+    /// The dialer has got the welcome with these nonces.
+    Confirm {
+        /// Of the hello.
+        dialer: Nonce,
+        /// Of the welcome.
+        listener: Nonce,
+    },
+    /// The listener has opened the session of these nonces.
+    Accept {
+        /// Of the hello.
+        dialer: Nonce,
+        /// Of the welcome.
+        listener: Nonce,
+    },
     /// An IP packet, as it was.
     Packet(&'a [u8]),
     /// Stamps.
     Clock(ClockBody),
     /// The sender ends the session.
     Bye,
+    /// The listener wants to have this back from where it arrives.
+    Challenge(Nonce),
+    /// The dialer returns it.
+    Response(Nonce),
 }
 
 /// Body of a clock message.
@@ -113,10 +142,10 @@ pub fn claim(bytes: &[u8]) -> Result<(u32, bool), WireError> {
     }
     let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let kind = bytes[0];
-    if !(KIND_HELLO..=KIND_BYE).contains(&kind) {
+    if !(KIND_HELLO..=KIND_RESPONSE).contains(&kind) {
         return Err(WireError::Kind(kind));
     }
-    Ok((word & 0x00ff_ffff, kind <= KIND_WELCOME))
+    Ok((word & 0x00ff_ffff, kind <= KIND_ACCEPT))
 }
 
 /// Reads a datagram whose tag has been verified.
@@ -147,19 +176,30 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, Body<'_>), WireError> {
             Body::Clock(ClockBody { echo, largest })
         }
         KIND_BYE => Body::Bye,
+        kind @ (KIND_CHALLENGE | KIND_RESPONSE) => {
+            if body.len() < COOKIE {
+                return Err(WireError::Short);
+            }
+            if kind == KIND_CHALLENGE {
+                Body::Challenge(nonce(body, 0))
+            } else {
+                Body::Response(nonce(body, 0))
+            }
+        }
         kind => {
             if body.len() < HANDSHAKE {
                 return Err(WireError::Short);
             }
             let (version, dialer, listener) = (body[0], nonce(body, 8), nonce(body, 24));
-            if kind == KIND_HELLO {
-                Body::Hello { version, dialer }
-            } else {
-                Body::Welcome {
+            match kind {
+                KIND_HELLO => Body::Hello { version, dialer },
+                KIND_CONFIRM => Body::Confirm { dialer, listener },
+                KIND_ACCEPT => Body::Accept { dialer, listener },
+                _ => Body::Welcome {
                     version,
                     dialer,
                     listener,
-                }
+                },
             }
         }
     };
@@ -173,9 +213,7 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
     out.resize(HEADER, 0);
     let kind = match body {
         Body::Hello { version, dialer } => {
-            out.extend([*version, 0, 0, 0, 0, 0, 0, 0]);
-            out.extend(dialer);
-            out.extend([0; 16]);
+            extend_handshake(out, *version, dialer, &[0; 16]);
             KIND_HELLO
         }
         Body::Welcome {
@@ -183,10 +221,16 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
             dialer,
             listener,
         } => {
-            out.extend([*version, 0, 0, 0, 0, 0, 0, 0]);
-            out.extend(dialer);
-            out.extend(listener);
+            extend_handshake(out, *version, dialer, listener);
             KIND_WELCOME
+        }
+        Body::Confirm { dialer, listener } => {
+            extend_handshake(out, VERSION, dialer, listener);
+            KIND_CONFIRM
+        }
+        Body::Accept { dialer, listener } => {
+            extend_handshake(out, VERSION, dialer, listener);
+            KIND_ACCEPT
         }
         Body::Packet(packet) => {
             out.extend_from_slice(packet);
@@ -201,10 +245,24 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
             KIND_CLOCK
         }
         Body::Bye => KIND_BYE,
+        Body::Challenge(cookie) => {
+            out.extend(cookie);
+            KIND_CHALLENGE
+        }
+        Body::Response(cookie) => {
+            out.extend(cookie);
+            KIND_RESPONSE
+        }
     };
     write_header(&mut out[..HEADER], kind, header);
     let tag = key.tag(out);
     out.extend(tag);
+}
+
+fn extend_handshake(out: &mut Vec<u8>, version: u8, dialer: &Nonce, listener: &Nonce) {
+    out.extend([version, 0, 0, 0, 0, 0, 0, 0]);
+    out.extend(dialer);
+    out.extend(listener);
 }
 
 /// Turns a buffer that holds an IP packet between room for the header and room for the tag into a
@@ -277,7 +335,11 @@ mod tests {
             let echo = echo.map(|(a, b)| (Time::from_ns(a), Time::from_ns(b)));
             let hello = round_trip(header, &Body::Hello { version, dialer }, size)?;
             let welcome = round_trip(header, &Body::Welcome { version, dialer, listener }, size)?;
-            prop_assert_eq!(hello, welcome);
+            let confirm = round_trip(header, &Body::Confirm { dialer, listener }, size)?;
+            let accept = round_trip(header, &Body::Accept { dialer, listener }, size)?;
+            prop_assert_eq!([hello, confirm, accept], [welcome; 3]);
+            let challenge = round_trip(header, &Body::Challenge(dialer), size)?;
+            prop_assert_eq!(challenge, round_trip(header, &Body::Response(dialer), size)?);
             let clock = round_trip(header, &Body::Clock(ClockBody { echo, largest }), size)?;
             prop_assert_eq!(clock, size.max(OVERHEAD + CLOCK));
             round_trip(header, &Body::Bye, size)?;
@@ -292,7 +354,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(kind in 0u8..8, mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn any_bytes_are_read_or_refused(kind in 0u8..12, mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
             }

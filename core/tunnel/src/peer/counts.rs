@@ -56,8 +56,10 @@ pub struct Counts {
     pub messages: u64,
     /// Sessions that were opened.
     pub sessions: u64,
-    /// How often the other end appeared at another address.
+    /// How often the other end was followed to another address.
     pub moves: u64,
+    /// How often datagrams of the other end came from another address at which it was not, or not alone.
+    pub moves_refused: u64,
     refused: [u64; Refusal::ALL.len()],
 }
 

@@ -1,18 +1,25 @@
-//! Hello and welcome: how two ends come to a session.
+//! How two ends come to a session: hello, welcome, confirm, accept.
 
+use super::cookie::Purpose;
 use super::{Outgoing, Peer, Received, Refusal, Role};
 use crate::keys::{Key, Secret, Sender};
 use crate::window::Window;
 use crate::wire::{self, Body, Nonce, VERSION};
-use narrows_units::Time;
+use narrows_units::{Span, Stream, Time};
 use std::net::SocketAddr;
+
+/// How long a dialer may take to return what a welcome has brought. Round trips are shorter; and what somebody has
+/// held back on the way is soon worth nothing.
+const LIFE: Span = Span::from_ms(10_000);
+/// Answers that wait to be sent. More calls than that in one turn are from somebody who floods us.
+const WAITING: usize = 16;
 
 /// What two ends share after a handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) number: u32,
     dialer: Nonce,
-    listener: Nonce,
+    pub(super) listener: Nonce,
     pub(super) send: Key,
     receive: Key,
     pub(super) window: Window,
@@ -35,12 +42,59 @@ impl Session {
         }
     }
 
-    pub(super) fn vouches_for(&self, number: u32, bytes: &[u8]) -> bool {
-        self.number == number && self.receive.is_authentic(bytes)
+    #[inline]
+    pub(super) fn vouches_for(&self, bytes: &[u8]) -> bool {
+        self.receive.is_authentic(bytes)
+    }
+}
+
+/// Answers to calls, before there is a session.
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
+    waiting: Vec<(SocketAddr, Body<'static>)>,
+    /// Of this turn, with those that had to give way.
+    count: u64,
+    chance: Stream,
+}
+
+impl Answers {
+    pub(super) fn new(salt: u64) -> Answers {
+        Answers {
+            waiting: Vec::with_capacity(WAITING),
+            count: 0,
+            chance: Stream::new(salt, "answers"),
+        }
+    }
+
+    /// When there are more than can wait, each has the same chance: a flood of calls delays an honest one, and
+    /// does not shut it out.
+    fn add(&mut self, to: SocketAddr, body: Body<'static>) {
+        self.count += 1;
+        if self.waiting.len() < WAITING {
+            self.waiting.push((to, body));
+            return;
+        }
+        let place = self.chance.below(self.count) as usize;
+        if let Some(waiting) = self.waiting.get_mut(place) {
+            *waiting = (to, body);
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<(SocketAddr, Body<'static>)> {
+        let next = self.waiting.pop();
+        if next.is_none() {
+            self.count = 0;
+        }
+        next
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 }
 
 impl Peer {
+    #[cold]
     pub(super) fn shake_hands(
         &mut self,
         now: Time,
@@ -50,67 +104,133 @@ impl Peer {
         if !self.handshake_receive.is_authentic(bytes) {
             return Received::Refused(Refusal::Forged);
         }
-        match (self.config.role, wire::decode(bytes)) {
-            (Role::Listener, Ok((_, Body::Hello { version, dialer }))) => {
-                self.greet(from, version, dialer)
+        let Ok((_, body)) = wire::decode(bytes) else {
+            return Received::Refused(Refusal::Malformed);
+        };
+        let shaken = match (self.config.role, body) {
+            (Role::Listener, Body::Hello { version, dialer }) => {
+                self.greet(now, from, version, dialer)
+            }
+            (Role::Listener, Body::Confirm { dialer, listener }) => {
+                self.confirm(now, from, dialer, listener)
             }
             (
-                Role::Dialer(_),
-                Ok((
-                    _,
-                    Body::Welcome {
-                        version,
-                        dialer,
-                        listener,
-                    },
-                )),
-            ) => {
-                // A welcome to another call is old.
-                if self.calling != Some(dialer) {
-                    return Received::Refused(Refusal::Replayed);
-                }
-                if version != VERSION {
-                    self.incompatible = Some(version);
-                    return Received::Refused(Refusal::Incompatible);
-                }
-                self.calling = None;
-                let us = Sender::Dialer;
-                let session = Session::new(&self.config.secret, us, dialer, listener);
-                self.open(now, Some(session));
-                Received::Control
+                Role::Dialer(to),
+                Body::Welcome {
+                    version,
+                    dialer,
+                    listener,
+                },
+            ) => self.welcomed(to, version, dialer, listener),
+            (Role::Dialer(_), Body::Accept { dialer, listener }) => {
+                self.accepted(now, dialer, listener)
             }
-            _ => Received::Refused(Refusal::Malformed),
+            _ => Err(Refusal::Malformed),
+        };
+        match shaken {
+            Ok(()) => Received::Control,
+            Err(refusal) => Received::Refused(refusal),
         }
     }
 
-    fn greet(&mut self, from: SocketAddr, version: u8, dialer: Nonce) -> Received<'static> {
+    /// A hello may be a copy of an old one. Nothing is remembered of it: all that a session needs is in the cookie
+    /// that the caller gets, as the listener's nonce.
+    fn greet(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        version: u8,
+        dialer: Nonce,
+    ) -> Result<(), Refusal> {
+        let welcome = |listener| Body::Welcome {
+            version: VERSION,
+            dialer,
+            listener,
+        };
         if version != VERSION {
             self.incompatible = Some(version);
             // It learns our version from the answer.
-            self.answer = Some((from, dialer, [0; 16]));
-            return Received::Refused(Refusal::Incompatible);
+            self.answers.add(from, welcome([0; 16]));
+            return Err(Refusal::Incompatible);
         }
-        if self
+        if self.is_answered_again(from, dialer)? {
+            return Ok(());
+        }
+        let purpose = Purpose::Session(self.counts.sessions);
+        let listener = self.cookies.issue(purpose, now, from, &dialer);
+        self.answers.add(from, welcome(listener));
+        Ok(())
+    }
+
+    /// Somebody has the secret, has seen our fresh nonce and is where we have sent it: this opens a session.
+    fn confirm(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        dialer: Nonce,
+        listener: Nonce,
+    ) -> Result<(), Refusal> {
+        if self.is_answered_again(from, dialer)? {
+            return Ok(());
+        }
+        let purpose = Purpose::Session(self.counts.sessions);
+        self.cookies
+            .issued(purpose, now, LIFE, from, &dialer, &listener)
+            .ok_or(Refusal::Replayed)?;
+        let session = Session::new(&self.config.secret, Sender::Listener, dialer, listener);
+        self.counts.moves += u64::from(self.to.is_some_and(|to| to != from));
+        self.to = Some(from);
+        self.open(now, session);
+        self.answers.add(from, Body::Accept { dialer, listener });
+        Ok(())
+    }
+
+    /// The call that has led to the present session comes again. As long as nothing came in the session, the dialer
+    /// may not know of it. Afterwards the call is old.
+    fn is_answered_again(&mut self, from: SocketAddr, dialer: Nonce) -> Result<bool, Refusal> {
+        let Some(session) = self
             .session
             .as_ref()
-            .is_some_and(|session| session.dialer == dialer)
-        {
-            // The call that has led to this session, late or again.
-            return Received::Refused(Refusal::Replayed);
-        }
-        // The same call again means that our answer was lost; another call needs another nonce.
-        let listener = match &self.pending {
-            Some(pending) if pending.dialer == dialer => pending.listener,
-            _ => {
-                let listener = self.fresh_nonce();
-                let us = Sender::Listener;
-                let session = Session::new(&self.config.secret, us, dialer, listener);
-                self.pending = Some(session);
-                listener
-            }
+            .filter(|session| session.dialer == dialer)
+        else {
+            return Ok(false);
         };
-        self.answer = Some((from, dialer, listener));
-        Received::Control
+        if self.ended || !session.window.is_empty() {
+            return Err(Refusal::Replayed);
+        }
+        let listener = session.listener;
+        self.answers.add(from, Body::Accept { dialer, listener });
+        Ok(true)
+    }
+
+    fn welcomed(
+        &mut self,
+        to: SocketAddr,
+        version: u8,
+        dialer: Nonce,
+        listener: Nonce,
+    ) -> Result<(), Refusal> {
+        // A welcome to another call is old.
+        if self.calling != Some(dialer) {
+            return Err(Refusal::Replayed);
+        }
+        if version != VERSION {
+            self.incompatible = Some(version);
+            return Err(Refusal::Incompatible);
+        }
+        self.answers.add(to, Body::Confirm { dialer, listener });
+        Ok(())
+    }
+
+    /// The listener has the session, and so it is open.
+    fn accepted(&mut self, now: Time, dialer: Nonce, listener: Nonce) -> Result<(), Refusal> {
+        if self.calling != Some(dialer) {
+            return Err(Refusal::Replayed);
+        }
+        self.calling = None;
+        let session = Session::new(&self.config.secret, Sender::Dialer, dialer, listener);
+        self.open(now, session);
+        Ok(())
     }
 
     pub(super) fn write_handshake(
@@ -129,6 +249,7 @@ impl Peer {
         }
     }
 
+    /// Of a dialer; those of a listener are cookies.
     pub(super) fn fresh_nonce(&mut self) -> Nonce {
         self.nonces += 1;
         let mut nonce = [0; 16];

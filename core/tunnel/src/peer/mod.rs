@@ -4,20 +4,25 @@
 //!   dialer                                                            listener
 //!   hello(dialer's nonce)            -- key of the secret -->
 //!                                    <-- key of the secret --   welcome(both nonces)
-//!   clock, packets                   -- key of the session -->  now the session is open here, too
-//!                                    <-- key of the session --  clock, packets
+//!   confirm(both nonces)             -- key of the secret -->   now the session is open here
+//!   and here                         <-- key of the secret --   accept(both nonces)
+//!   clock, packets                   <-- keys of the session --> clock, packets
 //! ```
 //!
-//! A hello can be a copy of an old one. Therefore it changes nothing at the listener but to
-//! prepare a session with a nonce never used before; only what is authentic in that new session opens
-//! it and closes the one before. The listener sends to where the newest authentic datagram came
-//! from, so the dialer may be behind an address translator that changes its mind. The dialer always
-//! sends to the address that it was given, and calls again when it has heard nothing for some time.
+//! A hello can be a copy of an old one. Therefore the listener remembers nothing of it: its nonce is a cookie that
+//! only who is at the caller's address gets, that is good for some seconds, until a session opens. Only who returns
+//! it opens a session and closes the one before. The dialer is open when it hears that the listener is, and calls
+//! again until then. It always sends to the address that it was given, and calls anew when it has heard nothing for
+//! some time. It may be behind an address translator that changes its mind: the listener follows it (`path`).
 //!
 //! Whatever arrives is counted, and everything that is not believed changes nothing but a counter.
 
+#[cfg(test)]
+mod attacks;
+mod cookie;
 mod counts;
 mod handshake;
+mod path;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -26,9 +31,11 @@ use crate::keys::Key;
 use crate::size::Search;
 use crate::window::Seen;
 use crate::wire::{self, Body, ClockBody, Header, LARGEST_ID, Nonce, VERSION};
+use cookie::Cookies;
 pub use counts::{Counts, Refusal};
-use handshake::Session;
+use handshake::{Answers, Session};
 use narrows_units::{Span, Time};
+use path::Attempt;
 use std::net::SocketAddr;
 pub use types::{Config, Exchange, Outgoing, Received, Role, State};
 
@@ -40,6 +47,8 @@ const SEARCH_GAP: Span = Span::from_ms(10);
 /// How often the end of a session is told, as long as nobody answers such a message: with three,
 /// one in a million is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
+/// Questions where this end is that wait for their answers. A listener asks two at a time.
+const ASKED: usize = 4;
 
 /// One end of a tunnel.
 #[derive(Clone, Debug)]
@@ -50,15 +59,20 @@ pub struct Peer {
     nonces: u64,
     next_id: u64,
     session: Option<Session>,
-    /// Of a listener: prepared for who has said hello.
-    pending: Option<Session>,
-    /// Of a listener: where a welcome is due, with our version if the caller's is another one.
-    answer: Option<(SocketAddr, Nonce, Nonce)>,
+    cookies: Cookies,
+    answers: Answers,
     /// Of a dialer: its nonce while it calls.
     calling: Option<Nonce>,
     next_hello: Time,
     /// Where to send.
     to: Option<SocketAddr>,
+    /// Of a listener: the dialer seems to be elsewhere.
+    attempt: Option<Attempt>,
+    next_ask: Time,
+    /// Of a dialer: what the listener wants to have back from where we are.
+    asked: Vec<Nonce>,
+    /// The longest one of late.
+    round_trip: Span,
     next_clock: Time,
     last_heard: Time,
     /// The newest datagram: when it was sent and when it arrived.
@@ -80,15 +94,19 @@ impl Peer {
         let mut peer = Peer {
             handshake_send: Key::of_handshake(&config.secret, us),
             handshake_receive: Key::of_handshake(&config.secret, us.other()),
+            cookies: Cookies::new(&config),
+            answers: Answers::new(config.salt),
             config,
             nonces: 0,
             next_id: 0,
             session: None,
-            pending: None,
-            answer: None,
             calling: None,
             next_hello: now,
             to: None,
+            attempt: None,
+            next_ask: now,
+            asked: Vec::with_capacity(ASKED),
+            round_trip: Span::ZERO,
             next_clock: now,
             last_heard: now,
             echo: None,
@@ -195,90 +213,108 @@ impl Peer {
         if is_handshake {
             return self.shake_hands(arrived, from, bytes);
         }
-        if let Err(refusal) = self.admit(arrived, number, bytes) {
-            return Received::Refused(refusal);
+        let Some(session) = self
+            .session
+            .as_mut()
+            .filter(|session| session.number == number)
+        else {
+            return Received::Refused(Refusal::UnknownSession);
+        };
+        if !session.vouches_for(bytes) {
+            return Received::Refused(Refusal::Forged);
         }
         let Ok((header, body)) = wire::decode(bytes) else {
             return Received::Refused(Refusal::Malformed);
         };
-        let Some(session) = &mut self.session else {
-            return Received::Refused(Refusal::UnknownSession);
-        };
         let is_newest = session.window.is_newest(header.id);
         match session.window.note(header.id) {
             Seen::New => {}
-            Seen::Again => return Received::Refused(Refusal::Replayed),
+            Seen::Again => return self.came_again(arrived, from, &body),
             Seen::TooOld => return Received::Refused(Refusal::TooOld),
         }
         self.last_heard = arrived;
         self.largest = self.largest.max(bytes.len() as u32);
         if is_newest {
             self.echo = Some((header.sent, arrived));
-            if self.config.role == Role::Listener && self.to != Some(from) {
-                self.move_to(from);
+            if self.to != Some(from) && self.config.role == Role::Listener {
+                self.appeared_at(arrived, from);
             }
         }
         let Header { id, sent, .. } = header;
         match body {
             Body::Packet(packet) => Received::Packet { id, sent, packet },
-            Body::Clock(clock) => {
-                if let Some(search) = &mut self.search {
-                    search.confirm(clock.largest);
-                }
-                let exchange = clock.echo.map(|(ours, arrived_there)| Exchange {
-                    sent: ours,
-                    arrived_there,
-                    sent_there: sent,
-                    arrived,
-                });
-                // What we are said to have sent cannot lie ahead of us.
-                if exchange.is_some_and(|exchange| exchange.sent > arrived) {
-                    return Received::Refused(Refusal::Implausible);
-                }
-                Received::Clock { id, sent, exchange }
-            }
+            Body::Clock(clock) => self.compare_clocks(id, sent, arrived, &clock),
             Body::Bye => {
                 self.ended = true;
                 self.farewells = 0;
                 Received::Control
             }
+            Body::Challenge(cookie) => {
+                if self.config.role != Role::Listener && self.asked.len() < ASKED {
+                    self.asked.push(cookie);
+                }
+                Received::Control
+            }
+            Body::Response(cookie) => {
+                self.answered_from(arrived, from, &cookie);
+                Received::Control
+            }
             // Handshakes were dealt with above.
-            Body::Hello { .. } | Body::Welcome { .. } => Received::Control,
+            Body::Hello { .. }
+            | Body::Welcome { .. }
+            | Body::Confirm { .. }
+            | Body::Accept { .. } => Received::Control,
         }
     }
 
-    /// Whether a datagram is authentic in a session; one that is prepared opens with it.
-    fn admit(&mut self, now: Time, number: u32, bytes: &[u8]) -> Result<(), Refusal> {
-        if self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.vouches_for(number, bytes))
-        {
-            return Ok(());
-        }
-        if self
-            .pending
-            .as_ref()
-            .is_some_and(|pending| pending.vouches_for(number, bytes))
-        {
-            let pending = self.pending.take();
-            self.open(now, pending);
-            return Ok(());
-        }
-        let is_known = |session: &Option<Session>| {
-            session
-                .as_ref()
-                .is_some_and(|session| session.number == number)
-        };
-        if is_known(&self.session) || is_known(&self.pending) {
-            Err(Refusal::Forged)
-        } else {
-            Err(Refusal::UnknownSession)
+    /// Somebody has sent a copy of this before, or does it now. Where a response comes from is what matters about it.
+    #[cold]
+    fn came_again(
+        &mut self,
+        arrived: Time,
+        from: SocketAddr,
+        body: &Body<'_>,
+    ) -> Received<'static> {
+        match body {
+            Body::Response(cookie) if self.answered_from(arrived, from, cookie) => {
+                Received::Control
+            }
+            _ => Received::Refused(Refusal::Replayed),
         }
     }
 
-    fn open(&mut self, now: Time, session: Option<Session>) {
-        self.session = session;
+    fn compare_clocks(
+        &mut self,
+        id: u64,
+        sent: Time,
+        arrived: Time,
+        clock: &ClockBody,
+    ) -> Received<'static> {
+        if let Some(search) = &mut self.search {
+            search.confirm(clock.largest);
+        }
+        let exchange = clock.echo.map(|(ours, arrived_there)| Exchange {
+            sent: ours,
+            arrived_there,
+            sent_there: sent,
+            arrived,
+        });
+        // What we are said to have sent cannot lie ahead of us.
+        if exchange.is_some_and(|exchange| exchange.sent > arrived) {
+            return Received::Refused(Refusal::Implausible);
+        }
+        if let Some(exchange) = &exchange {
+            let there = exchange.sent_there.since(exchange.arrived_there);
+            let trip = arrived.since(exchange.sent).saturating_sub(there);
+            self.note_round_trip(trip);
+        }
+        Received::Clock { id, sent, exchange }
+    }
+
+    fn open(&mut self, now: Time, session: Session) {
+        self.session = Some(session);
+        self.attempt = None;
+        self.asked.clear();
         self.ended = false;
         self.incompatible = None;
         self.echo = None;
@@ -291,21 +327,10 @@ impl Peer {
             .map(|to| Search::new(to.ip(), self.config.interface_mtu));
     }
 
-    fn move_to(&mut self, to: SocketAddr) {
-        self.counts.moves += u64::from(self.to.is_some());
-        self.to = Some(to);
-        self.search = Some(Search::new(to.ip(), self.config.interface_mtu));
-    }
-
     /// Writes the next datagram that is due by itself into `out`, if any. Call it until there is
     /// none, after each [`Peer::receive`] and at [`Peer::next_wakeup`].
     pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
-        if let Some((to, dialer, listener)) = self.answer.take() {
-            let body = Body::Welcome {
-                version: VERSION,
-                dialer,
-                listener,
-            };
+        if let Some((to, body)) = self.answers.next() {
             return Some(self.write_handshake(now, to, &body, out));
         }
         self.call_again_after_silence(now);
@@ -319,6 +344,12 @@ impl Peer {
         }
         let to = self.to?;
         self.session.as_ref()?;
+        if let Some(cookie) = self.asked.pop() {
+            return self.write(now, to, &Body::Response(cookie), 0, out);
+        }
+        if let Some(question) = self.ask(now, out) {
+            return Some(question);
+        }
         if now < self.next_clock || (self.ended && self.farewells == 0) {
             return None;
         }
@@ -343,7 +374,7 @@ impl Peer {
 
     /// When [`Peer::transmit`] should be called next, if nothing arrives before.
     pub fn next_wakeup(&self) -> Time {
-        if self.answer.is_some() {
+        if !(self.answers.is_empty() && self.asked.is_empty()) {
             return Time::ZERO;
         }
         if self.calling.is_some() {
@@ -351,7 +382,10 @@ impl Peer {
         }
         match (&self.session, self.to) {
             (Some(_), Some(_)) if self.ended && self.farewells == 0 => Time::FAR,
-            (Some(_), Some(_)) => self.next_clock,
+            (Some(_), Some(_)) => match &self.attempt {
+                Some(attempt) => self.next_clock.min(attempt.wakeup(self.next_ask)),
+                None => self.next_clock,
+            },
             _ => Time::FAR,
         }
     }
@@ -362,6 +396,7 @@ impl Peer {
         if is_dialer && self.session.is_some() && silent && !self.ended {
             self.session = None;
             self.search = None;
+            self.asked.clear();
             self.calling = Some(self.fresh_nonce());
             self.next_hello = now;
         }
@@ -382,7 +417,8 @@ impl Peer {
         Some(Outgoing {
             to,
             id: header.id,
-            in_session: true,
+            // Questions where the other end is are about the path, and are no part of what is measured on it.
+            in_session: !matches!(body, Body::Challenge(_) | Body::Response(_)),
         })
     }
 

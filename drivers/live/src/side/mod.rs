@@ -40,7 +40,7 @@ use crate::sys::cpu;
 use crate::sys::netns::{NetNs, is_root};
 use crate::sys::poll::{Epoll, Signals};
 use crate::timekeeping;
-use crate::tunnel::{Bound, End, Shift, TunnelClock};
+use crate::tunnel::{Bound, End, TunnelClock};
 use line::Line;
 pub(crate) use moment::Moment;
 use narrows_cell::{Cell, Flow};
@@ -185,7 +185,7 @@ impl Inside {
 
     /// The clock by which times are told.
     fn clock(&self) -> TunnelClock {
-        let own = || TunnelClock::new(Shift::default());
+        let own = || TunnelClock::plain();
         self.end.as_ref().map_or_else(own, End::clock)
     }
 

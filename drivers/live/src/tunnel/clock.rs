@@ -2,6 +2,7 @@
 //! in its terms.
 
 use super::plan::Shift;
+use crate::error::LiveError;
 use crate::sys::clock;
 use narrows_units::Time;
 
@@ -10,6 +11,8 @@ use narrows_units::Time;
 const FRESH_NS: u64 = 1_000_000;
 /// Stamps older than this are of a clock that has been set since.
 const OLDEST_NS: u64 = 2_000_000_000;
+/// A shifted clock begins no earlier than this: zero means no time at all in datagrams.
+const LEAST_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TunnelClock {
@@ -21,8 +24,31 @@ pub(crate) struct TunnelClock {
 
 impl TunnelClock {
     /// The machine's clock from now on, shifted.
-    pub(crate) fn new(shift: Shift) -> Self {
+    ///
+    /// # Errors
+    /// The shift would have the clock stand at its beginning, since the machine was started not long enough ago.
+    pub(crate) fn new(shift: Shift) -> Result<Self, LiveError> {
         let start = clock::raw_ns();
+        if start
+            .checked_add_signed(shift.offset_ns)
+            .is_none_or(|at| at < LEAST_NS)
+        {
+            return Err(LiveError::Input(format!(
+                "the plan of the tunnel: 'clock.offset_ns' is {}, and this machine has been up for {start} ns; the \
+                 offset must be at least {}",
+                shift.offset_ns,
+                i128::from(LEAST_NS) - i128::from(start),
+            )));
+        }
+        Ok(TunnelClock::of(shift, start))
+    }
+
+    /// The machine's clock as it is.
+    pub(crate) fn plain() -> Self {
+        TunnelClock::of(Shift::default(), clock::raw_ns())
+    }
+
+    fn of(shift: Shift, start: u64) -> Self {
         TunnelClock {
             shift,
             start,
@@ -90,14 +116,14 @@ mod tests {
 
     #[test]
     fn shifts_are_applied_to_readings_and_stamps_alike() {
-        let plain = TunnelClock::new(Shift::default());
+        let plain = TunnelClock::plain();
         let shift = Shift {
             offset_ns: 2_500_000_000,
             drift_ppb: 50_000,
         };
         let mut shifted = TunnelClock {
             start: plain.start,
-            ..TunnelClock::new(shift)
+            ..TunnelClock::new(shift).unwrap()
         };
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (a, b, c) = (plain.now(), shifted.now(), plain.now());
@@ -105,6 +131,16 @@ mod tests {
         let late = c.since(a).ns() + 2;
         let expected = a.ns() + 2_500_000_000 + drift;
         assert!((expected..=expected + late + late / 1000).contains(&b.ns()));
+        // A clock does not begin before its time.
+        let up = i64::try_from(plain.start).unwrap();
+        for offset_ns in [-up - 3_600_000_000_000, -up - 3_600_000_000_000_000] {
+            let wild = Shift {
+                offset_ns,
+                drift_ppb: 0,
+            };
+            let message = TunnelClock::new(wild).unwrap_err().to_string();
+            assert!(message.contains("must be at least -"), "{message}");
+        }
         // The way back, from an hour ahead.
         for clock in [&plain, &shifted] {
             let at = b + Span::from_ms(3_600_000);

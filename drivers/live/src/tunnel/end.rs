@@ -134,7 +134,7 @@ impl Bound {
         fs::create_dir_all(&plan.folder)
             .map_err(|error| LiveError::Io(format!("{}: {error}", plan.folder.display())))?;
         let logs = Logs::start(&plan.folder)?;
-        let clock = TunnelClock::new(plan.clock);
+        let clock = TunnelClock::new(plan.clock)?;
         let started = clock.now();
         let engine = Engine::new(Parts {
             peer: Peer::new(config(&plan)?, started),
@@ -155,7 +155,6 @@ impl Bound {
             hosts,
             local: self.local,
             privilege,
-            started,
             started_real_ns: machine::real_ns(),
             opened: None,
             reason: "stopped",
@@ -199,7 +198,6 @@ pub(crate) struct End {
     hosts: Hosts,
     local: SocketAddr,
     privilege: Privilege,
-    started: Time,
     started_real_ns: u64,
     opened: Option<Time>,
     reason: &'static str,
@@ -239,14 +237,16 @@ impl End {
             .could_not("wait for events")?;
         attendant.watch(&epoll)?;
         let mut events = Events::default();
-        let (mut next_tick, mut next_tell) = (self.started, self.started);
+        // By the machine's own clock: what a plan does to that of the tunnel must not keep anybody waiting.
+        let started = machine::raw_ns();
+        let (mut next_tick, mut next_tell) = (started, started);
         loop {
             let busy = self.engine.turn().could_not("receive from the path")?;
-            let now = self.engine.clock.now();
+            let now = machine::raw_ns();
             if now >= next_tick {
-                next_tick = now + Span::from_ns(TICK_NS);
+                next_tick = now + TICK_NS;
                 let wish = match attendant.attend(&View(&self.engine))? {
-                    None => self.over(now)?,
+                    None => self.over(now - started)?,
                     wish => wish,
                 };
                 if let Some(reason) = wish {
@@ -254,31 +254,33 @@ impl End {
                     break;
                 }
                 if self.opened.is_none() && self.engine.peer.state() == State::Open {
-                    self.opened = Some(now);
+                    self.opened = Some(self.engine.clock.now());
                     attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
                 }
             }
             if now >= next_tell && self.opened.is_some() {
-                next_tell = now + Span::from_ns(TELL_NS);
-                attendant.tell(report::clock_event(&self.engine, now));
+                next_tell = now + TELL_NS;
+                let event = report::clock_event(&self.engine, self.engine.clock.now());
+                attendant.tell(event);
             }
             if !busy {
-                let wakeup = self.engine.peer.next_wakeup().min(next_tick);
-                let timeout = Duration::from_nanos(wakeup.since(self.engine.clock.now()).ns());
+                let wakeup = self.engine.peer.next_wakeup();
+                let own = wakeup.since(self.engine.clock.now()).ns();
+                let timeout = Duration::from_nanos(own.min(next_tick.saturating_sub(now)));
                 epoll
                     .wait(&mut events, Some(timeout))
                     .could_not("wait for events")?;
                 for key in events.keys().filter(|&key| key >= ATTENDANT) {
                     attendant.woken(key);
-                    next_tick = Time::ZERO;
+                    next_tick = 0;
                 }
             }
         }
         self.farewell()
     }
 
-    /// Why it is over by itself, if it is.
-    fn over(&self, now: Time) -> Result<Option<&'static str>, LiveError> {
+    /// Why it is over by itself, if it is, after so many ns.
+    fn over(&self, lived_ns: u64) -> Result<Option<&'static str>, LiveError> {
         if self.engine.logs.has_failed() {
             return Ok(Some("logs_failed"));
         }
@@ -293,9 +295,10 @@ impl End {
             }
             _ => {}
         }
+        let now = self.engine.clock.now();
         let silent = now.since(self.engine.peer.last_heard()).ns();
         if self.opened.is_none() {
-            if now.since(self.started).ns() > self.plan.patience_ns {
+            if lived_ns > self.plan.patience_ns {
                 return Err(LiveError::Unavailable(self.nobody()));
             }
         } else if silent > self.plan.silence_ns.saturating_mul(2) {
@@ -306,8 +309,15 @@ impl End {
 
     fn nobody(&self) -> String {
         let seconds = self.plan.patience_ns as f64 / 1e9;
-        let refused = self.engine.peer.counts().all_refused();
-        let hint = if refused > 0 {
+        let counts = self.engine.peer.counts();
+        let refused = counts.all_refused();
+        let hint = if counts.messages > 0 {
+            format!(
+                "{} messages with this tunnel's secret came, and what followed them was lost; look for a firewall that \
+                 lets datagrams of one direction pass alone",
+                counts.messages
+            )
+        } else if refused > 0 {
             format!("{refused} datagrams came that do not have this tunnel's secret")
         } else {
             "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
@@ -324,8 +334,8 @@ impl End {
     /// Says goodbye, and takes for a moment what is still on its way.
     fn farewell(&mut self) -> Result<(), LiveError> {
         self.engine.peer.close();
-        let until = self.engine.clock.now() + Span::from_ns(LINGER_NS);
-        while self.engine.clock.now() < until {
+        let until = machine::raw_ns() + LINGER_NS;
+        while machine::raw_ns() < until {
             if !self.engine.turn().could_not("receive from the path")? {
                 std::thread::sleep(Duration::from_millis(1));
             }

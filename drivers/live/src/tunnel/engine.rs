@@ -121,8 +121,9 @@ impl Engine {
     /// Does all that can be done now, up to one portion each way. Returns whether there was anything.
     pub(super) fn turn(&mut self) -> io::Result<bool> {
         let came = self.take_from_path()?;
-        let went = self.take_from_inside();
+        // First, or a host that always has something to send would keep them waiting.
         let own = self.own_messages();
+        let went = self.take_from_inside();
         self.flush();
         self.logs.recycle();
         Ok(came || went || own)

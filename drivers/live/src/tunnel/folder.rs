@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Beyond this, addresses that lead nowhere are no accident of an address translator.
+const MANY_MOVES: u64 = 10;
+
 /// What an end has left in its folder.
 pub(crate) struct EndFolder {
     folder: PathBuf,
@@ -88,6 +91,18 @@ impl EndFolder {
     /// The log of what it sent.
     pub(crate) fn sent_file(&self) -> PathBuf {
         self.folder.join(SENT)
+    }
+
+    /// What its counters say about the path, in words without full stop.
+    pub(crate) fn doubts(&self) -> Option<String> {
+        let refused = self.count("/arrived/moves_refused");
+        (refused >= MANY_MOVES).then(|| {
+            format!(
+                "datagrams of the other end came to the {} {refused} times from an address at which it was not, or not \
+                 alone; somebody on the path sends copies of them, or they take several ways",
+                self.role()
+            )
+        })
     }
 
     /// Refuses two ends that cannot be those of one tunnel.

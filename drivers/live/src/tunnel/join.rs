@@ -34,8 +34,10 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, Live
         (from.min(time), to.max(time))
     });
     let error = fit.largest_error(from, to);
-    let mut remarks = here.remarks;
-    remarks.extend(there.remarks);
+    let mut remarks = here.remarks.clone();
+    remarks.extend(there.remarks.iter().cloned());
+    remarks.extend(here.doubts());
+    remarks.extend(there.doubts());
     remarks.extend(doubts(&fit, error, &[("there", &forth), ("back", &back)]));
     Ok(json!({
         "format": "narrows/tunnel-join/1",

@@ -12,6 +12,12 @@ const FORMAT: &str = "narrows/tunnel/1";
 /// Payload buffers hold this much and the headers of IP and UDP.
 const LARGEST: u32 = 9000;
 
+/// Furthest shift of a clock: hosts are never up at times that lie further apart than this, as far as tests go, and
+/// sums with times stay far from any limit.
+const FURTHEST_NS: u64 = 86_400_000_000_000;
+/// Largest drift of a clock: what the estimate of the relation of two clocks assumes, and no oscillator has.
+const FASTEST_PPB: u64 = 1_000_000;
+
 /// Shifts of the clock, for tests of the estimate: readings begin `offset_ns` later and run faster by
 /// `drift_ppb`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -194,10 +200,20 @@ impl Plan {
                 )));
             }
         }
-        if document.clock.drift_ppb.unsigned_abs() > 1_000_000 {
-            return Err(wrong(
-                "'clock.drift_ppb' is beyond one part in a thousand".to_owned(),
-            ));
+        let Shift {
+            offset_ns,
+            drift_ppb,
+        } = document.clock;
+        if offset_ns.unsigned_abs() > FURTHEST_NS {
+            return Err(wrong(format!(
+                "'clock.offset_ns' is {offset_ns}; it must be from -{FURTHEST_NS} to {FURTHEST_NS}, one day each way"
+            )));
+        }
+        if drift_ppb.unsigned_abs() > FASTEST_PPB {
+            return Err(wrong(format!(
+                "'clock.drift_ppb' is {drift_ppb}; it must be from -{FASTEST_PPB} to {FASTEST_PPB}, one part in a \
+                 thousand each way"
+            )));
         }
         Ok(Plan {
             bind,
@@ -302,6 +318,21 @@ mod tests {
         assert!(refusal("outer_mtu", json!(1000)).contains("from 1280 to 9000"));
         assert!(refusal("inner_mtu", json!(1445)).contains("56 bytes of headers"));
         assert!(refusal("patience_ns", json!(0)).contains("from 1 ms to one day"));
+        for (key, least) in [
+            ("offset_ns", -86_400_000_000_000i64),
+            ("drift_ppb", -1_000_000),
+        ] {
+            for good in [least, -least] {
+                assert!(plan(|plan| plan["clock"] = json!({key: good})).is_ok());
+            }
+            for bad in [least - 1, 1 - least, i64::MIN, i64::MAX] {
+                let message = refusal("clock", json!({key: bad}));
+                assert!(
+                    message.contains(&format!("from {least} to {}", -least)),
+                    "{message}"
+                );
+            }
+        }
         assert!(refusal("host", json!(2)).contains("'host' is 2"));
         assert!(refusal("colour", json!("blue")).contains("unknown field `colour`"));
         assert!(

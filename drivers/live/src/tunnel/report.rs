@@ -126,7 +126,7 @@ pub(super) fn write(
         },
         "arrived": {
             "packets": counts.packets, "bytes": counts.bytes, "messages": counts.messages,
-            "sessions": counts.sessions, "moves": counts.moves, "refused": refused(counts),
+            "sessions": counts.sessions, "moves": counts.moves, "moves_refused": counts.moves_refused, "refused": refused(counts),
             "undelivered": undelivered, "marked_dropped": marked,
         },
         // Between a packet's leaving the host and its stamp, which is what no log shows.
