@@ -34,7 +34,8 @@
 //! A receiver cannot tell a slow link from a sender that is not allowed more: one packet in each tick makes a forecast
 //! of two within the look-ahead, which on a round trip of two ticks is one in each tick again. Only packets that
 //! arrive together raise the forecast. With the profile `pantheon` a flow falls into this state after one outage in
-//! ten, and stays until the two cycles have drifted apart: for 5 to 20 s, seldom longer; without `lateness` for good.
+//! ten, and stays until the two cycles have drifted apart: for 4 to 20 s, longer where the round trip is two ticks to
+//! the millisecond; without `lateness` for good.
 //! `whole` is the way out: two packets sent at once are two in a tick. It costs a sixth of the rate at 0.5 Mbit/s
 //! and 40 ms. Payload, clock, drain and whole apart, the profile `pantheon` is the default.
 //!
