@@ -1,10 +1,12 @@
 //! Sprout in simulated worlds: what a simulation of its published rules gives, and what it was made for.
 
 use narrows_cell::Cell;
-use narrows_record::metrics;
+use narrows_record::{metrics, series};
 use narrows_tests::{Dumbbell, Measured};
 use narrows_units::Files;
 use serde_json::{Value, json};
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Parameters as in the profile of the Pantheon reports, in base units.
 fn original() -> Value {
@@ -99,8 +101,6 @@ fn single_flows_do_as_the_published_rules() {
 #[test]
 fn long_round_trips_starve_it() {
     for params in [json!({}), original()] {
-        // Two cycles of 20 ms, ticks and reports, lock into each other, and the rate depends on their phase, so each
-        // value is a mean over round trips that differ by less than a tick.
         let rates = [30.0, 60.0, 100.0, 190.0].map(|rtt| {
             let phases = [0.0, 3.0, 7.0, 10.0, 13.0, 17.0];
             let rates =
@@ -114,6 +114,63 @@ fn long_round_trips_starve_it() {
         );
         assert!(rates[0] > 10.5 && rates[3] < 1.2, "{rates:?}");
     }
+}
+
+/// Ticks of the receiver and reports to the sender are two cycles of 20 ms. Where they lock into each other a
+/// millisecond more or less of the round trip decides over the rate. In the original they do not: each report is as late
+/// as its process wakes up, and so one cycle drifts through the other. One simulation of its rules gave 3.3 Mbit/s.
+#[test]
+fn ends_that_wake_a_little_late_do_not_care_for_the_millisecond() {
+    let spread = |params: &Value| {
+        let trips = [94.0, 97.0, 100.0, 103.0, 106.0];
+        let rates = trips.map(|rtt| mbps(&run(&path(12.0, rtt, params), Files::default())));
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let mean = rates.iter().sum::<f64>() / 5.0;
+        println!("{rates:.2?}");
+        (most / least, mean)
+    };
+    let (ratio, mean) = spread(&original());
+    // A tenth more round trip is about a fifth less rate here, and chance adds its own; a fifth for the mean.
+    assert!(ratio < 1.6, "{ratio}");
+    assert!((mean / 3.3 - 1.0).abs() < 0.2, "{mean}");
+    let mut exact = original();
+    exact["lateness"] = json!(0);
+    let (locked, _) = spread(&exact);
+    assert!(locked > 2.0, "{locked}");
+}
+
+/// After 10 s in which nothing passes the flow is at half of its rate within four seconds: one to leave the belief in
+/// an outage, the others for round trips of growth (found 3 s at most).
+#[test]
+fn a_blackout_is_left_behind() {
+    let mut late = Vec::new();
+    for (index, rtt) in [20.0, 33.0, 38.0, 40.0, 47.0, 60.0].into_iter().enumerate() {
+        for (start, ways) in [(5, "f"), (5, "b"), (5, "fb"), (0, "fb")] {
+            let mut cell = path(12.0, rtt, &json!({}));
+            cell["seed"] = json!(index + 1);
+            cell["network"]["forward"][0]["queue"]["bytes"] = json!((rtt * 1500.0) as u64);
+            for (way, name) in [("forward", "f"), ("backward", "b")] {
+                if ways.contains(name) {
+                    let elements = cell["network"][way].as_array_mut().expect("elements");
+                    elements.push(
+                        json!({"name": format!("{way}.{}", elements.len()), "kind": "outage",
+                        "start": start * SECOND, "length": 10 * SECOND}),
+                    );
+                }
+            }
+            let (_, record) = narrows_tests::measured(&cell);
+            let series = series::throughput(&record, SECOND).expect("a record that can be read");
+            let arrived = &series.flows[&1].1;
+            let end = start as usize + 10;
+            let last = arrived[25..30].iter().sum::<f64>() / 5.0;
+            // What a round trip of 60 ms leaves of 12 Mbit/s, with headers, is 7.
+            if last < 6e6 || arrived[end..end + 4].iter().all(|rate| *rate < last / 2.0) {
+                late.push((rtt, start, ways, arrived.clone()));
+            }
+        }
+    }
+    assert!(late.is_empty(), "{late:?}");
 }
 
 /// What Sprout was made for: 95 % of packets are through the queue of a cellular link within 100 ms.

@@ -4,10 +4,17 @@
 //! cellular networks" (NSDI 2013); constants and the sender's accounting as in keithw/sprout, branch `sendonly`,
 //! commit 366e35c, which the Pantheon of Congestion Control ran. Deviations: the tables of forecasts are computed
 //! from the constants when the first receiver starts, not shipped; likelihoods are logarithms, so that
-//! hundreds of packets in a tick do not make all of them zero; the ends wake at the tick or the packet that changes
-//! something, not every 10 ms; reports pause after 10 s without a packet. By default a tick that passes
-//! without a new forecast takes its own part of the forecast from the queue estimate; the original takes the whole
+//! hundreds of packets in a tick do not make all of them zero; reports pause after 10 s without a packet. By default
+//! a tick that passes without a new forecast takes its own part of the forecast from the queue estimate; the original takes the whole
 //! cumulative forecast, and so forgets packets that are still queued (`drain: cumulative`, in the profile `pantheon`).
+//! By default a window of at most two packets is sent as a whole, once nothing is under way; the original sends as
+//! soon as a byte is allowed (`whole: 0`, in the profile `pantheon`).
+//!
+//! Time matters: ticks of the receiver, which begin with the first packet, and reports to the sender are two cycles of
+//! 20 ms. The original reports when its process wakes, a little more than 20 ms after the report before (both ends
+//! look around at every packet, and after 10 ms at the latest), and so one cycle drifts through the other within
+//! seconds. Without that (`lateness: 0`) they lock into each other, and on long or slow paths the rate depends on the
+//! millisecond of the round trip, by a factor of four at 12 Mbit/s and 100 ms.
 //!
 //! The receiver counts what arrives in ticks of 20 ms, unless the sender announced silence. It holds
 //! probabilities for 256 rates up to 1000 packets/s and for an outage; each tick they spread as a Brownian motion
@@ -19,12 +26,18 @@
 //! application that pauses leaves the flow with these alone.
 //!
 //! Pitfalls: what is under way includes the propagation of both directions, so throughput collapses as the round trip
-//! nears the look-ahead (above 80 ms), however fast the link; how far depends there on how the ticks of
-//! the receiver and the reports to the sender happen to fall, by a factor of ten at 12 Mbit/s and 100 ms. The grid
-//! ends at 1000 packets/s, about 11 Mbit/s; only round trips much shorter than the look-ahead carry more. Losses cause no
-//! reaction of their own, but what is lost has not arrived: at 20 % the forecast spirals down to a seventh of the
-//! link. The wrong queue estimate of the original changes single windows and hardly any mean: `drain` is for those who
-//! want to see. Payload, clock and drain apart, the profile `pantheon` is the default.
+//! nears the look-ahead (above 80 ms), however fast the link. The grid ends at 1000 packets/s, about 11 Mbit/s; only
+//! round trips much shorter than the look-ahead carry more. Losses cause no reaction of their own, but what is lost
+//! has not arrived: at 20 % the forecast spirals down to a seventh of the link. The wrong queue estimate of the
+//! original changes single windows and hardly any mean: `drain` is for those who want to see.
+//!
+//! A receiver cannot tell a slow link from a sender that is not allowed more: one packet in each tick makes a forecast
+//! of two within the look-ahead, which on a round trip of two ticks is one in each tick again. Only packets that
+//! arrive together raise the forecast. With the profile `pantheon` a flow falls into this state after one outage in
+//! ten, and stays until the two cycles have drifted apart: for 4 to 20 s, longer where the round trip is two ticks to
+//! the millisecond; without `lateness` for good.
+//! `whole` is the way out: two packets sent at once are two in a tick. It costs a sixth of the rate at 0.5 Mbit/s
+//! and 40 ms. Payload, clock, drain and whole apart, the profile `pantheon` is the default.
 //!
 //! The tables take 2 MB and about 10 million additions and multiplications at the start, and are shared by all
 //! receivers with the published volatility and escape; a tick takes some 40 thousand.
@@ -36,8 +49,10 @@
 //! | payload | 1400 B | Pantheon's patch of keithw/sprout; 1440 B before it |
 //! | volatility | 200 | paper, section 3: packets/s per square root of a second |
 //! | escape | 1 | paper, section 3: per second |
+//! | whole | 2 packets | own choice; keithw/sprout: 0 |
 //! | drain | tick | own choice; keithw/sprout: cumulative |
 //! | clock | 1 ns | own choice; keithw/sprout: 1 ms |
+//! | lateness | 100 µs | own choice: what a process on Linux sees |
 //! | pause_at | 0 | own choice |
 //! | pause_for | 0 | own choice: no pause |
 //! | content_rate | 0 | own choice: always more to send |
@@ -47,6 +62,9 @@ mod message;
 mod model;
 mod receiver;
 mod sender;
+mod sleep;
+#[cfg(test)]
+mod blackouts;
 #[cfg(test)]
 mod paths;
 #[cfg(test)]
@@ -85,6 +103,10 @@ pub const SCHEME: Media = Media {
             .default("1")
             .range(0.01, 50.0)
             .source("paper, section 3"),
+        ParamSpec::new("whole", Kind::Packets, "Windows of at most so many packets are sent as a whole, when nothing is under way any more; 0: as soon as a byte is allowed.")
+            .default("2")
+            .range(0.0, 100.0)
+            .source("own choice; keithw/sprout: 0"),
         ParamSpec::new("drain", Kind::Choice(&["tick", "cumulative"]),
             "What a tick that passes takes from the queue estimate: its own part of the forecast, or the forecast from the start on.")
             .default("tick")
@@ -93,6 +115,10 @@ pub const SCHEME: Media = Media {
             .default("1")
             .range(1.0, 2e7)
             .source("own choice; keithw/sprout: 1 ms"),
+        ParamSpec::new("lateness", Kind::Span, "How late a sleeping end wakes on average, each time between half and one and a half of it.")
+            .default("100000")
+            .range(0.0, 1e7)
+            .source("own choice: what a process on Linux sees, timer slack of 50 µs (prctl(2)) and the time to be scheduled"),
         ParamSpec::new("pause_at", Kind::Span, "When the application pauses, counted from the start of the flow.")
             .default("0")
             .source("own choice"),
@@ -106,9 +132,10 @@ pub const SCHEME: Media = Media {
     ],
     profiles: &[Profile {
         name: "pantheon",
-        doc: "As the Pantheon of Congestion Control ran it (StanfordSNR/pantheon, src/wrappers/sprout.py): payload of 1400 bytes, whole milliseconds, queue estimate of the original.",
+        doc: "As the Pantheon of Congestion Control ran it (StanfordSNR/pantheon, src/wrappers/sprout.py): payload of 1400 bytes, whole milliseconds, queue estimate of the original, windows of any size.",
         params: &[
             ("payload", "1400"),
+            ("whole", "0"),
             ("drain", "cumulative"),
             ("clock", "1000000"),
         ],
@@ -140,8 +167,12 @@ struct Settings {
     /// In ticks.
     lookahead: usize,
     payload: u32,
+    /// Windows of at most so many packets are sent as a whole.
+    whole: u64,
     drain: Drain,
     clock: Clock,
+    /// How late the ends wake on average.
+    lateness: Span,
     /// When there is nothing to send, counted from the start, and for how long.
     pause_at: Span,
     pause_for: Span,
@@ -162,11 +193,13 @@ impl Settings {
             confidence: params.real("confidence").unwrap_or(0.95),
             lookahead: (lookahead.ns() / TICK.ns()) as usize,
             payload: payload as u32,
+            whole: params.integer("whole").unwrap_or_default(),
             drain: match params.word("drain") {
                 Some("cumulative") => Drain::Cumulative,
                 _ => Drain::Tick,
             },
             clock: Clock::new(params.span("clock").unwrap_or_default()),
+            lateness: params.span("lateness").unwrap_or_default(),
             pause_at: params.span("pause_at").unwrap_or_default(),
             pause_for: params.span("pause_for").unwrap_or_default(),
             content: params.rate("content_rate").filter(|rate| rate.bps() > 0),
@@ -176,9 +209,9 @@ impl Settings {
 
 fn sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
     let settings = Settings::new(params);
-    Ok(Box::new(sender::Sender::new(settings, setup.now, setup.packet_size)))
+    Ok(Box::new(sender::Sender::new(settings, setup)))
 }
 
 fn receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
-    Ok(Box::new(receiver::Receiver::new(Settings::new(params), setup.now)))
+    Ok(Box::new(receiver::Receiver::new(Settings::new(params), setup)))
 }

@@ -2,8 +2,9 @@
 
 use super::forecast::{Belief, Forecast, Tables};
 use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::sleep::Sleep;
 use super::{Settings, TICK, UNIT};
-use crate::MediaReceiver;
+use crate::{MediaReceiver, Setup};
 use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, RangeSet, ReceiverCounters};
 use narrows_units::{Ecn, Span, Time};
@@ -73,8 +74,9 @@ impl Settled {
 #[derive(Debug)]
 pub(super) struct Receiver {
     settings: Settings,
+    sleep: Sleep,
     belief: Belief,
-    /// Ticks before this have been taken into account.
+    /// Ticks before this have been taken into account; the first one begins with the first packet.
     ticked: Time,
     /// Silence before this was announced.
     silent_until: Time,
@@ -83,7 +85,10 @@ pub(super) struct Receiver {
     settled: Settled,
     /// The forecast for `ticked`, once it is asked for.
     forecast: Option<Forecast>,
+    /// By the clock.
     next_report: Time,
+    /// When we wake for it.
+    wakeup: Time,
     heard_at: Time,
     /// Content of the packet that arrived last, and when.
     last: Option<(Data, Time)>,
@@ -95,9 +100,10 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(settings: Settings, now: Time) -> Self {
-        let now = settings.clock.read(now);
+    pub(super) fn new(settings: Settings, setup: Setup) -> Self {
+        let now = settings.clock.read(setup.now);
         Receiver {
+            sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
             belief: Belief::new(Tables::of(settings.model)),
             settings,
             ticked: now,
@@ -106,6 +112,7 @@ impl Receiver {
             settled: Settled::default(),
             forecast: None,
             next_report: Time::FAR,
+            wakeup: Time::FAR,
             heard_at: now,
             last: None,
             number: 0,
@@ -172,28 +179,35 @@ impl Endpoint for Receiver {
             self.counters.duplicate_packets += 1;
         }
 
-        self.last = Some((data, now));
-        let now = self.settings.clock.read(now);
-        self.advance(now);
+        let first = self.last.replace((data, now)).is_none();
+        let clock = self.settings.clock.read(now);
+        if first {
+            // Before there was nothing to be expected.
+            self.ticked = clock;
+            self.silent_until = clock;
+            self.next_report = clock + REPORT_INTERVAL;
+        } else if self.next_report == Time::FAR {
+            self.next_report = clock;
+        }
+        self.advance(clock);
         let bytes = length + MEDIA_HEADER;
-        self.count += f64::from(bytes) / UNIT as f64;
+        let payload = length.saturating_sub(HEADER).max(1);
+        self.count += f64::from(payload) / UNIT as f64;
         let silence = Span::from_ms(u64::from(data.time_to_next_ms));
         self.silent_until = self.silent_until.max(self.ticked + silence);
         self.settled.add(data.position, bytes, data.young);
-        self.heard_at = now;
-        if self.next_report == Time::FAR {
-            self.next_report = now;
-        }
+        self.heard_at = clock;
     }
 
     fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
         let clock = self.settings.clock.read(now);
         if clock < self.next_report {
+            self.wakeup = self.sleep.until(now, self.next_report);
             return None;
         }
         self.advance(clock);
         if clock.since(self.heard_at) > GIVEN_UP {
-            self.next_report = Time::FAR;
+            (self.next_report, self.wakeup) = (Time::FAR, Time::FAR);
             return None;
         }
         self.next_report = clock + REPORT_INTERVAL;
@@ -225,7 +239,7 @@ impl Endpoint for Receiver {
     }
 
     fn next_wakeup(&self) -> Time {
-        self.settings.clock.reached(self.next_report)
+        self.wakeup
     }
 }
 

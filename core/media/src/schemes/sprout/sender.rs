@@ -2,8 +2,9 @@
 
 use super::forecast::{Forecast, HORIZON, first_forecast};
 use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::sleep::Sleep;
 use super::{Drain, Settings, TICK, UNIT};
-use crate::MediaSender;
+use crate::{MediaSender, Setup};
 use narrows_cc::Fields;
 use narrows_transport::wire::{self, IP_UDP};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot};
@@ -21,6 +22,9 @@ const MOST_PER_TICK: u32 = 30;
 #[derive(Debug)]
 pub(super) struct Sender {
     settings: Settings,
+    sleep: Sleep,
+    /// When we wake if nothing arrives.
+    wakeup: Time,
     /// Largest payload of a packet.
     payload: u32,
     /// From and until when there is nothing to send.
@@ -54,11 +58,14 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// A sender whose packets have at most `packet_size` bytes at the IP layer.
-    pub(super) fn new(settings: Settings, now: Time, packet_size: u32) -> Self {
-        let room = packet_size.saturating_sub(IP_UDP + OVERHEAD).max(1);
+    /// A sender whose packets fit into those of the set-up.
+    pub(super) fn new(settings: Settings, setup: Setup) -> Self {
+        let room = setup.packet_size.saturating_sub(IP_UDP + OVERHEAD).max(1);
+        let now = setup.now;
         let silent = now + settings.pause_at;
         Sender {
+            sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
+            wakeup: now,
             payload: settings.payload.min(room),
             pause: (silent, silent + settings.pause_for),
             born: now,
@@ -92,7 +99,10 @@ impl Sender {
 
     /// What may be sent now.
     fn window(&self) -> u64 {
-        self.through().saturating_sub(self.queued)
+        let through = self.through();
+        // A packet in each tick never shows that the link would carry two: small windows are sent in one go.
+        let small = through <= UNIT * self.settings.whole;
+        if small && self.queued >= UNIT { 0 } else { through.saturating_sub(self.queued) }
     }
 
     /// Payload bytes that the application has for us.
@@ -141,6 +151,16 @@ impl Sender {
         }
         let oldest = self.bursts.front().map_or(self.position, |burst| burst.1);
         u32::try_from(self.position - oldest).unwrap_or(u32::MAX)
+    }
+
+    /// When something may have to be sent, by the clock, if no report comes before.
+    fn due(&self) -> Time {
+        let Some(sent_at) = self.sent_at else {
+            return self.forecast_at;
+        };
+        // Whether a tick has opened the window shows when we look around.
+        let due = sent_at + FALLBACK;
+        if self.window() > 0 { due.min(self.supplied()) } else { due }
     }
 
     fn count(&mut self, now: Time, report: &Report) {
@@ -205,6 +225,7 @@ impl Endpoint for Sender {
             self.flight = self.window().min(self.supply(now));
             if self.flight == 0 {
                 if self.sent_at.is_some_and(|sent| clock < sent + FALLBACK) {
+                    self.wakeup = self.sleep.until(now, self.due());
                     return None;
                 }
                 self.empty_packets += 1;
@@ -242,23 +263,7 @@ impl Endpoint for Sender {
     }
 
     fn next_wakeup(&self) -> Time {
-        if self.stopped {
-            return Time::FAR;
-        }
-        let Some(sent_at) = self.sent_at else {
-            return self.forecast_at;
-        };
-        if self.flight > 0 {
-            return sent_at;
-        }
-        // The window opens as ticks pass.
-        let tick = if self.tick < HORIZON - 1 {
-            self.forecast_at + TICK * (self.tick as u64 + 1)
-        } else {
-            Time::FAR
-        };
-        let next = self.settings.clock.reached(tick.min(sent_at + FALLBACK));
-        if self.window() > 0 { next.min(self.supplied()) } else { next }
+        if self.stopped { Time::FAR } else { self.wakeup }
     }
 }
 

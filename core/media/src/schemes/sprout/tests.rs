@@ -1,5 +1,6 @@
 //! The accounts of both ends of Sprout, by hand.
 
+use super::forecast::{Belief, Tables};
 use super::message::{Data, Report};
 use super::*;
 use narrows_transport::{Body, Header, Media as Message};
@@ -11,28 +12,27 @@ pub(super) fn at(ms: u64) -> Time {
 }
 
 /// Parameters with the profile of that name; "" stands for none.
-fn params(profile: &str) -> Params {
+pub(super) fn params(profile: &str) -> Params {
     crate::testing::params(&SCHEME, (!profile.is_empty()).then_some(profile), &[])
 }
 
-fn setup(now: Time, packet_size: u32) -> Setup {
+fn setup(seed: u64, end: &str) -> Setup {
     Setup {
-        now,
-        packet_size,
-        random: Stream::new(1, "sprout"),
+        now: Time::ZERO,
+        packet_size: 1500,
+        random: Stream::new(seed, end),
     }
 }
 
-/// Both ends; the receiver's ticks are `late` behind those of the sender.
-pub(super) fn ends(profile: &str, late: Span) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
-    let params = params(profile);
-    let sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500));
-    let receiver = (SCHEME.receiver)(&params, setup(Time::ZERO + late, 1500));
+/// Both ends, of a run with this seed.
+pub(super) fn ends(params: &Params, seed: u64) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
+    let sender = (SCHEME.sender)(params, setup(seed, "sender"));
+    let receiver = (SCHEME.receiver)(params, setup(seed, "receiver"));
     (sender.expect("a sender"), receiver.expect("a receiver"))
 }
 
 fn build(profile: &str) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
-    ends(profile, Span::ZERO)
+    ends(&params(profile), 1)
 }
 
 /// Everything that a sender sends at `now`: payloads and content.
@@ -92,7 +92,9 @@ fn ticks_drain_the_queue_estimate() {
         report(&mut *sender, at(10), 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]);
         // 7250 bytes are under way, 1400 * (6 - 1) may be.
         assert!(payloads(&mut *sender, 10).is_empty());
-        assert_eq!(sender.next_wakeup(), at(30));
+        // It looks around every 10 ms, a little late.
+        let late = sender.next_wakeup().since(at(20));
+        assert!(late >= Span::from_us(50) && late < Span::from_us(150), "{late:?}");
         // One packet has left the queue: 7000 - 5850 bytes.
         assert_eq!(payloads(&mut *sender, 30), [1150]);
         // 7050 bytes were under way. The second tick takes one packet more, but two in the original, which takes the
@@ -122,6 +124,55 @@ fn reports_settle_the_accounts() {
 }
 
 #[test]
+fn small_windows_are_sent_as_a_whole() {
+    for (profile, first) in [("", vec![]), ("pantheon", vec![1350])] {
+        let (mut sender, _) = build(profile);
+        let payloads = |sender: &mut dyn MediaSender, ms: u64| -> Vec<u32> {
+            let sent = flight(sender, at(ms));
+            sent.iter().map(|packet| packet.0).collect()
+        };
+        payloads(&mut *sender, 0);
+        // One of five packets is under way, two may be.
+        report(&mut *sender, at(10), 0, 4 * 1450, [0, 0, 0, 1, 1, 2, 3, 4]);
+        assert_eq!(payloads(&mut *sender, 10), first, "{profile}");
+        // All has arrived, and an empty packet's 50 bytes would not matter.
+        let position = 5 * 1450 + first.iter().map(|payload| payload + 50).sum::<u32>();
+        report(&mut *sender, at(12), 1, u64::from(position) - 50, [0, 0, 0, 1, 1, 2, 3, 4]);
+        assert_eq!(payloads(&mut *sender, 12), [1400, 1350], "{profile}");
+        // A window of three packets is used as far as it goes.
+        report(&mut *sender, at(14), 2, u64::from(position), [0, 0, 1, 1, 2, 3, 4, 4]);
+        assert_eq!(payloads(&mut *sender, 14), [1350], "{profile}");
+    }
+}
+
+/// What it believes is what the model makes of 15 packets in every tick, whenever the first one comes; headers do
+/// not count.
+#[test]
+fn the_receiver_counts_payload_from_the_first_packet_on() {
+    let mut belief = Belief::new(Tables::of(Model::PUBLISHED));
+    (0..100).for_each(|_| belief.tick(Some(15.0)));
+    for begin in [5, 10_005] {
+        let (_, mut receiver) = build("");
+        let (mut body, mut last) = (Body::default(), None);
+        for number in 0..1501 {
+            body.clear();
+            let position = number * 1450;
+            Data { position, young: 0, time_to_next_ms: 0, sent_ns: 0 }.write(&mut body.bytes);
+            let header = Header::Media(Message { number, length: 1434, feedback: false });
+            let now = at(begin + number / 15 * 20);
+            // A tick has not passed before its last instant has.
+            receiver.receive(now + Span::from_us(u64::from(number > 0)), Ecn::NotEct, &header, &body);
+            let mut out = Body::default();
+            if receiver.transmit(now + Span::from_us(1), &mut out).is_some() {
+                last = Report::read(&out.bytes);
+            }
+        }
+        let report = last.expect("reports");
+        assert_eq!(report.forecast, belief.forecast(0.05), "{begin}");
+    }
+}
+
+#[test]
 fn silence_is_broken_by_empty_packets() {
     let (mut sender, _) = build("");
     flight(&mut *sender, at(0));
@@ -143,7 +194,7 @@ fn silence_is_broken_by_empty_packets() {
 fn an_application_that_pauses_leaves_the_flow_with_empty_packets() {
     let pause = [("pause_at", "100000000"), ("pause_for", "300000000")];
     let params = crate::testing::params(&SCHEME, None, &pause);
-    let mut sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500)).expect("a sender");
+    let mut sender = (SCHEME.sender)(&params, setup(1, "sender")).expect("a sender");
     let (mut position, mut empty, mut full) = (0, vec![], vec![]);
     for ms in 0..=500 {
         if ms % 20 == 0 {
@@ -168,7 +219,7 @@ fn an_application_that_gives_little_is_waited_for() {
     // A packet of 1400 bytes every 70 ms, but not between 200 and 300 ms.
     let set = [("content_rate", "160000"), ("pause_at", "200000000"), ("pause_for", "100000000")];
     let params = crate::testing::params(&SCHEME, None, &set);
-    let mut sender = (SCHEME.sender)(&params, setup(Time::ZERO, 1500)).expect("a sender");
+    let mut sender = (SCHEME.sender)(&params, setup(1, "sender")).expect("a sender");
     let (mut full, mut position) = (Vec::new(), 0);
     for ms in 0..500 {
         if ms % 20 == 0 {
@@ -197,8 +248,8 @@ fn received_and_lost_bytes_are_settled() {
         let packet = receiver.transmit(at(ms), &mut out).map(|_| Report::read(&out.bytes));
         packet.flatten().map(|report| report.settled)
     };
-    // The first packet is answered at once.
-    assert_eq!(arrive(&mut *receiver, 0, 0, 0, 5), Some(1450));
+    // The first packet is answered a tick later.
+    assert_eq!(arrive(&mut *receiver, 0, 0, 0, 5), None);
     assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 6), None);
     // The second and third are missing, but still young: two packets of four are settled. A copy adds nothing.
     assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 25), Some(2900));
