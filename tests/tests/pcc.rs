@@ -1,444 +1,212 @@
-//! PCC Allegro, Vivace and PCC-Expr in simulated worlds: what their authors' rules make of single paths, how much
-//! loss they bear, and where their floors are.
+//! PCC Allegro, Vivace and PCC-Expr in simulated worlds: how much loss they bear, how their variants differ, where
+//! their floors are, and how two flows share. What one flow does on single paths is in the table of single flows.
+//!
+//! Every number is of several seeds: these schemes decide by comparing noisy measurements, and one run shows little.
 
 use narrows_record::series;
 use narrows_tests::{Dumbbell, measured};
-use serde_json::{Value, json};
+use play::{Play, mean};
 
-/// A path with one flow, and the set-up of its scheme.
-#[derive(Clone, Copy)]
-struct Play {
-    scheme: &'static str,
-    profile: &'static str,
-    /// Parameters besides those of the profile.
-    params: &'static [(&'static str, &'static str)],
-    mbps: f64,
-    rtt_ms: f64,
-    /// Buffer in packets; `None` for one without end.
-    buffer: Option<u64>,
-    loss: f64,
-    seconds: f64,
-}
+#[path = "pcc/play.rs"]
+mod play;
 
-/// What a flow did in the second half of its time, but for the loss.
-#[derive(Debug)]
-struct Seen {
-    /// What came through the bottleneck, in Mbit/s of IP bytes.
-    mbps: f64,
-    /// Waiting time in ms: mean over time, and 95th percentile.
-    queueing_ms: f64,
-    queueing_p95_ms: f64,
-    /// Dropped at the bottleneck over the whole run, in percent.
-    dropped: f64,
-}
-
-impl Play {
-    const fn of(scheme: &'static str, profile: &'static str) -> Play {
-        Play {
-            scheme,
-            profile,
-            params: &[],
-            mbps: 12.0,
-            rtt_ms: 40.0,
-            buffer: Some(100),
-            loss: 0.0,
-            seconds: 30.0,
-        }
-    }
-
-    fn cell(&self) -> Value {
-        let bdp = self.mbps * self.rtt_ms / 12.0;
-        let mut cell = Dumbbell {
-            mbps: self.mbps,
-            rtt_ms: self.rtt_ms,
-            buffer_bdp: self.buffer.map_or(1e6, |packets| packets as f64 / bdp),
-            loss: self.loss,
-            schemes: vec![self.scheme],
-            seconds: self.seconds,
-            ..Dumbbell::default()
-        }
-        .json();
-        let registry = narrows_cell::registry();
-        let schemes = registry["schemes"].as_array().expect("schemes");
-        let scheme = schemes
-            .iter()
-            .find(|one| one["name"] == self.scheme)
-            .expect("a scheme");
-        let profiles = scheme["profiles"].as_array().expect("profiles");
-        let profile = profiles.iter().find(|one| one["name"] == self.profile);
-        assert!(
-            profile.is_some() || self.profile.is_empty(),
-            "{} has no {}",
-            self.scheme,
-            self.profile
-        );
-        for flow in cell["flows"].as_array_mut().expect("flows") {
-            if let Some(profile) = profile {
-                flow["params"] = profile["params"].clone();
-                flow["transport"] = profile["transport"].clone();
-            }
-            for (name, value) in self.params {
-                flow["params"][*name] = value
-                    .parse::<u64>()
-                    .map_or(json!(value), |number| json!(number));
-            }
-        }
-        cell
-    }
-
-    fn see(&self) -> Seen {
-        let (run, record) = measured(&self.cell());
-        let half = self.seconds / 2.0;
-        let flows = series::throughput(&record, 1_000_000_000).expect("throughput");
-        let rates = flows
-            .time_s
-            .iter()
-            .zip(&flows.flows[&1].1)
-            .filter(|(time, _)| **time >= half);
-        let rates: Vec<f64> = rates.map(|(_, rate)| *rate).collect();
-        let queue = &series::queues(&record).expect("queues")["forward.0"];
-        let waits = queue
-            .time_s
-            .iter()
-            .zip(&queue.backlog_bytes)
-            .filter(|(time, _)| **time >= half);
-        let mut waits: Vec<f64> = waits.map(|(_, bytes)| bytes * 8e-3 / self.mbps).collect();
-        waits.sort_by(f64::total_cmp);
-        Seen {
-            mbps: mean(&rates) / 1e6 / (1.0 - self.loss),
-            queueing_ms: mean(&waits),
-            queueing_p95_ms: waits[(0.95 * waits.len() as f64) as usize],
-            dropped: 100.0 * run.get("all", "bottleneck_drop_ratio"),
-        }
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// What a row of the table says of the queue.
-#[derive(Clone, Copy)]
-enum Queue {
-    /// Mean wait in ms, to 10 % or two packets of 12 Mbit/s.
-    Near(f64),
-    /// The same, and the 95th percentile as well.
-    Both(f64, f64),
-    /// The same as an upper end only.
-    Below(f64),
-}
-
-use Queue::{Below, Both, Near};
-
-/// A table of one flow on single paths: throughput in Mbit/s and wait.
-fn check(scheme: &str, rows: &[(Play, f64, Queue)]) {
-    for (play, mbps, queue) in rows {
-        let seen = play.see();
-        let path = format!(
-            "{scheme} at {} Mbit/s, {} ms, {:?} packets, loss {}: {seen:?}",
-            play.mbps, play.rtt_ms, play.buffer, play.loss
-        );
-        assert!(
-            (seen.mbps / mbps - 1.0).abs() <= 0.1,
-            "{path} instead of {mbps}"
-        );
-        let room = |ms: f64| (0.1 * ms).max(2.0);
-        let (mean, p95) = (seen.queueing_ms, seen.queueing_p95_ms);
-        match *queue {
-            Near(ms) => assert!((mean - ms).abs() <= room(ms), "{path} instead of {ms}"),
-            Both(ms, high) => {
-                assert!((mean - ms).abs() <= room(ms), "{path} instead of {ms}");
-                assert!((p95 - high).abs() <= room(high), "{path} instead of {high}");
-            }
-            Below(ms) => assert!(mean <= ms + room(ms), "{path} instead of {ms}"),
-        }
-    }
-}
-
-const SMALL: Play = Play {
-    buffer: Some(20),
-    ..Play::of("", "")
-};
-const FAST: Play = Play {
-    mbps: 50.0,
-    buffer: Some(400),
-    ..Play::of("", "")
-};
-const LOSSY: Play = Play {
-    loss: 0.01,
-    ..Play::of("", "")
-};
-const ENDLESS: Play = Play {
-    buffer: None,
-    ..Play::of("", "")
-};
-const SLOW: Play = Play {
-    mbps: 2.0,
-    rtt_ms: 200.0,
-    buffer: None,
-    ..Play::of("", "")
-};
-
-/// `path` with the scheme of `play`.
-const fn on(play: Play, path: Play) -> Play {
-    Play {
-        scheme: play.scheme,
-        profile: play.profile,
-        params: play.params,
-        ..path
-    }
-}
-
-// Expected values of the tables: simulations of the published rules, packet by packet, of one flow for 30 s,
-// second half. Where only an upper end is given, the flow makes a few excursions into the queue in the whole time, and
-// how long these last is chance: the same rules with other seeds give a third to three times the value.
+// Random loss.
 
 #[test]
-fn allegro_as_it_ran_keeps_queues_short_but_not_on_slow_links() {
-    // The simulation had taken the round-trip time of the interval itself, not the program's slip.
-    let play = Play {
-        params: &[("rtt_of", "own")],
-        ..Play::of("pcc-allegro", "pantheon")
-    };
-    let rows = [
-        (play, 11.7, Both(3.0, 19.0)),
-        (on(play, SMALL), 11.8, Below(6.0)),
-        (on(play, FAST), 49.1, Below(9.0)),
-        (on(play, LOSSY), 11.7, Near(0.5)),
-        (on(play, ENDLESS), 11.7, Both(8.0, 30.0)),
-        // The start doubles while results are late: 2.5 s of queue.
-        (on(play, SLOW), 2.0, Near(2500.0)),
-    ];
-    check("allegro, latency utility", &rows);
-    // With the slip the same but for shorter queues: a newer round-trip time tells of them earlier.
-    let slip = Play::of("pcc-allegro", "pantheon");
-    check(
-        "allegro as it ran",
-        &[
-            (slip, 11.7, Below(3.0)),
-            (on(slip, ENDLESS), 11.7, Below(8.0)),
-        ],
-    );
-}
-
-#[test]
-fn allegro_of_the_paper_fills_every_finite_buffer() {
-    let play = Play::of("pcc-allegro", "");
-    let rows = [
-        (play, 12.0, Both(79.0, 99.0)),
-        (on(play, SMALL), 12.0, Both(13.0, 19.0)),
-        (on(play, FAST), 50.0, Both(83.0, 96.0)),
-        (on(play, LOSSY), 12.0, Both(80.0, 99.0)),
-    ];
-    check("allegro of the paper", &rows);
-    // 5 % is where the utility breaks off; probes and the start beyond it lose some more: 8.7 % there.
-    let dropped = play.see().dropped;
-    assert!((4.0..11.0).contains(&dropped), "{dropped}");
-}
-
-#[test]
-fn vivace_fills_the_link_with_hardly_a_queue() {
-    let pantheon = Play::of("vivace", "pantheon");
-    let rows = [
-        (pantheon, 11.6, Both(0.5, 2.2)),
-        (on(pantheon, SMALL), 11.6, Both(0.5, 2.4)),
-        (on(pantheon, FAST), 47.5, Both(0.1, 0.6)),
-        (on(pantheon, LOSSY), 11.6, Both(0.5, 2.4)),
-        (on(pantheon, ENDLESS), 11.6, Both(0.5, 2.3)),
-        // Steps of half a megabit are a quarter of the rate here: the wait swings between nothing and
-        // 100 ms, with a mean that depends on which way they fall (22 ms there).
-        (on(pantheon, SLOW), 1.76, Below(35.0)),
-    ];
-    check("vivace 900", &rows);
-    // The other weight of latency is as good as the same, since the least slope that counts outweighs the rate in both.
-    let published = Play::of("vivace", "published");
-    let rows = [
-        (published, 11.6, Near(0.5)),
-        (on(published, SMALL), 11.6, Near(0.6)),
-        (on(published, FAST), 47.5, Near(0.1)),
-        // A long excursion into the queue is in this half here.
-        (on(published, LOSSY), 11.5, Below(3.0)),
-    ];
-    check("vivace 11330", &rows);
-    // What we changed for slow links changes nothing on these.
-    let default = Play::of("vivace", "");
-    check(
-        "vivace",
-        &[
-            (default, 11.6, Near(0.5)),
-            (on(default, FAST), 47.5, Near(0.1)),
-        ],
-    );
-}
-
-#[test]
-fn vivace_without_latency_fills_every_finite_buffer() {
-    let play = Play {
-        params: &[("latency_coefficient", "0")],
-        ..Play::of("vivace", "pantheon")
-    };
-    let rows = [
-        (play, 12.0, Both(86.0, 99.0)),
-        (on(play, SMALL), 11.9, Both(15.0, 19.0)),
-        (on(play, FAST), 50.0, Both(82.0, 96.0)),
-        (on(play, LOSSY), 12.0, Both(77.0, 99.0)),
-    ];
-    check("vivace, loss only", &rows);
-}
-
-#[test]
-fn expr_fills_the_link_with_and_without_its_defect() {
-    let pantheon = Play::of("pcc-expr", "pantheon");
-    let rows = [
-        (pantheon, 11.3, Below(10.0)),
-        (on(pantheon, SMALL), 11.7, Below(6.0)),
-        (on(pantheon, FAST), 48.9, Below(5.0)),
-        // 16 ms there, with excursions of seconds to the end of the buffer.
-        (on(pantheon, LOSSY), 11.0, Below(20.0)),
-        (on(pantheon, ENDLESS), 11.5, Below(7.0)),
-    ];
-    check("expr as it ran", &rows);
-    // One unit of slope outweighs the rate also when it counts once instead of 1400 times.
-    let default = Play::of("pcc-expr", "");
-    check(
-        "expr",
-        &[
-            (default, 11.3, Below(10.0)),
-            (on(default, FAST), 48.9, Below(9.0)),
-        ],
-    );
-}
-
-/// What is dropped over a whole run, in percent. Most of it is the overshoot of the start and excursions by chance: six seeds
-/// give 10 to 19 and 5 to 8 % for Vivace without latency (9 and 3 there), 0.8 to 1.7 % for the shipped one with 100
-/// packets (0.4), 2.4 to 3 % for Allegro with 20 (5). So the order of magnitude is what can be asked for.
-#[test]
-fn losses_are_of_the_order_of_the_rules() {
-    let loss_only = Play {
-        params: &[("latency_coefficient", "0")],
-        ..Play::of("vivace", "pantheon")
-    };
-    let run = Play {
-        params: &[("rtt_of", "own")],
-        ..Play::of("pcc-allegro", "pantheon")
-    };
-    let paper = Play::of("pcc-allegro", "");
-    let shipped = Play::of("vivace", "pantheon");
-    let expr = Play::of("pcc-expr", "pantheon");
-    for (play, percent) in [
-        (run, 0.1),
-        (on(run, SMALL), 0.5),
-        (on(run, FAST), 0.0),
-        (paper, 8.7),
-        (on(paper, SMALL), 5.0),
-        (on(paper, FAST), 8.4),
-        (shipped, 0.4),
-        (on(shipped, SMALL), 2.5),
-        (on(shipped, FAST), 0.3),
-        (loss_only, 9.0),
-        (on(loss_only, SMALL), 5.0),
-        (on(loss_only, FAST), 3.0),
-        (expr, 0.0),
-        (on(expr, SMALL), 0.4),
-        (on(expr, FAST), 0.0),
+fn an_allegro_flow_that_is_fast_bears_loss_below_the_cliff() {
+    // From 50 Mbit/s on an interval has 250 packets and more, so that its loss ratio is known to 1.2 % and better. The
+    // sigmoid takes 2 % off at 1 %, and 27 % at 4 %, where its slope begins to make noise of the rate.
+    for (loss, least, median) in [
+        (0.01, 98.0, 99.0),
+        (0.02, 95.0, 98.0),
+        (0.03, 90.0, 95.0),
+        (0.04, 55.0, 88.0),
     ] {
-        let dropped = play.see().dropped;
-        let range = percent / 3.0 - 1.5..3.0 * percent + 1.5;
-        assert!(
-            range.contains(&dropped),
-            "{} {} {:?}, {} Mbit/s, {:?} packets: {dropped} instead of {percent}",
-            play.scheme,
-            play.profile,
-            play.params,
-            play.mbps,
-            play.buffer
-        );
+        let play = Play {
+            params: &[("initial_rate", "25000000")],
+            ..Play::of("pcc-allegro", "")
+        };
+        let seen = play.wide().with_loss(loss).many(8).mbps();
+        assert!(seen[0] > least && seen[1] > median, "{loss}: {seen:?}");
     }
 }
 
-/// 100 Mbit/s and a buffer of one bandwidth-delay product: an interval has hundreds of packets, so that its loss
-/// ratio is known to less than a percent.
-const WIDE: Play = Play {
-    mbps: 100.0,
-    buffer: Some(333),
-    ..Play::of("", "")
-};
+#[test]
+fn an_allegro_flow_that_starts_under_loss_may_stay_slow_for_long() {
+    // With 1 % all starts get to the rate of the link.
+    let play = Play::of("pcc-allegro", "").wide();
+    let seen = play.with_loss(0.01).many(8).mbps();
+    assert!(seen[0] > 98.0, "{seen:?}");
+    // With 2 % the start ends early when 2 of 20 packets are lost at 4 Mbit/s (6 %), 2 of 40 at 8 (19 % where none was
+    // before) or 4 of 80 at 16 (8 %), together every fourth time: of 16 it is 1 to 8 with 98 %. What follows is a
+    // random walk in steps of a few percent, which has not come far in 30 s: nothing lies between.
+    let seen = play.with_loss(0.02).many(16);
+    let fast = seen.0.iter().filter(|seen| seen.mbps > 90.0).count();
+    let slow = seen.0.iter().filter(|seen| seen.mbps < 40.0).count();
+    assert!(
+        (8..=15).contains(&fast) && fast + slow >= 15,
+        "{fast} {slow}: {seen:?}"
+    );
+    // With 4 % most end so, and those that do not are near the cliff.
+    let seen = play.with_loss(0.04).many(8).mbps();
+    assert!(
+        seen[0] < 10.0 && seen[1] < 40.0 && seen[2] > 50.0,
+        "{seen:?}"
+    );
+}
 
 #[test]
-fn loss_is_borne_up_to_the_published_limits_and_not_beyond() {
-    let paper = Play {
-        params: &[("utility", "paper")],
-        ..Play::of("vivace", "")
-    };
-    for (play, bear, least) in [
-        // The cliff is at 5 %: with 4 % a little congestion is too much.
+fn vivace_bears_loss_as_long_as_its_gradient_stands_out_from_the_noise() {
+    // Probes are 5 % up and down. At 100 Mbit/s that is worth 10 (0.57 - c L), and an interval of 350 packets knows
+    // the loss ratio to 0.75 % at 2 %, which makes a noise of 140 c x 0.0075. In the shipped form c is 1 below 3 %: 5.5
+    // stands against 1. Beyond 3 %, and in the paper's form everywhere, c is 11.35: 1.2 against 16 at 4 %, although its
+    // gradient still points up, to 5 %. So the rate wanders, the longer the lower.
+    for (params, bear, medians) in [
         (
-            Play::of("pcc-allegro", ""),
-            &[0.01, 0.02, 0.03, 0.04][..],
-            0.8,
+            &[][..],
+            &[0.01, 0.02][..],
+            [(0.04, 25.0..85.0), (0.06, 8.0..35.0), (0.1, 2.0..15.0)],
         ),
-        // 0.9 x^-0.1 / 11.35 is 5.0 % at 100 Mbit/s. A probe that is misled by chance costs some time.
-        (paper, &[0.01, 0.02, 0.04], 0.8),
-        // The shipped form counts 1 up to 3 %, and beyond that the same.
-        (Play::of("vivace", ""), &[0.01, 0.02, 0.04], 0.8),
+        (
+            &[("utility", "paper")],
+            &[0.01],
+            [(0.04, 20.0..85.0), (0.06, 8.0..40.0), (0.1, 2.0..15.0)],
+        ),
     ] {
-        for &loss in bear {
-            let seen = Play {
-                loss,
-                ..on(play, WIDE)
-            }
-            .see();
-            assert!(
-                seen.mbps > least * 100.0,
-                "{} {:?} {loss}: {seen:?}",
-                play.scheme,
-                play.params
-            );
-        }
-        // Beyond it the rate falls for as long as the run lasts: the paper has limits of 7.9 % at 1 Mbit/s.
-        for loss in [0.06, 0.1] {
-            let seen = Play {
-                loss,
-                ..on(play, WIDE)
-            }
-            .see();
-            assert!(
-                seen.mbps < 20.0,
-                "{} {:?} {loss}: {seen:?}",
-                play.scheme,
-                play.params
-            );
-        }
-    }
-    // The published claim for Allegro, on the small path: 1 % costs less than 5 % of the throughput.
-    for (profile, params) in [("", &[][..]), ("pantheon", &[])] {
         let play = Play {
             params,
-            ..Play::of("pcc-allegro", profile)
-        };
-        let (clean, lossy) = (play.see().mbps, on(play, LOSSY).see().mbps);
-        assert!(lossy > 0.95 * clean, "{profile}: {lossy} of {clean}");
+            ..Play::of("vivace", "")
+        }
+        .wide();
+        for &loss in bear {
+            let seen = play.with_loss(loss).many(8).mbps();
+            assert!(seen[0] > 90.0, "{params:?} {loss}: {seen:?}");
+        }
+        for (loss, range) in medians {
+            let seen = play.with_loss(loss).many(8).mbps();
+            assert!(range.contains(&seen[1]), "{params:?} {loss}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn loss_of_a_percent_costs_allegro_less_than_five() {
+    for profile in ["", "pantheon"] {
+        let play = Play::of("pcc-allegro", profile);
+        let (clean, lossy) = (play.many(8).mbps(), play.with_loss(0.01).many(8).mbps());
+        assert!(
+            lossy[0] > 0.95 * clean[1],
+            "{profile}: {lossy:?} of {clean:?}"
+        );
     }
 }
 
 #[test]
 fn ten_percent_of_loss_is_too_much_for_all() {
-    // What the second half still has depends on how fast the rate fell: from 1.2 to 5.6 of 12 Mbit/s in
-    // the simulations of the rules, that of 15 s alone.
-    for (scheme, profile, most) in [
-        ("pcc-allegro", "", 4.4),
-        ("pcc-allegro", "pantheon", 2.6),
-        ("vivace", "pantheon", 4.8),
-        ("vivace", "published", 4.8),
-        ("pcc-expr", "pantheon", 6.5),
+    // The rate goes down, but among the decisions are many wrong ones, since an interval of 60 packets knows the loss
+    // ratio to 4 %: single flows wander up again. In the second minute the median is low, for Vivace as it ran near
+    // its floor of 1.3 x 1400/1348 Mbit/s. PCC-Expr as it ran starts at 11.2 and wanders between there and 2.1.
+    for (scheme, profile, range) in [
+        ("pcc-allegro", "", 0.4..2.5),
+        ("pcc-allegro", "pantheon", 0.5..3.0),
+        ("vivace", "pantheon", 1.3..4.5),
+        ("vivace", "published", 1.3..4.5),
+        ("vivace", "", 0.05..4.5),
+        ("pcc-expr", "pantheon", 4.0..9.0),
     ] {
-        let seen = Play {
-            loss: 0.1,
-            ..Play::of(scheme, profile)
+        let play = Play {
+            seconds: 120.0,
+            ..Play::of(scheme, profile).with_loss(0.1)
+        };
+        let seen = play.many(8).mbps();
+        assert!(range.contains(&seen[1]), "{scheme} {profile}: {seen:?}");
+    }
+}
+
+// Variants of one scheme.
+
+#[test]
+fn the_slip_of_allegro_makes_its_queue_shorter() {
+    // The round-trip time of a newer interval tells of a queue earlier.
+    let own = Play {
+        params: &[("rtt_of", "own")],
+        ..Play::of("pcc-allegro", "pantheon")
+    };
+    let slip = Play::of("pcc-allegro", "pantheon");
+    let (own, slip) = (own.many(9).queueing_ms(), slip.many(9).queueing_ms());
+    assert!(
+        slip[2] < own[1] && slip[1] < 0.6 * own[1],
+        "{slip:?} {own:?}"
+    );
+}
+
+#[test]
+fn vivace_of_the_default_is_the_shipped_one_where_links_are_fast() {
+    for (mbps, buffer, near, wait) in [(12.0, 100, 11.6, 0.7), (50.0, 400, 47.5, 0.2)] {
+        for profile in ["", "pantheon", "published"] {
+            let play = Play {
+                mbps,
+                buffer,
+                ..Play::of("vivace", profile)
+            };
+            let seen = play.many(5);
+            let [least, _, most] = seen.mbps();
+            // Probes of 5 % in steady turns: the mean is 5 % below the link at most, with hardly a queue. The other
+            // weight of latency is as good as the same, since the least slope that counts outweighs the rate in both.
+            assert!(
+                least > 0.98 * near && most < 1.02 * near,
+                "{profile} {mbps}: {seen:?}"
+            );
+            let [_, median, _] = seen.queueing_ms();
+            assert!((0.02..wait).contains(&median), "{profile} {mbps}: {seen:?}");
         }
-        .see();
-        assert!(seen.mbps < 1.1 * most, "{scheme} {profile}: {seen:?}");
-        assert!(seen.mbps > 0.5, "{scheme} {profile}: {seen:?}");
+    }
+}
+
+#[test]
+fn steps_of_half_a_megabit_make_vivace_swing_on_slow_links() {
+    // From the floor, 1.35 Mbit/s on the wire, a step leads to 1.87: the queue is the longest where that is just below
+    // the link, so that the next one leads far beyond it, and where it is above the link the rate stays at the floor.
+    let at = |profile, mbps| {
+        Play {
+            mbps,
+            rtt_ms: 200.0,
+            buffer: 1000,
+            ..Play::of("vivace", profile)
+        }
+        .many(5)
+    };
+    let program = [1.7, 1.9, 2.2].map(|mbps| at("pantheon", mbps).queueing_ms()[1]);
+    assert!(
+        program[0] < 10.0 && program[1] > 40.0 && program[2] < 20.0,
+        "{program:?}"
+    );
+}
+
+#[test]
+fn expr_falls_into_a_cycle_that_depends_on_the_link() {
+    // Five seeds agree, since no decision is a matter of chance, but a link a few percent faster or slower meets the
+    // steps elsewhere: rarely the queue is short, mostly steps that grow lead far beyond the link and fill the buffer.
+    let at = |mbps| {
+        Play {
+            mbps,
+            ..Play::of("pcc-expr", "pantheon")
+        }
+        .many(5)
+    };
+    for (mbps, wait) in [(11.6, 25.0..50.0), (12.0, 1.5..4.5), (12.4, 22.0..48.0)] {
+        let seen = at(mbps);
+        let [least, median, most] = seen.queueing_ms();
+        assert!(
+            wait.contains(&least) && wait.contains(&most),
+            "{mbps}: {seen:?}"
+        );
+        assert!(most - least < 0.2 * median, "{mbps}: {seen:?}");
+        let [least, _, most] = seen.mbps();
+        assert!(
+            least > 0.88 * mbps && most < 0.97 * mbps,
+            "{mbps}: {seen:?}"
+        );
     }
 }
 
@@ -446,55 +214,62 @@ fn ten_percent_of_loss_is_too_much_for_all() {
 fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
     // 2.1 Mbit/s and steps of half a megabit on a link of 2: most of the time the buffer is full (37 % lost in a
     // simulation of the rules).
-    let slow = Play {
-        mbps: 2.0,
-        rtt_ms: 200.0,
-        ..Play::of("", "")
+    let slow = |profile| {
+        Play {
+            mbps: 2.0,
+            rtt_ms: 200.0,
+            ..Play::of("pcc-expr", profile)
+        }
+        .many(5)
     };
-    let seen = on(Play::of("pcc-expr", "pantheon"), slow).see();
+    let seen = slow("pantheon");
+    let [least, _, most] = seen.dropped();
     assert!(
-        (30.0..50.0).contains(&seen.dropped) && seen.queueing_ms > 500.0,
+        least > 30.0 && most < 50.0 && seen.queueing_ms()[0] > 500.0,
         "{seen:?}"
     );
-    let seen = on(Play::of("pcc-expr", ""), slow).see();
-    assert!(seen.dropped < 5.0 && seen.mbps > 1.6, "{seen:?}");
+    let seen = slow("");
+    assert!(seen.dropped()[2] < 10.0 && seen.mbps()[0] > 1.6, "{seen:?}");
     // 1.3 Mbit/s and probes of 1.8 on a link of 0.5: 62 % of 1.3 are too much.
-    let slower = Play {
-        mbps: 0.5,
-        buffer: Some(50),
-        ..Play::of("", "")
+    let slower = |profile| {
+        Play {
+            mbps: 0.5,
+            buffer: 50,
+            ..Play::of("vivace", profile)
+        }
+        .many(5)
     };
-    let seen = on(Play::of("vivace", "pantheon"), slower).see();
+    let seen = slower("pantheon");
+    let [least, _, most] = seen.dropped();
     assert!(
-        (50.0..75.0).contains(&seen.dropped) && seen.queueing_ms > 1000.0,
+        least > 50.0 && most < 75.0 && seen.queueing_ms()[0] > 1000.0,
         "{seen:?}"
     );
-    let seen = on(Play::of("vivace", ""), slower).see();
+    let seen = slower("");
     // The starting phase has overshot once.
-    assert!(
-        seen.dropped < 10.0 && seen.mbps > 0.35 && seen.queueing_ms < 100.0,
-        "{seen:?}"
-    );
+    let good = seen.dropped()[2] < 10.0 && seen.mbps()[0] > 0.35 && seen.queueing_ms()[2] < 100.0;
+    assert!(good, "{seen:?}");
     // A link of 10 kbit/s, on which a packet takes more than a second: something arrives all the time.
     for scheme in ["pcc-allegro", "vivace", "pcc-expr"] {
         let seen = Play {
             mbps: 0.01,
-            buffer: Some(10),
+            buffer: 10,
             seconds: 120.0,
             ..Play::of(scheme, "")
         }
-        .see();
-        assert!(seen.mbps > 0.005, "{scheme}: {seen:?}");
+        .many(5);
+        assert!(seen.mbps()[0] > 0.005, "{scheme}: {seen:?}");
     }
 }
 
 /// Throughput of two flows of `scheme`, the second 5 s later, over the second half of `seconds`.
-fn pair(scheme: &'static str, mbps: f64, interval_s: f64, seconds: f64) -> [f64; 2] {
+fn pair(scheme: &'static str, mbps: f64, seconds: f64, seed: u64) -> [f64; 2] {
     let cell = Dumbbell {
         mbps,
         schemes: vec![scheme; 2],
-        interval_s,
+        interval_s: 5.0,
         seconds,
+        seed,
         record: "bins",
         ..Dumbbell::default()
     };
@@ -514,14 +289,14 @@ fn pair(scheme: &'static str, mbps: f64, interval_s: f64, seconds: f64) -> [f64;
 fn two_flows_find_the_equilibrium_of_their_utilities() {
     for scheme in ["vivace", "pcc-expr"] {
         for mbps in [24.0, 100.0] {
-            let [first, second] = pair(scheme, mbps, 5.0, 100.0);
-            let jain = (first + second).powi(2) / (2.0 * (first * first + second * second));
-            // Equal shares are the only equilibrium; steps of 5 % and more keep both moving around it.
-            assert!(jain > 0.95, "{scheme} {mbps}: {first} {second}");
-            assert!(
-                first + second > 0.85 * mbps,
-                "{scheme} {mbps}: {first} {second}"
-            );
+            for seed in 1..=5 {
+                let [first, second] = pair(scheme, mbps, 100.0, seed);
+                let jain = (first + second).powi(2) / (2.0 * (first * first + second * second));
+                let sum = first + second;
+                // Equal shares are the only equilibrium; steps of 5 % and more keep both moving around it.
+                let good = jain > 0.97 && sum > 0.85 * mbps && sum < 0.99 * mbps;
+                assert!(good, "{scheme} {mbps}, seed {seed}: {first} {second}");
+            }
         }
     }
 }
@@ -530,12 +305,18 @@ fn two_flows_find_the_equilibrium_of_their_utilities() {
 fn two_flows_of_allegro_find_theirs_slowly() {
     // Both go up and down by the same shares, and only the little that each one's own rate changes the common
     // loss ratio draws them together.
-    let ratio = |seconds| {
-        let [first, second] = pair("pcc-allegro", 24.0, 5.0, seconds);
-        assert!(first + second > 23.0, "{seconds}: {first} {second}");
-        first / second
+    let ratios = |seconds| {
+        let mut ratios: Vec<f64> = (1..=5)
+            .map(|seed| {
+                let [first, second] = pair("pcc-allegro", 24.0, seconds, seed);
+                assert!(first + second > 23.0, "{seconds}, {seed}: {first} {second}");
+                first / second
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios
     };
-    let (early, late) = (ratio(100.0), ratio(400.0));
-    assert!((1.5..6.0).contains(&early), "{early}");
-    assert!(late < 1.3, "{late}");
+    let (early, late) = (ratios(100.0), ratios(400.0));
+    assert!((1.3..4.0).contains(&early[2]), "{early:?}");
+    assert!((0.8..1.3).contains(&late[2]) && late[4] < 2.2, "{late:?}");
 }

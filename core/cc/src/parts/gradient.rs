@@ -181,6 +181,28 @@ mod tests {
     }
 
     #[test]
+    fn slopes_are_cut_toward_zero_to_even_hundredths() {
+        for (slope, seen) in [
+            (0.0, 0.0),
+            (0.0199, 0.0),
+            (-0.0199, 0.0),
+            (0.021, 0.02),
+            (0.039, 0.02),
+            (0.041, 0.04),
+            (-0.05, -0.04),
+        ] {
+            assert!((even_hundredths(slope) - seen).abs() < 1e-12, "{slope}");
+        }
+    }
+
+    #[test]
+    fn loss_weighs_eleven_times_as_much_above_three_percent() {
+        for (loss, weight) in [(0.0, 1.0), (0.03, 1.0), (0.0301, 11.35), (0.2, 11.35)] {
+            assert_eq!(loss_weight(loss), weight, "{loss}");
+        }
+    }
+
+    #[test]
     fn steps_in_one_direction_grow() {
         // The amplifier is 0, 1, 2, 3, 4, and then grows in halves.
         let grown = [
@@ -197,19 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn amplifiers_are_those_of_the_program() {
-        // m from 0 to 10 in whole steps.
-        let mut steps = GradientSteps::new(Rule::Vivace);
-        let found: Vec<f64> = (0..=10)
-            .map(|m| {
-                steps.amplifier = f64::from(m);
-                steps.factor()
-            })
-            .collect();
-        assert_eq!(
-            found,
-            [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0, 22.0, 30.0]
-        );
+    fn amplifiers_are_those_of_the_programs() {
+        // m from 0 to 10 in whole steps. They differ from 9 on.
+        for (rule, last) in [(Rule::Vivace, [22.0, 30.0]), (Rule::Expr, [31.0, 40.0])] {
+            let mut steps = GradientSteps::new(rule);
+            let found: Vec<f64> = (0..=10)
+                .map(|m| {
+                    steps.amplifier = f64::from(m);
+                    steps.factor()
+                })
+                .collect();
+            assert_eq!(found[..9], [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0]);
+            assert_eq!(found[9..], last);
+        }
     }
 
     #[test]

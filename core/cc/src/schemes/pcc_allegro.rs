@@ -15,13 +15,19 @@
 //! takes one round trip and one interval at least. No window limits what is in flight.
 //!
 //! The utility of the paper is (delivered S - lost) packets per second, where S is a sigmoid of the loss ratio that falls from
-//! 0.993 to 0.007 between none and 10 %. With it, 5 % of random loss cost hardly anything and 10 % nearly
+//! 0.993 to 0.007 between none and 10 %. With it, a loss ratio of less than 5 % costs hardly anything and 10 % nearly
 //! everything. **It only works with finite buffers:** nothing but loss stops it, so that it keeps any buffer full, with up
 //! to 5 % of loss, and in an infinite one the queue grows without end. `utility: latency` is what the program really
 //! ran in the Pantheon reports (the paper's form is in its source, but commented out): the delivered part is multiplied by another
 //! sigmoid of the ratio of mean round-trip times of the interval before and this one, and all of it is divided by the
-//! round-trip time. Pitfalls: probes of a percent are lost in noise on short intervals; deep buffers make results
-//! late, and at 2 Mbit/s with deep buffers the program lost half of all packets.
+//! round-trip time.
+//!
+//! Pitfalls: what random loss costs depends on the length of intervals. At 100 Mbit/s and 40 ms they have 500
+//! packets, and a flow that is that fast bears 4 %. On its way there it has intervals of 20 and 40 packets, of which
+//! two lost ones are 5 % or more: with 1 % of loss all starts get through, with 2 % every fourth one ends below 16
+//! Mbit/s, and with 4 % most do. From there probes of a percent are lost in noise, and the climb takes minutes. That
+//! is so by the published rules. Deep buffers make results late, and at 2 Mbit/s with deep buffers the program lost
+//! half of all packets.
 //!
 //! | parameter | default | source |
 //! |---|---|---|

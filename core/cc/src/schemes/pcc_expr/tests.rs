@@ -12,7 +12,7 @@ fn expr(given: &[(&str, Value)]) -> Expr {
 
 #[test]
 fn utilities_are_those_of_the_formula_with_and_without_its_defect() {
-    // 140 000 bytes in 100 packets and 0.1 s.
+    // 140 000 bytes in 100 packets and 0.1 s: 10.6812 Mibit/s, 10.6812^0.9 without loss.
     let utility = |lost_bytes, rise, defects| {
         let outcome = Outcome { packets: 100.0, bytes: 140_000.0, lost_bytes, seconds: 0.1, rise };
         outcome.utility(11_330.0, defects)

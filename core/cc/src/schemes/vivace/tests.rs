@@ -27,6 +27,7 @@ fn utilities_are_those_of_the_formulas() {
         (0.05, 0.0, 2.474_048),
         (0.0, 0.019, 8.968_570),
         (0.0, 0.021, -197.025_082),
+        (0.0, 0.039, -197.025_082),
         (0.0, -0.05, 420.955_875),
     ] {
         let found = SHIPPED.of(seen.sent, loss, slope);
