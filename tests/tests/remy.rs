@@ -129,6 +129,8 @@ fn runs(model: &[u8], experiment: Experiment) -> Got {
     }
 }
 
+/// One stream alone strays by up to a tenth from another, where times are long, or where a link is so fast that only the
+/// longest times fill it. The standard error of the mean of five is two percent and less; their tolerance is five.
 const STREAMS: u64 = 5;
 
 #[test]
@@ -137,13 +139,13 @@ fn the_hundredfold_table_does_on_each_link_as_its_authors_say() {
         return;
     };
     for (mbps, throughput, rtt_ms, seconds) in [
-        (2.21, 1.8, 346.0, 600.0),
-        (9.93, 6.0, 165.0, 600.0),
-        (29.41, 18.0, 174.0, 400.0),
-        (185.04, 91.1, 157.0, 200.0),
-        (300.25, 133.1, 152.0, 150.0),
-        (401.4, 146.0, 151.0, 100.0),
-        (801.5, 156.0, 150.0, 100.0),
+        (2.21, 1.8, 346.0, 300.0),
+        (9.93, 6.0, 165.0, 300.0),
+        (29.41, 18.0, 174.0, 200.0),
+        (185.04, 91.1, 157.0, 100.0),
+        (300.25, 133.1, 152.0, 200.0),
+        (401.4, 146.0, 151.0, 200.0),
+        (801.5, 156.0, 150.0, 200.0),
     ] {
         let experiment = Experiment {
             mbps,
