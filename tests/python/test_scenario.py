@@ -154,7 +154,13 @@ BAD = [
     ("seed: 7", "seed: 7\nwhere: hosts", "real_path: needs the other host"),
     ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as an item of its own"),
     ("{delay: 20 ms}", "{queue: {droptail: 5 kB}}", "a queue belongs to a bottleneck"),
-    ("{loss: 0.1 %}", "{loss: 0.1}", "0.1 has no unit; write a share, for example 0.1 %"),
+    (
+        "{loss: 0.1 %}",
+        "{loss: 0.1}",
+        "0.1 has no unit; write a share: 10 % for 1 in 10, or 0.1 % for 1 in 1000",
+    ),
+    ("{loss: 0.1 %}", "{loss: 0.025}", "write a share: 2.5 % for 1 in 40, or 0.025 % for 1 in 4000"),
+    ("{loss: 0.1 %}", "{loss: 3}", "3 has no unit; write a share, for example 3 %"),
     ("seed: 7", "seed: 7\ntopology: path", "an extra RTT needs hosts of its own"),
     (
         "seed: 7",

@@ -1,31 +1,86 @@
 //! Published models, where they are installed. The project ships none.
 //!
 //! They are looked for in the folder that `NARROWS_MODELS` names, else where `narrows models add` keeps them, under the
-//! names of `docs/guide/models.md`. A test skips what is not there and says so.
+//! names of `docs/guide/models.md`. A test skips what is not there and says so; with `NARROWS_MODELS` somebody has asked for
+//! models, and a missing one is a failure.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-fn folder() -> PathBuf {
-    let variable = |name: &str| {
-        std::env::var_os(name)
+/// The folder, and whether it was asked for.
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> (PathBuf, bool) {
+    let folder = |name: &str| {
+        variable(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    if let Some(folder) = variable("NARROWS_MODELS") {
-        return folder;
+    if let Some(folder) = folder("NARROWS_MODELS") {
+        return (folder, true);
     }
-    let home = || variable("HOME").unwrap_or_default().join(".local/share");
-    variable("XDG_DATA_HOME")
-        .unwrap_or_else(home)
-        .join("narrows/models")
+    let home = || folder("HOME").unwrap_or_default().join(".local/share");
+    let data = folder("XDG_DATA_HOME").unwrap_or_else(home);
+    (data.join("narrows/models"), false)
 }
 
-/// The content of the model called `name`; without it, a word on standard error that something is not tested.
+/// The content of the model called `name`; without it, a word on standard error that something is skipped.
+///
+/// # Panics
+/// When it is missing in a folder that was asked for.
 pub fn content(name: &str) -> Option<Vec<u8>> {
-    let path = folder().join(format!("{name}.model"));
+    content_with(name, |name| std::env::var_os(name))
+}
+
+fn content_with(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<u8>> {
+    let (folder, asked) = folder(variable);
+    let path = folder.join(format!("{name}.model"));
     let content = std::fs::read(&path).ok();
     if content.is_none() {
-        eprintln!("not tested with {name}: there is no {}", path.display());
+        let path = path.display();
+        assert!(
+            !asked,
+            "there is no {path}; narrows models add {name} PATH puts it there, from where docs/guide/models.md says"
+        );
+        eprintln!(
+            "skipped, since there is no {path}: narrows models add {name} PATH puts it there"
+        );
     }
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn among(folder: &std::path::Path, variable: &'static str) -> Option<Vec<u8>> {
+        let path = folder.as_os_str().to_owned();
+        content_with("tiny", |name| (name == variable).then(|| path.clone()))
+    }
+
+    #[test]
+    fn a_model_that_is_not_installed_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(among(folder.path(), "XDG_DATA_HOME"), None);
+        assert_eq!(among(folder.path(), "HOME"), None);
+        // A relative folder is none, as for the command.
+        assert_eq!(among("somewhere".as_ref(), "NARROWS_MODELS"), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "tiny.model; narrows models add tiny PATH puts it there")]
+    fn one_that_was_asked_for_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        among(folder.path(), "NARROWS_MODELS");
+    }
+
+    #[test]
+    fn what_is_there_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        std::fs::write(path.join("tiny.model"), "a").unwrap();
+        assert_eq!(among(path, "NARROWS_MODELS").unwrap(), b"a");
+        let models = path.join(".local/share/narrows/models");
+        std::fs::create_dir_all(&models).unwrap();
+        std::fs::write(models.join("tiny.model"), "b").unwrap();
+        assert_eq!(among(path, "HOME").unwrap(), b"b");
+    }
 }

@@ -286,9 +286,10 @@ fn losses_and_short_buffers_cost_little() {
     // A queue of 20 packets holds the five of delta 0.5, and not the 25 of delta 0.1: 5 % are lost there, and 11.8 Mbit/s carried.
     let (mbps, lost) = flow(0.5, 0.0, Some(20));
     assert!(close(mbps, 12.0, 0.1) && lost < 0.5, "{mbps} {lost}");
+    // Starts within a second, and a constant delta, move the loss by half a percent at most: it rounds to 5 %.
     let (mbps, lost) = flow(0.1, 0.0, Some(20));
     assert!(
-        close(mbps, 11.8, 0.1) && (1.0..10.0).contains(&lost),
+        close(mbps, 11.8, 0.1) && (4.5..5.5).contains(&lost),
         "{mbps} {lost}"
     );
 }

@@ -3,7 +3,8 @@
 
 use narrows_record::Verdict;
 use narrows_record::series::{self, QueueSeries, StateSeries};
-use narrows_tests::Dumbbell;
+use narrows_tests::part::Part;
+use narrows_tests::{Dumbbell, measured};
 use serde_json::{Value, json};
 
 /// Payload of a full packet of 1500 bytes.
@@ -369,4 +370,27 @@ fn lp_leaves_the_link_to_reno() {
             world.goodput_bps
         );
     }
+}
+
+#[test]
+fn utp_alone_grows_by_3000_bytes_per_round_trip_from_the_start() {
+    // Its slow start is no exponential one: 24 000 bits per RTT of 50 ms are 9.6 Mbit/s per second, of payload.
+    let path = (100.0, 50.0);
+    let cell = Dumbbell {
+        mbps: path.0,
+        rtt_ms: path.1,
+        schemes: vec!["utp"],
+        seconds: 9.0,
+        ..Dumbbell::default()
+    };
+    let (_, record) = measured(&cell.json());
+    let rate = |second: f64| {
+        let packets = Part::of(&record, 1, path, (second, second + 0.5)).mbps;
+        packets * PAYLOAD / 1500.0
+    };
+    let ramp = (rate(7.5) - rate(1.0)) / 6.5;
+    println!("utp: {ramp} Mbit/s per s");
+    // What is acknowledged counts as a part of the window of now, which has grown since: 3000 bytes of 60 to 450 kB. And
+    // windows are cut to whole packets, 0.23 Mbit/s at either end.
+    assert!((ramp / 9.6 - 1.0).abs() < 0.05, "{ramp}");
 }

@@ -9,7 +9,7 @@ use narrows_cc::parts::model::Model;
 use narrows_cc::parts::policy::Policy;
 use narrows_cc::parts::rule_table::RuleTable;
 use narrows_cc::testing::{MSS, setup};
-use narrows_cc::{AckEvent, AckedPacket, Fields, schemes};
+use narrows_cc::{AckEvent, AckedPacket, CongestionControl, Fields, schemes};
 use narrows_tests::models::content;
 use narrows_units::{FileRef, Params, Span, Time, Value as Param};
 
@@ -275,47 +275,103 @@ fn tables_of_2013_have_rules_for_no_point_and_are_tables_all_the_same() {
     }
 }
 
+/// Remy with the 100x table, where it is installed, and what is acknowledged one packet after the other.
+struct Tao {
+    remy: Box<dyn CongestionControl>,
+    next: u64,
+}
+
+impl Tao {
+    fn new(content: Vec<u8>) -> Tao {
+        let file = FileRef {
+            name: "tao-100x.model".into(),
+            sha256: "tao".into(),
+        };
+        let mut birth = setup();
+        birth.files.insert("tao", content);
+        let scheme = schemes::find("remy").unwrap();
+        let given = [("model".to_owned(), Param::File(file))];
+        let params = Params::resolve(scheme.params, given).unwrap();
+        Tao {
+            remy: (scheme.build)(&params, birth).unwrap(),
+            next: 0,
+        }
+    }
+
+    /// A packet sent at a time is acknowledged after a round trip, in ms: the window and the spacing in ms.
+    fn ack(&mut self, sent: f64, rtt: f64) -> (f64, f64) {
+        let at = |ms: f64| Time::ZERO + Span::from_ns((ms * 1e6).round() as u64);
+        let packets = [AckedPacket {
+            number: self.next,
+            bytes: MSS as u32,
+            sent: at(sent),
+            arrived: Some(at(sent + rtt - 75.0)),
+        }];
+        self.next += 1;
+        let mut ack = AckEvent::new(at(sent + rtt));
+        ack.packets = &packets;
+        self.remy.on_ack(&ack);
+        let mut fields = Fields::default();
+        self.remy.trace(&mut fields);
+        let value = |wanted: &str| {
+            let found = fields.values.iter().find(|(name, _)| *name == wanted);
+            found.unwrap().1
+        };
+        (value("window_packets"), value("spacing_ms"))
+    }
+}
+
 #[test]
-fn tao_windows() {
+fn tao_windows_and_spacings() {
     let Some(content) = content("tao-100x") else {
         return;
     };
-    let file = FileRef {
-        name: "tao-100x.model".into(),
-        sha256: "tao".into(),
-    };
-    let mut birth = setup();
-    birth.files.insert("tao", content);
-    let scheme = schemes::find("remy").unwrap();
-    let given = [("model".to_owned(), Param::File(file))];
-    let mut remy = (scheme.build)(&Params::resolve(scheme.params, given).unwrap(), birth).unwrap();
     // A packet per ms is sent and received, and the round trip is 150 ms.
-    let at = |ms: u64| Time::ZERO + Span::from_ms(ms);
-    let mut windows = vec![];
-    for number in 0..12 {
-        let (sent, arrived) = (at(1 + number), Some(at(76 + number)));
-        let packets = [AckedPacket {
-            number,
-            bytes: MSS as u32,
-            sent,
-            arrived,
-        }];
-        let mut ack = AckEvent::new(at(151 + number));
-        ack.packets = &packets;
-        remy.on_ack(&ack);
-        let mut fields = Fields::default();
-        remy.trace(&mut fields);
-        windows.push(
-            fields
-                .values
-                .iter()
-                .find(|(name, _)| *name == "window_packets")
-                .unwrap()
-                .1,
-        );
-    }
+    let mut tao = Tao::new(content);
+    let found = (0..12).map(|number| tao.ack(f64::from(number) + 1.0, 150.0));
+    let (windows, spacings): (Vec<f64>, Vec<f64>) = found.unzip();
     let wanted = [
         60.0, 183.0, 191.0, 406.0, 604.0, 786.0, 954.0, 1108.0, 1250.0, 439.0, 261.0, 222.0,
     ];
     assert_eq!(windows, wanted);
+    let mut wanted = vec![0.292, 0.1512, 0.1512];
+    wanted.extend([0.2787; 6]);
+    wanted.extend([3.7295; 3]);
+    for (found, wanted) in spacings.iter().zip(wanted) {
+        // Kept in whole nanoseconds.
+        assert!((found - wanted).abs() < 1.5e-6, "{spacings:?}");
+    }
+}
+
+#[test]
+fn tao_holds_a_window_on_a_steady_stream() {
+    let Some(content) = content("tao-100x") else {
+        return;
+    };
+    // The spacing of packets (ms), the round trip over the smallest, and what b / (1 - m) of the rule there comes to.
+    for (spacing, ratio, multiple, wanted) in [
+        (1.0, 1.0, 0.45, 289.0),
+        (1.0, 1.1, 0.07, 133.3),
+        (1.0, 1.3, 0.79, 433.0),
+        (1.0, 2.0, 0.48, 228.8),
+        (0.1, 1.0, 0.92, 2062.5),
+        (0.05, 1.0, 0.98, 8650.0),
+        (0.5, 1.0, 0.92, 2887.5),
+        (2.0, 1.0, 0.64, 186.0),
+        (3.0, 2.0, 0.06, 35.1),
+    ] {
+        let mut tao = Tao::new(content.clone());
+        tao.ack(1.0, 150.0);
+        // The slow average has forgotten the first packets to e^-31.
+        let mut window = 0.0;
+        for number in 1..8_000 {
+            window = tao.ack(1.0 + f64::from(number) * spacing, 150.0 * ratio).0;
+        }
+        // Windows are cut to whole packets, so they stop where a step is worth less than one: up to 1 / (1 - m) below or above.
+        // The figures are given in tenths or, one of them, in whole packets.
+        assert!(
+            (window - wanted).abs() <= 1.0 / (1.0 - multiple) + 0.5,
+            "{spacing} {ratio}: {window}, {wanted}"
+        );
+    }
 }

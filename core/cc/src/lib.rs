@@ -33,6 +33,9 @@ pub struct Allowance {
     pub pacing: Option<Rate>,
     /// Most bytes that may leave at once when paced; the transport's own rule unless given.
     pub quantum: Option<Bytes>,
+    /// Another rate than before counts from the last packet on, not from the next: for schemes that keep a distance
+    /// between packets.
+    pub at_once: bool,
 }
 
 /// What a scheme is born with.

@@ -2,6 +2,8 @@
 
 mod examples;
 mod history;
+#[cfg(test)]
+pub(crate) mod listener;
 
 pub use examples::{example_file, example_files, example_params, example_setup};
 

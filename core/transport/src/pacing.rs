@@ -11,6 +11,9 @@ use narrows_units::{Bytes, Rate, Span, Time};
 pub(crate) struct Pacer {
     /// When the next packet is due at the current rate.
     due: Time,
+    /// The last packet, and from when on it uses up its time.
+    last: Bytes,
+    from: Time,
     burst: Span,
     min_burst: Bytes,
     /// The next packet waits for its time and for nothing else.
@@ -22,6 +25,8 @@ impl Pacer {
     pub(crate) fn new(burst: Span, min_burst: Bytes) -> Self {
         Pacer {
             due: Time::ZERO,
+            last: Bytes::ZERO,
+            from: Time::ZERO,
             burst,
             min_burst,
             held: false,
@@ -57,7 +62,17 @@ impl Pacer {
         }
         .saturating_sub(rate.time_for(bytes));
         self.held = false;
-        self.due = self.due.max(now - burst) + rate.time_for(bytes);
+        self.last = bytes;
+        self.from = self.due.max(now - burst);
+        self.due = self.from + rate.time_for(bytes);
+    }
+
+    /// `rate` counts from the last packet on.
+    #[inline]
+    pub(crate) fn hasten(&mut self, rate: Rate) {
+        self.due = self.from + rate.time_for(self.last);
+        // Who may go now has not been late.
+        self.held = false;
     }
 }
 
@@ -113,6 +128,26 @@ mod tests {
         assert_eq!(without_bursts(false, 0), 100);
         // A packet every 1.1 ms.
         assert_eq!(without_bursts(false, 100), 91);
+    }
+
+    #[test]
+    fn another_rate_may_count_from_the_last_packet_on() {
+        let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
+        let packet = Bytes::new(1000);
+        let at = |us: u64| Time::ZERO + Span::from_us(us);
+        pacer.hasten(RATE);
+        assert_eq!(pacer.due(), Time::ZERO, "there is no last packet");
+        pacer.sent(at(5_000), packet, RATE, Some(packet));
+        assert_eq!(pacer.due(), at(6_000));
+        // A tenth of the rate, and twice.
+        pacer.hasten(Rate::from_bps(RATE.bps() / 10));
+        assert_eq!(pacer.due(), at(15_000));
+        pacer.hold(true);
+        pacer.hasten(Rate::from_bps(RATE.bps() * 2));
+        assert_eq!(pacer.due(), at(5_500));
+        // It went when it was allowed to, not late: nothing is made up for.
+        pacer.sent(at(5_900), packet, RATE, Some(packet));
+        assert_eq!(pacer.due(), at(6_900));
     }
 
     #[test]

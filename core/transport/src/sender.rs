@@ -348,6 +348,12 @@ impl Sender {
     #[inline]
     fn read_allowance(&mut self) {
         self.allowance = self.scheme.allowance();
+        if self.allowance.at_once
+            && let Some(rate) = self.allowance.pacing
+            && self.pacing.is_some_and(|before| before != rate)
+        {
+            self.pacer.hasten(rate);
+        }
         self.pacing = self.allowance.pacing;
         if self.pacing.is_none() && self.config.pace_by_window {
             self.pacing = self.window_rate();

@@ -123,9 +123,8 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
         raise QuantityError(f'"{shorten(text)}" is not {what}')
     number, unit = match["number"], match["unit"]
     if unit is None:
-        suggestion = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
         raise QuantityError(
-            f"{shorten(text)} has no unit; write {what.split(' such as')[0]}, for example {suggestion}"
+            f"{shorten(text)} has no unit; write {what.split(' such as')[0]}{_examples(number, wanted)}"
         )
     if unit not in UNITS:
         habit = _HABITS.get(unit.lower())
@@ -134,6 +133,25 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
         raise QuantityError(f'unknown unit "{shorten(unit)}"{hint or "; known units: " + ", ".join(kinds)}')
     kind, factor = UNITS[unit]
     return Quantity(kind, Fraction(number) * factor, text.strip())
+
+
+def _examples(number: str, wanted: str | None) -> str:
+    """How a number without a unit might have been meant: of a share, each way of reading it."""
+    written = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
+    value = Fraction(number)
+    if wanted != "ratio" or not 0 < value < 1:
+        return f", for example {written}"
+    return f": {_plain(100 * value)} % for {_part(value)}, or {written} for {_part(value / 100)}"
+
+
+def _plain(value: Fraction) -> str:
+    """A number as people write it."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.6g}"
+
+
+def _part(share: Fraction) -> str:
+    """A share in whole numbers."""
+    return f"{share.numerator} in {share.denominator}"
 
 
 def whole(value: Fraction, kind: str, text: str) -> int:

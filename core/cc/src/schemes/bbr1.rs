@@ -517,6 +517,7 @@ impl CongestionControl for Bbr1 {
             cwnd: Some(Bytes::new(self.cwnd)),
             pacing: Some(self.pacing),
             quantum: Some(Bytes::new(self.quantum())),
+            ..Allowance::default()
         }
     }
 

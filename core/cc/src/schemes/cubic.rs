@@ -222,7 +222,7 @@ impl CongestionControl for Cubic {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance { cwnd: Some(self.window.cwnd()), pacing: None, quantum: None }
+        Allowance { cwnd: Some(self.window.cwnd()), ..Allowance::default() }
     }
 
     fn trace(&self, fields: &mut Fields) {

@@ -212,6 +212,9 @@ impl CongestionControl for Indigo {
 }
 
 #[cfg(test)]
+mod inputs;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::AckedPacket;

@@ -244,6 +244,7 @@ impl CongestionControl for Muses {
             cwnd: Some(Bytes::new(window.max(least))),
             pacing: Some(rate),
             quantum: Some(rate.bytes_in(CHECK).max(mss)),
+            ..Allowance::default()
         }
     }
 
@@ -266,6 +267,9 @@ impl CongestionControl for Muses {
             .extend(self.sending.get().map(|rate| ("send_mbps", rate)));
     }
 }
+
+#[cfg(test)]
+mod inputs;
 
 #[cfg(test)]
 mod tests {

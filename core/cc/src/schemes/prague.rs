@@ -260,7 +260,7 @@ impl CongestionControl for Prague {
             let packets = rate.bps() / 8 / BURSTS_PER_SECOND / self.mss;
             Bytes::new(packets.max(1) * self.mss)
         });
-        Allowance { cwnd: Some(cwnd), pacing, quantum }
+        Allowance { cwnd: Some(cwnd), pacing, quantum, ..Allowance::default() }
     }
 
     fn trace(&self, fields: &mut Fields) {

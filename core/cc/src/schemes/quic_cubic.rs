@@ -266,6 +266,7 @@ impl CongestionControl for QuicCubic {
             cwnd: Some(self.window.cwnd()),
             pacing: self.spread.map(pacing),
             quantum: self.burst.then(|| Bytes::new(BURST * self.window.mss() as u64)),
+            ..Allowance::default()
         }
     }
 

@@ -253,6 +253,8 @@ impl CongestionControl for Remy {
             cwnd: Some(Bytes::new(window + self.given_up)),
             pacing: paced.then(|| Rate::of(mss, self.spacing)),
             quantum: paced.then_some(mss),
+            // The rule in force says how far the next packet keeps from the last one.
+            at_once: true,
         }
     }
 

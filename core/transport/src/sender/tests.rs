@@ -95,7 +95,7 @@ impl CongestionControl for Fixed {
         Allowance {
             cwnd: Some(Bytes::new(self.window * MSS)),
             pacing,
-            quantum: None,
+            ..Allowance::default()
         }
     }
 }

@@ -373,6 +373,7 @@ impl CongestionControl for Machine {
             cwnd: Some(super::whole(self.cwnd)),
             pacing: Some(self.pacing),
             quantum: Some(super::whole(self.quantum())),
+            ..Allowance::default()
         }
     }
 
