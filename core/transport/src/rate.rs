@@ -31,6 +31,16 @@ impl RateEstimator {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// `bytes` in flight were lost: what the application's silence has left in flight ends that much earlier. (Linux and the
+    /// draft wait for as many other bytes, which after a blackout is as long as the repairs last.)
+    #[inline]
+    pub(crate) fn on_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+        if self.app_limited_until > 0 {
+            self.app_limited_until = self.app_limited_until.saturating_sub(bytes).max(1);
+        }
+    }
+
     /// A packet is about to be sent; `idle` if nothing is in flight.
     #[inline]
     pub(crate) fn on_send(&mut self, now: Time, idle: bool) {
@@ -147,6 +157,24 @@ mod tests {
             estimator.on_delivered(ms(at), 1000);
             assert_eq!(estimator.is_app_limited(), limited, "{at} ms");
         }
+    }
+
+    #[test]
+    fn what_is_lost_of_that_flight_is_not_waited_for() {
+        let mut estimator = RateEstimator::default();
+        estimator.on_send(ms(0), true);
+        estimator.set_app_limited(3000);
+        estimator.on_lost(2000);
+        for (at, limited) in [(40, true), (41, false)] {
+            estimator.on_delivered(ms(at), 1000);
+            assert_eq!(estimator.is_app_limited(), limited, "{at} ms");
+        }
+        // More than that: still until something arrives.
+        estimator.set_app_limited(3000);
+        estimator.on_lost(10_000);
+        assert!(estimator.is_app_limited());
+        estimator.on_delivered(ms(42), 1000);
+        assert!(!estimator.is_app_limited());
     }
 
     #[test]

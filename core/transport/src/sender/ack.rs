@@ -338,7 +338,7 @@ impl Sender {
             lost_before: Bytes::new(packet.lost_before),
             app_limited: packet.app_limited,
         });
-        self.rate.lost += u64::from(length);
+        self.rate.on_lost(u64::from(length));
         lost.packets += 1;
         lost.bytes += u64::from(length);
         lost.newest_sent = packet.at;
@@ -347,11 +347,17 @@ impl Sender {
         self.assumed -= (u64::from(length) - taken).min(self.assumed);
         self.counters.lost_packets += 1;
         if self.config.reliable {
-            self.repairs.push_back(Repair {
+            // The oldest data first (RFC 6675, NextSeg): a repair that is lost itself must not wait behind all losses
+            // since, or an epoch that ends with it never does.
+            let place = self
+                .repairs
+                .partition_point(|repair| repair.offset < offset);
+            let repair = Repair {
                 offset,
                 length,
                 number,
-            });
+            };
+            self.repairs.insert(place, repair);
         } else {
             // Given up: for the stream that is as good as delivered.
             self.settle(offset, u64::from(length));
