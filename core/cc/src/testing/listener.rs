@@ -38,16 +38,19 @@ pub(crate) fn above(kind: &str, slots: usize, slot: usize, threshold: f64) -> Ve
         .finish()
 }
 
-/// A network that hears the last action only, as the last five of `slots`, and answers it with `next`; without any with ten less.
-pub(crate) fn after(kind: &str, slots: usize, next: [usize; ACTIONS]) -> Vec<u8> {
+/// A network that hears the last action only, as the last five of `slots`, and answers it with `next`; `without` is its answer if
+/// it hears none.
+pub(crate) fn after(kind: &str, slots: usize, next: [usize; ACTIONS], without: usize) -> Vec<u8> {
     let first = slots - ACTIONS;
     let units: Vec<_> = (0..ACTIONS).map(|last| (first + last, 1.0, 0.0)).collect();
+    let mut bias = [0.0; ACTIONS];
+    bias[without] = 0.1;
     let mut weights = [0.0; ACTIONS * ACTIONS];
     for (last, action) in next.into_iter().enumerate() {
         weights[last * ACTIONS + action] = 1.0;
     }
     network(kind, slots, &units)
-        .singles("output_bias", &[ACTIONS], &[-0.1, 0.0, 0.0, 0.0, 0.0])
+        .singles("output_bias", &[ACTIONS], &bias)
         .singles("output_weights", &[ACTIONS, ACTIONS], &weights)
         .finish()
 }
@@ -151,22 +154,26 @@ pub(crate) fn assert_slot(scheme: &Scheme, slots: usize, slot: usize, wanted: [f
 /// Asserts that the network is told its last action, 4 before the first decision, by driving it through all five: the
 /// windows after them, decided every 30 ms.
 pub(crate) fn assert_actions(scheme: &Scheme, slots: usize, windows: [f64; 10]) {
-    // 4 is answered with 3, that with 0, that with 2, that with 1, and that with 4.
-    let mut peer = Peer::new(scheme, after(scheme.name, slots, [2, 4, 1, 0, 3]));
-    peer.send(0);
-    peer.ack(0, 30);
-    let modes = ["more", "halve", "hold", "less", "double"];
-    for (step, wanted) in windows.into_iter().enumerate() {
-        let now = 30 * (step as u64 + 1);
-        peer.send(now);
-        let found = peer.ack(step as u64 + 1, now + 30);
-        assert_eq!(found, (modes[step % modes.len()], wanted), "step {step}");
+    // 4 is answered with 3, that with 0, that with 2, that with 1, and that with 4. Who answered right without hearing
+    // anything would not do so with the other silence.
+    for without in [0, 1] {
+        let network = after(scheme.name, slots, [2, 4, 1, 0, 3], without);
+        let mut peer = Peer::new(scheme, network);
+        peer.send(0);
+        peer.ack(0, 30);
+        let modes = ["more", "halve", "hold", "less", "double"];
+        for (step, wanted) in windows.into_iter().enumerate() {
+            let now = 30 * (step as u64 + 1);
+            peer.send(now);
+            let found = peer.ack(step as u64 + 1, now + 30);
+            assert_eq!(found, (modes[step % modes.len()], wanted), "step {step}");
+        }
     }
 }
 
 /// Asserts that decisions are more than 10 ms apart, and the window after a doubling at each of 20 decisions.
 pub(crate) fn assert_steps(scheme: &Scheme, slots: usize, most: f64) {
-    let mut peer = Peer::new(scheme, after(scheme.name, slots, [4; ACTIONS]));
+    let mut peer = Peer::new(scheme, after(scheme.name, slots, [4; ACTIONS], 4));
     for ms in 0..300 {
         peer.send(ms);
     }
