@@ -284,7 +284,7 @@ fn flaws_are_told_with_their_line() {
         ("# init timestamp: -1.000\n", "a merged log begins with"),
         (
             "# init timestamp: 1500000000000.000",
-            "a merged log begins with",
+            "the log ends in the middle of this line",
         ),
     ];
     for (text, says) in heads {

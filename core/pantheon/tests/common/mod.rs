@@ -6,7 +6,7 @@ use narrows_record::read::Record;
 use narrows_record::{CapacityFile, PacketFile};
 
 /// What is known about a run besides its logs.
-pub fn task() -> Task {
+pub(crate) fn task() -> Task {
     Task {
         id: "cubic-r1".into(),
         scheme: "pantheon:cubic".into(),
@@ -17,7 +17,7 @@ pub fn task() -> Task {
 }
 
 /// The record of an imported run, written and read.
-pub fn record(outcome: &Outcome) -> Record {
+pub(crate) fn record(outcome: &Outcome) -> Record {
     let mut file = PacketFile::create(Vec::new()).unwrap();
     outcome.packets.chunks(|chunk| file.write(chunk)).unwrap();
     let packets = Bytes::from(file.finish().unwrap());
