@@ -17,7 +17,7 @@ import typer.main
 from narrows.cli.app import app
 from narrows.cli.run import _overrides, _real_path
 from narrows.scenario import load, shipped
-from narrows.schemes import list_schemes
+from narrows.schemes.listing import list_schemes
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Built or measured, not written by us.

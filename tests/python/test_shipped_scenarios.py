@@ -12,7 +12,8 @@ from narrows import _native
 from narrows.scenario import load
 from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell, Scenario, cells_of
-from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX, missing_model
+from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
+from narrows.scenario.schemes import missing_model
 from narrows.scenario.shipped import Shipped, shipped
 
 SECONDS = 2

@@ -1,6 +1,7 @@
 //! An imported run: its record in the making, with what the logs do not tell said in so many words.
 
 use crate::merged::Reading;
+use crate::origin::Origin;
 use crate::packets::{KIND, Packets, Shifts, element};
 use crate::statistics::Statistics;
 use narrows_record::{
@@ -104,8 +105,12 @@ pub fn import(
         judge_reading(&mut run, reading);
     }
     judge_clocks(&mut run, task, packets.shifts);
-    let kept = keep(&mut run, task, statistics.as_ref());
-    run.other.insert("pantheon".to_owned(), kept);
+    let mut kept = keep(&mut run, task, statistics.as_ref());
+    kept.insert(
+        "log".into(),
+        json!(Origin::of(&packets, &data.link, ack_link)),
+    );
+    run.other.insert("pantheon".to_owned(), Value::Object(kept));
     Ok(Outcome {
         run,
         packets,
@@ -153,6 +158,13 @@ fn judge_reading(run: &mut RunDocument, reading: &Reading) {
         let text = format!("A log was read up to its first flaw only ({error}).");
         run.judge(Severity::Degraded, "log", text);
     }
+    if let Some(error) = &reading.disorder {
+        let text = format!(
+            "A log is not in the order of time ({error}): its clock was set back, or it was put \
+             together wrongly. The first and the last packet are those by time."
+        );
+        run.judge(Severity::Degraded, "order", text);
+    }
     if reading.strangers > 0 {
         let text = format!(
             "{} arrivals of packets that nobody sent are not in the record.",
@@ -189,7 +201,7 @@ fn judge_clocks(run: &mut RunDocument, task: &Task, shifts: Shifts) {
 }
 
 /// What Pantheon says about the run, for `run.json`; judges the run by it.
-fn keep(run: &mut RunDocument, task: &Task, statistics: Option<&Statistics>) -> Value {
+fn keep(run: &mut RunDocument, task: &Task, statistics: Option<&Statistics>) -> Map<String, Value> {
     let refused = match statistics {
         Some(statistics) => statistics.refused(task.runtime_ns),
         None => Some("nothing arrived".to_owned()),
@@ -215,7 +227,7 @@ fn keep(run: &mut RunDocument, task: &Task, statistics: Option<&Statistics>) -> 
     kept.insert("refused".into(), json!(refused));
     kept.insert("printed".into(), json!(task.printed));
     kept.insert("agrees".into(), json!(agrees));
-    Value::Object(kept)
+    kept
 }
 
 fn same(printed: &str, text: &str) -> bool {

@@ -3,21 +3,19 @@
 //! Sizes stay those of the record's IP packets: no tunnel was there to add its 36 bytes. Copies that
 //! the network made are arrivals of their original, and packets that arrived damaged are none, since
 //! the tunnel's UDP would have discarded them.
+//!
+//! A run that was imported becomes the logs that it was made of: by the clocks that logged it, with
+//! the delays that were logged and what its emulated link offered over its whole life.
 
-use crate::link::{Arrived, Link, Opportunity, Sent};
+use crate::link::{Arrived, Link, Sent};
+use crate::opportunities;
+use crate::origin::Origin;
 use crate::statistics::Statistics;
 use narrows_record::log::{Chunk, NOT_ARRIVED};
 use narrows_record::read::{PacketReader, Record};
-use narrows_record::{Capacities, Fate, RecordError};
+use narrows_record::{Direction, Fate, RecordError};
+use std::collections::BTreeMap;
 
-/// Bytes of one delivery opportunity, as merged logs have it.
-const OPPORTUNITY_BYTES: u32 = 1500;
-/// Opportunities come on whole milliseconds.
-const TICK_NS: u64 = 1_000_000;
-/// Ticks of a day, longer than which no run is.
-const MOST_TICKS: u64 = 86_400_000;
-/// More opportunities than this (as of 10 Gbit/s for a minute) are left out.
-const MOST_OPPORTUNITIES: f64 = 5e7;
 const CORRUPTED: &str = "corrupted";
 
 /// Both directions of a record, and Pantheon's numbers for them.
@@ -25,16 +23,17 @@ const CORRUPTED: &str = "corrupted";
 pub struct Exported {
     /// From senders to receivers.
     pub data: Link,
-    /// The reverse.
-    pub ack: Link,
+    /// The reverse; `None` of an imported run that had no log of it.
+    pub ack: Option<Link>,
     /// Numbers of the data; `None` if nothing arrived.
     pub statistics: Option<Statistics>,
 }
 
-/// The links of a record. Its time zero becomes `base_ns` (since 1970), the base of both.
+/// The links of a record. Its time zero becomes `base_ns` (since 1970), the base of both; those of an
+/// imported run have the bases that their logs had.
 ///
 /// # Errors
-/// A damaged record, one of bins, or one that is too long.
+/// A damaged record, or one of bins.
 pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     let refuse = |problem: &str| RecordError::data("packets.parquet", problem);
     let Some(bytes) = &record.packets else {
@@ -44,11 +43,11 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
         ));
     };
     let cell = &record.cell;
-    if cell.duration_ns / TICK_NS > MOST_TICKS {
-        return Err(refuse("the run is longer than a day"));
-    }
+    let origin = Origin::read(&record.run.other);
+    let origin = origin.map_err(|problem| RecordError::data("run.json", &problem))?;
+    let times = Times::of(origin.as_ref(), base_ns);
     // Of the data, and of the acknowledgements.
-    let mut links = [(); 2].map(|()| Link {
+    let mut links = times.bases.map(|base_ns| Link {
         base_ns,
         ..Link::default()
     });
@@ -56,7 +55,8 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     for flow in &cell.flows {
         directions[usize::from(flow.flow)] = Some(flow.direction);
     }
-    let mut sent_us: Vec<(u32, i64)> = Vec::new();
+    // Of each row its packet, and when that was sent.
+    let mut packets: Vec<(u32, i64)> = Vec::new();
     let mut reader = PacketReader::open(bytes.clone())?;
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
@@ -64,14 +64,14 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
             let flow = chunk.flow[row];
             // Packets of no flow were in no tunnel.
             let Some(data) = directions[usize::from(flow)] else {
-                sent_us.push((0, 0));
+                packets.push((0, 0));
                 continue;
             };
-            let link = &mut links[usize::from(data != chunk.direction[row])];
+            let way = usize::from(data != chunk.direction[row]);
+            let link = &mut links[way];
             let (index, sent_ns) = match chunk.copy_of[row] {
                 0 => {
-                    // Logs have microseconds, and delays are differences of what they have.
-                    let time_ns = rounded(chunk.sent_ns[row]);
+                    let time_ns = times.sent(way, chunk.sent_ns[row]);
                     link.sent.push(Sent {
                         time_ns,
                         size: chunk.size_bytes[row],
@@ -81,23 +81,24 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
                 }
                 original => {
                     let known = usize::try_from(original - 1).ok();
-                    let known = known.and_then(|place| sent_us.get(place));
+                    let known = known.and_then(|place| packets.get(place));
                     *known.ok_or_else(|| {
                         refuse("a copy comes before its original; narrows check tells more")
                     })?
                 }
             };
-            sent_us.push((index, sent_ns));
+            packets.push((index, sent_ns));
             let reason = chunk.reasons.get(usize::from(chunk.reason[row]));
             let damaged = reason.is_some_and(|reason| reason == CORRUPTED);
             if chunk.fate[row] != Fate::Delivered || chunk.arrived_ns[row] == NOT_ARRIVED || damaged
             {
                 continue;
             }
-            let time_ns = rounded(chunk.arrived_ns[row]);
+            let place = packets.len() as u64 - 1;
+            let (time_ns, delay_ns) = times.arrived(way, place, chunk.arrived_ns[row], sent_ns);
             link.arrived.push(Arrived {
                 time_ns,
-                delay_ns: time_ns - sent_ns,
+                delay_ns,
                 size: chunk.size_bytes[row],
                 flow,
                 line: 0,
@@ -108,9 +109,22 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     for link in &mut links {
         link.arrived.sort_by_key(|arrived| arrived.time_ns);
     }
-    let [mut data, mut ack] = links;
-    data.opportunities = opportunities(record, false)?;
-    ack.opportunities = opportunities(record, true)?;
+    let [mut data, ack] = links;
+    let mut ack = Some(ack);
+    if let Some(origin) = &origin {
+        let [forward, backward] = times.zeros;
+        data.opportunities =
+            opportunities::again(record, &origin.data, Direction::Forward, forward)?;
+        ack = ack.filter(|_| origin.ack.is_some());
+        if let (Some(link), Some(way)) = (&mut ack, &origin.ack) {
+            link.opportunities = opportunities::again(record, way, Direction::Backward, backward)?;
+        }
+    } else {
+        data.opportunities = opportunities::made(record, false)?;
+        if let Some(link) = &mut ack {
+            link.opportunities = opportunities::made(record, true)?;
+        }
+    }
     let statistics = Statistics::of(&data);
     Ok(Exported {
         data,
@@ -119,55 +133,64 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     })
 }
 
-/// Nanoseconds to the nearest microsecond.
-fn rounded(ns: u64) -> i64 {
-    i64::try_from(ns.saturating_add(500) / 1000 * 1000).unwrap_or(i64::MAX)
+/// Times of a record as times of the logs of both ways.
+struct Times {
+    /// Since 1970.
+    bases: [i64; 2],
+    /// Time zero of the record, since the base of each way.
+    zeros: [i64; 2],
+    /// By how much the clock of the receiving host was moved.
+    shift_ns: i64,
+    /// Arrival and delay by row, where the record does not tell them.
+    moved: BTreeMap<u64, (i64, i64)>,
+    /// Logs have microseconds. Imported records have what was logged.
+    round: bool,
 }
 
-/// When the bottleneck that all flows share could have carried another full packet. There are none
-/// where flows do not share one, or where its rate over time is not known.
-fn opportunities(record: &Record, back: bool) -> Result<Vec<Opportunity>, RecordError> {
-    let cell = &record.cell;
-    let capacities = Capacities::gather(record)?;
-    let end = cell.duration_ns;
-    let mut names = cell.flows.iter().map(|flow| {
-        let direction = if back {
-            flow.direction.reverse()
-        } else {
-            flow.direction
+impl Times {
+    fn of(origin: Option<&Origin>, base_ns: i64) -> Self {
+        let Some(origin) = origin else {
+            return Times {
+                bases: [base_ns; 2],
+                zeros: [0; 2],
+                shift_ns: 0,
+                moved: BTreeMap::new(),
+                round: true,
+            };
         };
-        let way = capacities.narrowest(cell, (flow.flow, direction), (0, end));
-        way.ok().map(|(element, _)| element.label())
-    });
-    let Some(Some(name)) = names.next() else {
-        return Ok(Vec::new());
-    };
-    if !capacities.over_time(name) || names.any(|other| other != Some(name)) {
-        return Ok(Vec::new());
-    }
-    let all = capacities.mean_bps(name, 0, end).unwrap_or(f64::INFINITY);
-    let all = all * end as f64 / 8e9 / f64::from(OPPORTUNITY_BYTES);
-    if all > MOST_OPPORTUNITIES {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    let mut carried = 0.0;
-    let mut given = 0_u64;
-    for tick in 0..end.div_ceil(TICK_NS) {
-        let (from, to) = (tick * TICK_NS, ((tick + 1) * TICK_NS).min(end));
-        let Ok(bps) = capacities.mean_bps(name, from, to) else {
-            return Ok(Vec::new());
-        };
-        carried += bps * (to - from) as f64 / 8e9;
-        // A sum of many rates must not miss the last opportunity by a rounding error.
-        let due = ((carried + 1e-3) / f64::from(OPPORTUNITY_BYTES)) as u64;
-        for _ in given..due {
-            found.push(Opportunity {
-                time_ns: i64::try_from(to).unwrap_or(i64::MAX),
-                bytes: OPPORTUNITY_BYTES,
-            });
+        let data = origin.data.base_ns;
+        let bases = [data, origin.ack.as_ref().map_or(data, |way| way.base_ns)];
+        Times {
+            bases,
+            zeros: bases.map(|base| origin.zero_ns.saturating_sub(base)),
+            shift_ns: origin.receiver_shift_ns,
+            moved: origin.moved(),
+            round: false,
         }
-        given = due;
     }
-    Ok(found)
+
+    fn time(&self, way: usize, ns: u64) -> i64 {
+        let ns = match self.round {
+            true => ns.saturating_add(500) / 1000 * 1000,
+            false => ns,
+        };
+        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
+        ns.saturating_add(self.zeros[way])
+    }
+
+    fn sent(&self, way: usize, ns: u64) -> i64 {
+        // Acknowledgements are sent by the receiving host.
+        let shift = [0, self.shift_ns][way];
+        self.time(way, ns).saturating_sub(shift)
+    }
+
+    /// Time and delay of an arrival. The delay is the difference of times that the log has.
+    fn arrived(&self, way: usize, row: u64, ns: u64, sent_ns: i64) -> (i64, i64) {
+        if let Some(&(at, delay)) = self.moved.get(&row) {
+            return (at.saturating_add(self.zeros[way]), delay);
+        }
+        let shift = [self.shift_ns, 0][way];
+        let time = self.time(way, ns).saturating_sub(shift);
+        (time, time.saturating_sub(sent_ns))
+    }
 }

@@ -25,6 +25,8 @@ mod error;
 mod export;
 mod link;
 mod merged;
+mod opportunities;
+mod origin;
 mod packets;
 mod scan;
 mod statistics;

@@ -9,7 +9,7 @@ pub const NO_PACKET: u32 = u32::MAX;
 /// rounds to microseconds when it merges the two logs of a tunnel (both times and the delay) and once
 /// more when it merges those of all tunnels (both times), up to 2.5 us together, after sums with times
 /// since 1970 in double precision (steps of 0.24 us).
-const TOLERANCE_NS: i64 = 3_000;
+pub(crate) const TOLERANCE_NS: i64 = 3_000;
 /// Packets that are looked at for one arrival. Only a log that was made up has more of one flow
 /// within the tolerance; it must not cost the square of its length.
 const MOST_TRIES: usize = 64;

@@ -12,7 +12,7 @@
 
 use crate::error::LogError;
 use crate::link::{Arrived, Link, NO_PACKET, Opportunity, Sent};
-use crate::scan::{self, Fields, Line, shown};
+use crate::scan::{self, Fields, Line, Order, shown};
 
 const HEAD: &[u8] = b"# init timestamp: ";
 
@@ -23,6 +23,9 @@ pub struct Reading {
     pub link: Link,
     /// Where and why reading stopped before the end.
     pub stopped: Option<LogError>,
+    /// The first line that is earlier than one above it. Logs of Pantheon are in the order of time,
+    /// unless a clock was set back.
+    pub disorder: Option<LogError>,
     /// Arrivals of packets that nobody sent, which are not among the events of any packet.
     pub strangers: u64,
 }
@@ -44,16 +47,22 @@ pub fn read_merged(file: &str, text: &[u8], lenient: bool) -> Result<Reading, Lo
         ..Reading::default()
     };
     let mut numbered = None;
+    let mut order = Order::default();
     for line in lines {
-        if let Err(problem) = event(&line, &mut numbered, &mut reading.link) {
-            let error = LogError::new(file, line.number, problem);
-            if !lenient {
-                return Err(error);
+        match event(&line, &mut numbered, &mut reading.link) {
+            Ok(Some(time_ns)) => order.see(line.number, time_ns),
+            Ok(None) => {}
+            Err(problem) => {
+                let error = LogError::new(file, line.number, problem);
+                if !lenient {
+                    return Err(error);
+                }
+                reading.stopped = Some(error);
+                break;
             }
-            reading.stopped = Some(error);
-            break;
         }
     }
+    reading.disorder = order.broken(file);
     let strangers = reading.link.match_up();
     match strangers.first() {
         Some(&first) if !lenient => {
@@ -80,25 +89,34 @@ fn head(file: &str, first: Option<Line<'_>>) -> Result<i64, LogError> {
     let Some(line) = first else {
         return Err(LogError::new(file, 0, "the log is empty"));
     };
-    let base = line.text.strip_prefix(HEAD).filter(|_| line.whole);
-    base.and_then(scan::epoch).ok_or_else(|| {
-        let problem = format!(
-            "a merged log begins with \"# init timestamp: \" and milliseconds since 1970, not with \
-             \"{}\"",
-            shown(line.text)
-        );
-        LogError::new(file, 1, problem)
-    })
+    let base = line.text.strip_prefix(HEAD);
+    base.filter(|_| line.whole)
+        .and_then(scan::epoch)
+        .ok_or_else(|| {
+            let head = base.is_some() || HEAD.starts_with(line.text);
+            let problem = scan::spoilt(line.text, line.whole, head).unwrap_or_else(|| {
+                format!(
+                    "a merged log begins with \"# init timestamp: \" and milliseconds since 1970, \
+                     not with \"{}\"",
+                    shown(line.text)
+                )
+            });
+            LogError::new(file, 1, problem)
+        })
 }
 
-/// Adds the event of a line to `link`; `numbered` is whether events name their flow, once that is
-/// known.
-fn event(line: &Line<'_>, numbered: &mut Option<bool>, link: &mut Link) -> Result<(), String> {
+/// Adds the event of a line to `link` and gives its time, `None` for a comment; `numbered` is whether
+/// events name their flow, once that is known.
+fn event(
+    line: &Line<'_>,
+    numbered: &mut Option<bool>,
+    link: &mut Link,
+) -> Result<Option<i64>, String> {
     if !line.whole {
         return Err("the log ends in the middle of this line".into());
     }
     if line.text.starts_with(b"#") {
-        return Ok(());
+        return Ok(None);
     }
     let mut fields = Fields::of(line.text);
     let mut take = || fields.next();
@@ -130,7 +148,7 @@ fn event(line: &Line<'_>, numbered: &mut Option<bool>, link: &mut Link) -> Resul
             time_ns,
             bytes: size,
         });
-        return Ok(());
+        return Ok(Some(time_ns));
     }
     if *numbered.get_or_insert(flow.is_some()) != flow.is_some() {
         let problem = if flow.is_some() {
@@ -160,7 +178,7 @@ fn event(line: &Line<'_>, numbered: &mut Option<bool>, link: &mut Link) -> Resul
             sent: NO_PACKET,
         });
     }
-    Ok(())
+    Ok(Some(time_ns))
 }
 
 /// The merged log of a link. Events of the same time are written in the order opportunity, sent,

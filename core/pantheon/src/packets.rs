@@ -6,9 +6,11 @@
 //!
 //! A record has no negative delays. Where logs have some, the clock of the receiving host is moved
 //! by as little as makes them disappear; what then still is negative (clocks that drift) is set to
-//! zero. Both are counted in [`Shifts`], and whoever reads the record is told.
+//! zero. Both are counted in [`Shifts`], and whoever reads the record is told. What the log said is
+//! kept beside the record.
 
 use crate::link::{Link, NO_PACKET};
+use crate::origin::MOST_MOVED;
 use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
 use narrows_record::{CapacityRow, Direction, ElementCounters, Fate};
 use std::collections::BTreeMap;
@@ -55,6 +57,9 @@ pub struct Packets {
     pub shifts: Shifts,
     /// Per direction, the place of the last packet that arrived, in the order of sending.
     latest: [Option<usize>; 2],
+    /// Row, arrival since time zero, and delay, of packets for which rows tell another arrival or
+    /// delay than the log: those set to zero, and copies whose delay was rounded otherwise.
+    pub(crate) moved: Vec<(u64, i64, i64)>,
 }
 
 impl Packets {
@@ -64,14 +69,19 @@ impl Packets {
     /// Logs that are too far apart to belong to one run; a clause.
     pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, String> {
         let mut rows: Vec<Row> = Vec::with_capacity(data.sent.len());
-        let mut copies: Vec<Row> = Vec::new();
+        let mut copies: Vec<(Row, i64)> = Vec::new();
         for (direction, link) in links(data, ack) {
             collect(direction, link, &mut rows, &mut copies);
         }
-        rows.append(&mut copies);
+        let originals = rows.len();
+        rows.extend(copies.iter().map(|copy| copy.0));
         let receiver_ns = shift(&rows);
         let mut zeroed = 0;
-        for row in &mut rows {
+        let mut moved = Vec::new();
+        for (place, row) in rows.iter_mut().enumerate() {
+            let (arrived, apart) = (row.arrived, row.arrived.saturating_sub(row.sent));
+            let copy = place.checked_sub(originals).map(|copy| copies[copy].1);
+            let delay = copy.unwrap_or(apart);
             match row.direction {
                 Direction::Forward if row.arrived != NONE => row.arrived += receiver_ns,
                 Direction::Forward => {}
@@ -80,6 +90,11 @@ impl Packets {
             if row.arrived != NONE && row.arrived < row.sent {
                 row.arrived = row.sent;
                 zeroed += 1;
+            } else if delay == apart {
+                continue;
+            }
+            if moved.len() < MOST_MOVED {
+                moved.push((place, arrived, delay));
             }
         }
         // Rows remember their originals by their place, so places are what is sorted. Originals come
@@ -104,6 +119,11 @@ impl Packets {
         let zero_ns = rows.first().map_or(data.base_ns, |row| row.sent);
         let end = rows.iter().map(|row| row.sent.max(row.arrived)).max();
         let duration_ns = end.unwrap_or(zero_ns).abs_diff(zero_ns).max(1);
+        let moved = moved.iter();
+        let mut moved: Vec<(u64, i64, i64)> = moved
+            .map(|&(place, at, delay)| (u64::from(place_of[place]), at - zero_ns, delay))
+            .collect();
+        moved.sort_unstable();
         if duration_ns > LONGEST_NS {
             return Err(format!(
                 "its events lie {:.0} days apart, so its clocks or its logs do not belong together",
@@ -125,6 +145,7 @@ impl Packets {
                 zeroed,
             },
             latest,
+            moved,
         })
     }
 
@@ -268,7 +289,8 @@ fn links<'a>(data: &'a Link, ack: Option<&'a Link>) -> impl Iterator<Item = (Dir
     std::iter::once((Direction::Forward, data)).chain(ack)
 }
 
-fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut Vec<Row>) {
+/// Adds the packets of a link to `rows`, and copies to `copies`, with the delay of each.
+fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut Vec<(Row, i64)>) {
     let before = rows.len();
     rows.extend(link.sent.iter().map(|sent| Row {
         sent: link.base_ns + sent.time_ns,
@@ -288,11 +310,12 @@ fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut 
             // be off by its rounding.
             row.sent = time - arrived.delay_ns;
         } else {
-            copies.push(Row {
+            let copy = Row {
                 arrived: time,
                 original: place as u32,
                 ..*row
-            });
+            };
+            copies.push((copy, arrived.delay_ns));
         }
     }
 }

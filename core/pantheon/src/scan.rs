@@ -1,5 +1,8 @@
 //! Lines of logs, their fields and numbers, without an allocation per line.
 
+use crate::error::LogError;
+use crate::link::TOLERANCE_NS;
+
 /// One line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
@@ -122,6 +125,49 @@ fn milliseconds(field: &[u8]) -> Option<i64> {
     Some(if negative { -ns } else { ns })
 }
 
+/// Watches whether lines are in the order of time, as Pantheon writes them.
+#[derive(Default)]
+pub(crate) struct Order {
+    latest_ns: Option<i64>,
+    /// The first line that is not, and by how much.
+    broken: Option<(u64, i64)>,
+}
+
+impl Order {
+    pub(crate) fn see(&mut self, line: u64, time_ns: i64) {
+        let latest_ns = *self.latest_ns.get_or_insert(time_ns);
+        // Lines of several tunnels are sorted before their times are rounded.
+        if time_ns < latest_ns - TOLERANCE_NS && self.broken.is_none() {
+            self.broken = Some((line, latest_ns - time_ns));
+        }
+        self.latest_ns = Some(latest_ns.max(time_ns));
+    }
+
+    pub(crate) fn broken(&self, file: &str) -> Option<LogError> {
+        self.broken.map(|(line, back_ns)| {
+            let ms = back_ns as f64 / 1e6;
+            let problem = format!("this line is {ms:.3} ms earlier than one above it");
+            LogError::new(file, line, problem)
+        })
+    }
+}
+
+/// What is wrong with a first line, where more can be said than that it is none of a log.
+pub(crate) fn spoilt(text: &[u8], whole: bool, head: bool) -> Option<String> {
+    let packed: [(&[u8], &str); 4] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+    ];
+    let by = packed.iter().find(|(magic, _)| text.starts_with(magic));
+    match by {
+        Some((_, by)) => Some(format!("the log is compressed ({by}); unpack it first")),
+        None if head && !whole => Some("the log ends in the middle of this line".into()),
+        None => None,
+    }
+}
+
 /// Text of a log for an error: printable, and short.
 pub(crate) fn shown(text: &[u8]) -> String {
     const MOST: usize = 60;
@@ -136,16 +182,22 @@ pub(crate) fn shown(text: &[u8]) -> String {
     shown
 }
 
-/// Nanoseconds as milliseconds with three decimals, the way logs have them.
+/// Nanoseconds as milliseconds with three decimals, the way logs have them; with six where three do
+/// not tell them, so that whatever was read is written again.
 pub(crate) fn write_ms(out: &mut Vec<u8>, ns: i64) {
-    let us = (ns.unsigned_abs() + 500) / 1000;
-    if ns < 0 && us > 0 {
+    let size = ns.unsigned_abs();
+    if ns < 0 {
         out.push(b'-');
     }
-    write_whole(out, us / 1000);
-    let below = us % 1000;
+    write_whole(out, size / 1_000_000);
     out.push(b'.');
-    out.extend([below / 100, below / 10 % 10, below % 10].map(|digit| b'0' + digit as u8));
+    let mut digits = |below: u64| {
+        out.extend([below / 100, below / 10 % 10, below % 10].map(|digit| b'0' + digit as u8));
+    };
+    digits(size / 1000 % 1000);
+    if size % 1000 != 0 {
+        digits(size % 1000);
+    }
 }
 
 /// A whole number.
@@ -226,10 +278,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(us in -4_000_000_000_000_000_i64..4_000_000_000_000_000) {
-            let mut text = Vec::new();
-            write_ms(&mut text, us * 1000);
-            prop_assert_eq!(milliseconds(&text), Some(us * 1000));
+        fn what_is_written_is_read_again(us in -4_000_000_000_000_000_i64..4_000_000_000_000_000, below in 0_i64..1000) {
+            for ns in [us * 1000, us * 1000 + below] {
+                let mut text = Vec::new();
+                write_ms(&mut text, ns);
+                prop_assert_eq!(milliseconds(&text), Some(ns));
+                let point = text.iter().position(|&byte| byte == b'.').unwrap();
+                prop_assert_eq!(text.len() - point - 1, if ns % 1000 == 0 { 3 } else { 6 });
+            }
         }
     }
 }

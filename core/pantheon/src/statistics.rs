@@ -1,7 +1,7 @@
 //! Pantheon's own numbers, as its analysis defines and prints them.
 //!
 //! They count what the tunnel logged, its header included: *throughput* is what arrived over the
-//! time between the first and the last arrival; the *95th percentile* is the delay nearest to the
+//! time between the first and the last arrival, by time and not by line; the *95th percentile* is the delay nearest to the
 //! place 0.95 (n - 1) of the sorted delays, counted from 0, with ties to the even place; *loss* is
 //! one less the bytes that arrived divided by those sent, so packets in flight at the end count as
 //! lost and copies made by the network count as arrivals. Yan et al., Pantheon, USENIX ATC 2018, and
@@ -46,7 +46,7 @@ pub struct Statistics {
 struct Sums {
     sent_bytes: u64,
     arrived_bytes: u64,
-    /// First and last arrival in the order of the log.
+    /// First and last arrival. Lines that are not in the order of time must not make spans negative.
     span: Option<(i64, i64)>,
     delays: Vec<i64>,
 }
@@ -95,15 +95,17 @@ impl Statistics {
             let flow = flows.entry(arrived.flow).or_default();
             for sums in [flow, &mut all] {
                 sums.arrived_bytes += u64::from(arrived.size);
-                let first = sums.span.map_or(arrived.time_ns, |span| span.0);
-                sums.span = Some((first, arrived.time_ns));
+                let at = arrived.time_ns;
+                let (first, last) = sums.span.unwrap_or((at, at));
+                sums.span = Some((first.min(at), last.max(at)));
                 sums.delays.push(arrived.delay_ns);
             }
         }
         all.span?;
         let chances = &link.opportunities;
-        let capacity = chances.first().zip(chances.last());
-        let capacity = capacity.map(|(first, last)| last.time_ns - first.time_ns);
+        let times = || chances.iter().map(|one| one.time_ns);
+        let capacity = times().max().zip(times().min());
+        let capacity = capacity.map(|(last, first)| last - first);
         let capacity_mbps = capacity.filter(|&ns| ns > 0).map(|ns| {
             let bytes = chances.iter().map(|one| u64::from(one.bytes)).sum();
             megabits(bytes, ns)

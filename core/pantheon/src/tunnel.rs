@@ -11,7 +11,7 @@
 use crate::error::LogError;
 use crate::link::{Arrived, Link, NO_PACKET, Sent};
 use crate::merged::Reading;
-use crate::scan::{self, Fields, Line, shown};
+use crate::scan::{self, Fields, Line, Order, shown};
 use std::collections::BTreeMap;
 
 /// Two ends of one tunnel start within seconds. A week leaves room for clocks that were never set, and
@@ -51,6 +51,7 @@ pub struct TunnelLog {
     /// The first one is in line 2, and so on.
     rows: Vec<Row>,
     stopped: Option<LogError>,
+    disorder: Option<LogError>,
 }
 
 /// What NTP says must be added to the clocks, in ns.
@@ -81,10 +82,15 @@ pub fn read_tunnel(
         start_ns,
         rows: Vec::new(),
         stopped: None,
+        disorder: None,
     };
+    let mut order = Order::default();
     for line in lines {
         match row(&line) {
-            Ok(row) => log.rows.push(row),
+            Ok(row) => {
+                order.see(line.number, row.time_ns);
+                log.rows.push(row);
+            }
             Err(problem) => {
                 let error = LogError::new(file, line.number, problem);
                 if !lenient {
@@ -95,6 +101,7 @@ pub fn read_tunnel(
             }
         }
     }
+    log.disorder = order.broken(file);
     Ok(log)
 }
 
@@ -125,12 +132,15 @@ fn head(file: &str, first: Option<Line<'_>>, side: Side) -> Result<i64, LogError
             Err(LogError::new(file, 1, problem))
         }
         _ => {
-            let problem = format!(
-                "a log of the tunnel begins with \"# COMMAND {}: \" and milliseconds since 1970, not \
-                 with \"{}\"",
-                side.word(),
-                shown(line.text)
-            );
+            let comment = line.text.starts_with(b"#");
+            let problem = scan::spoilt(line.text, line.whole, comment).unwrap_or_else(|| {
+                format!(
+                    "a log of the tunnel begins with \"# COMMAND {}: \" and milliseconds since 1970, \
+                     not with \"{}\"",
+                    side.word(),
+                    shown(line.text)
+                )
+            });
             Err(LogError::new(file, 1, problem))
         }
     }
@@ -244,6 +254,7 @@ pub fn merge(
             .clone()
             .or(stopped)
             .or_else(|| ingress.stopped.clone()),
+        disorder: egress.disorder.clone().or(ingress.disorder.clone()),
         strangers: 0,
     })
 }

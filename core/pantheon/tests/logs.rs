@@ -284,7 +284,7 @@ fn flaws_are_told_with_their_line() {
         ("# init timestamp: -1.000\n", "a merged log begins with"),
         (
             "# init timestamp: 1500000000000.000",
-            "a merged log begins with",
+            "the log ends in the middle of this line",
         ),
     ];
     for (text, says) in heads {
@@ -403,4 +403,58 @@ fn packets_of_one_instant_do_not_take_the_square_of_their_number() {
         .collect();
     seen.sort_unstable();
     assert!(seen.iter().zip(0..).all(|(&sent, place)| sent == place));
+}
+
+#[test]
+fn what_is_no_log_is_told_as_such() {
+    let told = |text: &[u8]| {
+        let merged = read_merged("x", text, true).unwrap_err().to_string();
+        let raw = read_tunnel("x", text, Side::Egress, true).unwrap_err();
+        (merged, raw.to_string())
+    };
+    let cut = "x:1: the log ends in the middle of this line".to_owned();
+    assert_eq!(told(b"# init timestamp: 1500000000123.456").0, cut);
+    assert_eq!(told(b"# init time").0, cut);
+    assert_eq!(told(b"# 'mm-tunnelclient' egress: 15000").1, cut);
+    for (magic, by) in [
+        (&b"\x1f\x8b\x08\x00"[..], "gzip"),
+        (b"BZh91AY", "bzip2"),
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd"),
+    ] {
+        let packed = format!("x:1: the log is compressed ({by}); unpack it first");
+        assert_eq!(told(magic), (packed.clone(), packed));
+    }
+}
+
+#[test]
+fn lines_out_of_the_order_of_time_are_told_and_counted_by_time() {
+    let text = "# init timestamp: 1500000000000.000\n0.000 # 1500\n0.000 + 1500 1\n1.000 + 1500 1\n\
+                30.000 - 1500 30.000 1\n20.000 - 1500 19.000 1\n20.000 # 1500\n10.000 # 1500\n";
+    let reading = read_merged("x", text.as_bytes(), false).unwrap();
+    let told = reading.disorder.unwrap().to_string();
+    assert_eq!(
+        told,
+        "x:6: this line is 10.000 ms earlier than one above it"
+    );
+    let found = Statistics::of(&reading.link).unwrap();
+    // 3000 bytes within 10 ms, and opportunities for 4500 within 20 ms.
+    assert!((found.total.throughput_mbps - 2.4).abs() < 1e-12);
+    assert!((found.flows[&1].throughput_mbps - 2.4).abs() < 1e-12);
+    assert!((found.capacity_mbps.unwrap() - 1.8).abs() < 1e-12);
+    assert!((found.duration_ms - 10.0).abs() < 1e-12);
+    // Times that are rounded after they were sorted may be a little apart.
+    let near = "# init timestamp: 1500000000000.000\n1.000 + 1500 1\n0.998 + 1500 2\n";
+    let near = read_merged("x", near.as_bytes(), false).unwrap();
+    assert_eq!(near.disorder, None);
+
+    let raw = "# 'x' egress: 1500000000000.000\n5.0 - 0 - 60\n4.0 - 1 - 60\n";
+    let egress = read_tunnel("e", raw.as_bytes(), Side::Egress, false).unwrap();
+    let raw = "# 'x' ingress: 1500000000000.000\n9.0 - 0 - 60\n9.5 - 1 - 60\n";
+    let ingress = read_tunnel("i", raw.as_bytes(), Side::Ingress, false).unwrap();
+    let merged = merge(&egress, &ingress, Offsets::default(), 1, false).unwrap();
+    assert_eq!(
+        merged.disorder.unwrap().to_string(),
+        "e:3: this line is 1.000 ms earlier than one above it"
+    );
 }

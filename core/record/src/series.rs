@@ -143,7 +143,8 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
             while reader.next(&mut chunk)? {
                 count(&chunk, &directions, cell.duration_ns, bin_ns, &mut table);
             }
-            for (flow, counter) in (0..).zip(table) {
+            // The last number there is must not make the range look for another.
+            for (flow, counter) in (0..=u16::MAX).zip(table) {
                 counters.entry(flow).and_modify(|entry| *entry = counter);
             }
             bin_ns
@@ -302,7 +303,7 @@ pub fn delay_points(
     let thin = |(flow, points): (u16, Vec<(u64, u64)>)| {
         directions[usize::from(flow)].map(|_| (flow, thin_out(points, max_points)))
     };
-    Ok(Some((0..).zip(points).filter_map(thin).collect()))
+    Ok(Some((0..=u16::MAX).zip(points).filter_map(thin).collect()))
 }
 
 fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {

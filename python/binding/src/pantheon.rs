@@ -7,7 +7,7 @@ use narrows_pantheon::{
     LogError, Offsets, Reading, Side, Statistics, Task, export, import, join, merge, read_merged,
     read_tunnel, write_merged,
 };
-use narrows_record::Versions;
+use narrows_record::{Reason, Severity, Versions};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -46,11 +46,11 @@ struct Pair {
 }
 
 impl Direction {
-    fn read(&self, lenient: bool) -> PyResult<Reading> {
+    fn read(&self, lenient: bool) -> Result<Reading, LogError> {
         match self {
             Direction::Merged(path) => {
                 let (name, text) = load(path)?;
-                read_merged(&name, &text, lenient).map_err(log_error)
+                read_merged(&name, &text, lenient)
             }
             Direction::Raw(pairs) => {
                 let mut all = Reading::default();
@@ -58,6 +58,7 @@ impl Direction {
                 for pair in pairs {
                     let reading = pair.read(lenient)?;
                     all.stopped = all.stopped.or(reading.stopped);
+                    all.disorder = all.disorder.or(reading.disorder);
                     links.push(reading.link);
                 }
                 all.link = join(links);
@@ -68,10 +69,10 @@ impl Direction {
 }
 
 impl Pair {
-    fn read(&self, lenient: bool) -> PyResult<Reading> {
+    fn read(&self, lenient: bool) -> Result<Reading, LogError> {
         let one = |path: &Path, side| {
             let (name, text) = load(path)?;
-            read_tunnel(&name, &text, side, lenient).map_err(log_error)
+            read_tunnel(&name, &text, side, lenient)
         };
         let egress = one(&self.egress, Side::Egress)?;
         let ingress = one(&self.ingress, Side::Ingress)?;
@@ -79,18 +80,30 @@ impl Pair {
             sender_ns: self.sender_offset_ns,
             receiver_ns: self.receiver_offset_ns,
         };
-        merge(&egress, &ingress, offsets, self.flow, lenient).map_err(log_error)
+        merge(&egress, &ingress, offsets, self.flow, lenient)
     }
 }
 
-fn load(path: &Path) -> PyResult<(String, Vec<u8>)> {
+/// Reads a log, which is a regular file: whatever else has its name might block, or never end.
+fn load(path: &Path) -> Result<(String, Vec<u8>), LogError> {
     let name = path.display().to_string();
-    let text = std::fs::read(path).map_err(|e| PyOSError::new_err(format!("{name}: {e}")))?;
-    Ok((name, text))
+    let read = || match std::fs::metadata(path)?.is_file() {
+        true => std::fs::read(path),
+        false => Err(std::io::Error::other("it is no regular file")),
+    };
+    match read() {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(LogError::new(&name, 0, format!("can't be read: {error}"))),
+    }
 }
 
-fn log_error(error: LogError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// What is said of a run whose log of the acknowledgements is none. The run is there without it.
+fn left_out(error: &LogError) -> Reason {
+    Reason {
+        severity: Severity::Degraded,
+        code: "log".into(),
+        text: format!("The acknowledgements are not in the record ({error})."),
+    }
 }
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
@@ -108,13 +121,16 @@ pub(crate) fn import_pantheon(
     logs_json: &str,
     out_dir: PathBuf,
 ) -> PyResult<(Option<String>, Option<String>)> {
-    let task: Task = serde_json::from_str(task_json).map_err(value_error)?;
+    let mut task: Task = serde_json::from_str(task_json).map_err(value_error)?;
     let logs: Logs = serde_json::from_str(logs_json).map_err(value_error)?;
     py.detach(|| {
-        let data = logs.data.read(logs.lenient)?;
-        let ack = match &logs.ack {
-            Some(ack) => Some(ack.read(logs.lenient)?),
-            None => None,
+        let data = logs.data.read(logs.lenient).map_err(value_error)?;
+        let ack = match logs.ack.as_ref().map(|ack| ack.read(logs.lenient)) {
+            Some(Err(error)) if logs.lenient => {
+                task.reasons.push(left_out(&error));
+                None
+            }
+            ack => ack.transpose().map_err(value_error)?,
         };
         let versions = Versions {
             narrows: narrows_cell::VERSION.to_owned(),
@@ -137,7 +153,8 @@ pub(crate) fn import_pantheon(
 }
 
 /// Writes the record in `cell_dir` as the merged logs of Pantheon's tunnel, its time zero at
-/// `base_ns` since 1970: the direction of the data to `data`, the other to `ack`. Gives Pantheon's
+/// `base_ns` since 1970, or as the logs were that it was made of: the direction of the data to `data`, the
+/// other to `ack`, unless the run was imported without. Gives Pantheon's
 /// numbers as JSON: `statistics` and the `text` of its stats file, null if nothing arrived.
 #[pyfunction]
 pub(crate) fn export_pantheon(
@@ -150,7 +167,8 @@ pub(crate) fn export_pantheon(
     py.detach(|| {
         let record = open(&cell_dir)?;
         let found = export(&record, base_ns).map_err(|e| record_error(&cell_dir, e))?;
-        for (link, path) in [(&found.data, data), (&found.ack, ack)] {
+        let ack = found.ack.as_ref().map(|link| (link, ack));
+        for (link, path) in std::iter::once((&found.data, data)).chain(ack) {
             std::fs::write(&path, write_merged(link))
                 .map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))?;
         }

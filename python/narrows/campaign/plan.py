@@ -10,8 +10,9 @@ from narrows.errors import UnavailableError
 from narrows.models.store import how_to_add
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
+from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.realpath import HERE, WHERE, sender_is_here
-from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX, missing_model
+from narrows.scenario.schemes import missing_model
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from narrows.campaign.plan import Plan
 from narrows.errors import DataError, UnavailableError
 from narrows.hosts.place import Place
 from narrows.scenario.network import FORWARD
+from narrows.scenario.prefixes import BPF_PREFIX
 from narrows.scenario.realpath import sender_is_here
-from narrows.scenario.schemes import BPF_PREFIX
 
 
 def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:

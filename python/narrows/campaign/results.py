@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from narrows.analysis.statistics import summarise
-from narrows.campaign import expectations
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 
@@ -66,19 +65,7 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
     names = [metric["name"] for metric in metrics]
     resolved = document["scenario"]["resolved"]
     expect = resolved.get("expect", [])
-    asked = expectations.questions(expect)
-    judged = rows
-    if asked:
-        # Answers are for the expectations alone: the rows of the results have the same metrics everywhere.
-        copies = [
-            [{**row, "metrics": dict(row["metrics"]), "absent": dict(row["absent"])} for row in cell_rows]
-            for cell_rows in of_cells
-        ]
-        for cell, cell_rows in zip(finished, copies, strict=True):
-            answers = ask_states(folder.cell_dir(cell["id"]), asked)
-            expectations.add_answers(cell_rows, asked, answers)
-        judged = [row for cell_rows in copies for row in cell_rows]
-    expected = expectations.judge(expect, order, judged, document["skipped"], metrics)
+    expected = _expected(folder, expect, finished, of_cells, metrics) if expect else []
     return {
         "format": FORMAT,
         "scenario": document["name"],
@@ -89,6 +76,30 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         "skipped": document["skipped"],
         **({"expect": expected} if expected else {}),
     }
+
+
+def _expected(
+    folder: CampaignFolder,
+    expect: list[dict[str, Any]],
+    finished: list[dict[str, Any]],
+    of_cells: list[list[dict[str, Any]]],
+    metrics: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """What became of the expectations. Answers are for them alone; rows of the results stay as they are."""
+    from narrows.campaign import expectations
+
+    asked = expectations.questions(expect)
+    if asked:
+        of_cells = [
+            [{**row, "metrics": dict(row["metrics"]), "absent": dict(row["absent"])} for row in cell_rows]
+            for cell_rows in of_cells
+        ]
+        for cell, cell_rows in zip(finished, of_cells, strict=True):
+            answers = ask_states(folder.cell_dir(cell["id"]), asked)
+            expectations.add_answers(cell_rows, asked, answers)
+    judged = [row for cell_rows in of_cells for row in cell_rows]
+    order = _scheme_order(folder.document)
+    return expectations.judge(expect, order, judged, folder.document["skipped"], metrics)
 
 
 def _scheme_order(document: dict[str, Any]) -> list[str]:

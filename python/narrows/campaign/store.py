@@ -14,12 +14,15 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from narrows.campaign.plan import Plan
 from narrows.errors import DataError, NarrowsError, UsageError
-from narrows.scenario import Cell, Loaded, Scenario
-from narrows.scenario.files import Files, stored_name
+
+if TYPE_CHECKING:
+    # Reading a campaign needs neither scenarios nor what plans are made of.
+    from narrows.campaign.plan import Plan
+    from narrows.scenario import Cell, Loaded, Scenario
+    from narrows.scenario.files import Files
 
 FORMAT = "narrows/campaign/1"
 STATES = ("pending", "finished", "failed")
@@ -259,6 +262,8 @@ class CampaignFolder:
 
     def _keep_files(self, files: Files) -> None:
         """Stores the files that cells name, so that the results can be repeated without the originals."""
+        from narrows.scenario.files import stored_name
+
         for sha256, content in files.contents.items():
             target = self.files_dir / stored_name(files.names[sha256], sha256)
             try:

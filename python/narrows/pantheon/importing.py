@@ -17,14 +17,13 @@ from narrows import __version__
 from narrows.campaign import results as result_files
 from narrows.campaign.store import FORMAT, CampaignFolder, now
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError, UsageError
-from narrows.pantheon import PREFIX
+from narrows.pantheon import PREFIX, WHERE
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
 from narrows.pantheon.words import PATHS, clocks, git_rows, question
-from narrows.scenario.model import content_hash
+from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
 
-WHERE = "import"
-_LENIENT = "; --lenient reads up to there"
+_WITHOUT_ACK = "; --lenient reads the run without its acknowledgements"
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,8 @@ def _read_all(
     # The core reads without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         outcomes = list(pool.map(read, source.runs, document["cells"]))
+    if all(outcomes):
+        raise DataError(f"{source.path}: none of its runs can be used: {outcomes[0]}")
     for entry, why in zip(document["cells"], outcomes, strict=True):
         if why is None:
             folder.finish(entry["id"])
@@ -163,8 +164,6 @@ def _read_all(
             folder.fail(entry["id"], "import", why)
             if say:
                 say(f"{entry['id']}: {why}")
-    if not any(entry["state"] == "finished" for entry in document["cells"]):
-        raise DataError(f"{source.path}: none of its runs can be used: {outcomes[0]}")
 
 
 def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw: bool) -> str | None:
@@ -201,7 +200,11 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
         "printed": run.stats.printed,
         "two_hosts": source.remote,
         "reasons": reasons,
-        "source": {"git": git_rows(source), "logs": _names(used)},
+        "source": {
+            "git": git_rows(source),
+            "logs": _names(used),
+            "offsets_ns": dict(run.stats.offsets_ns),
+        },
     }
     logs = {"lenient": lenient, "data": used[DATA], "ack": used[ACK]}
     try:
@@ -209,12 +212,18 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
     except ValueError as error:
         if lenient:
             return str(error)  # not even its first line can be read
-        in_a_line = re.search(r":([0-9]+): ", str(error))
-        remedy = _LENIENT if in_a_line and int(in_a_line[1]) > 1 else ""
-        raise DataError(f"{error}{remedy}") from None
+        raise DataError(f"{error}{_remedy(str(error), used[ACK])}") from None
     except OSError as error:
         raise NarrowsError(str(error)) from None
     return void
+
+
+def _remedy(problem: str, ack: dict[str, Any] | str | None) -> str:
+    """What can be done about a log: nothing if not even its first line can be read."""
+    in_a_line = re.search(r":([0-9]+): ", problem)
+    if in_a_line and int(in_a_line[1]) > 1:
+        return "; --lenient reads up to there"
+    return _WITHOUT_ACK if isinstance(ack, dict) and problem.startswith(tuple(_files(ack))) else ""
 
 
 def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool) -> dict[str, Any] | str:
@@ -243,13 +252,14 @@ def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool)
 
 def _names(used: dict[str, Any]) -> list[str]:
     """The files that a record was made of."""
-    names = []
-    for logs in used.values():
-        if isinstance(logs, dict):
-            files = [logs["merged"]] if "merged" in logs else []
-            files += [pair[side] for pair in logs.get("raw", []) for side in ("egress", "ingress")]
-            names += [Path(file).name for file in files]
-    return names
+    return [Path(file).name for logs in used.values() if isinstance(logs, dict) for file in _files(logs)]
+
+
+def _files(logs: dict[str, Any]) -> list[str]:
+    """The files of one direction."""
+    if "merged" in logs:
+        return [logs["merged"]]
+    return [pair[side] for pair in logs["raw"] for side in ("egress", "ingress")]
 
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:

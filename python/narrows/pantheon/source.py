@@ -14,6 +14,7 @@ log, and its packets have no identity.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ _RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid
 _STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
 #: Pantheon numbers its flows from 1, and our records have room for so many.
 MOST_FLOWS = 65_535
+#: The longest run that is believed, in seconds: a week, as for the logs themselves. Pantheon's last a minute.
+LONGEST_S = 7 * 86_400
 
 
 @dataclass
@@ -70,7 +73,7 @@ class Source:
     def runtime_ns(self) -> int | None:
         """How long each run was meant to last."""
         value = self.metadata.get("runtime")
-        return int(value * 10**9) if isinstance(value, int | float) and value > 0 else None
+        return None if value is None else int(value * 10**9)
 
     @property
     def flows(self) -> int:
@@ -122,7 +125,7 @@ def _count(value: Any, otherwise: int) -> int:
 def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     file = path / METADATA
     try:
-        text = file.read_text(encoding="utf-8")
+        text = regular(file).read_text(encoding="utf-8")
     except FileNotFoundError:
         if not path.is_dir():
             raise DataError(f"{path}: there is no such folder") from None
@@ -137,7 +140,25 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         ) from None
     if not isinstance(content, dict) or not isinstance(content.get("cc_schemes", []), list):
         raise DataError(f"{file}: is no metadata of Pantheon; without this file its logs can still be read")
+    runtime = content.get("runtime")
+    if runtime is not None and not _is_time(runtime):
+        raise DataError(
+            f'{file}: "runtime" is {json.dumps(runtime)[:40]}, not a number of seconds of at most a week;'
+            " without this file its logs can still be read"
+        )
     return content, text
+
+
+def regular(file: Path) -> Path:
+    """The file, if it is a regular one: whatever else has its name might block, or never end."""
+    if file.exists() and not file.is_file():
+        raise DataError(f"{file}: can't be read: it is no regular file")
+    return file
+
+
+def _is_time(value: Any) -> bool:
+    """Whether this is a number of seconds that a run may last."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
 
 
 def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
@@ -149,6 +170,8 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
         except OSError as error:
             raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
         for name in names:
+            if ".log" in name:
+                _in_utf_8(folder / name)
             if (match := _MERGED.fullmatch(name)) and not match[1].endswith("_mm"):
                 _logs(runs, match).merged = folder / name
             elif match := _RAW.fullmatch(name):
@@ -157,8 +180,17 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
                 stats[match[1], int(match[2])] = folder / name
     for key, file in stats.items():
         if key in runs:
-            runs[key].stats = read_stats(file)
+            runs[key].stats = read_stats(regular(file))
     return runs
+
+
+def _in_utf_8(file: Path) -> None:
+    """Refuses a log whose name could not be written into a record."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(file).decode(errors="backslashreplace")
+        raise DataError(f"{shown}: is no name in UTF-8, so records can't tell it; rename it") from None
 
 
 def _logs(runs: dict[tuple[str, int], Run], match: re.Match[str]) -> Logs:

@@ -1,43 +1,30 @@
 """Scenarios: what is asked, over which network, with which flows.
 
 `load` reads a file in two steps: as written (with positions), then resolved (units, defaults, names).
+Commands that look at results need names and hashes of scenarios only: all else is imported when it is used.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from narrows.scenario import overrides as _overrides
-from narrows.scenario import registry as _registry
-from narrows.scenario.model import Cell, Scenario, cells_of
-from narrows.scenario.overrides import Override
-from narrows.scenario.resolve import resolve
-from narrows.scenario.shipped import find
-from narrows.scenario.written import parse, read_file
+if TYPE_CHECKING:
+    from narrows.scenario.loading import Loaded, load, loads
+    from narrows.scenario.model import Cell, Scenario, cells_of
+    from narrows.scenario.overrides import Override
 
 __all__ = ["Cell", "Loaded", "Override", "Scenario", "cells_of", "load", "loads"]
 
-
-@dataclass(frozen=True)
-class Loaded:
-    """A scenario with the file it came from."""
-
-    scenario: Scenario
-    path: Path
-    text: str
-    overrides: list[Override]
+_HOMES = {
+    "loading": ("Loaded", "load", "loads"),
+    "model": ("Cell", "Scenario", "cells_of"),
+    "overrides": ("Override",),
+}
 
 
-def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
-    """Reads a scenario by path or shipped name, with changes from the command line."""
-    path = find(str(name))
-    text, tree = read_file(path)
-    changes = overrides or []
-    scenario = resolve(_overrides.apply(tree, changes), _registry.load(), path.name, path.parent)
-    return Loaded(scenario, path, text, changes)
-
-
-def loads(text: str, name: str = "scenario.yaml") -> Scenario:
-    """Resolves the text of a scenario."""
-    return resolve(parse(text, name), _registry.load(), name)
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

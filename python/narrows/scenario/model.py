@@ -6,11 +6,11 @@ Its canonical JSON is stored with every campaign, and the hash of that is the id
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.scenario.files import Files
+from narrows.scenario.hashes import content_hash
 from narrows.scenario.realpath import NOT_OF_RESULTS
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
@@ -117,16 +117,6 @@ class Scenario:
             told = content["real_path"].items()
             content["real_path"] = {key: value for key, value in told if key not in NOT_OF_RESULTS}
         return content_hash(content)
-
-
-def canonical_json(content: Any) -> str:
-    """JSON with sorted keys and no spaces: the same text for the same content."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def content_hash(content: Any) -> str:
-    """The first 12 hexadecimal digits of the SHA-256 of the canonical JSON."""
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
 
 
 def run_seed(seed: int, run: int) -> int:

@@ -17,10 +17,11 @@ from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
+from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
-from narrows.scenario.schemes import UDP, Scheme, read_scheme, read_schemes
+from narrows.scenario.schemes import Scheme, read_scheme, read_schemes
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network

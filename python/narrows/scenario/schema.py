@@ -13,6 +13,7 @@ from narrows.scenario import realpath
 from narrows.scenario import schema_places as places
 from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
+from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.registry import Entry, Registry
 from narrows.scenario.schema_values import (
     WITH_UNIT,
@@ -22,7 +23,7 @@ from narrows.scenario.schema_values import (
     params_schema,
     quantity_schema,
 )
-from narrows.scenario.schemes import BPF_FILE, KERNEL_PREFIX, PROFILE, TRANSPORT, transport_of
+from narrows.scenario.schemes import BPF_FILE, PROFILE, TRANSPORT, transport_of
 
 
 def schema_text(registry: Registry) -> str:

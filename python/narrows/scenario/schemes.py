@@ -10,18 +10,13 @@ from typing import Any
 from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
+from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.registry import Entry, Param, Profile, Registry
 from narrows.scenario.written import Mapping, Scalar, Sequence, Written
 
-#: The kernel's schemes are named by this prefix and the kernel's own name.
-KERNEL_PREFIX = "linux:"
-#: Our programs for the kernel, and those in object files, are named by this prefix.
-BPF_PREFIX = "bpf:"
 #: The key that names an object file in the place of a scheme.
 BPF_FILE = "bpf"
-#: What datagrams run over that no congestion control governs.
-UDP = "udp"
 #: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
 #: What real-time schemes, which have a transport of their own, take of the settings of ours.

@@ -3,8 +3,3 @@
 `listing` lists them, `page` explains one, `header` reads the texts at the head of their sources, `status`
 the results of `narrows verify-schemes`, `reference` writes the generated page of the documentation.
 """
-
-from narrows.schemes.listing import SchemeInfo, list_schemes
-from narrows.schemes.status import Status, status_of
-
-__all__ = ["SchemeInfo", "Status", "list_schemes", "status_of"]

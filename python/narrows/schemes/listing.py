@@ -10,8 +10,8 @@ from narrows.campaign.plan import why_not
 from narrows.errors import UnavailableError
 from narrows.models.store import names_of_kind
 from narrows.scenario import registry
+from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.registry import Entry
-from narrows.scenario.schemes import KERNEL_PREFIX
 from narrows.schemes.status import status_of
 
 #: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own.

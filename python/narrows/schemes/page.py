@@ -7,11 +7,11 @@ from typing import Any
 
 from narrows.errors import DataError
 from narrows.scenario import registry
+from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.problems import did_you_mean
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import allowed
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.schemes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.schemes import header
 from narrows.schemes.listing import (
     BPF,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.pantheon import PREFIX as IMPORTED_PREFIX
-from narrows.scenario.schemes import KERNEL_PREFIX, UDP
+from narrows.scenario.prefixes import KERNEL_PREFIX, UDP
 
 FILE = Path(__file__).resolve().parent.parent / "verification.json"
 FORMAT = "narrows/verification/1"

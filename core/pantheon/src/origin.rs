@@ -1,0 +1,158 @@
+//! What the logs of an imported run told that its record has no place for, so that an export can
+//! write them again: clocks that were moved, what the emulated link could have carried before and
+//! after the packets, and delays that a record cannot hold.
+
+use crate::link::{Link, Opportunity};
+use crate::packets::Packets;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// More delays than this are not kept beside the record; they would make `run.json` unwieldy.
+pub(crate) const MOST_MOVED: usize = 100_000;
+/// Opportunities of mahimahi come on whole milliseconds of its own clock.
+const TICK_NS: u64 = 1_000_000;
+
+/// Kept in `run.json` as `pantheon.log`. Times count from time zero of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// Time zero of the record, since 1970.
+    pub(crate) zero_ns: i64,
+    /// What was added to all times of the receiving host.
+    pub(crate) receiver_shift_ns: i64,
+    pub(crate) data: Way,
+    /// Absent if there was no log of the acknowledgements.
+    pub(crate) ack: Option<Way>,
+    /// Row, arrival and delay of each packet for which the record does not tell the last two.
+    pub(crate) moved: Vec<(u64, i64, i64)>,
+}
+
+/// One log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Way {
+    /// Since 1970.
+    pub(crate) base_ns: i64,
+    /// Absent on real paths.
+    pub(crate) offered: Option<Offered>,
+}
+
+/// What the emulated link could have carried, beside the bins of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offered {
+    first_ns: i64,
+    last_ns: i64,
+    /// Bytes before time zero of the record.
+    before_bytes: u64,
+    /// Bytes after its end.
+    after_bytes: u64,
+    /// Of one opportunity.
+    size_bytes: u32,
+}
+
+impl Origin {
+    pub(crate) fn of(packets: &Packets, data: &Link, ack: Option<&Link>) -> Self {
+        let way = |link: &Link| Way {
+            base_ns: link.base_ns,
+            offered: Offered::of(packets, link),
+        };
+        Origin {
+            zero_ns: packets.zero_ns,
+            receiver_shift_ns: packets.shifts.receiver_ns,
+            data: way(data),
+            ack: ack.map(way),
+            moved: packets.moved.clone(),
+        }
+    }
+
+    /// That of a record, if it was imported.
+    pub(crate) fn read(kept: &Map<String, Value>) -> Result<Option<Self>, String> {
+        let Some(log) = kept.get("pantheon").and_then(|kept| kept.get("log")) else {
+            return Ok(None);
+        };
+        let found = Origin::deserialize(log).map_err(|error| format!("pantheon.log: {error}"))?;
+        Ok(Some(found))
+    }
+
+    /// Arrival and delay by row, from 0.
+    pub(crate) fn moved(&self) -> BTreeMap<u64, (i64, i64)> {
+        let moved = self.moved.iter();
+        moved.map(|&(row, at, delay)| (row, (at, delay))).collect()
+    }
+}
+
+impl Offered {
+    fn of(packets: &Packets, link: &Link) -> Option<Self> {
+        let since = |one: &Opportunity| link.base_ns + one.time_ns - packets.zero_ns;
+        let times = || link.opportunities.iter().map(since);
+        let end = i64::try_from(packets.duration_ns).unwrap_or(i64::MAX);
+        let bytes = |counts: &dyn Fn(i64) -> bool| {
+            let all = link.opportunities.iter();
+            let some = all.filter(|one| counts(since(one)));
+            some.map(|one| u64::from(one.bytes)).sum()
+        };
+        Some(Offered {
+            first_ns: times().min()?,
+            last_ns: times().max()?,
+            before_bytes: bytes(&|at| at < 0),
+            after_bytes: bytes(&|at| at >= end),
+            size_bytes: link.opportunities.first()?.bytes,
+        })
+    }
+
+    /// How many opportunities there are at most.
+    pub(crate) fn count(&self, bins: &[(i64, u64)]) -> f64 {
+        let parts = bins.iter().map(|bin| bin.1);
+        let parts = parts.chain([self.before_bytes, self.after_bytes]);
+        parts
+            .map(|bytes| (bytes as f64 / f64::from(self.size_bytes.max(1))).ceil())
+            .sum()
+    }
+
+    /// The opportunities again, given the bins of the record: their ends and bytes. In each bin, before
+    /// and after there are as many bytes as there were, and the first and the last come when they
+    /// came; those between lie evenly on the ticks of the first.
+    pub(crate) fn opportunities(&self, bins: &[(i64, u64)]) -> Vec<Opportunity> {
+        let mut found = Vec::new();
+        let mut from = self.first_ns.min(0);
+        let end = bins.last().map_or(0, |bin| bin.0);
+        let before = std::iter::once((0, self.before_bytes));
+        let after = std::iter::once((self.last_ns.max(end).saturating_add(1), self.after_bytes));
+        for (to, bytes) in before.chain(bins.iter().copied()).chain(after) {
+            self.spread((from, to), bytes, &mut found);
+            from = to;
+        }
+        if let Some(first) = found.first_mut() {
+            first.time_ns = self.first_ns;
+        }
+        if let Some(last) = found.last_mut() {
+            last.time_ns = self.last_ns;
+        }
+        found
+    }
+
+    /// Opportunities for so many bytes between two times, the second left out.
+    fn spread(&self, (from, to): (i64, i64), bytes: u64, found: &mut Vec<Opportunity>) {
+        let size = u64::from(self.size_bytes.max(1));
+        let count = bytes.div_ceil(size);
+        // Ticks since the first opportunity.
+        let before = |time: i64| time.abs_diff(self.first_ns).div_ceil(TICK_NS);
+        let (low, high) = match from.max(self.first_ns) {
+            from if from < to => (before(from), before(to)),
+            _ => (0, 0),
+        };
+        for place in 0..count {
+            let tick =
+                low + (u128::from(high - low) * u128::from(place) / u128::from(count)) as u64;
+            let at = i64::try_from(tick.saturating_mul(TICK_NS)).unwrap_or(i64::MAX);
+            // A bin shorter than a tick may have none.
+            let at = match high > low {
+                true => self.first_ns.saturating_add(at),
+                false => from,
+            };
+            found.push(Opportunity {
+                time_ns: at.clamp(self.first_ns, self.last_ns.max(self.first_ns)),
+                bytes: (bytes - place * size).min(size) as u32,
+            });
+        }
+    }
+}

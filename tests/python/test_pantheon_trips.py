@@ -1,0 +1,229 @@
+"""What goes out of an imported campaign is what came in, and what is no log is told in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narrows.errors import DataError
+from narrows.pantheon.exporting import export_campaign
+from narrows.pantheon.importing import import_folder
+from narrows.pantheon.source import read_source
+from narrows.pantheon.stats import read_stats
+from test_pantheon import EPOCH_MS, constant, data, events, metadata, narrows, raw_logs, run_json
+
+__all__ = ["data"]
+
+
+def log(seed: int, off_ms: float = 0.0, opportunities: bool = False) -> str:
+    """A merged log of three flows with losses, copies and two sizes, whose delays are off by so much."""
+    chance = random.Random(seed)
+    whole = chance.random() < 0.5
+    found: list[tuple[float, str]] = []
+    at = 50.0
+    for _ in range(300):
+        at += chance.uniform(0.1, 20.0)
+        sent = float(round(at)) if whole else round(at, 3)
+        size, flow = chance.choice([88, 1500]), chance.randint(1, 3)
+        found.append((sent, f"{sent:.3f} + {size} {flow}"))
+        for _ in range(chance.choice([0, 1, 1, 1, 1, 1, 1, 2])):
+            delay = float(round(chance.uniform(20, 60))) if whole else round(chance.uniform(20, 60), 3)
+            delay += off_ms
+            found.append((sent + delay, f"{sent + delay:.3f} - {size} {delay:.3f} {flow}"))
+    if opportunities:
+        ticks = sorted(chance.choices(range(4000), k=3000))
+        found += [(tick + 0.544, f"{tick}.544 # 1500") for tick in ticks]
+    return events([line for _, line in sorted(found, key=lambda one: one[0])], EPOCH_MS + 123.456)
+
+
+def blocks(folder: Path) -> dict[str, str | None]:
+    """The printed statistics of a data folder, by file."""
+    return {file.name: read_stats(file).printed for file in sorted(folder.glob("*_stats_run*.log"))}
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_numbers_stay_the_same_however_often_they_go_out_and_in(tmp_path: Path, remote: bool) -> None:
+    folder = tmp_path / "data0"
+    folder.mkdir()
+    metadata(folder, cc_schemes=["Cubic", "a_b"], run_times=2, flows=3, mode="remote" if remote else "local")
+    for seed, (scheme, run) in enumerate((s, r) for s in ("a_b", "Cubic") for r in (1, 2)):
+        # Where data seem to arrive before they are sent, acknowledgements take the longer, and the reverse.
+        off = random.Random(seed).uniform(-70.0, 70.0) if remote else 0.0
+        off = round(off, 3)
+        (folder / f"{scheme}_datalink_run{run}.log").write_text(log(seed, off, not remote))
+        if seed:
+            (folder / f"{scheme}_acklink_run{run}.log").write_text(log(seed + 100, -off))
+        if remote:
+            stats = "Local clock offset: 4.250 ms\nRemote clock offset: -0.125 ms\n"
+            (folder / f"{scheme}_stats_run{run}.log").write_text(stats)
+    seen = []
+    for trip in range(3):
+        source, campaign = tmp_path / f"data{trip}", tmp_path / f"campaign{trip}"
+        done = import_folder(read_source(source), campaign)
+        assert done.exit_code == 0
+        cells = {entry["id"]: run_json(campaign, entry["id"]) for entry in done.folder.cells}
+        told = {cell: (run["pantheon"]["text"], run["verdict"], run["clock"]) for cell, run in cells.items()}
+        target = tmp_path / f"data{trip + 1}"
+        assert export_campaign(done.folder, target, lambda _: None) == 4
+        seen.append((told, blocks(target)))
+        assert read_source(target).metadata == read_source(folder).metadata
+        assert not (target / "a_b_acklink_run1.log").exists(), "there was none"
+        for cell in cells.values():
+            assert cell["pantheon"]["agrees"] is (True if trip else None)
+    assert len(seen[0][1]) == 4 and all(seen[0][1].values())
+    assert seen[0][0].keys() == seen[1][0].keys()
+    assert seen[1] == seen[0] and seen[2] == seen[0]
+    # The second time the logs themselves are the same.
+    for file in (tmp_path / "data1").glob("*link_run*.log"):
+        assert file.read_bytes() == (tmp_path / "data2" / file.name).read_bytes(), file.name
+    if remote:
+        assert "Remote clock offset: -0.125 ms" in (tmp_path / "data3" / "Cubic_stats_run2.log").read_text()
+
+
+def test_raw_logs_with_offsets_go_out_as_pantheon_merges_them(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    metadata(folder, mode="remote", runtime=1)
+    raw_logs(folder, "datalink", 0.0, -20.0)
+    raw_logs(folder, "acklink", -20.0, 0.0)
+    offsets = "Local clock offset: 0.000 ms\nRemote clock offset: 2.000 ms\n"
+    (folder / "cubic_stats_run1.log").write_text(offsets)
+    done = import_folder(read_source(folder), tmp_path / "first")
+    first = run_json(tmp_path / "first")
+    # The receiver is 18 ms early even so, which makes delays of 15 ms negative; the record moves it.
+    assert first["pantheon"]["statistics"]["total"]["delay_p95_ms"] == pytest.approx(-3.0)
+    assert first["pantheon"]["log"]["receiver_shift_ns"] == 3_000_000
+    export_campaign(done.folder, tmp_path / "out", lambda _: None)
+    import_folder(read_source(tmp_path / "out"), tmp_path / "second")
+    second = run_json(tmp_path / "second")
+    assert second["pantheon"]["text"] == first["pantheon"]["text"]
+    assert second["reasons"] == first["reasons"] and second["clock"] == first["clock"]
+
+
+def test_a_folder_without_metadata_gets_none(data: Path, tmp_path: Path) -> None:
+    (data / "pantheon_metadata.json").unlink()
+    done = import_folder(read_source(data), tmp_path / "in")
+    export_campaign(done.folder, tmp_path / "out", lambda _: None)
+    assert not (tmp_path / "out" / "pantheon_metadata.json").exists()
+    assert read_stats(tmp_path / "out" / "cubic_stats_run1.log").started_at == "2017-07-14T02:40:00.000Z"
+
+
+def test_the_largest_number_of_a_flow_has_a_report(data: Path, tmp_path: Path) -> None:
+    (data / "cubic_datalink_run1.log").write_text(events(constant(2.0, flow=65_535)))
+    done = narrows("import", "pantheon", data, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "flow 65535" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_log_that_is_not_in_order_is_counted_by_time_and_marked(data: Path, tmp_path: Path) -> None:
+    rows = ["0.000 + 1500 1", "1.000 + 1500 1", "30.000 - 1500 30.000 1", "20.000 - 1500 19.000 1"]
+    (data / "cubic_datalink_run1.log").write_text(events(rows))
+    metadata(data, runtime=0.01)
+    import_folder(read_source(data), tmp_path / "out")
+    record = run_json(tmp_path / "out")
+    assert record["verdict"] == "degraded"
+    assert "cubic_datalink_run1.log:5: this line is 10.000 ms earlier" in record["reasons"][0]["text"]
+    assert record["pantheon"]["statistics"]["total"]["throughput_mbps"] == pytest.approx(2.4)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\x80 nothing\n"])
+def test_acknowledgements_that_are_no_log_do_not_cost_the_run(
+    data: Path, tmp_path: Path, content: bytes
+) -> None:
+    log = data / "cubic_acklink_run1.log"
+    log.write_bytes(content)
+    with pytest.raises(DataError, match=r"--lenient reads the run without its acknowledgements$"):
+        import_folder(read_source(data), tmp_path / "strict")
+    assert import_folder(read_source(data), tmp_path / "out", lenient=True).exit_code == 0
+    record = run_json(tmp_path / "out")
+    assert record["verdict"] == "degraded"
+    assert "acknowledgements are not in the record" in record["reasons"][0]["text"]
+
+
+@pytest.mark.parametrize("runtime", ["1e400", "1e300", "1" + "0" * 23, "-1", "0", "NaN", '"30"', "true"])
+def test_a_time_that_is_none_is_told(data: Path, tmp_path: Path, runtime: str) -> None:
+    file = data / "pantheon_metadata.json"
+    content = json.loads(file.read_text()) | {"run_times": 60_000, "runtime": "X"}
+    file.write_text(json.dumps(content).replace('"X"', runtime))
+    with pytest.raises(DataError, match=r'metadata.json: "runtime" is .*, not a number of seconds'):
+        read_source(data)
+
+
+@contextmanager
+def nothing_regular(path: Path, kind: str) -> Iterator[None]:
+    """Something else of that name. Whoever reads the pipe all the same gets nothing, and need not wait."""
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+        yield
+        return
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.open("wb").close(), daemon=True)
+    writer.start()
+    yield
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer.join()
+    os.close(reader)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cubic_datalink_run1.log",
+        "cubic_acklink_run1.log",
+        "cubic_stats_run1.log",
+        "pantheon_metadata.json",
+        "cubic_datalink_run2_flow1_uid1.log.egress",
+    ],
+)
+def test_only_regular_files_are_read(data: Path, tmp_path: Path, name: str, kind: str) -> None:
+    if name.endswith("egress"):
+        (data / name.replace("egress", "ingress")).write_text("")
+    with nothing_regular(data / name, kind):
+        done = narrows("import", "pantheon", data, "-o", tmp_path / "out", "--no-report")
+    assert isinstance(done.exception, DataError)
+    assert str(done.exception).startswith(f"{data / name}: can't be read: it is no regular file")
+
+
+def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path) -> None:
+    def told(*options: str) -> str:
+        done = narrows("import", "pantheon", data, "-o", tmp_path / "out", *options)
+        assert isinstance(done.exception, DataError), done.output
+        assert done.output == "", "nothing but the one sentence"
+        assert not (tmp_path / "out").exists()
+        return str(done.exception)
+
+    log = data / "cubic_datalink_run1.log"
+    log.write_text(events([]))
+    assert told() == f"{data}: none of its runs can be used: no packet was logged, so the run is void"
+    log.write_bytes(b"\x1f\x8b\x08\x00\x00")
+    assert told() == f"{log}:1: the log is compressed (gzip); unpack it first"
+    log.write_text("# init timestamp: 1500000000123.456")
+    assert told() == f"{log}:1: the log ends in the middle of this line"
+    strange = os.fsdecode(bytes(data) + b"/\xff_datalink_run1.log")
+    Path(strange).write_text(events(constant(2.0)))
+    assert (
+        told() == rf"{data}/\xff_datalink_run1.log: is no name in UTF-8, so records can't tell it; rename it"
+    )
+    Path(strange).unlink()
+    log.write_text(events(["1.000 + 1500 1", "1.500 - 1500"]))
+    with pytest.raises(DataError, match=r":3: .*; --lenient reads up to there$"):
+        import_folder(read_source(data), tmp_path / "out")
+
+
+def test_exporting_a_campaign_of_ours_is_not_changed_by_an_import(data: Path, tmp_path: Path) -> None:
+    """A campaign that says it was imported by names that are no names of files cannot write elsewhere."""
+    done = import_folder(read_source(data), tmp_path / "in")
+    entry: dict[str, Any] = done.folder.cells[0]
+    entry["scheme"] = "pantheon:../../elsewhere"
+    export_campaign(done.folder, tmp_path / "out", lambda _: None)
+    assert (tmp_path / "out" / "elsewhere_datalink_run1.log").is_file()
