@@ -21,7 +21,7 @@ def test_all_cases_are_there() -> None:
 def test_the_case_holds(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
-    done = processes.run(command, seconds=240)
+    done = processes.run(command, seconds=480)
     assert (out / "results.json").exists(), done.stderr
     found = json.loads((out / "results.json").read_text())["expect"]
     tried = {one["scheme"].split()[0] for one in found}

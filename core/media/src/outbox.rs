@@ -55,7 +55,8 @@ impl Outbox {
                 count: self.count(frame) as u16,
                 key: frame.key,
                 padding: false,
-                repeats: None,
+                repeated: false,
+                sequence: 0,
             },
             payload: rest.min(self.payload),
         }

@@ -1,13 +1,14 @@
 //! Media packets of the schemes with an encoder: what RTP's header and its extensions would say.
 //!
 //! ```text
-//! flags:8 zero:8 frame:32 index:16 count:16 repeats:32
+//! flags:8 zero:8 frame:32 index:16 count:16 sequence:32
 //! ```
 //!
 //! A packet of RTP with one extension has a header of 20 bytes. Here the 16 bytes of our own media header and the
 //! first 4 of the content stand for it, so that a packet has the size it would have with RTP; what the content says
-//! beyond that lies where the payload begins. `repeats` has the lower bits of the number of the packet that this one
-//! repeats, as RTX (RFC 4588) has the original sequence number.
+//! beyond that lies where the payload begins. Numbers of messages count all packets, as transport-wide ones do. The
+//! sequence counts those of the media alone: padding has none, and a repetition has that of the packet that it
+//! repeats, as RTX (RFC 4588) tells the original number and counts its own packets elsewhere.
 
 use narrows_transport::wire;
 
@@ -37,8 +38,10 @@ pub struct Rtp {
     pub key: bool,
     /// No media at all, only to fill a probe.
     pub padding: bool,
-    /// Lower bits of the number of the packet that this one repeats.
-    pub repeats: Option<u32>,
+    /// A repetition of the packet with this sequence number.
+    pub repeated: bool,
+    /// Number of the packet among those of the media, where a scheme repeats packets.
+    pub sequence: u32,
 }
 
 impl Rtp {
@@ -49,34 +52,35 @@ impl Rtp {
         count: 0,
         key: false,
         padding: true,
-        repeats: None,
+        repeated: false,
+        sequence: 0,
     };
 
     /// Writes the content.
     pub fn write(&self, out: &mut Vec<u8>) {
         let flag = |set, bit| if set { bit } else { 0 };
-        let repeat = flag(self.repeats.is_some(), REPEAT);
         out.extend([
-            flag(self.key, KEY) | flag(self.padding, PADDING) | repeat,
+            flag(self.key, KEY) | flag(self.padding, PADDING) | flag(self.repeated, REPEAT),
             0,
         ]);
         out.extend(self.frame.to_be_bytes());
         out.extend(self.index.to_be_bytes());
         out.extend(self.count.to_be_bytes());
-        out.extend(self.repeats.unwrap_or(0).to_be_bytes());
+        out.extend(self.sequence.to_be_bytes());
     }
 
     /// Reads the content; `None` if it is none of a media packet.
     pub fn read(bytes: &[u8]) -> Option<Rtp> {
         let (content, _) = bytes.split_first_chunk::<CONTENT>()?;
-        let [flags, _, f0, f1, f2, f3, i0, i1, c0, c1, r0, r1, r2, r3] = *content;
+        let [flags, _, f0, f1, f2, f3, i0, i1, c0, c1, s0, s1, s2, s3] = *content;
         let rtp = Rtp {
             frame: u32::from_be_bytes([f0, f1, f2, f3]),
             index: u16::from_be_bytes([i0, i1]),
             count: u16::from_be_bytes([c0, c1]),
             key: flags & KEY != 0,
             padding: flags & PADDING != 0,
-            repeats: (flags & REPEAT != 0).then(|| u32::from_be_bytes([r0, r1, r2, r3])),
+            repeated: flags & REPEAT != 0,
+            sequence: u32::from_be_bytes([s0, s1, s2, s3]),
         };
         let sane = rtp.index < rtp.count && u32::from(rtp.count) <= MAX_PACKETS;
         (rtp.padding || sane).then_some(rtp)
@@ -117,12 +121,13 @@ mod tests {
             count: 5,
             key: true,
             padding: false,
-            repeats: Some(9),
+            repeated: true,
+            sequence: 9,
         };
         for packet in [
             packet,
             Rtp {
-                repeats: None,
+                repeated: false,
                 key: false,
                 ..packet
             },

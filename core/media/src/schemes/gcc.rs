@@ -61,6 +61,7 @@ mod loss;
 mod nack;
 mod probe;
 mod receiver;
+mod repair;
 mod sender;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
-//! What was sent, until it is known what became of it, and for as long as it may be asked for again.
+//! What was sent, until it is known what became of it.
 
-use crate::outbox::Packet;
 use narrows_units::Time;
 use std::collections::VecDeque;
 
@@ -20,18 +19,11 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Time,
-    pub(super) packet: Packet,
+    /// Its size with RTP's header.
+    pub(super) size: u32,
     /// Its probe, or 0.
     pub(super) cluster: u32,
     pub(super) fate: Fate,
-    /// When it was last repeated.
-    pub(super) repeated: Option<Time>,
-}
-
-impl Sent {
-    pub(super) fn size(&self) -> u32 {
-        self.packet.size()
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,23 +46,22 @@ impl History {
         self.in_flight
     }
 
-    pub(super) fn push(&mut self, at: Time, packet: Packet, cluster: u32) {
+    pub(super) fn push(&mut self, at: Time, size: u32, cluster: u32) {
         if self.packets.len() == MOST {
             self.settle(self.first, Fate::Untold);
             self.packets.pop_front();
             self.first += 1;
         }
-        self.in_flight += u64::from(packet.size());
+        self.in_flight += u64::from(size);
         self.packets.push_back(Sent {
             at,
-            packet,
+            size,
             cluster,
             fate: Fate::Unknown,
-            repeated: None,
         });
     }
 
-    pub(super) fn get(&mut self, number: u64) -> Option<&mut Sent> {
+    fn get(&mut self, number: u64) -> Option<&mut Sent> {
         let index = number.checked_sub(self.first)?;
         self.packets.get_mut(usize::try_from(index).ok()?)
     }
@@ -89,7 +80,7 @@ impl History {
         sent.fate = fate;
         let sent = *sent;
         if before == Fate::Unknown {
-            self.in_flight -= u64::from(sent.size());
+            self.in_flight -= u64::from(sent.size);
         }
         Some((sent, before))
     }
@@ -106,13 +97,12 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtp::Rtp;
 
     #[test]
     fn fates_are_news_once_and_a_late_arrival_is_too() {
         let mut history = History::default();
         for _ in 0..10 {
-            history.push(Time::ZERO, Packet { rtp: Rtp::PADDING, payload: 100 }, 0);
+            history.push(Time::ZERO, 120, 0);
         }
         assert_eq!(history.in_flight(), 1200);
         history.passed(0, 4);
@@ -127,7 +117,7 @@ mod tests {
         assert_eq!(history.in_flight(), 720);
         assert!(history.settle(10, Fate::Arrived).is_none(), "never sent");
         for _ in 0..MOST {
-            history.push(Time::ZERO, Packet { rtp: Rtp::PADDING, payload: 100 }, 0);
+            history.push(Time::ZERO, 120, 0);
         }
         assert!(history.settle(3, Fate::Arrived).is_none(), "forgotten");
         assert_eq!(history.in_flight(), MOST as u64 * 120);

@@ -54,6 +54,8 @@ pub(super) struct Receiver {
     decoder: Decoder,
     arrivals: Arrivals,
     nack: Option<NackList>,
+    /// A key frame is asked for at once: too much is missing.
+    hopeless: bool,
     reported: Time,
     number: u64,
     since: Time,
@@ -72,6 +74,7 @@ impl Receiver {
             decoder: Decoder::default(),
             arrivals: Arrivals::default(),
             nack: settings.nack.then(NackList::new),
+            hopeless: false,
             reported: now,
             number: 0,
             since: now,
@@ -94,7 +97,8 @@ impl Receiver {
     }
 
     fn key_due(&self) -> Time {
-        self.decoder.waiting.map_or(Time::FAR, |since| since + self.patience)
+        let waiting = self.decoder.waiting;
+        if self.hopeless { Time::ZERO } else { waiting.map_or(Time::FAR, |since| since + self.patience) }
     }
 
     fn nack_due(&self) -> Time {
@@ -120,6 +124,7 @@ impl Receiver {
         }
         if now >= self.key_due() {
             self.decoder.waiting = Some(now);
+            self.hopeless = false;
             out.push(3);
             return Some(KEY_LENGTH);
         }
@@ -146,20 +151,12 @@ impl Endpoint for Receiver {
             // After a silence, reports are an interval apart again, from the first packet on.
             self.reported = now;
         }
-        let end = self.arrivals.end();
         self.arrivals.note(self.clock.read(now), media.number);
-        if let Some(nack) = &mut self.nack {
-            if media.number >= end && end > 0 {
-                nack.gap(now, end, media.number);
-            } else {
-                nack.arrived(media.number);
-            }
-            if let Some(lower) = rtp.repeats {
-                nack.repaired(lower);
-            }
-        }
         if rtp.padding {
             return;
+        }
+        if let Some(nack) = &mut self.nack {
+            self.hopeless |= nack.arrived(now, &rtp);
         }
         match self.assembly.insert(now, &rtp) {
             Inserted::Old => self.counters.duplicate_packets += 1,
@@ -167,6 +164,12 @@ impl Endpoint for Receiver {
                 self.counters.goodput_bytes += u64::from(rtp::payload(media.length));
                 if inserted == Inserted::Complete {
                     self.decoder.complete(now, &rtp, &self.assembly);
+                    if let Some(nack) = &mut self.nack
+                        && rtp.key
+                        && self.decoder.next > rtp.frame
+                    {
+                        nack.give_up_before(u64::from(rtp.sequence).saturating_sub(u64::from(rtp.index)));
+                    }
                 }
             }
         }

@@ -6,6 +6,7 @@ use super::controller::{Controller, Tally};
 use super::feedback::{self, Message};
 use super::history::{Fate, History};
 use super::probe::Probes;
+use super::repair::Repairs;
 use crate::encoder::Config;
 use crate::outbox::Packet;
 use crate::rtp::{self, Rtp};
@@ -14,7 +15,6 @@ use crate::{FrameSent, MediaSender, Setup};
 use narrows_cc::Fields;
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
-use std::collections::VecDeque;
 
 /// What waits is sent within so long, whatever the target.
 const QUEUE_TIME: f64 = 2.0;
@@ -24,12 +24,8 @@ const CATCH_UP: Span = Span::from_ms(5);
 const FIRST_RTT: Span = Span::from_ms(200);
 /// Key frames on request are so far apart.
 const KEYS_APART: Span = Span::from_ms(300);
-/// Most packets that wait to be repeated.
-const REPAIRS: usize = 1024;
 /// Later probes in targets (Chromium: ProbeController, probes while application-limited).
 const PROBE: f64 = 2.0;
-/// Over how long repairs are measured.
-const WINDOW: Span = Span::from_ms(1000);
 
 pub(super) struct Sender {
     settings: Settings,
@@ -38,16 +34,12 @@ pub(super) struct Sender {
     controller: Controller,
     probes: Probes,
     application: AppLimit,
-    repairs: VecDeque<u64>,
+    repairs: Repairs,
     due: Time,
     rtt: Option<Span>,
     smoothed: Span,
     min_rtt: Span,
     key_at: Option<Time>,
-    /// Bytes of repairs since `since`, and their rate in bit/s before.
-    repeated: u64,
-    since: Time,
-    repair_bps: f64,
     delivered: u64,
     counters: SenderCounters,
     stopped: bool,
@@ -70,15 +62,12 @@ impl Sender {
             controller: Controller::new(&settings),
             probes,
             application: AppLimit::new(settings.probe_interval, now),
-            repairs: VecDeque::new(),
+            repairs: Repairs::new(now),
             due: now,
             rtt: None,
             smoothed: FIRST_RTT,
             min_rtt: Span::MAX,
             key_at: None,
-            repeated: 0,
-            since: now,
-            repair_bps: 0.0,
             delivered: 0,
             counters: SenderCounters::default(),
             stopped: false,
@@ -106,9 +95,9 @@ impl Sender {
             } else {
                 expected += 1;
             }
-            let size = f64::from(packet.size());
+            let size = f64::from(packet.size);
             self.counters.acked_packets += 1;
-            self.delivered += u64::from(packet.size());
+            self.delivered += u64::from(packet.size);
             let arrived_ms = at as f64 / 1e6;
             self.controller.arrived(ms(packet.at), arrived_ms, size);
             if packet.cluster > 0 {
@@ -141,49 +130,27 @@ impl Sender {
 
     /// The encoder gets what repairs leave, at least half.
     fn tell_encoder(&mut self, now: Time) {
-        let span = now - self.since;
-        if span >= WINDOW {
-            self.repair_bps = self.repeated as f64 * 8.0 / span.secs();
-            (self.repeated, self.since) = (0, now);
-        }
         let target = self.controller.target();
-        let rest = (target - self.repair_bps).max(target / 2.0);
+        let rest = (target - self.repairs.bps(now)).max(target / 2.0);
         self.source.encoder.set_target(rest);
     }
 
-    fn missing(&mut self, now: Time, base: u64, above: &[u8]) {
-        for number in feedback::missing(base, above) {
-            let apart = self.smoothed;
-            let Some(sent) = self.history.get(number) else { continue };
-            let again = sent.repeated.is_none_or(|then| now - then >= apart);
-            if sent.packet.rtp.padding || !again || self.repairs.len() >= REPAIRS {
-                continue;
-            }
-            sent.repeated = Some(now);
-            self.repairs.push_back(number);
-        }
-    }
-
-    /// The next packet that wants to go, with the number of the one it repeats.
-    fn next_packet(&mut self) -> Option<(Packet, bool)> {
-        while let Some(number) = self.repairs.pop_front() {
-            if let Some(sent) = self.history.get(number) {
-                // What was itself a repetition stands for the first one.
-                let original = sent.packet.rtp.repeats.unwrap_or(number as u32);
-                let rtp = Rtp { repeats: Some(original), ..sent.packet.rtp };
-                return Some((Packet { rtp, ..sent.packet }, true));
-            }
+    /// The next packet that wants to go.
+    fn next_packet(&mut self) -> Option<Packet> {
+        if let Some(packet) = self.repairs.pop() {
+            return Some(packet);
         }
         if let Some(packet) = self.source.outbox.pop() {
-            return Some((packet, false));
+            return Some(self.repairs.keep(packet));
         }
         self.probes.rate()?;
         let payload = self.probes.padding();
-        Some((Packet { rtp: Rtp::PADDING, payload }, false))
+        Some(Packet { rtp: Rtp::PADDING, payload })
     }
 
     fn pacing_bps(&self) -> f64 {
-        let queue = self.source.outbox.bytes() as f64 * 8.0 / QUEUE_TIME;
+        let waiting = self.source.outbox.bytes() + self.repairs.bytes();
+        let queue = waiting as f64 * 8.0 / QUEUE_TIME;
         let paced = (self.settings.pacing_factor * self.controller.target()).max(queue);
         self.probes.rate().unwrap_or(paced)
     }
@@ -198,7 +165,10 @@ impl Endpoint for Sender {
             Some(Message::Arrivals { base, sent, reference, ticks }) => {
                 self.arrivals(now, base, sent, reference, ticks);
             }
-            Some(Message::Missing { base, above }) => self.missing(now, base, above),
+            Some(Message::Missing { base, above }) => {
+                let target = self.controller.target();
+                self.repairs.asked(now, self.smoothed, target, feedback::missing(base, above));
+            }
             Some(Message::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
                 self.key_at = Some(now);
                 self.source.encoder.request_key();
@@ -216,12 +186,12 @@ impl Endpoint for Sender {
             return None;
         }
         let rate = self.pacing_bps();
-        let (packet, repeated) = self.next_packet()?;
+        let packet = self.next_packet()?;
         let number = self.history.next();
         let stamp = self.settings.clock.read(now);
         let size = f64::from(packet.size());
         let cluster = self.probes.sent(ms(stamp), size);
-        self.history.push(stamp, packet, cluster);
+        self.history.push(stamp, packet.size(), cluster);
         let target = self.controller.target();
         if self.application.sent(now, size, target) {
             self.probes.probe(PROBE * target);
@@ -240,8 +210,7 @@ impl Endpoint for Sender {
         let size = wire::size(&header, body);
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(size);
-        if repeated {
-            self.repeated += u64::from(packet.size());
+        if packet.rtp.repeated {
             self.counters.retransmitted_packets += 1;
             self.counters.retransmitted_bytes += u64::from(size);
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{Pipe, Way};
+use narrows_transport::wire;
 use narrows_units::Time;
 
 fn ms(ms: u64) -> Time {
@@ -136,6 +137,70 @@ fn repairs_make_frames_whole_and_cost_part_of_the_target() {
     assert!(with > 0.99, "{with}");
     // Frames of several packets, of which each is lost with 2 %.
     assert!((0.7..0.96).contains(&without), "{without}");
+}
+
+/// What a flow of two minutes with losses came to, without its first 20 s, in which the rate falls from that of the
+/// probes.
+struct Lossy {
+    /// The most that was sent in ten seconds, and all that came of use, as shares of the target.
+    sent: f64,
+    useful: f64,
+    /// Share of frames that never became whole.
+    torn: f64,
+}
+
+fn lossy(loss: f64, one_way_ms: u64, seed: u64) -> Lossy {
+    let params = crate::testing::params(&SCHEME, None, &[]);
+    let mut pipe = Pipe::new(&SCHEME, &params, seed, Way::new(50.0, one_way_ms).lossy(loss), Way::new(50.0, one_way_ms));
+    let (mut worst, mut targets) = (0.0_f64, 0.0);
+    let sent = |pipe: &Pipe| {
+        let counters = pipe.sender.counters();
+        (counters.sent_bytes - u64::from(wire::IP_UDP) * counters.sent_packets) as f64
+    };
+    let mut useful = 0.0;
+    for part in 2..12 {
+        pipe.run_until(ms(part * 10_000));
+        let before = sent(&pipe);
+        let goodput = pipe.receiver.counters().goodput_bytes;
+        let mut target = 0.0;
+        for step in 1..=100 {
+            target += pipe.target() / 8.0 * 0.1;
+            pipe.run_until(ms(part * 10_000 + 100 * step));
+        }
+        worst = worst.max((sent(&pipe) - before) / target);
+        useful += (pipe.receiver.counters().goodput_bytes - goodput) as f64;
+        targets += target;
+    }
+    let old = |at: Time| at >= ms(20_000) && at < ms(115_000);
+    let made: std::collections::BTreeSet<u64> =
+        pipe.frames_sent.iter().filter(|frame| old(frame.at)).map(|frame| frame.number).collect();
+    let whole = pipe.frames_arrived.iter().filter(|frame| made.contains(&frame.number)).count();
+    Lossy {
+        sent: worst,
+        useful: useful / targets,
+        torn: 1.0 - whole as f64 / made.len() as f64,
+    }
+}
+
+#[test]
+fn repairs_of_repairs_stay_within_the_target() {
+    for loss in [0.05, 0.1, 0.2, 0.3, 0.4] {
+        // One way in ms, and how many times more frames would be torn without repairs (a share of `loss` at least). The
+        // receiver asks every 100 ms for a second, then for a key frame, which gives up what is still missing. The
+        // sender answers once per round trip: ten times, three times and once before that.
+        for (one_way, mended) in [(5, 10.0), (20, 10.0), (50, 10.0), (150, 4.0), (300, 2.5)] {
+            for seed in 1..=5 {
+                let Lossy { sent, useful, torn } = lossy(loss, one_way, seed);
+                let found = format!("{loss} {one_way} ms, seed {seed}: sent {sent}, useful {useful}, torn {torn}");
+                // The encoder gets what the repairs leave. Noise and key frames are made good later than in ten seconds.
+                assert!(sent <= 1.1, "{found}");
+                // Each packet is needed once: what arrives is useful, less the headers that the encoder reckons with, 20 bytes for
+                // each frame, 4.8 of the 30 kbit/s to which losses bring the target. And 4 % for what comes twice.
+                assert!(useful >= 1.0 - loss - 0.16 - 0.04, "{found}");
+                assert!(torn <= loss / mended, "{found}");
+            }
+        }
+    }
 }
 
 #[test]

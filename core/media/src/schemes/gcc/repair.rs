@@ -1,0 +1,207 @@
+//! Packets that are sent again because the receiver asks for them, as browsers do (RFC 4588): under the number that the
+//! packet has among those of the media. A repetition that is lost is asked for as the packet it stands for, and leaves
+//! no gap of its own.
+
+use crate::outbox::Packet;
+use crate::rtp::Rtp;
+use narrows_units::{Span, Time};
+use std::collections::VecDeque;
+
+/// Packets that can be repeated: more than four seconds at 10 Mbit/s.
+const MOST: usize = 4096;
+/// Repetitions get at most the target rate, counted over this (Chromium: retransmission_rate_limiter).
+const LIMITED_OVER: Span = Span::from_ms(500);
+/// Over how long their rate is measured.
+const WINDOW: Span = Span::from_ms(1000);
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    packet: Packet,
+    /// When a repetition was granted last, and whether that is still to be sent.
+    granted: Option<Time>,
+    waits: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Repairs {
+    kept: VecDeque<Kept>,
+    /// Sequence number of the first one.
+    first: u64,
+    /// What is to be repeated, and its bytes with RTP's header.
+    waiting: VecDeque<u64>,
+    bytes: u64,
+    /// What was granted within the last window.
+    granted: VecDeque<(Time, u64)>,
+    granted_bytes: u64,
+    /// Bytes repeated since `since`, and their rate in bit/s before.
+    repeated: u64,
+    since: Time,
+    bps: f64,
+}
+
+impl Repairs {
+    pub(super) fn new(now: Time) -> Self {
+        Repairs {
+            kept: VecDeque::new(),
+            first: 0,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            granted: VecDeque::new(),
+            granted_bytes: 0,
+            repeated: 0,
+            since: now,
+            bps: 0.0,
+        }
+    }
+
+    /// A packet of the media is sent for the first time: the same with its number.
+    pub(super) fn keep(&mut self, packet: Packet) -> Packet {
+        let sequence = self.first + self.kept.len() as u64;
+        if self.kept.len() == MOST {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+        let rtp = Rtp { sequence: sequence as u32, ..packet.rtp };
+        let packet = Packet { rtp, ..packet };
+        self.kept.push_back(Kept { packet, granted: None, waits: false });
+        packet
+    }
+
+    fn get(&mut self, sequence: u64) -> Option<&mut Kept> {
+        let index = sequence.checked_sub(self.first)?;
+        self.kept.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// The receiver misses these packets. Each is repeated once in `apart` (a round trip: sooner, nobody can know what
+    /// became of it), and all of them at `bps` at most: the rest has to be asked for again.
+    pub(super) fn asked(&mut self, now: Time, apart: Span, bps: f64, missing: impl Iterator<Item = u64>) {
+        while let Some((_, size)) = self.granted.pop_front_if(|(then, _)| now - *then >= LIMITED_OVER) {
+            self.granted_bytes -= size;
+        }
+        let most = (bps * LIMITED_OVER.secs() / 8.0) as u64;
+        for sequence in missing {
+            let used = self.granted_bytes;
+            let Some(kept) = self.get(sequence) else { continue };
+            if kept.waits || kept.granted.is_some_and(|then| now - then < apart) {
+                continue;
+            }
+            let size = u64::from(kept.packet.size());
+            if used > 0 && used + size > most {
+                return;
+            }
+            (kept.granted, kept.waits) = (Some(now), true);
+            self.granted.push_back((now, size));
+            self.granted_bytes += size;
+            self.waiting.push_back(sequence);
+            self.bytes += size;
+        }
+    }
+
+    /// The next repetition.
+    pub(super) fn pop(&mut self) -> Option<Packet> {
+        while let Some(sequence) = self.waiting.pop_front() {
+            let Some(kept) = self.get(sequence) else { continue };
+            kept.waits = false;
+            let rtp = Rtp { repeated: true, ..kept.packet.rtp };
+            let packet = Packet { rtp, ..kept.packet };
+            self.bytes -= u64::from(packet.size());
+            self.repeated += u64::from(packet.size());
+            return Some(packet);
+        }
+        self.bytes = 0;
+        None
+    }
+
+    /// RTP bytes that wait.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Their rate in bit/s.
+    pub(super) fn bps(&mut self, now: Time) -> f64 {
+        let span = now - self.since;
+        if span >= WINDOW {
+            self.bps = self.repeated as f64 * 8.0 / span.secs();
+            (self.repeated, self.since) = (0, now);
+        }
+        self.bps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_ms(50);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    /// `count` packets of 1000 bytes.
+    fn sent(count: u64) -> Repairs {
+        let mut repairs = Repairs::new(Time::ZERO);
+        for _ in 0..count {
+            repairs.keep(Packet { rtp: Rtp { count: 1, ..Rtp::default() }, payload: 980 });
+        }
+        repairs
+    }
+
+    fn popped(repairs: &mut Repairs) -> Vec<u32> {
+        let packets = std::iter::from_fn(|| repairs.pop());
+        packets.inspect(|packet| assert!(packet.rtp.repeated)).map(|packet| packet.rtp.sequence).collect()
+    }
+
+    #[test]
+    fn a_packet_is_repeated_under_its_own_number_once_per_round_trip() {
+        let mut repairs = sent(10);
+        repairs.asked(ms(0), RTT, 1e6, [3, 5, 5, 70].into_iter());
+        assert_eq!(repairs.bytes(), 2000);
+        repairs.asked(ms(100), RTT, 1e6, [3].into_iter());
+        assert_eq!(popped(&mut repairs), [3, 5], "what still waits is not asked for twice");
+        assert_eq!((repairs.bytes(), repairs.is_empty()), (0, true));
+        repairs.asked(ms(120), RTT, 1e6, [3].into_iter());
+        assert_eq!(popped(&mut repairs), [3]);
+        repairs.asked(ms(169), RTT, 1e6, [3].into_iter());
+        assert!(popped(&mut repairs).is_empty());
+        repairs.asked(ms(170), RTT, 1e6, [3].into_iter());
+        assert_eq!(popped(&mut repairs), [3]);
+        // 4000 bytes in a second.
+        assert_eq!(repairs.bps(ms(1000)), 32e3);
+        // What is sent for the first time counts on.
+        assert_eq!(repairs.keep(Packet { rtp: Rtp::default(), payload: 1 }).rtp.sequence, 10);
+    }
+
+    #[test]
+    fn together_they_get_no_more_than_the_target() {
+        let mut repairs = sent(100);
+        let mut granted = 0;
+        for tenth in 0..20 {
+            repairs.asked(ms(100 * tenth), RTT, 80e3, (5 * tenth)..100);
+            granted += popped(&mut repairs).len();
+        }
+        // 80 kbit/s are 5 packets in half a second, of which two seconds have four.
+        assert_eq!(granted, 20);
+        // One packet at least, however low the target.
+        repairs.asked(ms(5000), RTT, 1e3, 0..100);
+        assert_eq!(popped(&mut repairs).len(), 1);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_repeated() {
+        let mut repairs = sent(10);
+        repairs.asked(ms(0), RTT, 1e6, [0, 9].into_iter());
+        for _ in 0..MOST - 5 {
+            repairs.keep(Packet { rtp: Rtp::default(), payload: 980 });
+        }
+        assert_eq!(popped(&mut repairs), [9]);
+        assert_eq!(repairs.bytes(), 0);
+    }
+}
