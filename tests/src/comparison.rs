@@ -245,7 +245,10 @@ fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
             let mut values: Vec<f64> = cases.iter().map(|values| values[i]).collect();
             values.sort_by(f64::total_cmp);
             let found = row.cases.one(&values);
-            let range = format!("({:.2}..{:.2})", values[0], values[values.len() - 1]);
+            let range = match values[..] {
+                [_] => "-".to_owned(),
+                _ => format!("({:.2}..{:.2})", values[0], values[values.len() - 1]),
+            };
             let difference = match expected.value() {
                 0.0 => "-".to_owned(),
                 value => format!("{:+.1} %", 100.0 * (found / value - 1.0)),
