@@ -1,9 +1,11 @@
 //! Helpers for tests across crates: a builder of cells, and a run with its measurements.
 
+pub mod comparison;
 pub mod fuzz;
 pub mod media;
 pub mod models;
 pub mod part;
+pub mod single_flow;
 
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;

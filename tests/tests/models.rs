@@ -3,7 +3,7 @@
 //! The project ships no models: see `narrows_tests::models` for where they are looked for. (The same code is tested with models made by hand in `narrows-cc`, always.)
 //!
 //! The expected numbers were computed with an independent program from the published weights and rules, in double
-//! precision. What flows come to is in `model_flows.rs`.
+//! precision. What flows come to is in `single_flows`.
 
 use narrows_cc::parts::model::Model;
 use narrows_cc::parts::policy::Policy;
