@@ -10,6 +10,7 @@ pub mod single_flow;
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;
 use narrows_record::{Record, RunDocument, TransferRow, metrics, read};
+use narrows_units::Files;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,11 @@ impl Default for Dumbbell {
 /// # Panics
 /// When it is refused.
 pub fn cell(json: &Value) -> Cell {
-    Cell::parse_with(&json.to_string(), |_| Ok(example_files())).expect("the cell is valid")
+    cell_with(json, example_files())
+}
+
+fn cell_with(json: &Value, files: Files) -> Cell {
+    Cell::parse_with(&json.to_string(), |_| Ok(files)).expect("the cell is valid")
 }
 
 /// Parameters without which `scheme` can't be built, in base units: mostly none.
@@ -151,7 +156,15 @@ pub fn measure(cell: &Value) -> Measured {
 /// # Panics
 /// When it cannot run or be measured.
 pub fn measured(cell: &Value) -> (Measured, Record) {
-    let cell = self::cell(cell);
+    measured_with(cell, example_files())
+}
+
+/// As [`measured`], with the files that the cell names.
+///
+/// # Panics
+/// When it cannot run or be measured.
+pub fn measured_with(cell: &Value, files: Files) -> (Measured, Record) {
+    let cell = cell_with(cell, files);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");
     let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");

@@ -90,6 +90,34 @@ fn the_rtt_stays_below_r_times_the_smallest() {
     }
 }
 
+// Below 2.4 Mbit/s a packet takes longer than an epoch. Epochs without an acknowledgement show no rise and raise the target
+// by 2 ms each: of T ms per packet all but one epoch, so by 0.4 (1 - 5 ms/T) per ms. It is noticed that R is exceeded when
+// that delay has been measured, one such delay later: R (1 + 0.4 (1 - 5 ms/T)), and 8.4 at most with R = 6.
+#[test]
+fn slow_paths_go_beyond_r_by_the_epochs_without_news() {
+    for (mbps, rtt_ms) in [
+        (1.5, 60.0),
+        (1.0, 50.0),
+        (1.0, 100.0),
+        (0.5, 100.0),
+        (0.25, 100.0),
+    ] {
+        let world = World::of(&cell(mbps, rtt_ms, None, 0.0));
+        let packet_ms = 12.0 / mbps;
+        let expected = 6.0 * (1.0 + 0.4 * (1.0 - 5.0 / packet_ms));
+        let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
+        let ratio = |ns: u64| ns as f64 / 1e6 / (rtt_ms + packet_ms);
+        let mut ratios: Vec<f64> = rtts.map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (p95, largest) = (ratios[ratios.len() * 95 / 100], ratios[ratios.len() - 1]);
+        // The steps themselves are a few per cent of such delays.
+        assert!(
+            (p95 - expected).abs() <= 0.5 && largest <= expected + 0.5,
+            "{mbps} Mbit/s, {rtt_ms} ms: {p95}, {largest}, not {expected}"
+        );
+    }
+}
+
 #[test]
 fn a_smaller_r_is_a_shorter_queue() {
     let mut cell = cell(12.0, 40.0, None, 0.0);

@@ -23,7 +23,8 @@
 //! Pitfalls: it keeps the RTT at up to R (6) times the smallest by design, 240 ms on a path of 40 ms; where the
 //! buffer is smaller than that, losses are heavy (20 % with 100 packets at 12 Mbit/s, 80 % with 10), since the reaction takes 150 ms
 //! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. The smallest delay never rises again
-//! unless the flow stands still. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
+//! unless the flow stands still. Below 2.4 Mbit/s a packet takes longer than an epoch, and epochs without news raise the
+//! target: the RTT goes up to R (1 + 0.4 (1 - 5 ms/T)) times the smallest with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
 //!
 //! | parameter | default | source |
 //! |---|---|---|

@@ -1,0 +1,408 @@
+//! What the trials of survival are made of: runs of one flow, checks with bounds, and defects that are known.
+
+use narrows_cc::testing::example_files;
+use narrows_record::{StateRow, Verdict, read, series};
+use narrows_tests::models::content;
+use narrows_tests::{Measured, measured_with};
+use narrows_units::Files;
+use serde_json::{Value, json};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+/// Bins of the throughput, per second.
+const BINS: f64 = 10.0;
+
+/// A run of one flow.
+pub(super) struct Outcome {
+    measured: Measured,
+    states: Vec<StateRow>,
+    /// Arrived and sent data in bit/s, by tenth of a second.
+    arrived: Vec<f64>,
+    sent: Vec<f64>,
+    /// Rate of the bottleneck in bit/s, and what path and queue hold in bytes.
+    link: f64,
+    holds: f64,
+}
+
+fn inside(seconds: &Range<f64>, bins: &[f64]) -> Range<usize> {
+    let index = |time: f64| ((time * BINS).round() as usize).min(bins.len());
+    index(seconds.start)..index(seconds.end)
+}
+
+/// Mean rate in bit/s in these seconds.
+fn mean(bins: &[f64], seconds: Range<f64>) -> f64 {
+    let length = (seconds.end - seconds.start) * BINS;
+    bins[inside(&seconds, bins)].iter().sum::<f64>() / length
+}
+
+impl Outcome {
+    pub(super) fn of(cell: &Value, files: Files) -> Outcome {
+        let (measured, record) = measured_with(cell, files);
+        assert_eq!(
+            measured.run.verdict,
+            Verdict::Ok,
+            "{:?} {:?}",
+            measured.run.reasons,
+            measured.run.checks
+        );
+        let series =
+            series::throughput(&record, SECOND / BINS as u64).expect("a record that can be read");
+        let (sent, arrived) = series.flows[&1].clone();
+        let states =
+            read::read_states(record.states.expect("states")).expect("the states can be read");
+        let (link, holds) = pipe(cell);
+        Outcome {
+            measured,
+            states,
+            arrived,
+            sent,
+            link,
+            holds,
+        }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.arrived.len() as f64 / BINS
+    }
+
+    /// Mean rate of what arrived in these seconds.
+    pub(super) fn rate(&self, seconds: Range<usize>) -> f64 {
+        mean(&self.arrived, seconds.start as f64..seconds.end as f64)
+    }
+
+    /// Mean rate of what was sent.
+    pub(super) fn sent(&self, seconds: Range<usize>) -> f64 {
+        mean(&self.sent, seconds.start as f64..seconds.end as f64)
+    }
+
+    /// The largest of what was sent in one of these seconds.
+    pub(super) fn loudest(&self, seconds: Range<usize>) -> f64 {
+        seconds
+            .map(|second| self.sent(second..second + 1))
+            .fold(0.0, f64::max)
+    }
+
+    pub(super) fn loss(&self) -> f64 {
+        // Of nothing nothing is lost.
+        let loss = self.measured.get("1", "loss_ratio");
+        if loss.is_nan() { 0.0 } else { loss }
+    }
+
+    pub(super) fn largest_window(&self) -> f64 {
+        let windows = self.states.iter().filter_map(|row| row.cwnd_bytes);
+        windows.max().unwrap_or(0) as f64
+    }
+
+    /// When the first packet arrives that was sent after `end`, an outage's, less when it would with timers that double: the
+    /// pause that was under way at the end is at most twice the longest one before it (RFC 6298, section 5.5).
+    /// A timer that does not double, or a rate that does not wait, is well within that.
+    pub(super) fn late_by(&self, outage: Range<f64>) -> f64 {
+        let bins = &self.sent[inside(&outage, &self.sent)];
+        let silent = bins.iter().rev().take_while(|bin| **bin == 0.0).count();
+        let last = outage.end - silent as f64 / BINS;
+        let finished = longest_finished(bins);
+        let back = inside(&(outage.end..self.seconds()), &self.arrived);
+        let back = back.into_iter().find(|bin| self.arrived[*bin] > 0.0);
+        let back = back.map_or(self.seconds(), |bin| bin as f64 / BINS);
+        back - (last + 2.0 * f64::from(finished) / BINS)
+    }
+}
+
+/// The longest pause that something ended, in bins; one at least.
+fn longest_finished(bins: &[f64]) -> u32 {
+    let (mut longest, mut pause) = (1, 0);
+    for bin in bins {
+        if *bin > 0.0 {
+            longest = longest.max(pause + 1);
+            pause = 0;
+        } else {
+            pause += 1;
+        }
+    }
+    longest
+}
+
+/// Rate of the first bottleneck, and the bytes of its queue, and of an RTT at that rate.
+fn pipe(cell: &Value) -> (f64, f64) {
+    let (mut link, mut queue, mut rtt) = (0.0, 0.0, 0.0);
+    for direction in ["forward", "backward"] {
+        for element in cell["network"][direction].as_array().expect("elements") {
+            let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+            match element["kind"].as_str() {
+                Some("bottleneck") => {
+                    link = number(&element["rate"]["rate"]);
+                    queue = number(&element["queue"]["bytes"]);
+                }
+                Some("delay") => rtt += number(&element["delay"]) / SECOND as f64,
+                _ => {}
+            }
+        }
+    }
+    (link, queue + link * rtt / 8.0)
+}
+
+/// Something that was measured and the bounds that it must keep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    pub(super) what: &'static str,
+    pub(super) found: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Check {
+    pub(super) fn holds(&self) -> bool {
+        (self.least..=self.most).contains(&self.found)
+    }
+}
+
+pub(super) fn at_least(what: &'static str, found: f64, least: f64) -> Check {
+    Check {
+        what,
+        found,
+        least,
+        most: f64::INFINITY,
+    }
+}
+
+pub(super) fn at_most(what: &'static str, found: f64, most: f64) -> Check {
+    Check {
+        what,
+        found,
+        least: f64::NEG_INFINITY,
+        most,
+    }
+}
+
+/// Most of what it sends gets through.
+pub(super) fn no_flood(outcome: &Outcome) -> Check {
+    at_most("share lost", outcome.loss(), 0.5)
+}
+
+/// What holds in every place. The window is at most twice what path and queue hold, which slow start ends at, and what
+/// one more round trip adds before the loss is known; and no less than four initial windows on a path that holds next to nothing. In a third of the
+/// time at most twice what the link carries is sent, and the initial window.
+fn everywhere(outcome: &Outcome) -> [Check; 2] {
+    let third = outcome.arrived.len() / 3;
+    let sent = outcome.sent.windows(third).step_by(10);
+    let sent = sent
+        .map(|bins| bins.iter().sum::<f64>() / third as f64)
+        .fold(0.0, f64::max);
+    let length = third as f64 / BINS;
+    [
+        at_most(
+            "windows of the path",
+            outcome.largest_window() / (outcome.holds + 15_000.0),
+            4.0,
+        ),
+        at_most(
+            "links sent",
+            (sent - 120_000.0 / length) / outcome.link,
+            2.0,
+        ),
+    ]
+}
+
+/// What a run is judged by.
+pub(super) type Judge = fn(&Outcome) -> Vec<Check>;
+
+/// Name, cell, judgement, and whether chance has a part in it.
+pub(super) type Trial = (&'static str, fn(&'static str) -> Value, Judge, bool);
+
+/// Who is tried, trial, what is out of bounds, where it is instead, and why. A defect that is gone, or has become another,
+/// is taken off the list or described anew.
+///
+/// In place of a trial, [`ANYWHERE`]: the largest of all trials is within the range, and none is beyond it.
+pub(super) type Defect = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Range<f64>,
+    &'static str,
+);
+
+pub(super) const ANYWHERE: &str = "anywhere";
+
+/// Who is tried: a scheme, and a published model if it is one with that.
+#[derive(Clone)]
+pub(super) struct Subject {
+    name: &'static str,
+    scheme: &'static str,
+    files: Files,
+    /// The file's identity.
+    model: Option<&'static str>,
+    chance: bool,
+}
+
+impl Subject {
+    pub(super) fn scheme(scheme: &'static str, chance: bool) -> Subject {
+        Subject {
+            name: scheme,
+            scheme,
+            files: example_files(),
+            model: None,
+            chance,
+        }
+    }
+
+    /// A scheme with the published model of this name, if it is installed.
+    pub(super) fn model(
+        name: &'static str,
+        (scheme, file): (&'static str, &str),
+    ) -> Option<Subject> {
+        let mut files = Files::default();
+        files.insert(name, content(file)?);
+        Some(Subject {
+            name,
+            scheme,
+            files,
+            model: Some(name),
+            chance: false,
+        })
+    }
+
+    fn cell(&self, trial: &Trial) -> Value {
+        let mut cell = trial.1(self.scheme);
+        if let Some(model) = self.model {
+            cell["flows"][0]["params"] = json!({"model": {"name": "a.model", "sha256": model}});
+        }
+        cell
+    }
+
+    fn checks(&self, cell: &Value, judge: Judge) -> Vec<Check> {
+        let outcome = Outcome::of(cell, self.files.clone());
+        let mut checks = judge(&outcome);
+        checks.extend(everywhere(&outcome));
+        checks
+    }
+
+    fn seeds(&self, trial: &Trial) -> Range<u64> {
+        if self.chance || trial.3 { 1..4 } else { 1..2 }
+    }
+
+    /// What is wrong in one trial.
+    fn problems(&self, trial: &Trial, known: &[Defect], largest: &Largest) -> Vec<String> {
+        let mut cell = self.cell(trial);
+        let runs: Vec<Vec<Check>> = (self.seeds(trial))
+            .map(|seed| {
+                cell["seed"] = json!(seed);
+                self.checks(&cell, trial.2)
+            })
+            .collect();
+        let mut problems = Vec::new();
+        for index in 0..runs[0].len() {
+            let found: Vec<Check> = runs.iter().map(|checks| checks[index]).collect();
+            if let Some(place) = find(known, (self.name, ANYWHERE, found[0].what))
+                && find(known, (self.name, trial.0, found[0].what)).is_none()
+            {
+                let mut largest = largest.lock().expect("no thread has failed");
+                let most = found
+                    .iter()
+                    .fold(largest[place], |most, check| most.max(check.found));
+                largest[place] = most;
+            } else if let Some(problem) = self.problem(trial, &found, known) {
+                problems.push(format!("{}, {}: {problem}", self.name, trial.0));
+            }
+        }
+        problems
+    }
+
+    fn problem(&self, trial: &Trial, found: &[Check], known: &[Defect]) -> Option<String> {
+        let Check {
+            what, least, most, ..
+        } = found[0];
+        let values: Vec<f64> = found.iter().map(|check| check.found).collect();
+        match find(known, (self.name, trial.0, what)).map(|place| &known[place]) {
+            None if found.iter().all(Check::holds) => None,
+            None => Some(format!("{what}: {values:.3?}, not within {least}..{most}")),
+            // By chance one run may come off lightly.
+            Some(_) if found.iter().all(Check::holds) => {
+                Some(format!("{what}: {values:.3?}, its known defect is gone"))
+            }
+            Some((.., range, _)) if values.iter().all(|value| range.contains(value)) => {
+                self.is_ours(trial, what)
+            }
+            Some((.., range, _)) => Some(format!(
+                "{what}: {values:.3?}, its known defect is within {range:?}"
+            )),
+        }
+    }
+
+    /// Whether the scheme as the Pantheon reports ran it, where there is such a profile, does without the defect: then it is
+    /// no property of the scheme.
+    fn is_ours(&self, trial: &Trial, what: &str) -> Option<String> {
+        let mut original = as_reported(self.scheme, self.cell(trial))?;
+        let fine = (1..4).all(|seed| {
+            original["seed"] = json!(seed);
+            let checks = self.checks(&original, trial.2);
+            checks
+                .iter()
+                .find(|check| check.what == what)
+                .is_some_and(Check::holds)
+        });
+        fine.then(|| format!("{what}: the original does not have the defect"))
+    }
+}
+
+/// The cell with the scheme's flow set up as in the Pantheon reports.
+fn as_reported(scheme: &str, mut cell: Value) -> Option<Value> {
+    let registry = narrows_cell::registry();
+    let schemes = registry["schemes"].as_array()?;
+    let scheme = schemes.iter().find(|one| one["name"] == scheme)?;
+    let profiles = scheme["profiles"].as_array()?;
+    let profile = profiles.iter().find(|one| one["name"] == "pantheon")?;
+    for what in ["params", "transport"] {
+        for (name, value) in profile[what].as_object()? {
+            cell["flows"][0][what][name] = value.clone();
+        }
+    }
+    Some(cell)
+}
+
+/// Of each defect that is known anywhere, the largest that was found.
+type Largest = Mutex<Vec<f64>>;
+
+fn find(known: &[Defect], one: (&str, &str, &str)) -> Option<usize> {
+    known
+        .iter()
+        .position(|defect| (defect.0, defect.1, defect.2) == one)
+}
+
+/// Tries all of them in all trials, on all processors.
+pub(super) fn try_all(subjects: &[Subject], trials: &[Trial], known: &[Defect]) {
+    let next = AtomicUsize::new(0);
+    let problems = Mutex::new(Vec::new());
+    let largest = Mutex::new(vec![f64::NEG_INFINITY; known.len()]);
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    let all: Vec<(&Subject, &Trial)> = subjects
+        .iter()
+        .flat_map(|one| trials.iter().map(move |trial| (one, trial)))
+        .collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((subject, trial)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = subject.problems(trial, known, &largest);
+                    problems.lock().expect("no thread has failed").extend(found);
+                }
+            });
+        }
+    });
+    let mut problems = problems.into_inner().expect("no thread has failed");
+    for (defect, found) in known
+        .iter()
+        .zip(largest.into_inner().expect("no thread has failed"))
+    {
+        let tried = subjects.iter().any(|subject| subject.name == defect.0);
+        if tried && defect.1 == ANYWHERE && !defect.3.contains(&found) {
+            problems.push(format!(
+                "{}, {} at most: {found:.3}, not within {:?}",
+                defect.0, defect.2, defect.3
+            ));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
