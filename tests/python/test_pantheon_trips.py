@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -220,8 +222,22 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
         import_folder(read_source(data), tmp_path / "out")
 
 
-def test_exporting_a_campaign_of_ours_is_not_changed_by_an_import(data: Path, tmp_path: Path) -> None:
-    """A campaign that says it was imported by names that are no names of files cannot write elsewhere."""
+def test_an_import_needs_neither_arrays_nor_scenarios(data: Path, tmp_path: Path) -> None:
+    """They take longer to import than a log of a million lines takes to read."""
+    program = (
+        "import sys\n"
+        "from narrows.cli.app import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = ('numpy', 'matplotlib', 'ruamel.yaml', 'narrows.scenario.model')\n"
+        "print('imported:', [name for name in heavy if name in sys.modules])\n"
+    )
+    command = [sys.executable, "-P", "-c", program, "import", "pantheon", str(data), "--no-report"]
+    done = subprocess.run([*command, "-o", tmp_path / "out"], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("imported: []\n"), done.stdout
+
+
+def test_an_export_writes_into_its_folder_only(data: Path, tmp_path: Path) -> None:
+    """Whatever a campaign says, names of schemes become names of files in the one folder."""
     done = import_folder(read_source(data), tmp_path / "in")
     entry: dict[str, Any] = done.folder.cells[0]
     entry["scheme"] = "pantheon:../../elsewhere"

@@ -170,9 +170,10 @@ impl Times {
     }
 
     fn time(&self, way: usize, ns: u64) -> i64 {
-        let ns = match self.round {
-            true => ns.saturating_add(500) / 1000 * 1000,
-            false => ns,
+        let ns = if self.round {
+            ns.saturating_add(500) / 1000 * 1000
+        } else {
+            ns
         };
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         ns.saturating_add(self.zeros[way])

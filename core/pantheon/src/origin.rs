@@ -145,9 +145,10 @@ impl Offered {
                 low + (u128::from(high - low) * u128::from(place) / u128::from(count)) as u64;
             let at = i64::try_from(tick.saturating_mul(TICK_NS)).unwrap_or(i64::MAX);
             // A bin shorter than a tick may have none.
-            let at = match high > low {
-                true => self.first_ns.saturating_add(at),
-                false => from,
+            let at = if high > low {
+                self.first_ns.saturating_add(at)
+            } else {
+                from
             };
             found.push(Opportunity {
                 time_ns: at.clamp(self.first_ns, self.last_ns.max(self.first_ns)),

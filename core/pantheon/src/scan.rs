@@ -195,7 +195,7 @@ pub(crate) fn write_ms(out: &mut Vec<u8>, ns: i64) {
         out.extend([below / 100, below / 10 % 10, below % 10].map(|digit| b'0' + digit as u8));
     };
     digits(size / 1000 % 1000);
-    if size % 1000 != 0 {
+    if !size.is_multiple_of(1000) {
         digits(size % 1000);
     }
 }

@@ -9,6 +9,7 @@ use narrows_pantheon::{
 };
 use narrows_record::Versions;
 use proptest::prelude::*;
+use std::fmt::Write;
 
 /// A packet: its flow, when it is sent (us), its size, and after how many us each of its arrivals
 /// happens by the clocks of both ends.
@@ -57,7 +58,7 @@ fn log(base: &str, packets: &[Packet], offered: &[i64], blur: &[i64], step: i64)
     }
     for at in offered {
         // Pantheon's own opportunities lie half a millisecond off whole ones.
-        rows.push((at * 1000 + 544, 0, format!("{}.544 # 1500", at)));
+        rows.push((at * 1000 + 544, 0, format!("{at}.544 # 1500")));
     }
     rows.sort_by_key(|row| (row.0, row.1));
     let rows: String = rows.into_iter().map(|row| row.2 + "\n").collect();
@@ -170,7 +171,7 @@ fn a_steady_links_opportunities_come_when_they_came() {
     // One per millisecond, from before the first packet until after the last.
     let mut text = format!("# init timestamp: {BASE}\n");
     for at in 0..900 {
-        text += &format!("{at}.544 # 1500\n");
+        writeln!(text, "{at}.544 # 1500").unwrap();
         if at == 250 {
             text += "250.600 + 1500 1\n";
         } else if at == 651 {

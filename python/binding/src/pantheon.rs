@@ -87,9 +87,12 @@ impl Pair {
 /// Reads a log, which is a regular file: whatever else has its name might block, or never end.
 fn load(path: &Path) -> Result<(String, Vec<u8>), LogError> {
     let name = path.display().to_string();
-    let read = || match std::fs::metadata(path)?.is_file() {
-        true => std::fs::read(path),
-        false => Err(std::io::Error::other("it is no regular file")),
+    let read = || {
+        if std::fs::metadata(path)?.is_file() {
+            std::fs::read(path)
+        } else {
+            Err(std::io::Error::other("it is no regular file"))
+        }
     };
     match read() {
         Ok(text) => Ok((name, text)),

@@ -87,6 +87,8 @@ class CampaignFolder:
     path: Path
     document: dict[str, Any]
     _lock: int | None = field(default=None, repr=False)
+    #: Entries by the names of their cells: campaigns may have tens of thousands.
+    _entries: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
 
@@ -184,7 +186,9 @@ class CampaignFolder:
 
     def entry(self, cell_id: str) -> dict[str, Any]:
         """The entry of one cell."""
-        return next(cell for cell in self.document["cells"] if cell["id"] == cell_id)
+        if cell_id not in self._entries:
+            self._entries = {cell["id"]: cell for cell in self.document["cells"]}
+        return self._entries[cell_id]
 
     def cell_dir(self, cell_id: str) -> Path:
         """Where the record of a cell is, once it is complete."""

@@ -16,7 +16,7 @@ def slug_of(text: str) -> str:
 def free_slug(slug: str, taken: Iterable[str]) -> str:
     """The slug, with a number behind it if it is taken."""
     slug = slug[:LONGEST]
-    used = set(taken)
+    used = taken if isinstance(taken, set) else set(taken)
     number = 2
     result = slug
     while result in used:
