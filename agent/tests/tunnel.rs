@@ -169,6 +169,20 @@ fn failures_are_one_sentence() {
         "unavailable",
     );
     assert!(message.contains(&to), "{message}");
+    // A clock before its time or beyond all times, by which nobody must wait.
+    let wild = [
+        (i64::MIN, 1_000_000),
+        (i64::MAX, 0),
+        (0, i64::MIN),
+        (-86_400_000_000_001, 0),
+    ];
+    for (index, (offset_ns, drift_ppb)) in wild.into_iter().enumerate() {
+        let clock = json!({"offset_ns": offset_ns, "drift_ppb": drift_ppb});
+        let end = json!({"bind": "127.0.0.1:0", "patience_ns": patience, "clock": clock});
+        let end = End::start(&folder, &format!("wild{index}"), "wait", &end);
+        let message = failure(&end.output(), 3, "input");
+        assert!(message.contains("must be from -"), "{message}");
+    }
     let existing = json!({"bind": "127.0.0.1:0", "folder": folder.path()});
     failure(
         &End::start(&folder, "existing", "wait", &existing).output(),
