@@ -1,6 +1,6 @@
 //! Attacks before there is a session.
 
-use super::path::{Path, socket};
+use super::path::{Guard, Path, free, socket};
 use crate::common::tunnel::End;
 use crate::common::{Folder, can_emulate, failure, last_event, my_turn};
 use serde_json::json;
@@ -87,7 +87,7 @@ fn recorded_hellos_do_not_keep_a_dialer_out() {
         let end = json!({"bind": "127.0.0.1:0", "patience_ns": 15_000_000_000u64});
         let mut listener = End::start(&folder, &format!("listener{round}"), &part, &end);
         let delay = Duration::from_millis(10);
-        let path = Path::guarded(&listener.address(), delay, Arc::new(|_, _| true));
+        let path = Path::guarded(&listener.address(), delay, &free());
         let flood = Flood::start(path.listener, recorded[..hellos].to_vec(), rate);
         while flood.sent() < 3 {
             std::thread::sleep(Duration::from_millis(1));
@@ -121,8 +121,8 @@ fn a_dialer_says_that_it_is_open_only_when_the_listener_is() {
     let end = json!({"bind": "127.0.0.1:0", "patience_ns": 3_000_000_000u64});
     let mut listener = End::start(&folder, "listener", "wait", &end);
     // Calls get through, and all answers; what follows them does not.
-    let guard = |to_listener: bool, bytes: &[u8]| !to_listener || bytes[0] == HELLO;
-    let path = Path::guarded(&listener.address(), Duration::ZERO, Arc::new(guard));
+    let guard: Arc<Guard> = Arc::new(|to_listener, bytes: &[u8]| !to_listener || bytes[0] == HELLO);
+    let path = Path::guarded(&listener.address(), Duration::ZERO, &guard);
     let call = json!({"dial": path.address.to_string(), "patience_ns": 1_500_000_000u64,
                       "silence_ns": 500_000_000u64});
     let dialer = End::start(&folder, "dialer", "wait", &call).output();

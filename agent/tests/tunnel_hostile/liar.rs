@@ -122,6 +122,9 @@ impl Liar {
     }
 }
 
+/// A way to lie.
+type Lie = fn(&mut Liar);
+
 /// Stamps of all kinds.
 fn times(liar: &mut Liar) {
     for _ in 0..400 {
@@ -205,7 +208,7 @@ fn kinds(liar: &mut Liar) {
 }
 
 /// What a dialer must survive: it ends in order, and has counted and logged all that it believed.
-fn lied_to(folder: &Folder, name: &str, lie: fn(&mut Liar)) -> (Value, Liar) {
+fn lied_to(folder: &Folder, name: &str, lie: Lie) -> (Value, Liar) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
         .set_read_timeout(Some(Duration::from_mins(1)))
@@ -283,7 +286,7 @@ fn a_listener_that_lies_neither_crashes_nor_holds_a_dialer_and_its_logs_are_reco
         return;
     }
     let folder = Folder::new("tunnel-liar");
-    let lies: [(&str, fn(&mut Liar)); 5] = [
+    let lies: [(&str, Lie); 5] = [
         ("times", times),
         ("echoes", echoes),
         ("ids", ids),

@@ -25,6 +25,11 @@ struct Shared {
     stop: AtomicBool,
 }
 
+/// Nobody stands guard.
+pub(crate) fn free() -> Arc<Guard> {
+    Arc::new(|_, _| true)
+}
+
 /// The path.
 pub(crate) struct Path {
     /// Where the dialer calls.
@@ -46,10 +51,10 @@ pub(crate) fn socket() -> UdpSocket {
 impl Path {
     /// A path that takes no time, on which nobody stands guard.
     pub(crate) fn to(listener: &str) -> Path {
-        Path::guarded(listener, Duration::ZERO, Arc::new(|_, _| true))
+        Path::guarded(listener, Duration::ZERO, &free())
     }
 
-    pub(crate) fn guarded(listener: &str, delay: Duration, guard: Arc<Guard>) -> Path {
+    pub(crate) fn guarded(listener: &str, delay: Duration, guard: &Arc<Guard>) -> Path {
         let to_dialer = Arc::new(socket());
         let mut path = Path {
             address: to_dialer.local_addr().unwrap(),

@@ -2,7 +2,7 @@
 //! in truth moved.
 
 use super::BYTES;
-use super::path::{Path, socket};
+use super::path::{Guard, Path, free, socket};
 use crate::common::tunnel::{End, join};
 use crate::common::{Folder, can_emulate, my_turn};
 use narrows_tunnel::wire::{Body, decode};
@@ -39,13 +39,13 @@ fn copies_that_come_first(name: &str, every: u64) {
     let to: SocketAddr = address.parse().unwrap();
     let stranger = Arc::new(socket());
     let (copier, count) = (stranger.clone(), AtomicU64::new(0));
-    let guard = move |to_listener: bool, bytes: &[u8]| {
+    let guard: Arc<Guard> = Arc::new(move |to_listener, bytes: &[u8]| {
         if to_listener && count.fetch_add(1, Ordering::Relaxed).is_multiple_of(every) {
             let _ = copier.send_to(bytes, to);
         }
         true
-    };
-    let path = Path::guarded(&address, DELAY, Arc::new(guard));
+    });
+    let path = Path::guarded(&address, DELAY, &guard);
     let call = json!({"dial": path.address.to_string()});
     let mut dialer = End::start(&folder, "dialer", &format!("send {BYTES}"), &call);
     let (there, here) = (dialer.end(), listener.end());
@@ -112,7 +112,7 @@ fn who_forwards_faster_than_the_path_does_not_get_in_between() {
     let dialer_at = Arc::new(OnceLock::<SocketAddr>::new());
     // Everything to the listener, but for the handshake, which is before the first clock message.
     let copier = relay.clone();
-    let guard = move |to_listener: bool, bytes: &[u8]| {
+    let guard: Arc<Guard> = Arc::new(move |to_listener, bytes: &[u8]| {
         let is_handshake = matches!(
             decode(bytes),
             Ok((header, _)) if header.session == 0
@@ -121,8 +121,8 @@ fn who_forwards_faster_than_the_path_does_not_get_in_between() {
             let _ = copier.send_to(bytes, to);
         }
         true
-    };
-    let path = Path::guarded(&address, DELAY, Arc::new(guard));
+    });
+    let path = Path::guarded(&address, DELAY, &guard);
     // And everything that comes back to him goes on to the dialer at once.
     let (back, known) = (relay.clone(), dialer_at.clone());
     let forwarded = Arc::new(AtomicU64::new(0));
@@ -167,7 +167,7 @@ fn a_dialer_whose_port_changes_is_followed_without_another_session() {
     let folder = Folder::new("tunnel-moves");
     let end = json!({"bind": "127.0.0.1:0"});
     let mut listener = End::start(&folder, "listener", &format!("receive {BYTES}"), &end);
-    let path = Path::guarded(&listener.address(), DELAY, Arc::new(|_, _| true));
+    let path = Path::guarded(&listener.address(), DELAY, &free());
     let call = json!({"dial": path.address.to_string()});
     let mut dialer = End::start(&folder, "dialer", &format!("send {BYTES}"), &call);
     dialer.until("open").expect("the tunnel opens");
