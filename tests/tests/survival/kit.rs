@@ -73,6 +73,11 @@ impl Outcome {
         mean(&self.arrived, seconds.start as f64..seconds.end as f64)
     }
 
+    /// A metric of the flow; NaN where it is absent.
+    pub(super) fn metric(&self, name: &str) -> f64 {
+        self.measured.get("1", name)
+    }
+
     /// Mean rate of what was sent.
     pub(super) fn sent(&self, seconds: Range<usize>) -> f64 {
         mean(&self.sent, seconds.start as f64..seconds.end as f64)

@@ -6,26 +6,29 @@
 //! (draft-holmer-rmcat-transport-wide-cc-extensions-01), probes with padding, a pacer of 2.5 times the target.
 //! Deviations: an encoder model in place of VP8; losses come from the transport-wide feedback, once per second as
 //! libwebrtc does where it has no receiver reports (goog_cc_network_controller.cc, kLossUpdateInterval); no audio, no
-//! forward error correction and no REMB; of the probes later than the start only the periodic ones; one stream. Newer browsers have another
-//! rule for losses and a pacer of 1.1 times.
+//! forward error correction and no REMB; of the probes later than the start only the periodic ones; one stream. Newer
+//! browsers have another rule for losses and a pacer of 1.1 times.
 //!
 //! Packets sent within 5 ms are a group. What the groups lose on their way adds up to a delay whose slope over the
 //! last 20 groups, scaled, is compared with a threshold that adapts itself. Overuse cuts the rate to 0.85 of what
 //! arrives; otherwise it grows by 8 % per second, or by about a packet per response time near the rate at which it
 //! was cut, never beyond 1.5 times what arrives. Losses above 10 % in a second cut it by half their share, up to 2 %
-//! it may grow by 8 % per second. The target is the lower of both; the encoder gets it less what repairs took. A start
-//! probes at three and six times the start rate; later, while the application sends less than two thirds of what it
-//! might, probes at twice the target may go on asking (`probe_interval`). Lost packets are repeated when the receiver asks (`nack`), and a
-//! key frame is sent when a frame cannot be repaired.
+//! it may grow by 8 % per second. The target is the lower of both; the encoder gets it less what repairs took. A
+//! start probes at three and six times the start rate; later, while the application sends less than two thirds of
+//! what it might, probes at twice the target may go on asking (`probe_interval`). Lost packets are repeated when the
+//! receiver asks (`nack`), which it does up to ten times, 100 ms apart, for packets of the media alone: a repetition
+//! that is lost is asked for as the packet it stands for. A key frame is sent when a frame cannot be repaired within
+//! a second.
 //!
 //! Pitfalls: it never sends more than its encoder makes (1.7 Mbit/s from 640x480), so it is no measure of a link's
 //! capacity. Without feedback it goes on at the rate it had: through a blackout, and into paths slower than
-//! `min_rate`. More than 10 % of random loss brings it down to `min_rate`. Losses of 5 % hold the rate that there was
-//! before them: near the limit of the encoder with the probes of a start, and near `start_rate` without, since only
-//! one second in six to twenty has few enough of them to grow. Its queue is mostly that of its own frames: the
-//! pacer sends one in two fifths of the time that the bottleneck takes for it, so at 1 Mbit/s the last packet of a
-//! frame waits 14 ms for the others, and this sawtooth dulls the detector; at 0.5 Mbit/s, with 100 ms of round trip, the 95th percentile is 54 ms for it. With
-//! `pacing_factor: 1.1` it is gone (19 ms).
+//! `min_rate`. More than 10 % of random loss brings it down to `min_rate`, repairs included: these get at most the
+//! target rate, and the encoder what they leave, at least half. Losses of 5 % hold the rate that there was before
+//! them: near the limit of the encoder with the probes of a start, and near `start_rate` without, since only one
+//! second in six to twenty has few enough of them to grow. Its queue is mostly that of its own frames: the pacer
+//! sends one in two fifths of the time that the bottleneck takes for it, so at 1 Mbit/s the last packet of a frame
+//! waits 14 ms for the others, and this sawtooth dulls the detector; at 0.5 Mbit/s, with 100 ms of round trip, the
+//! 95th percentile is 54 ms for it. With `pacing_factor: 1.1` it is gone (19 ms).
 //!
 //! | parameter | default | source |
 //! |---|---|---|

@@ -6,6 +6,7 @@
 //! key       kind=3:8
 //! ```
 //!
+//! Arrivals are numbered as messages are, all of them; what is missing is numbered as packets of the media.
 //! Ticks are of 250 us, from the packet before that has arrived (the first one from `reference`); the most negative
 //! value says that the packet has not arrived. `sent` is when the message was written, by the same clock.
 
