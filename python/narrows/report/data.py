@@ -265,8 +265,9 @@ class Campaign:
 
     @cached_property
     def settings(self) -> Json:
-        """What all cells share (network, flows, duration): from a record, or from the resolved scenario. Where they
-        differ (in both directions of a real path, with a matrix), it is that of the first row of the scenario."""
+        """What all cells share (network, flows, duration): from a record, or from the resolved scenario.
+
+        Where they differ (both directions of a real path, a matrix) it is that of the scenario's first row."""
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
