@@ -267,7 +267,7 @@ class Campaign:
     def settings(self) -> Json:
         """What all cells share (network, flows, duration): from a record, or from the resolved scenario.
 
-        Where they differ (both directions of a real path, a matrix) it is that of the scenario's first row."""
+        Where they differ (both directions of a real path, a matrix) the scenario's first row counts."""
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
