@@ -23,11 +23,11 @@ BIC = {"scheme": "bic", "beta": 0.875, "max_increment": "32 packets"}
 #: CUBIC grows by time and not by round trips, and shares about in the inverse ratio; H-TCP also scales its
 #: growth with the round-trip time.
 #:
-#: Measured were 44, 20 and 19, 2.9, 1.65 and 1.57 (geometric means of eight runs; of Scalable two). Single runs
-#: spread by a factor of 1.2 around that, 1.25 for Reno, so that two of them tell places apart, which differ by 1.7
-#: and more, but not the schemes of one place: those must be within 1.6, four such deviations of a mean of two
-#: runs. With nearer second flows (22 and 42 ms) the far flow of every aggressive scheme is down to windows in
-#: which all of them behave like Reno.
+#: Measured were 44, 20 and 19, 2.9, 1.65 and 1.57 (geometric means of eight runs; of Scalable two). Single
+#: runs spread by a factor of 1.2 around that, 1.25 for Reno, so that two of them tell places apart, which
+#: differ by 1.7 and more, but not the schemes of one place: those must be within 1.6, four such deviations
+#: of a mean of two runs. With nearer second flows (22 and 42 ms) the far flow of every aggressive scheme is
+#: down to windows in which all of them behave like Reno.
 ORDER: tuple[tuple[str | dict[str, object], ...], ...] = (
     ("scalable",),
     (BIC, "highspeed"),
@@ -76,11 +76,13 @@ def ratios(folder: Path, seconds: int, schemes: Sequence[object]) -> dict[str, l
 @pytest.mark.timeout(1100)  # a minute or two on a quiet machine: a hundred million packets
 def test_schemes_are_as_fair_between_round_trip_times_as_is_known(tmp_path: Path) -> None:
     found: dict[str, list[float]] = {}
-    for seconds, places in TIMES:
-        found |= ratios(tmp_path, seconds, list(itertools.chain(*places)))
-    places = [
-        [scheme if isinstance(scheme, str) else str(scheme["scheme"]) for scheme in one] for one in ORDER
-    ]
+    for seconds, chosen in TIMES:
+        found |= ratios(tmp_path, seconds, list(itertools.chain(*chosen)))
+
+    def called(scheme: str | dict[str, object]) -> str:
+        return scheme if isinstance(scheme, str) else str(scheme["scheme"])
+
+    places = [[called(scheme) for scheme in place] for place in ORDER]
     names = list(itertools.chain(*places))
     assert {scheme: len(ratios) for scheme, ratios in found.items()} == dict.fromkeys(names, RUNS)
     means = {name: float(np.exp(np.mean(np.log(found[name])))) for name in names}
