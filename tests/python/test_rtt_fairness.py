@@ -17,11 +17,11 @@ from narrows import _native
 #: BIC as published (Xu, Harfoush and Rhee, INFOCOM 2004): a largest step of 32 packets, and an eighth less
 #: after a loss. The default of `bic` are the constants of Linux, with which it is fairer.
 BIC = {"scheme": "bic", "beta": 0.875, "max_increment": "32 packets"}
-#: From the least to the most fair; schemes of one place are as fair as each other. Where losses hit both flows, a scheme whose response function falls with
-#: p^-d shares in the ratio of the round-trip times to the power of 1 / (1 - d): without bound for Scalable
-#: TCP (d = 1), 5.6 for HighSpeed TCP (0.82), 2 for Reno (0.5). BIC's long steps make it one of the unfair.
-#: CUBIC grows by time and not by round trips, and shares about in the inverse ratio; H-TCP also scales its
-#: growth with the round-trip time.
+#: From the least to the most fair; schemes of one place are as fair as each other. Where losses hit both flows,
+#: a scheme whose response function falls with p^-d shares in the ratio of the round-trip times to the power of
+#: 1 / (1 - d): without bound for Scalable TCP (d = 1), 5.6 for HighSpeed TCP (0.82), 2 for Reno (0.5). BIC's
+#: long steps make it one of the unfair. CUBIC grows by time and not by round trips, and shares about in the
+#: inverse ratio; H-TCP also scales its growth with the round-trip time.
 #:
 #: Measured were 44, 20 and 19, 2.9, 1.65 and 1.57 (geometric means of eight runs; of Scalable two). Single
 #: runs spread by a factor of 1.2 around that, 1.25 for Reno, so that two of them tell places apart, which
