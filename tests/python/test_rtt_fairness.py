@@ -17,8 +17,8 @@ from narrows import _native
 #: BIC as published (Xu, Harfoush and Rhee, INFOCOM 2004): a largest step of 32 packets, and an eighth less
 #: after a loss. The default of `bic` are the constants of Linux, with which it is fairer.
 BIC = {"scheme": "bic", "beta": 0.875, "max_increment": "32 packets"}
-#: From the least to the most fair; schemes of one place are as fair as each other. Where losses hit both flows,
-#: a scheme whose response function falls with p^-d shares in the ratio of the round-trip times to the power of
+#: From the least to the most fair; those of one place are as fair. Where losses hit both flows,
+#: a scheme whose response function falls with p^-d shares by the ratio of round-trip times to the power of
 #: 1 / (1 - d): without bound for Scalable TCP (d = 1), 5.6 for HighSpeed TCP (0.82), 2 for Reno (0.5). BIC's
 #: long steps make it one of the unfair. CUBIC grows by time and not by round trips, and shares about in the
 #: inverse ratio; H-TCP also scales its growth with the round-trip time.
