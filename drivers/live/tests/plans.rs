@@ -75,6 +75,14 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn names_with_line_breaks_are_quoted_in_one_line() {
+    let text = plan().to_string().replace("silence_ns", r"sil\nce_ns");
+    let error = Plan::parse(&text).unwrap_err().to_string();
+    assert!(error.contains(r"`sil\nce_ns`"), "{error}");
+    check(&text).unwrap();
+}
+
 proptest! {
     #[test]
     fn changed_plans_are_understood_or_refused(changes in prop::collection::vec((0..KEYS.len(), value()), 1..4)) {
