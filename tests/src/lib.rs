@@ -164,11 +164,7 @@ pub fn measured(cell: &Value) -> (Measured, Record) {
 /// # Panics
 /// When it cannot run or be measured.
 pub fn measured_with(cell: &Value, files: Files) -> (Measured, Record) {
-    let cell = cell_with(cell, files);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let out = folder.path().join("cell");
-    let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
-    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    let (run, record) = recorded_with(cell, files);
     let transfers = record
         .transfers
         .clone()
@@ -179,6 +175,19 @@ pub fn measured_with(cell: &Value, files: Files) -> (Measured, Record) {
         transfers: transfers.unwrap_or_default(),
     };
     (measured, record)
+}
+
+/// Simulates a cell in a temporary folder, with the files that it names: `run.json` and the record.
+///
+/// # Panics
+/// When it cannot run.
+pub fn recorded_with(cell: &Value, files: Files) -> (RunDocument, Record) {
+    let cell = cell_with(cell, files);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("cell");
+    let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    (run, record)
 }
 
 /// What was measured of a run.

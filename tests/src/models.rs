@@ -4,8 +4,22 @@
 //! names of `docs/guide/models.md`. A test skips what is not there and says so; with `NARROWS_MODELS` somebody has asked for
 //! models, and a missing one is a failure.
 
+use narrows_units::Files;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// What a flow's parameter `model` says of the model in [`files`].
+pub fn reference() -> Value {
+    json!({"name": "a.model", "sha256": "a"})
+}
+
+/// The files of a cell whose flows follow this model.
+pub fn files(content: &[u8]) -> Files {
+    let mut files = Files::default();
+    files.insert("a", content.to_vec());
+    files
+}
 
 /// The folder, and whether it was asked for.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> (PathBuf, bool) {

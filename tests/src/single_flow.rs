@@ -1,11 +1,10 @@
 //! Flows of one scheme on a path of one bottleneck, and what they did in a part of their time.
 
-use crate::models::content;
-use crate::{Dumbbell, cell};
-use narrows_cell::Cell;
+use crate::models::{self, content};
+use crate::{Dumbbell, recorded_with};
+use narrows_cc::testing::example_files;
 use narrows_record::log::NOT_ARRIVED;
 use narrows_record::{Chunk, Direction, Record, StateRow, metrics, read};
-use narrows_units::Files;
 use serde_json::{Value, json};
 
 /// Payload bytes of a full packet of 1500 bytes.
@@ -100,7 +99,7 @@ impl Setup {
                 flow["params"][name] = value.clone();
             }
             if self.model.is_some() {
-                flow["params"]["model"] = json!({"name": "a.model", "sha256": "a"});
+                flow["params"]["model"] = models::reference();
             }
         }
         cell
@@ -111,25 +110,19 @@ impl Setup {
     /// # Panics
     /// When it cannot run, or its model is not installed.
     pub fn see(&self) -> Seen {
-        let json = self.json();
-        let cell = match self.model {
-            None => cell(&json),
-            Some(model) => {
-                let mut files = Files::default();
-                files.insert("a", content(model).expect("the model is installed"));
-                Cell::parse_with(&json.to_string(), |_| Ok(files)).expect("the cell is valid")
-            }
+        let files = match self.model {
+            None => example_files(),
+            Some(model) => models::files(&content(model).expect("the model is installed")),
         };
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let out = folder.path().join("cell");
-        narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
-        let record = narrows_cell::open_record(&out).expect("the record can be read");
-        Seen::of(self, &record)
+        Seen::of(self, &recorded_with(&self.json(), files).1)
     }
 }
 
 /// A profile of a scheme; an empty one by the empty name.
-fn profile(scheme: &str, name: &str) -> Value {
+///
+/// # Panics
+/// When there is no such profile.
+pub fn profile(scheme: &str, name: &str) -> Value {
     if name.is_empty() {
         return json!({"params": {}, "transport": {}});
     }

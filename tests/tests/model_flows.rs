@@ -5,11 +5,9 @@
 //! a packet simulation of the published senders (packets of 1500 bytes, unlimited queue, the delay split evenly, no
 //! jitter).
 
-use narrows_cell::Cell;
 use narrows_record::read;
-use narrows_tests::Dumbbell;
-use narrows_tests::models::content;
-use narrows_units::Files;
+use narrows_tests::models::{self, content};
+use narrows_tests::{Dumbbell, recorded_with};
 use serde_json::{Value, json};
 
 /// Payload bytes of a full packet.
@@ -28,14 +26,8 @@ fn windows(model: &[u8], start_ns: u64) -> Vec<f64> {
     json["network"]["forward"][0]["queue"] = json!({"kind": "unlimited"});
     json["sample_ns"] = json!(1_000_000);
     json["flows"][0]["start_ns"] = json!(start_ns);
-    json["flows"][0]["params"] = json!({"model": {"name": "a.model", "sha256": "a"}});
-    let mut files = Files::default();
-    files.insert("a", model.to_vec());
-    let cell = Cell::parse_with(&json.to_string(), |_| Ok(files)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("cell");
-    narrows_sim::run(&cell, &out, &mut |_| true).unwrap();
-    let record = narrows_cell::open_record(&out).unwrap();
+    json["flows"][0]["params"] = json!({"model": models::reference()});
+    let (_, record) = recorded_with(&json, models::files(model));
     let rows = read::read_states(record.states.unwrap()).unwrap();
     let windows = rows.iter().filter_map(|row| row.cwnd_bytes);
     let mut windows: Vec<f64> = windows.map(|bytes| bytes as f64 / PAYLOAD).collect();

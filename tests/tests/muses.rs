@@ -1,12 +1,10 @@
 //! Muses in simulated worlds: what its network hears is what the path does, and what the published network makes of it.
 
 use narrows_cc::testing::{example_file, example_files};
-use narrows_cell::Cell;
 use narrows_record::{Record, read};
-use narrows_tests::Dumbbell;
-use narrows_tests::models::content;
+use narrows_tests::models::{self, content};
 use narrows_tests::part::{BITS, Part};
-use narrows_units::Files;
+use narrows_tests::{Dumbbell, recorded_with};
 use serde_json::json;
 
 /// A path with one flow for 20 s.
@@ -53,14 +51,8 @@ impl World {
         };
         cell["transport"] = json!({"packet_size": self.packet});
         cell["flows"][0]["start_ns"] = json!(1_000 * self.start_us);
-        cell["flows"][0]["params"] = json!({"model": {"name": "a.model", "sha256": "a"}});
-        let mut files = Files::default();
-        files.insert("a", model.to_vec());
-        let cell = Cell::parse_with(&cell.to_string(), |_| Ok(files)).expect("the cell is valid");
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let out = folder.path().join("cell");
-        narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
-        narrows_cell::open_record(&out).expect("the record can be read")
+        cell["flows"][0]["params"] = json!({"model": models::reference()});
+        recorded_with(&cell, models::files(model)).1
     }
 
     /// The second half of a run. (Rates count packets as ones of 1500 bytes.)

@@ -8,11 +8,10 @@
 //!
 //! Skipped without the models (`narrows_tests::models`).
 
-use narrows_cell::Cell;
 use narrows_record::metrics::Traffic;
-use narrows_tests::Dumbbell;
-use narrows_tests::models::content;
-use narrows_units::{Files, Stream};
+use narrows_tests::models::{self, content};
+use narrows_tests::{Dumbbell, recorded_with};
+use narrows_units::Stream;
 use serde_json::{Value, json};
 
 /// IP bytes of a packet: 10 Mbit/s are one per millisecond.
@@ -89,19 +88,13 @@ fn run(model: &[u8], experiment: Experiment, seed: u64) -> Got {
     let ns = |seconds: f64| (seconds * 1e9) as u64;
     let flows = cell["flows"].as_array_mut().expect("flows");
     for (flow, (from, to)) in flows.iter_mut().zip(&comings.times) {
-        let params: Value = json!({"model": {"name": "a.model", "sha256": "a"},
+        let params: Value = json!({"model": models::reference(),
             "first_window": "rule", "slack": 0});
         flow["params"] = params;
         flow["start_ns"] = json!(ns(*from));
         flow["stop_ns"] = json!(ns(*to));
     }
-    let mut files = Files::default();
-    files.insert("a", model.to_vec());
-    let cell = Cell::parse_with(&cell.to_string(), |_| Ok(files)).expect("the cell is valid");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let out = folder.path().join("cell");
-    narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
-    let record = narrows_cell::open_record(&out).expect("the record can be read");
+    let (_, record) = recorded_with(&cell, models::files(model));
     let traffic = Traffic::gather(&record).expect("a record that can be read");
     let (mut packets, mut delay_ns) = (0.0, 0.0);
     for flow in &traffic.flows {

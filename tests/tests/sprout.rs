@@ -1,8 +1,7 @@
 //! Sprout in simulated worlds: what long round trips cost, and what it was made for. Single paths are in `single_flows`.
 
-use narrows_cell::Cell;
-use narrows_record::{metrics, series};
-use narrows_tests::{Dumbbell, Measured};
+use narrows_record::series;
+use narrows_tests::{Dumbbell, Measured, measured_with};
 use narrows_units::Files;
 use serde_json::{Value, json};
 
@@ -38,23 +37,15 @@ fn path(mbps: f64, rtt_ms: f64, params: &Value) -> Value {
 }
 
 fn run(cell: &Value, files: Files) -> Measured {
-    let cell = Cell::parse_with(&cell.to_string(), |_| Ok(files)).expect("the cell is valid");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let out = folder.path().join("cell");
-    let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+    let (measured, _) = measured_with(cell, files);
     assert_eq!(
-        run.verdict,
+        measured.run.verdict,
         narrows_record::Verdict::Ok,
         "{:?} {:?}",
-        run.reasons,
-        run.checks
+        measured.run.reasons,
+        measured.run.checks
     );
-    let record = narrows_cell::open_record(&out).expect("the record can be read");
-    Measured {
-        run,
-        json: metrics::measure(&record).expect("the record can be measured"),
-        transfers: Vec::new(),
-    }
+    measured
 }
 
 fn mbps(measured: &Measured) -> f64 {

@@ -1,6 +1,7 @@
 //! One flow on a path, and what several seeds give.
 
 use narrows_record::series;
+use narrows_tests::single_flow::profile;
 use narrows_tests::{Dumbbell, measured};
 use serde_json::{Value, json};
 
@@ -71,25 +72,10 @@ impl Play {
             ..Dumbbell::default()
         }
         .json();
-        let registry = narrows_cell::registry();
-        let schemes = registry["schemes"].as_array().expect("schemes");
-        let scheme = schemes
-            .iter()
-            .find(|one| one["name"] == self.scheme)
-            .expect("a scheme");
-        let profiles = scheme["profiles"].as_array().expect("profiles");
-        let profile = profiles.iter().find(|one| one["name"] == self.profile);
-        assert!(
-            profile.is_some() || self.profile.is_empty(),
-            "{} has no {}",
-            self.scheme,
-            self.profile
-        );
+        let profile = profile(self.scheme, self.profile);
         for flow in cell["flows"].as_array_mut().expect("flows") {
-            if let Some(profile) = profile {
-                flow["params"] = profile["params"].clone();
-                flow["transport"] = profile["transport"].clone();
-            }
+            flow["params"] = profile["params"].clone();
+            flow["transport"] = profile["transport"].clone();
             for (name, value) in self.params {
                 flow["params"][*name] = value
                     .parse::<u64>()
