@@ -163,16 +163,6 @@ pub(super) const KNOWN: &[Defect] = &[
         5e4..3e6,
         "its utility is made of slopes of the RTT, which is zero or one step here, and its start ends with the first step",
     ),
-    // Packets whose acknowledgements were cut off are acknowledged when the path is back, each of them with an RTT of ten
-    // seconds, and of these the scheme's smoothed RTT is made: its first interval lasts as long. (The transport takes the newest
-    // packet's.) Then all is well.
-    (
-        "pcc-expr",
-        "on and off with a blackout",
-        "rate at once",
-        2e5..2e6,
-        "its smoothed RTT is that of packets whose acknowledgements were cut off, and so long is the first interval",
-    ),
     // Chromium bounds the growth by half of the acknowledgements that Reno's window has not been credited with, up to
     // a window of them and for each acknowledgement anew; elsewhere the curve is the tighter bound. Here a round
     // trip is 19 s, the curve is far ahead, and 16 acknowledgements make 72 packets out of 14, at times a hundred. A loss leaves 85 %.

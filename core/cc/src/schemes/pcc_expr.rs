@@ -344,8 +344,9 @@ impl Expr {
 
 impl CongestionControl for Expr {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        for packet in ack.packets {
-            let rtt = ack.now.since(packet.sent).secs();
+        // Of packets whose acknowledgements were cut off only the newest says how long the path is now.
+        if let Some(newest) = ack.packets.last() {
+            let rtt = ack.now.since(newest.sent).secs();
             self.rtt = Some(self.rtt.map_or(rtt, |known| (3.0 * known + rtt) / 4.0));
         }
         self.monitors.acked(ack.now, ack.packets);
