@@ -148,6 +148,7 @@ def test_acknowledgements_that_are_no_log_do_not_cost_the_run(
     record = run_json(tmp_path / "out")
     assert record["verdict"] == "degraded"
     assert "acknowledgements are not in the record" in record["reasons"][0]["text"]
+    assert record["pantheon"]["logs"] == ["cubic_datalink_run1.log"]
 
 
 @pytest.mark.parametrize("runtime", ["1e400", "1e300", "1" + "0" * 23, "-1", "0", "NaN", '"30"', "true"])

@@ -66,6 +66,16 @@ impl Direction {
             }
         }
     }
+
+    fn files(&self) -> Vec<&Path> {
+        match self {
+            Direction::Merged(path) => vec![path],
+            Direction::Raw(pairs) => pairs
+                .iter()
+                .flat_map(|pair| [pair.egress.as_path(), &pair.ingress])
+                .collect(),
+        }
+    }
 }
 
 impl Pair {
@@ -135,6 +145,15 @@ pub(crate) fn import_pantheon(
             }
             ack => ack.transpose().map_err(value_error)?,
         };
+        let read = logs.ack.iter().filter(|_| ack.is_some());
+        let files = std::iter::once(&logs.data)
+            .chain(read)
+            .flat_map(Direction::files);
+        let names: Vec<_> = files
+            .filter_map(Path::file_name)
+            .map(|name| name.to_string_lossy())
+            .collect();
+        task.source.insert("logs".into(), json!(names));
         let versions = Versions {
             narrows: narrows_cell::VERSION.to_owned(),
             git: narrows_cell::GIT.map(str::to_owned),

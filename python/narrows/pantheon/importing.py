@@ -202,7 +202,6 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
         "reasons": reasons,
         "source": {
             "git": git_rows(source),
-            "logs": _names(used),
             "offsets_ns": dict(run.stats.offsets_ns),
         },
     }
@@ -248,11 +247,6 @@ def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool)
             }
         )
     return {"raw": pairs}
-
-
-def _names(used: dict[str, Any]) -> list[str]:
-    """The files that a record was made of."""
-    return [Path(file).name for logs in used.values() if isinstance(logs, dict) for file in _files(logs)]
 
 
 def _files(logs: dict[str, Any]) -> list[str]:

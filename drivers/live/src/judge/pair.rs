@@ -64,6 +64,8 @@ pub(crate) struct HostFacts {
     pub(crate) waited_ns: u64,
     /// What its logs lack.
     pub(crate) remarks: Vec<String>,
+    /// What its end of the tunnel has seen of the path that no path does by itself, in words without full stop.
+    pub(crate) doubt: Option<String>,
 }
 
 /// One direction.
@@ -260,6 +262,9 @@ fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
         );
         run.judge(Severity::Degraded, "tunnel_broke", text);
     }
+    if let Some(doubt) = &host.doubt {
+        run.judge(Severity::Note, "copies", format!("At the {name}, {doubt}."));
+    }
     if let Some(bytes) = host.path_bytes.filter(|&bytes| bytes < host.needed_bytes) {
         let text = format!(
             "The largest datagram that is known to pass from the {name} to the other host has {bytes} bytes, and a full packet \
@@ -313,6 +318,7 @@ mod tests {
             needed_bytes: 1500,
             waited_ns: 80 * US,
             remarks: Vec::new(),
+            doubt: None,
         }
     }
 
@@ -357,7 +363,7 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut PairFacts);
-        let cases: [(Change, Verdict, &str); 22] = [
+        let cases: [(Change, Verdict, &str); 23] = [
             (
                 |f| f.hosts[0].waited_ns = 300 * US,
                 Verdict::Ok,
@@ -430,6 +436,11 @@ mod tests {
                 |f| f.hosts[1].sessions = 2,
                 Verdict::Degraded,
                 "tunnel_broke",
+            ),
+            (
+                |f| f.hosts[1].doubt = Some("somebody sends copies".into()),
+                Verdict::Ok,
+                "copies",
             ),
             (
                 |f| f.hosts[1].path_bytes = Some(1480),

@@ -235,6 +235,7 @@ fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
         waited_ns: end.count("/waited/p99_ns"),
         needed_bytes: end.count("/inner_mtu") + u64::from(overhead),
         remarks: end.remarks.clone(),
+        doubt: end.doubt(),
     }
 }
 

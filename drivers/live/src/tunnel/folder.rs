@@ -94,7 +94,7 @@ impl EndFolder {
     }
 
     /// What its counters say about the path, in words without full stop.
-    pub(crate) fn doubts(&self) -> Option<String> {
+    pub(crate) fn doubt(&self) -> Option<String> {
         let refused = self.count("/arrived/moves_refused");
         (refused >= MANY_MOVES).then(|| {
             format!(

@@ -36,8 +36,8 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, Live
     let error = fit.largest_error(from, to);
     let mut remarks = here.remarks.clone();
     remarks.extend(there.remarks.iter().cloned());
-    remarks.extend(here.doubts());
-    remarks.extend(there.doubts());
+    remarks.extend(here.doubt());
+    remarks.extend(there.doubt());
     remarks.extend(doubts(&fit, error, &[("there", &forth), ("back", &back)]));
     Ok(json!({
         "format": "narrows/tunnel-join/1",
