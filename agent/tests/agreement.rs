@@ -9,7 +9,7 @@
 mod common;
 
 use common::{ATTEMPTS, Folder, emulate, run_to_end, undisturbed};
-use narrows_cell::{Cell, load_files, open_record, sha256};
+use narrows_cell::{Cell, keep_file, load_files, open_record};
 use narrows_record::metrics;
 use narrows_tests::{Dumbbell, models};
 use serde_json::{Value, json};
@@ -77,15 +77,13 @@ const METRICS: [&str; 2] = ["throughput_bps", "queueing_delay_p95_ns"];
 /// The parts whose models are here, with the files of these put where the cell's own are.
 fn parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
     let files = folder.path().join("files");
-    std::fs::create_dir_all(&files).unwrap();
     let params = PARTS.iter().filter_map(|part| {
         let Some(model) = part.model else {
             return Some((part, json!({})));
         };
-        let (content, name) = (models::content(model)?, format!("{model}.model"));
-        let hash = sha256(&content);
-        std::fs::write(files.join(format!("{}-{name}", &hash[..16])), content).unwrap();
-        Some((part, json!({"model": {"name": name, "sha256": hash}})))
+        let content = models::content(model)?;
+        let kept = keep_file(&files, &format!("{model}.model"), &content).unwrap();
+        Some((part, json!({"model": kept})))
     });
     params.collect()
 }

@@ -7,7 +7,7 @@ use common::{
     Folder, MS, can_load, cell, emulate, eventually, failure, is_alive, last_event, my_turn,
     run_to_end, signal, wait, wait_for,
 };
-use narrows_cell::{open_record, sha256};
+use narrows_cell::{keep_file, open_record, sha256};
 use narrows_record::read::read_states;
 use narrows_record::{FlowSummary, Record, Severity};
 use serde_json::{Value, json};
@@ -83,11 +83,8 @@ fn example() -> String {
 /// Makes the flow of `cell` use the object in `path`, which is put where the agent looks for it.
 fn use_object(folder: &Folder, cell: &mut Value, path: &Path) {
     let content = std::fs::read(path).unwrap();
-    let hash = sha256(&content);
     let files = folder.path().join("files");
-    std::fs::create_dir_all(&files).unwrap();
-    std::fs::write(files.join(format!("{}-my.bpf.o", &hash[..16])), content).unwrap();
-    cell["flows"][0]["object"] = json!({"name": "my.bpf.o", "sha256": hash});
+    cell["flows"][0]["object"] = keep_file(&files, "my.bpf.o", &content).unwrap();
 }
 
 #[test]

@@ -1,13 +1,21 @@
 //! What the emulator delivers, and how punctually.
 
 use crate::Spread;
-use narrows_tests::Dumbbell;
+use narrows_cell::keep_file;
+use narrows_tests::{Dumbbell, models};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SECONDS: f64 = 10.0;
 const MS: u64 = 1_000_000;
+/// Schemes that follow a model, and the published ones that they are tried with where these are installed.
+const MODELS: [(&str, &str); 4] = [
+    ("remy", "tao-100x"),
+    ("indigo", "indigo-1-32"),
+    ("indigo", "indigo-2-256"),
+    ("muses", "muses"),
+];
 
 /// Runs every line of the table three times and prints it.
 pub fn table() {
@@ -29,7 +37,7 @@ pub fn table() {
         let (mut rate, mut p50, mut p99, mut cpu) = (vec![], vec![], vec![], vec![]);
         let mut verdicts = vec![];
         for _ in 0..3 {
-            match emulate(&agent, &cell) {
+            match emulate(&agent, cell.clone(), None) {
                 Ok(run) => {
                     rate.push(run.mbps);
                     p50.push(run.p50_us);
@@ -72,16 +80,27 @@ pub fn endpoints() {
     );
     let bulk = narrows_cc::schemes::ALL.iter().map(|scheme| scheme.name);
     let media = narrows_media::schemes::ALL.iter().map(|scheme| scheme.name);
+    let print = |label: &str, cell: Value, model: Option<&[u8]>| match emulate(&agent, cell, model)
+    {
+        Ok(run) => println!(
+            "{label:24} {:20.1} {:16.0} {:28.0}   {}",
+            run.mbps,
+            run.ends_percent,
+            run.busy_percent * cpus - run.cpu_percent,
+            run.verdict
+        ),
+        Err(why) => println!("{label:24} not measured; {why}"),
+    };
     for scheme in bulk.chain(media) {
-        match emulate(&agent, &one_bottleneck(scheme, 100.0)) {
-            Ok(run) => println!(
-                "{scheme:24} {:20.1} {:16.0} {:28.0}   {}",
-                run.mbps,
-                run.ends_percent,
-                run.busy_percent * cpus - run.cpu_percent,
-                run.verdict
-            ),
-            Err(why) => println!("{scheme:24} not measured; {why}"),
+        let cell = one_bottleneck(scheme, 100.0);
+        let models = MODELS.iter().filter(|(follower, _)| *follower == scheme);
+        if models.clone().next().is_none() {
+            print(scheme, cell.clone(), None);
+        }
+        for (_, name) in models {
+            if let Some(model) = models::content(name) {
+                print(&format!("{scheme} ({name})"), cell.clone(), Some(&model));
+            }
         }
     }
     println!();
@@ -179,9 +198,14 @@ struct Emulated {
     verdict: String,
 }
 
-fn emulate(agent: &Path, cell: &Value) -> Result<Emulated, String> {
+/// Runs a cell; its flow follows the model if there is one.
+fn emulate(agent: &Path, mut cell: Value, model: Option<&[u8]>) -> Result<Emulated, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("cell.json");
+    if let Some(content) = model {
+        let kept = keep_file(&folder.path().join("files"), "a.model", content);
+        cell["flows"][0]["params"]["model"] = kept.map_err(|error| error.to_string())?;
+    }
     std::fs::write(&file, cell.to_string()).map_err(|error| error.to_string())?;
     let out = folder.path().join("cell");
     let output = Command::new(agent)

@@ -3,7 +3,7 @@
 use crate::CellError;
 use narrows_net::Files;
 use narrows_record::{PARQUET_MAGIC, RecordError, Steps};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
@@ -62,6 +62,17 @@ pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
         Err(RecordError::Data { problem, .. }) => Err(problem),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Writes a file to `folder` as [`load_files`] looks for it, and gives what a cell says of it.
+///
+/// # Errors
+/// What the file system says.
+pub fn keep_file(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<Value> {
+    let sha256 = self::sha256(content);
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join(file_name(name, &sha256)), content)?;
+    Ok(json!({"name": name, "sha256": sha256}))
 }
 
 /// What a file is called in the folder of files.
