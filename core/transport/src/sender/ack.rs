@@ -451,14 +451,6 @@ impl Sender {
                 self.declare_lost(number, lost);
             }
         }
-        self.sort_repairs();
-    }
-
-    /// Puts repairs into the order of the data.
-    pub(super) fn sort_repairs(&mut self) {
-        self.repairs
-            .make_contiguous()
-            .sort_unstable_by_key(|repair| repair.offset);
     }
 
     fn reduction(&self, prior: u64, in_flight: u64) -> Option<Reduction> {

@@ -32,6 +32,8 @@ struct Heard {
     exits: u64,
     limited: u64,
     pacing: Option<Rate>,
+    /// Whether another pacing rate counts from the last packet on.
+    at_once: bool,
     rates: Vec<(u64, bool)>,
     /// Of each packet, how long it took by both clocks, where the peer has said so.
     delays: Vec<Option<Span>>,
@@ -91,10 +93,11 @@ impl CongestionControl for Fixed {
         self.heard.lock().unwrap().exits += 1;
     }
     fn allowance(&self) -> Allowance {
-        let pacing = self.heard.lock().unwrap().pacing;
+        let heard = self.heard.lock().unwrap();
         Allowance {
             cwnd: Some(Bytes::new(self.window * MSS)),
-            pacing,
+            pacing: heard.pacing,
+            at_once: heard.at_once,
             ..Allowance::default()
         }
     }
@@ -318,6 +321,9 @@ impl Rig {
             settled + flying <= counters.sent_packets + lost,
             "{counters:?} {flying}"
         );
+        // What the receiver misses first goes first, also if it is lost for the second time.
+        let repairs = self.sender.repairs.iter();
+        assert!(repairs.is_sorted_by_key(|repair| repair.offset));
     }
 
     fn heard(&self) -> Heard {
@@ -568,6 +574,41 @@ fn the_pacing_rate_is_kept_with_a_bounded_burst() {
     assert!(
         gaps.into_iter().all(|gap| gap >= Span::from_us(990)),
         "no more than two at once"
+    );
+}
+
+/// When the packet leaves after which a rate a hundred times higher is in force, and the next one.
+fn around_another_rate(at_once: bool) -> [Time; 2] {
+    let mut rig = Rig::new(1000);
+    {
+        let mut heard = rig.heard.lock().unwrap();
+        heard.pacing = Some(Rate::from_bps(8 * MSS * 10));
+        heard.at_once = at_once;
+    }
+    // Every 100 ms a packet, whose acknowledgement comes 40 ms later.
+    rig.run(1_020);
+    let last = rig.sends.last().unwrap().0;
+    assert!(last > Time::from_ns(980_000_000), "{last:?}");
+    rig.heard.lock().unwrap().pacing = Some(Rate::from_bps(8 * MSS * 1000));
+    let before = rig.sends.len();
+    rig.run(1_200);
+    [last, rig.sends[before].0]
+}
+
+#[test]
+fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
+    let [last, next] = around_another_rate(true);
+    // It is heard of with the acknowledgement, a round trip after the packet.
+    let trip = next.since(last);
+    assert!(
+        (Span::from_ms(40)..Span::from_ms(70)).contains(&trip),
+        "{trip:?}"
+    );
+    let [last, next] = around_another_rate(false);
+    let gap = next.since(last);
+    assert!(
+        (Span::from_ms(99)..Span::from_ms(101)).contains(&gap),
+        "{gap:?}"
     );
 }
 

@@ -115,7 +115,6 @@ impl Sender {
             LossCause::Timeout
         };
         self.report_losses(now, cause, &lost, in_flight);
-        self.sort_repairs();
         self.backoffs += 1;
         self.probed = false;
         self.reordering_timer = Time::FAR;
