@@ -2,7 +2,8 @@
 """A stand-in for `narrows-agent side` that speaks its protocol and fails on demand.
 
 $FAKE_SIDE is how: "well", "error" (after its plan), "late error" (a second later), "dies", "mute" (only takes
-orders), "silent end" (ends without `done`). What it was told goes to the file $FAKE_SIDE_LOG.
+orders), "silent end" (ends without `done`), "babbles" (a line without end), "raves" (events that make no
+sense). What it was told goes to the file $FAKE_SIDE_LOG.
 """
 
 import json
@@ -31,6 +32,13 @@ def main() -> int:
         os.kill(os.getpid(), 9)
     if how == "silent end":
         return 0
+    if how == "babbles":
+        print("A" * (2 << 20), end="", flush=True)
+    if how == "raves":
+        print("[" * 100_000, flush=True)
+        say(event={"a": 1})
+        say(event="error", kind=["unavailable"], message="\x1b[2J")
+        return 1
     if how != "mute":
         say(event="ready", address="0.0.0.0:1", inner_mtu=1444, inside="10.77.0.1")
         print("no JSON", flush=True)

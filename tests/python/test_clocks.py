@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from narrows.campaign.agent import find_agent
-from narrows.hosts import clocks
+from narrows.hosts import answers, clocks
 from narrows.hosts.place import USER, Place
 
 #: A report of `chronyc -c tracking`: 40 us fast, and 40 us + 300 us + 1 ms / 2 wrong at most.
@@ -26,8 +26,13 @@ def place(folder: Path, **programs: str) -> Place:
     return Place("near", ["/usr/bin/env", f"PATH={folder}", str(find_agent())], USER)
 
 
+def read(place: Place) -> dict[str, Any]:
+    """The clock as it is now."""
+    return place.ask(answers.CLOCK, "clock")
+
+
 def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:
-    found = clocks.read(place(tmp_path, chronyc=f'[ "$*" = "-c -n tracking" ] && echo "{_TRACKING}"'))
+    found = read(place(tmp_path, chronyc=f'[ "$*" = "-c -n tracking" ] && echo "{_TRACKING}"'))
     assert found["format"] == "narrows/clock/1"
     assert (found["keeper"]["program"], found["keeper"]["offset_ns"]) == ("chrony", 40_000)
     assert found["synchronized"] and found["bound_ns"] == 840_000
@@ -36,14 +41,14 @@ def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:
 
 def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
     line = "7F7F0101,,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised"
-    found = clocks.read(place(tmp_path, chronyc=f"echo '{line}'"))
+    found = read(place(tmp_path, chronyc=f"echo '{line}'"))
     assert found["keeper"]["bound_ns"] is None
     if not found["synchronized"]:  # the kernel may have been told by somebody else
         assert clocks.keeper(found) == "kept by nobody (chrony runs and has no source)"
 
 
 def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None:
-    found = clocks.read(
+    found = read(
         place(
             tmp_path,
             chronyc="echo '506 Cannot talk to daemon'; exit 1",
@@ -58,7 +63,7 @@ def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None
 
 
 def test_programs_that_hang_do_not_stop_the_agent(tmp_path: Path) -> None:
-    found = clocks.read(place(tmp_path, chronyc="exec /bin/sleep 1000"))
+    found = read(place(tmp_path, chronyc="exec /bin/sleep 1000"))
     assert found["keeper"] is None and found["raw_ns"] > 0
 
 
@@ -85,11 +90,12 @@ def test_clocks_that_nobody_keeps_tell_nothing_about_each_other(missing: str) ->
 def test_both_clocks_of_one_machine_agree(tmp_path: Path) -> None:
     tracking = f"echo '{_TRACKING}'"
     here = place(tmp_path, chronyc=tracking)
-    both = clocks.read_both(here, here)
+    both = {name: read(here) for name in ("here", "there")}
     assert both["here"]["raw_ns"] < both["there"]["raw_ns"]
-    if both["by_ntp"] is None:
+    by_ntp = clocks.by_ntp(both["here"], both["there"])
+    if by_ntp is None:
         pytest.skip("the kernel does not tell how it corrects the clock")
     # Within what a clock can be corrected by, 10 %, in the moment between both readings.
     passed = both["there"]["raw_ns"] - both["here"]["raw_ns"]
-    assert abs(both["by_ntp"]["offset_ns"]) <= passed / 10 + 10_000
-    assert (both["by_ntp"]["bound_ns"], both["by_ntp"]["drift_ppb"]) == (1_680_000, 0)
+    assert abs(by_ntp["offset_ns"]) <= passed / 10 + 10_000
+    assert (by_ntp["bound_ns"], by_ntp["drift_ppb"]) == (1_680_000, 0)

@@ -16,7 +16,7 @@ import processes
 from narrows.campaign.agent import find_agent
 from narrows.cli.hosts import _ports
 from narrows.errors import DataError, UnavailableError, UsageError
-from narrows.hosts import settings, travel
+from narrows.hosts import answers, settings, travel
 from narrows.hosts.place import SUDO, USER, arrive
 from narrows.hosts.ssh import Ssh
 from shell_kit import SOMEBODY, folder_for_everybody, needs
@@ -107,7 +107,7 @@ def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
         assert Path(arrival.folder) == home / ".cache/narrows/agents"
         with pytest.raises(UnavailableError, match="by root only"), settings.Holding(arrival.place):
             pytest.fail("settings are held without rights")
-        facts = arrival.place.ask("host")
+        facts = arrival.place.ask(answers.HOST, "host")
         assert not facts["root"]
         if not facts["namespaces"]["ok"]:
             pytest.skip(f"no user namespaces here: {facts['namespaces']['why']}")

@@ -303,6 +303,8 @@ def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None
         ("well", "error", "unavailable", "far: error of host 1"),
         ("error", "late error", "unavailable", "near: error of host 0; far: late error of host 1"),
         ("well", "dies", "internal", "far: the agent has ended without a reason (killed by signal 9)"),
+        ("well", "babbles", "internal", "far: the agent says a line that does not end"),
+        ("well", "raves", "internal", "far: something has gone wrong, and the agent does not tell what"),
         ("silent end", "well", "internal", "near: the agent has ended without a reason (exit code 0)"),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 from narrows.campaign import agent as agents
 from narrows.campaign.plan import Plan
 from narrows.errors import DataError, UnavailableError
+from narrows.hosts import answers
 from narrows.hosts.place import Place
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX
@@ -35,7 +36,7 @@ def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:
                 names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
     if there is not None and names[1]:
         options = [word for name in names[1] for word in ("--program", name)]
-        _judge(there.ask("bpf", *options), f"{there.name}: ")
+        _judge(there.ask(answers.PROGRAMS, "bpf", *options), f"{there.name}: ")
     if names[0] or files:
         _judge(_here(plan, agent, list(names[0]), files))
 

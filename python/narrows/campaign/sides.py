@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from narrows.hosts import answers
 from narrows.hosts.between import Apart
 from narrows.hosts.place import Place
 from narrows.hosts.ssh import CONNECTION_FAILED
@@ -29,6 +30,12 @@ _GRACE_S = 15.0
 #: When one end has failed the other one fails soon; which of them tells more is known then.
 _OTHER_S = 3.0
 _TURN_S = 0.2
+#: The agent's kinds of failures (agent/src/events.rs).
+_KINDS = ("input", "unavailable", "io", "internal", "interrupted")
+#: What they say.
+_EVENTS = ("ready", "open", "prepared", "starting", "progress", "done", "error")
+#: Longest line that is heard to its end.
+_LONGEST = 1 << 20
 
 
 class SidesFailed(Exception):  # noqa: N818 - what became of a cell, and no error of this program
@@ -104,10 +111,12 @@ class Side:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            with contextlib.suppress(ValueError):
-                event = json.loads(line)
-                if isinstance(event, dict) and isinstance(event.get("event"), str):
-                    self.seen[event["event"]] = event
+            event = answers.parse(line)
+            if event is not None and event.get("event") in _EVENTS:
+                self.seen[event["event"]] = event
+        if len(self._rest) > _LONGEST:
+            self._rest = b""
+            self.seen["error"] = {"event": "error", "message": "the agent says a line that does not end"}
 
     def keep(self) -> None:
         """Keeps what it complains about."""
@@ -149,8 +158,9 @@ class Side:
     def what_happened(self, connection_stands: bool) -> tuple[str, str]:
         """Kind and sentence of its failure."""
         if self.error is not None:
-            kind, message = self.error.get("kind", "internal"), self.error.get("message", "it failed")
-            return str(kind), f"{self.place.name}: {message}"
+            kind = self.error.get("kind")
+            known = kind if kind in _KINDS else "internal"
+            return known, f"{self.place.name}: {answers.complaint(self.error)}"
         code = self.process.poll()
         if self.place.ssh is not None and (not connection_stands or code == CONNECTION_FAILED):
             return "vanished", f"{self.place.name} has vanished: the connection by ssh broke off"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import NarrowsError, UnavailableError, UsageError
-from narrows.hosts import between, clocks, settings, travel
+from narrows.hosts import answers, between, clocks, settings, travel
 from narrows.hosts.place import ROOT, SUDO, Arrival, Place, arrive, here
 from narrows.hosts.ssh import Ssh
 from narrows.scenario.realpath import PORTS
@@ -104,7 +104,7 @@ def check(host: str, wishes: Wishes, ssh: list[str], say: Callable[[str], None])
             report.rows.append(Row("login", OK, "", f"ssh took {login:.1f} s"))
             report.rows.append(_agent_row(near, arrival))
             say(f"{host}: what both machines can do")
-            ours, theirs = near.ask("host"), arrival.place.ask("host")
+            ours, theirs = (place.ask(answers.HOST, "host") for place in (near, arrival.place))
             report.facts = {"here": ours, "there": theirs}
             report.facts["by_ntp"] = clocks.by_ntp(ours["clock"], theirs["clock"])
             report.rows += _machines(near, arrival.place, ours, theirs)
@@ -401,7 +401,7 @@ def _duration(ns: int) -> str:
 
 def _size(value: Any) -> str:
     text = str(value if value is not None else "")
-    if not text.isdigit():
+    if not text.isdecimal():
         return "unknown"
     number = float(text)
     for unit in ("B", "KiB", "MiB"):

@@ -9,21 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from narrows.hosts.place import Place
-
-FORMAT = "narrows/clocks/1"
-
-
-def read(place: Place) -> dict[str, Any]:
-    """The clock of one host as it is now (format narrows/clock/1, `drivers/live/src/timekeeping.rs`)."""
-    return place.ask("clock")
-
-
-def read_both(near: Place, far: Place) -> dict[str, Any]:
-    """Both clocks as a document for records, with what they say about each other."""
-    ours, theirs = read(near), read(far)
-    return {"format": FORMAT, "here": ours, "there": theirs, "by_ntp": by_ntp(ours, theirs)}
-
 
 def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | None:
     """How the oscillators of two hosts relate if the programs that keep their clocks are right: the other

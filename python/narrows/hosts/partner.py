@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from narrows.errors import NarrowsError, UnavailableError
-from narrows.hosts import between, clocks, settings, travel
+from narrows.hosts import answers, between, clocks, settings, travel
 from narrows.hosts.check import their_address
 from narrows.hosts.place import SUDO, Arrival, Place, arrive, here
 from narrows.hosts.prober import socket_address
@@ -109,7 +109,7 @@ class Partner:
     def __enter__(self) -> Partner:
         try:
             self._connect()
-            self.facts = self._both(lambda place: place.ask("host"))
+            self.facts = self._both(lambda place: place.ask(answers.HOST, "host"))
         except BaseException:
             self._ssh.close()
             raise
@@ -231,7 +231,9 @@ class Partner:
 
     def state(self) -> dict[str, Any]:
         """What may change on both machines while a campaign runs, and how their clocks relate by NTP."""
-        both = self._both(lambda place: {**place.ask("host", "--brief"), "qdisc": _qdiscs(place)})
+        both = self._both(
+            lambda place: {**place.ask(answers.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(place)}
+        )
         return {**both, "by_ntp": clocks.by_ntp(both[HERE]["clock"], both[THERE]["clock"])}
 
     # -- the way -----------------------------------------------------------------------------------

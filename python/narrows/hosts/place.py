@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 
 from narrows.campaign.agent import PROTOCOL, find_agent
 from narrows.errors import DataError, UnavailableError
-from narrows.hosts import travel
+from narrows.hosts import answers, travel
 from narrows.hosts.ssh import BEGIN, Ssh
 
 #: Rights under which agents can run, the best first.
@@ -59,8 +58,8 @@ class Place:
                 f"{words[0]} can't be started: {(error.strerror or str(error)).lower()}"
             ) from None
 
-    def ask(self, *arguments: str) -> dict[str, Any]:
-        """The document that the agent prints."""
+    def ask(self, shape: answers.Shape, *arguments: str) -> dict[str, Any]:
+        """The document that the agent prints, which has this shape."""
         process = self.start(*arguments)
         try:
             said, complaint = process.communicate(timeout=_FACTS_S)
@@ -71,17 +70,15 @@ class Place:
                 f"{self.name}: narrows-agent {arguments[0]} has not ended after {_FACTS_S:g} s; see what the"
                 " machine is doing, and try again"
             ) from None
-        return self._read(arguments[0], said, complaint.decode(errors="replace"), process.returncode)
+        answer = self._read(arguments[0], said, complaint.decode(errors="replace"), process.returncode)
+        return answers.checked(self.name, answer, shape)
 
     def _read(self, question: str, said: bytes, complaint: str, code: int) -> dict[str, Any]:
-        try:
-            answer = json.loads(said)
-        except ValueError:
-            answer = None
-        if code == 0 and isinstance(answer, dict):
+        answer = answers.parse(said)
+        if code == 0 and answer is not None:
             return answer
-        if isinstance(answer, dict) and answer.get("event") == "error":
-            raise UnavailableError(f"{self.name}: {answer.get('message')}")
+        if answer is not None and (told := answers.complaint(answer)):
+            raise UnavailableError(f"{self.name}: {told}")
         raise UnavailableError(f"{self.name}: {_cannot_run(question, complaint, code)}")
 
 
@@ -192,7 +189,7 @@ def arrive(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Arri
     rights = ROOT if hello.root else SUDO if hello.sudo else USER
     prefix = ["sudo", "-n", path] if rights == SUDO else [path]
     place = Place(ssh.host, prefix, rights, ssh)
-    version = place.ask("version")
+    version = place.ask(answers.VERSION, "version")
     if version.get("protocol") != PROTOCOL:
         raise UnavailableError(
             f"{program.path} speaks protocol {version.get('protocol')}, this package {PROTOCOL}; build both"

@@ -10,15 +10,18 @@ import os
 import select
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any
 
 from narrows.errors import UnavailableError
+from narrows.hosts import answers
 from narrows.hosts.place import Place, end
 
 #: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
 _ANSWER_S = 60.0
+#: Longest answer that is read to its end.
+_LONGEST = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,8 @@ class Seen:
         for address, count in report["answers"].items():
             port = split_address(address)[1]
             self.answers[port] = self.answers.get(port, 0) + count
-        if report["best"] is not None:
-            exchange = Exchange(**report["best"])
+        if (best := report["best"]) is not None:
+            exchange = Exchange(*(best[each.name] for each in fields(Exchange)))
             if self.best is None or exchange.rtt_ns < self.best.rtt_ns:
                 self.best = exchange
 
@@ -100,7 +103,7 @@ class Prober:
     def __enter__(self) -> Prober:
         self._agent = self.place.start("probe", "--token", self._token)
         try:
-            self.shift_ns = int(self._answer().get("clock_shift_ns", 0))
+            self.shift_ns = self._answer(answers.READY)["clock_shift_ns"]
         except BaseException:
             self._end()
             raise
@@ -115,7 +118,10 @@ class Prober:
 
     def open(self, address: str, ports: list[int]) -> list[Opened]:
         """Opens ports (0: any) of a local address."""
-        return [Opened(**one) for one in self._by(do="open", address=address, ports=ports)["opened"]]
+        told = self._by(answers.OPENED, do="open", address=address, ports=ports)["opened"]
+        if [one["asked"] for one in told] != ports:
+            raise UnavailableError(f"{self.place.name}: the agent has opened other ports than it was told")
+        return [Opened(*(one[each.name] for each in fields(Opened))) for one in told]
 
     def send(
         self,
@@ -129,17 +135,24 @@ class Prober:
     ) -> dict[int, str]:
         """Sends datagrams; gives the sizes that our own side refused, and why."""
         told = self._order(
-            do="send", **{"from": index}, to=to, sizes=sizes, copies=copies, gap_us=gap_us, answer=answer
+            answers.SENT,
+            do="send",
+            **{"from": index},
+            to=to,
+            sizes=sizes,
+            copies=copies,
+            gap_us=gap_us,
+            answer=answer,
         )
         return {one["size"]: one["why"] for one in told["refused"]}
 
     def source(self, to: str) -> str:
         """Our address towards another."""
-        return str(self._by(do="route", to=to)["source"])
+        return str(self._by(answers.ROUTE, do="route", to=to)["source"])
 
     def update(self) -> None:
         """Asks what has arrived."""
-        for index, report in enumerate(self._order(do="report")["ports"]):
+        for index, report in enumerate(self._order(answers.ARRIVED, do="report")["ports"]):
             self.seen.setdefault(index, Seen()).add(report)
             self.strangers += report["strangers"]
 
@@ -152,43 +165,38 @@ class Prober:
         """What has arrived at an opened port."""
         return self.seen.get(index) or Seen()
 
-    def _by(self, **order: Any) -> dict[str, Any]:
+    def _by(self, shape: answers.Shape, **order: Any) -> dict[str, Any]:
         """An order that is about an interface if there is one to go by."""
-        return self._order(**order, **({"interface": self._interface} if self._interface else {}))
+        return self._order(shape, **order, **({"interface": self._interface} if self._interface else {}))
 
     # -- lines -------------------------------------------------------------------------------------
 
-    def _order(self, **order: Any) -> dict[str, Any]:
+    def _order(self, shape: answers.Shape, **order: Any) -> dict[str, Any]:
         assert self._agent and self._agent.stdin
         with contextlib.suppress(OSError):  # the missing answer tells
             self._agent.stdin.write(json.dumps(order).encode() + b"\n")
             self._agent.stdin.flush()
-        return self._answer()
+        return self._answer(shape)
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, shape: answers.Shape) -> dict[str, Any]:
         assert self._agent and self._agent.stdout
         stream = self._agent.stdout.fileno()
         limit = time.monotonic() + _ANSWER_S
         while b"\n" not in self._rest:
             ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
             data = os.read(stream, 1 << 16) if ready else b""
-            if not data:
+            if not data or len(self._rest) > _LONGEST:
                 raise UnavailableError(
                     f"{self.place.name}: the examination has broken off{self._complaint()}; try again"
                 )
             self._rest += data
         line, self._rest = self._rest.split(b"\n", 1)
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            raise UnavailableError(
-                f"{self.place.name}: strange words instead of an answer: {line[:80]!r}"
-            ) from None
-        wrong = answer.get("error") or (answer.get("event") == "error" and answer.get("message"))
-        if wrong:
-            raise UnavailableError(f"{self.place.name}: {wrong}")
-        found: dict[str, Any] = answer
-        return found
+        answer = answers.parse(line)
+        if answer is None:
+            raise UnavailableError(f"{self.place.name}: strange words instead of an answer: {line[:80]!r}")
+        if told := answers.complaint(answer):
+            raise UnavailableError(f"{self.place.name}: {told}")
+        return answers.checked(self.place.name, answer, shape)
 
     def _complaint(self) -> str:
         assert self._agent and self._agent.stdin and self._agent.stderr

@@ -8,7 +8,6 @@ Should the agent itself be killed, its journal there tells the next one what to 
 from __future__ import annotations
 
 import contextlib
-import json
 import select
 import subprocess
 import threading
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from narrows.errors import UnavailableError
+from narrows.hosts import answers
 from narrows.hosts.place import USER, Place, end
 
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
@@ -46,7 +46,7 @@ def planned(facts: dict[str, Any]) -> list[Change]:
     for name, least in LEAST.items():
         text = str(facts.get("sysctls", {}).get(name, ""))
         # What a host does not show (some containers) it has no say in.
-        if text.isdigit() and int(text) < least:
+        if text.isdecimal() and int(text) < least:
             found.append(Change(name, int(text), least))
     return found
 
@@ -78,12 +78,12 @@ class Holding:
         journal = ["--journal", self._journal] if self._journal else []
         self._agent = self._place.start("settings", *wishes, *journal, "--patience", str(_PATIENCE_S))
         try:
-            answer = self._line()
+            answer = self._line(answers.HELD)
         except BaseException:
             self._end()
             raise
-        self.changed = _changes(answer.get("changed"))
-        self.recovered = _changes(answer.get("recovered"))
+        self.changed = _changes(answer["changed"])
+        self.recovered = _changes(answer["recovered"])
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, daemon=True, name="signs of life")
         self._beats.start()
@@ -123,7 +123,7 @@ class Holding:
             self._beats.join()
             with contextlib.suppress(OSError):
                 self._agent.stdin.close()
-            return _changes(self._line().get("restored"))
+            return _changes(self._line(answers.RESTORED)["restored"])
         finally:
             self._end()
 
@@ -138,18 +138,15 @@ class Holding:
         vanished."""
         return [change for change in self.changed if change not in self.restored]
 
-    def _line(self) -> dict[str, Any]:
+    def _line(self, shape: answers.Shape) -> dict[str, Any]:
         assert self._agent and self._agent.stdout and self._agent.stderr
         ready, _, _ = select.select([self._agent.stdout], [], [], _ANSWER_S)
         text = self._agent.stdout.readline() if ready else b""
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = None
-        if isinstance(answer, dict) and answer.get("event") != "error":
-            return answer
-        if isinstance(answer, dict):
-            raise UnavailableError(f"{self._place.name}: {answer.get('message')}")
+        answer = answers.parse(text)
+        if answer is not None and (told := answers.complaint(answer)):
+            raise UnavailableError(f"{self._place.name}: {told}")
+        if answer is not None:
+            return answers.checked(self._place.name, answer, shape)
         raise UnavailableError(
             f"{self._place.name}: the agent that changes settings says nothing; look whether the host is"
             " still there"
@@ -160,5 +157,5 @@ class Holding:
         end(self._agent)
 
 
-def _changes(found: Any) -> list[Change]:
-    return [Change(str(one["name"]), int(one["before"]), int(one["now"])) for one in found or []]
+def _changes(found: list[dict[str, Any]]) -> list[Change]:
+    return [Change(one["name"], one["before"], one["now"]) for one in found]

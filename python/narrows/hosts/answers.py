@@ -1,0 +1,236 @@
+"""What agents answer, checked where it comes in: one of them runs on another machine, which may be broken, or
+lie.
+
+A shape takes a value and raises `Wrong` if the value has another one. Members that nobody here reads may be
+anything.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from narrows.errors import UnavailableError
+
+#: Takes a value and the words that lead to it.
+Shape = Callable[[Any, str], None]
+
+#: Longest text that is believed; a message of an agent is a sentence.
+_LONGEST = 4096
+_MOST = 2**63
+
+
+class Wrong(Exception):  # noqa: N818 - what is wrong with a document
+    """What is wrong, in words without full stop."""
+
+
+def _atom(fits: Callable[[Any], bool], words: str) -> Shape:
+    def shape(value: Any, at: str) -> None:
+        if not fits(value):
+            raise Wrong(f"{at} is no {words}")
+
+    return shape
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(ipaddress.ip_address(value))
+    except ValueError:
+        return False
+
+
+def _is_socket(value: Any) -> bool:
+    ip, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    return (
+        bool(colon)
+        and port.isascii()
+        and port.isdigit()
+        and int(port) < 1 << 16
+        and _is_address(ip.strip("[]"))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
+
+
+def _is_text(value: Any) -> bool:
+    # Control characters would be orders to a terminal.
+    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
+
+
+WHOLE = _atom(_is_whole, "whole number")
+COUNT = _atom(lambda value: _is_whole(value) and value >= 0, "count")
+NUMBER = _atom(lambda value: _is_number(value) and abs(value) < _MOST, "number")
+TRUTH = _atom(lambda value: isinstance(value, bool), "truth value")
+TEXT = _atom(_is_text, "printable text")
+ADDRESS = _atom(_is_address, "IP address")
+SOCKET = _atom(_is_socket, "IP address with port")
+
+
+def maybe(inner: Shape) -> Shape:
+    """Also null."""
+
+    def shape(value: Any, at: str) -> None:
+        if value is not None:
+            inner(value, at)
+
+    return shape
+
+
+def each(inner: Shape) -> Shape:
+    """A list of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, list):
+            raise Wrong(f"{at} is no list")
+        for index, one in enumerate(value):
+            inner(one, f"{at}[{index}]")
+
+    return shape
+
+
+def table(key: Shape, inner: Shape) -> Shape:
+    """Any names of a kind, each with one of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise Wrong(f"{at} is no object")
+        for name, one in value.items():
+            key(name, f"a name in {at}")
+            inner(one, f"{at}.{name}")
+
+    return shape
+
+
+def record(members: dict[str, Shape]) -> Shape:
+    """An object with these members."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise Wrong(f"{at} is no object")
+        for name, inner in members.items():
+            if name not in value:
+                raise Wrong(f"{at}.{name} is missing")
+            inner(value[name], f"{at}.{name}")
+
+    return shape
+
+
+def parse(text: bytes) -> dict[str, Any] | None:
+    """A line of an agent, which is a JSON object; None if it is not."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def checked(place: str, document: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """The document, if it has the shape; raises `UnavailableError` with what is wrong, else."""
+    try:
+        shape(document, "its answer")
+    except Wrong as wrong:
+        raise UnavailableError(
+            f"{place}: the agent's answer makes no sense: {wrong}; see whether the host is what it should be"
+        ) from None
+    return document
+
+
+def complaint(document: dict[str, Any]) -> str | None:
+    """What a document says has gone wrong, if it is about that."""
+    if document.get("event") == "error":
+        told = document.get("message")
+    elif "error" in document:
+        told = document["error"]
+    else:
+        return None
+    return told if told and _is_text(told) else "something has gone wrong, and the agent does not tell what"
+
+
+# -- the documents ---------------------------------------------------------------------------------
+
+_ABLE = record({"ok": TRUTH, "why": maybe(TEXT)})
+_CHANGES = each(record({"name": TEXT, "before": COUNT, "now": COUNT}))
+#: drivers/live/src/timekeeping.rs
+_CLOCK = {
+    "real_ns": WHOLE,
+    "raw_ns": WHOLE,
+    "source": maybe(TEXT),
+    "synchronized": TRUTH,
+    "bound_ns": maybe(COUNT),
+    "correction_ppb": maybe(WHOLE),
+    "keeper": maybe(record({"program": TEXT, "reference": maybe(TEXT), "stratum": maybe(COUNT)})),
+}
+CLOCK = record(_CLOCK)
+_BRIEF = {
+    "name": maybe(TEXT),
+    "system": maybe(TEXT),
+    "virtual": TRUTH,
+    "load": maybe(each(NUMBER)),
+    "available_bytes": maybe(COUNT),
+    "clock": record({**_CLOCK, "shift_ns": WHOLE}),
+    "left_behind": _CHANGES,
+    "kernel": maybe(TEXT),
+    "sysctls": table(TEXT, TEXT),
+}
+#: agent/src/host.rs
+HOST_NOW = record(_BRIEF)
+HOST = record(
+    {
+        **_BRIEF,
+        "tunnel_device": _ABLE,
+        "machine": maybe(TEXT),
+        "cpus": COUNT,
+        "cpu_model": maybe(TEXT),
+        "memory_bytes": maybe(COUNT),
+        "root": TRUTH,
+        "namespaces": record({"ok": TRUTH, "how": maybe(TEXT), "why": maybe(TEXT)}),
+        "packet_socket": _ABLE,
+        "congestion_controls": each(TEXT),
+        "bpf": _ABLE,
+    }
+)
+#: drivers/live/src/between
+READY = record({"clock_shift_ns": WHOLE})
+OPENED = record(
+    {
+        "opened": each(
+            record({"asked": COUNT, "port": maybe(COUNT), "index": maybe(COUNT), "why": maybe(TEXT)})
+        )
+    }
+)
+SENT = record({"refused": each(record({"size": COUNT, "why": TEXT}))})
+ROUTE = record({"source": ADDRESS})
+_EXCHANGE = record(
+    {"asked_ns": WHOLE, "arrived_ns": WHOLE, "answered_ns": WHOLE, "back_ns": WHOLE, "seen": SOCKET}
+)
+ARRIVED = record(
+    {
+        "ports": each(
+            record(
+                {
+                    "packets": COUNT,
+                    "largest": COUNT,
+                    "from": maybe(SOCKET),
+                    "answers": table(SOCKET, COUNT),
+                    "best": maybe(_EXCHANGE),
+                    "strangers": COUNT,
+                }
+            )
+        )
+    }
+)
+VERSION = record({"narrows": TEXT, "protocol": COUNT})
+#: agent/src/bpf.rs
+PROGRAMS = record({"results": each(record({"ok": TRUTH, "kind": maybe(TEXT), "message": maybe(TEXT)}))})
+#: Of an agent that holds settings, when it begins and ends.
+HELD = record({"changed": _CHANGES, "recovered": _CHANGES})
+RESTORED = record({"restored": _CHANGES})

@@ -1,0 +1,164 @@
+"""Answers of another host are checked before they are used: it may be broken, or lie."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from narrows.campaign.agent import find_agent
+from narrows.errors import UnavailableError
+from narrows.hosts import answers, between, check, clocks, settings
+from narrows.hosts.place import ROOT, USER, Place
+
+_LIAR = Path(__file__).with_name("lying_agent.py")
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**62, -(2**63), 10**400])
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["1e999", "-1", "\x1b[2J", "a\nb", "٣"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def here() -> Place:
+    return Place("near", [str(find_agent())], USER)
+
+
+@cache
+def facts() -> dict[str, Any]:
+    found = here().ask(answers.HOST, "host")
+    change = {"name": "net.core.rmem_max", "before": 1, "now": 2}
+    keeper = {"program": "chrony", "reference": "192.0.2.7", "stratum": 2}
+    found["clock"] |= {"bound_ns": 5, "correction_ppb": 7, "keeper": keeper}
+    return {**found, "left_behind": [change]}
+
+
+def _paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [before, *(path for key, one in inside for path in _paths(one, (*before, key)))]
+
+
+def _changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    made = copy.deepcopy(document)
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return made
+
+
+def _without(document: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
+    made = copy.deepcopy(document)
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    del place[path[-1]]
+    return made
+
+
+def _use(theirs: Any) -> None:
+    """All that is done with what a host says of itself; it is understood, or refused in one line."""
+    try:
+        answers.checked("far", theirs, answers.HOST)
+    except UnavailableError as error:
+        told = str(error)
+        assert told.startswith("far: the agent's answer makes no sense: its answer") and told.isprintable(), (
+            told
+        )
+        return
+    rows = check._machines(here(), Place("far", [], ROOT), facts(), theirs)
+    assert all(word.isprintable() for row in rows for word in (row.here, row.there))
+    settings.planned(theirs)
+    clocks.by_ntp(facts()["clock"], theirs["clock"])
+
+
+@given(st.data())
+def test_whatever_a_host_says_of_itself_is_used_or_refused(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(_paths(facts())))
+    _use(_changed(facts(), path, data.draw(_ANYTHING)))
+
+
+@pytest.mark.parametrize("path", [path for path in _paths(facts()) if path], ids=repr)
+def test_whatever_a_host_leaves_out_is_done_without_or_refused(path: tuple[Any, ...]) -> None:
+    _use(_without(facts(), path))
+
+
+@given(st.binary(max_size=60) | st.integers(1, 100_000).map(lambda depth: b"[" * depth))
+def test_lines_that_are_no_objects_are_none(line: bytes) -> None:
+    found = answers.parse(line)
+    assert found is None or isinstance(found, dict)
+
+
+def _best(**changes: Any) -> dict[str, Any]:
+    stamps = {"asked_ns": 0, "arrived_ns": 1, "answered_ns": 1, "back_ns": 2, "seen": "127.0.0.1:9"}
+    return stamps | changes
+
+
+def _opened(**changes: Any) -> str:
+    return json.dumps({"opened": [{"asked": 0, "port": 1, "index": 0, "why": None} | changes]})
+
+
+def _report(**changes: Any) -> str:
+    port: dict[str, Any] = {
+        "packets": 0,
+        "largest": 0,
+        "from": None,
+        "answers": {},
+        "best": None,
+        "strangers": 0,
+    }
+    return json.dumps({"ports": [port | changes]})
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "told"),
+    [
+        (0, "no JSON", r"far: strange words instead of an answer: b'no JSON'"),
+        (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is no whole number"),
+        (
+            0,
+            '{"event": "error", "message": {"a": 1}}',
+            "far: something has gone wrong, and the agent does not",
+        ),
+        (1, '{"opened": []}', "far: the agent has opened other ports than it was told"),
+        (1, '{"opened": {}}', "its answer.opened is no list"),
+        (1, _opened(index=True), r"opened\[0\].index is no count"),
+        (1, '{"opened": [{"asked": 0}]}', r"its answer.opened\[0\].port is missing"),
+        (1, '{"error": "\\u001b[2J"}', "far: something has gone wrong, and the agent does not tell what"),
+        pytest.param(2, "[" * 50_000, "far: strange words instead of an answer", id="deep"),
+        (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is no IP address with port"),
+        (2, _report(answers={"127.0.0.1:x": 1}), r"a name in its answer.ports\[0\].answers is no IP address"),
+        (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is no whole number"),
+        (2, _report(largest=-1), r"its answer.ports\[0\].largest is no count"),
+    ],
+)
+def test_an_examination_with_a_liar_ends_with_what_is_wrong(
+    number: int, words: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(between, "_PATIENCE_S", 0.1)
+    liar = Place("far", [sys.executable, str(_LIAR), str(number), words, str(find_agent())], USER)
+    with pytest.raises(UnavailableError, match=told) as caught:
+        between.examine(here(), liar, "127.0.0.1", [0])
+    assert str(caught.value).isprintable()
+
+
+def test_with_an_honest_agent_in_its_place_the_examination_finds_the_way() -> None:
+    honest = Place("far", [sys.executable, str(_LIAR), "-1", "", str(find_agent())], USER)
+    way = between.examine(here(), honest, "127.0.0.1", [39_471])
+    # One machine has the port only once.
+    assert way.we_may_listen == [39_471] and way.rtt_ns
