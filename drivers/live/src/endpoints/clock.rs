@@ -3,7 +3,7 @@
 use super::{Channel, Outcome, check_agent};
 use crate::error::{Context, LiveError};
 use crate::sys::clock;
-use crate::sys::poll::{Epoll, Events};
+use crate::sys::poll::{Epoll, Events, punctual};
 use narrows_units::{Span, Time};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -123,10 +123,10 @@ impl Sleeper {
         channel: &mut Channel,
     ) -> Result<(), LiveError> {
         loop {
-            let timeout = clock.until(time);
-            self.sleep(Some(timeout))?;
+            let left = clock.until(time);
+            self.sleep(Some(punctual(left)))?;
             // What is due already is no wake-up: an application may ask for times in the past.
-            if !timeout.is_zero() {
+            if !left.is_zero() {
                 clock.see(time);
             }
             let mut sockets = 0;
