@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,12 +52,13 @@ def _is_socket(value: Any) -> bool:
     )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    # Neither infinities nor what is no number are less.
+    return _is_whole(value) or (isinstance(value, float) and abs(value) < _MOST)
 
 
 def _is_text(value: Any) -> bool:
@@ -68,7 +68,7 @@ def _is_text(value: Any) -> bool:
 
 WHOLE = _atom(_is_whole, "whole number")
 COUNT = _atom(lambda value: _is_whole(value) and value >= 0, "count")
-NUMBER = _atom(lambda value: _is_number(value) and abs(value) < _MOST, "number")
+NUMBER = _atom(_is_number, "number")
 TRUTH = _atom(lambda value: isinstance(value, bool), "truth value")
 TEXT = _atom(_is_text, "printable text")
 ADDRESS = _atom(_is_address, "IP address")
