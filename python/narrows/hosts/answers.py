@@ -133,17 +133,6 @@ def parse(text: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def checked(place: str, document: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """The document, if it has the shape; raises `UnavailableError` with what is wrong, else."""
-    try:
-        shape(document, "its answer")
-    except Wrong as wrong:
-        raise UnavailableError(
-            f"{place}: the agent's answer makes no sense: {wrong}; see whether the host is what it should be"
-        ) from None
-    return document
-
-
 def complaint(document: dict[str, Any]) -> str | None:
     """What a document says has gone wrong, if it is about that."""
     if document.get("event") == "error":
@@ -153,6 +142,21 @@ def complaint(document: dict[str, Any]) -> str | None:
     else:
         return None
     return told if told and _is_text(told) else "something has gone wrong, and the agent does not tell what"
+
+
+def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
+    """The document, if it has the shape; raises `UnavailableError` with what it complains of or what is wrong
+    with it, else."""
+    if isinstance(document, dict) and (told := complaint(document)):
+        raise UnavailableError(f"{place}: {told}")
+    try:
+        shape(document, "its answer")
+    except Wrong as wrong:
+        raise UnavailableError(
+            f"{place}: the agent's answer makes no sense: {wrong}; see whether the host is what it should be"
+        ) from None
+    found: dict[str, Any] = document
+    return found
 
 
 # -- the documents ---------------------------------------------------------------------------------

@@ -75,10 +75,8 @@ class Place:
 
     def _read(self, question: str, said: bytes, complaint: str, code: int) -> dict[str, Any]:
         answer = answers.parse(said)
-        if code == 0 and answer is not None:
+        if answer is not None and (code == 0 or answers.complaint(answer)):
             return answer
-        if answer is not None and (told := answers.complaint(answer)):
-            raise UnavailableError(f"{self.name}: {told}")
         raise UnavailableError(f"{self.name}: {_cannot_run(question, complaint, code)}")
 
 

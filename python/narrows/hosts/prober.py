@@ -194,8 +194,6 @@ class Prober:
         answer = answers.parse(line)
         if answer is None:
             raise UnavailableError(f"{self.place.name}: strange words instead of an answer: {line[:80]!r}")
-        if told := answers.complaint(answer):
-            raise UnavailableError(f"{self.place.name}: {told}")
         return answers.checked(self.place.name, answer, shape)
 
     def _complaint(self) -> str:

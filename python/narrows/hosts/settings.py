@@ -143,8 +143,6 @@ class Holding:
         ready, _, _ = select.select([self._agent.stdout], [], [], _ANSWER_S)
         text = self._agent.stdout.readline() if ready else b""
         answer = answers.parse(text)
-        if answer is not None and (told := answers.complaint(answer)):
-            raise UnavailableError(f"{self._place.name}: {told}")
         if answer is not None:
             return answers.checked(self._place.name, answer, shape)
         raise UnavailableError(

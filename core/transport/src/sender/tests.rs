@@ -6,10 +6,7 @@
 
 use super::*;
 use crate::{Receiver, Sender};
-use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent};
-use narrows_units::{Files, ParamSpec};
 use proptest::prelude::*;
-use std::sync::{Arc, Mutex};
 
 mod feedback;
 mod held;

@@ -1,6 +1,9 @@
 //! A sender and a receiver over a small scripted network, with a scheme that writes down what it hears.
 
 use super::*;
+use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent};
+use narrows_units::{Files, ParamSpec};
+use std::sync::{Arc, Mutex};
 
 pub(super) const OWD: Span = Span::from_ms(20);
 pub(super) const MSS: u64 = 1448;
@@ -175,7 +178,7 @@ impl Rig {
         Rig::around(sender, config, Arc::default())
     }
 
-    pub(super) fn around(sender: Sender, config: &Config, heard: Arc<Mutex<Heard>>) -> Self {
+    fn around(sender: Sender, config: &Config, heard: Arc<Mutex<Heard>>) -> Self {
         Rig {
             sender,
             receiver: Receiver::new(config),
@@ -201,7 +204,7 @@ impl Rig {
     }
 
     /// Takes all acknowledgements that have arrived, as of when each did.
-    pub(super) fn hear(&mut self) {
+    fn hear(&mut self) {
         self.acks.sort_by_key(|ack| (ack.0, ack.1));
         let due = self.acks.partition_point(|ack| ack.0 <= self.now);
         for (at, _, header, body) in self.acks.drain(..due) {
@@ -211,7 +214,7 @@ impl Rig {
     }
 
     /// Whether nobody looks after acknowledgements now.
-    pub(super) fn naps(&self) -> bool {
+    fn naps(&self) -> bool {
         let due = self.sender.next_wakeup();
         let near = |patience| self.now < due && due.since(self.now) <= patience;
         self.patience.is_some_and(near) && self.sender.is_held()
@@ -227,7 +230,7 @@ impl Rig {
         self.transmit_acks();
     }
 
-    pub(super) fn transmit_data(&mut self) {
+    fn transmit_data(&mut self) {
         while let Some(out) = self.sender.transmit(self.now, &mut self.body) {
             let Header::Data(data) = out.header else {
                 panic!("a sender sends data")
@@ -243,7 +246,7 @@ impl Rig {
         }
     }
 
-    pub(super) fn transmit_acks(&mut self) {
+    fn transmit_acks(&mut self) {
         while let Some(out) = self.receiver.transmit(self.now, &mut self.body) {
             self.order += 1;
             if let Some(late) = (self.ack_fault)(self.order) {
@@ -291,7 +294,7 @@ impl Rig {
     }
 
     /// Every packet sent is acknowledged, lost or in flight.
-    pub(super) fn check_books(&self) {
+    fn check_books(&self) {
         let counters = self.sender.counters();
         let lost = counters.lost_packets;
         let settled = counters.acked_packets + lost;
