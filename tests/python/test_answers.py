@@ -143,6 +143,11 @@ def _report(**changes: Any) -> str:
         (1, '{"error": "\\u001b[2J"}', "far: something has gone wrong, and the agent does not tell what"),
         pytest.param(2, "[" * 50_000, "far: strange words instead of an answer", id="deep"),
         (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is no IP address with port"),
+        (
+            2,
+            _report(**{"from": "[fe80::1%\x1b]:9"}),
+            r"its answer.ports\[0\].from is no IP address with port",
+        ),
         (2, _report(answers={"127.0.0.1:x": 1}), r"a name in its answer.ports\[0\].answers is no IP address"),
         (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is no whole number"),
         (2, _report(largest=-1), r"its answer.ports\[0\].largest is no count"),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from narrows.errors import UnavailableError
+from narrows.hosts.addresses import socket_address, split_address
 
 #: Takes a value and the words that lead to it.
 Shape = Callable[[Any, str], None]
@@ -36,20 +37,17 @@ def _atom(fits: Callable[[Any], bool], words: str) -> Shape:
 
 def _is_address(value: Any) -> bool:
     try:
-        return isinstance(value, str) and bool(ipaddress.ip_address(value))
+        return isinstance(value, str) and value.isprintable() and bool(ipaddress.ip_address(value))
     except ValueError:
         return False
 
 
 def _is_socket(value: Any) -> bool:
-    ip, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
-    return (
-        bool(colon)
-        and port.isascii()
-        and port.isdigit()
-        and int(port) < 1 << 16
-        and _is_address(ip.strip("[]"))
-    )
+    try:
+        ip, port = split_address(value)
+        return socket_address(ip, port) == value and 0 <= port < 1 << 16 and value.isprintable()
+    except (AttributeError, ValueError):
+        return False
 
 
 def _is_whole(value: Any) -> bool:

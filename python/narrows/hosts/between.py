@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from narrows.errors import UnavailableError
+from narrows.hosts.addresses import socket_address, split_address
 from narrows.hosts.place import Place
-from narrows.hosts.prober import Exchange, Prober, socket_address, split_address
+from narrows.hosts.prober import Exchange, Prober
 from narrows.scenario.realpath import HERE, THERE
 
 #: Each question is sent so often, so that single losses do not look like a closed port.

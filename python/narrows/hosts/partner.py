@@ -22,9 +22,9 @@ from typing import Any
 
 from narrows.errors import NarrowsError, UnavailableError
 from narrows.hosts import answers, between, clocks, settings, travel
+from narrows.hosts.addresses import socket_address
 from narrows.hosts.check import their_address
 from narrows.hosts.place import SUDO, Arrival, Place, arrive, here
-from narrows.hosts.prober import socket_address
 from narrows.hosts.ssh import Ssh
 from narrows.scenario.realpath import AUTO, HERE, THERE
 

@@ -4,7 +4,6 @@ answers."""
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import os
 import select
@@ -16,6 +15,7 @@ from typing import Any
 
 from narrows.errors import UnavailableError
 from narrows.hosts import answers
+from narrows.hosts.addresses import split_address
 from narrows.hosts.place import Place, end
 
 #: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
@@ -210,14 +210,3 @@ class Prober:
         assert self._agent
         end(self._agent)
         self._agent = None
-
-
-def socket_address(ip: str, port: int) -> str:
-    """As the agent writes addresses."""
-    return f"[{ip}]:{port}" if ipaddress.ip_address(ip).version == 6 else f"{ip}:{port}"
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """The opposite."""
-    ip, _, port = text.rpartition(":")
-    return ip.strip("[]"), int(port)
