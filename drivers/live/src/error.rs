@@ -38,6 +38,29 @@ impl From<FolderError> for LiveError {
     }
 }
 
+impl LiveError {
+    /// What is wrong with a plan, which may hold a secret of 64 hexadecimal digits. A message quotes what it is about,
+    /// and that can be anything: it stays one line, and shows no eight such digits in a row (whole numbers have no
+    /// letters and are left).
+    pub(crate) fn plan(of: &str, message: &str) -> Self {
+        let mut line = format!("the plan of the {of}: ");
+        let mut rest = message;
+        while let Some(first) = rest.chars().next() {
+            let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+            let (taken, after) = rest.split_at(digits.max(first.len_utf8()));
+            if digits >= 8 && taken.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+                line.push('…');
+            } else if first.is_control() {
+                line.extend(first.escape_default());
+            } else {
+                line.push_str(taken);
+            }
+            rest = after;
+        }
+        LiveError::Input(line)
+    }
+}
+
 /// Adds what was being done to an error of the system.
 pub(crate) trait Context<T> {
     /// `doing` completes "could not ...".

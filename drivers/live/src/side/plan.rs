@@ -140,7 +140,10 @@ impl Plan {
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), LiveError> {
         let parse = |json: &Value| -> Result<Cell, LiveError> {
             let cell = Cell::parse_with(&json.to_string(), |json| load_files(json, folder));
-            cell.map_err(|error| wrong(&format!("the cell: {error}")))
+            // No secret can be in there, but sums of files may.
+            cell.map_err(|error| {
+                LiveError::Input(format!("the plan of the side: the cell: {error}"))
+            })
         };
         let written = parse(&self.cell)?;
         let network = Topology::from_json(&self.cell["network"]);
@@ -202,7 +205,7 @@ fn set_mtu(network: &mut Value, name: &str, mtu: u32) {
 }
 
 fn wrong(message: &str) -> LiveError {
-    LiveError::Input(format!("the plan of the side: {message}"))
+    LiveError::plan("side", message)
 }
 
 #[cfg(test)]

@@ -258,16 +258,7 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), LiveError> {
 }
 
 fn wrong(message: &str) -> LiveError {
-    // A message quotes what it is about, and is one line whatever that holds.
-    let mut line = String::from("the plan of the tunnel: ");
-    for character in message.chars() {
-        if character.is_control() {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    LiveError::Input(line)
+    LiveError::plan("tunnel", message)
 }
 
 #[cfg(test)]
