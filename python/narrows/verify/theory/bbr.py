@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ KIND = "bbr"
 RATE_MBPS, RTT_MS = 24.0, 40.0
 #: Start-up and drain are over by then.
 SETTLED_S = 5.0
+#: What is expected of means is compared with runs of these seeds.
+SEEDS = range(1, 9)
 
 
 @dataclass(frozen=True)
@@ -110,22 +112,31 @@ def _probes(expected: Bbr) -> list[Finding]:
 
 
 def _lossy(expected: Bbr, loss: float) -> Finding:
-    found = []
-    for ratio in (0.0, loss):
-        with simulated(_path(expected, 60, ratio).text()) as record:
-            found.append(float(metrics_of(record)["throughput_bps"]) / 1e6)
+    clean = _throughput(expected, 0.0, 1)
+    found = float(np.mean([_throughput(expected, loss, seed) for seed in SEEDS]))
     # The estimate is what arrives at most, (1 - p) of the link; paced at that, (1 - p) of it arrives again.
     # The upper end is a link that is always full.
+    least = clean * (1 - loss) ** 2
+    # ProbeRTT sends about 20 packets, in five round trips of four. One that is lost twice waits for the
+    # retransmission timer until the estimate, kept for ten round trips, is forgotten; it climbs back by
+    # a gain of 1.25 per cycle, which costs about half a second's worth of the ten between two ProbeRTTs.
+    least *= 1 - 20 * loss**2 * 0.5 / 10
     return Finding(
-        f"throughput with {loss * 100:g} % random loss ({number(found[0])} Mbit/s without)",
-        found[0] * (1 - loss) ** 2,
-        found[1],
+        f"throughput with {loss * 100:g} % random loss ({number(clean)} Mbit/s without)",
+        least,
+        found,
         "Mbit/s",
         0.01,
         True,
-        "chance moves the bandwidth that is found by less than 1 %",
+        f"the mean of {len(SEEDS)} runs, of which each is off by about 0.7 % by chance with 10 % of loss",
         RATE_MBPS * (1 - loss),
     )
+
+
+def _throughput(expected: Bbr, loss: float, seed: int) -> float:
+    """Mbit/s of one run."""
+    with simulated(replace(_path(expected, 60, loss), seed=seed).text()) as record:
+        return float(metrics_of(record)["throughput_bps"]) / 1e6
 
 
 def _onsets(true: NDArray[np.bool_]) -> NDArray[np.int64]:
