@@ -29,7 +29,12 @@ RUST_FILES := $(shell find core bpf drivers agent python/binding -name '*.rs' -o
                 2>/dev/null) \
               Cargo.toml Cargo.lock rust-toolchain.toml
 
-.PHONY: help demo test check bench golden build generated wheel lock clean
+# Property tests draw the same cases every time: what passes here passes elsewhere. `make explore` draws others. See
+# docs/decisions/0028.
+SEED := 1
+ROUNDS ?= 10
+
+.PHONY: help demo test explore check bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,9 +54,22 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 	exit $$status
 
 test: build ## run all tests (Rust and Python)
-	cargo test --release --quiet $(CRATES)
-	$(BIN)/pytest -m "not alone" --numprocesses auto
-	$(BIN)/pytest -m alone
+	PROPTEST_RNG_SEED=$(SEED) cargo test --release --quiet $(CRATES)
+	$(BIN)/pytest --hypothesis-profile=ci -m "not alone" --numprocesses auto
+	$(BIN)/pytest --hypothesis-profile=ci -m alone
+
+explore: build ## draw other cases for the property tests, ROUNDS times; each seed repeats its cases
+	@crates=$$(grep -l '^proptest' core/*/Cargo.toml | sed 's,core/\(.*\)/Cargo.toml,-p narrows-\1,'); \
+	properties=$$(grep -l '^@given' tests/python/*.py); \
+	for ((round = 1; round <= $(ROUNDS); round++)); do \
+	    seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	    echo "== round $$round of $(ROUNDS): PROPTEST_RNG_SEED=$$seed, --hypothesis-seed=$$seed"; \
+	    export PROPTEST_RNG_SEED=$$seed; \
+	    cargo test --release --quiet $$crates; \
+	    cargo test --release --quiet -p narrows-tests --test fuzz; \
+	    cargo test --release --quiet -p narrows-live --test plans; \
+	    $(BIN)/pytest --hypothesis-seed=$$seed --numprocesses auto $$properties; \
+	done
 
 check: build ## formatting, lints, types, generated files, licences, features
 	cargo fmt --all --check
