@@ -2,75 +2,27 @@
 
 mod ack;
 mod cumulative;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod transmit;
+
+pub use seen::{SenderCounters, Snapshot};
 
 use crate::loss::LossDetector;
 use crate::pacing::Pacer;
 use crate::prr::Reduction;
 use crate::rate::RateEstimator;
-use crate::sent::{Sent, SentPackets, State};
-use crate::{Body, Config, Data, Endpoint, Header, Outgoing, RangeSet, RttEstimator, wire};
+use crate::sent::SentPackets;
+use crate::{Body, Config, Endpoint, Header, Outgoing, RangeSet, RttEstimator};
 use narrows_cc::parts::CoarseClock;
 use narrows_cc::{
     AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossCause, LostPacket, Recovery,
-    Scheme, SendEvent, Setup,
+    Scheme, Setup,
 };
-use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Stream, Time};
 use std::collections::VecDeque;
-
-/// What a sender has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderCounters {
-    /// Data packets sent, and their IP sizes.
-    pub sent_packets: u64,
-    /// See `sent_packets`.
-    pub sent_bytes: u64,
-    /// Packets that repeated data, and their IP sizes.
-    pub retransmitted_packets: u64,
-    /// See `retransmitted_packets`.
-    pub retransmitted_bytes: u64,
-    /// Packets acknowledged.
-    pub acked_packets: u64,
-    /// Packets declared lost (some of them wrongly, see below).
-    pub lost_packets: u64,
-    /// Packets declared lost that arrived after all.
-    pub spurious_losses: u64,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u64,
-    /// Tail-loss probes sent.
-    pub tail_probes: u64,
-    /// Recovery epochs begun (losses, marks and timeouts).
-    pub recoveries: u64,
-}
-
-/// What a sender shows for plots and audits.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    /// Window in force (that of the reduction while one is running).
-    pub cwnd: Option<Bytes>,
-    /// Pacing rate in force.
-    pub pacing: Option<Rate>,
-    /// Last RTT sample; `None` before any.
-    pub latest_rtt: Option<Span>,
-    /// Smoothed RTT.
-    pub smoothed_rtt: Option<Span>,
-    /// Smallest RTT.
-    pub min_rtt: Option<Span>,
-    /// Payload bytes in flight.
-    pub in_flight: Bytes,
-    /// Payload bytes delivered.
-    pub delivered: Bytes,
-    /// Last valid delivery-rate sample.
-    pub delivery_rate: Option<Rate>,
-    /// IP bytes of packets that repeated data.
-    pub retransmitted: Bytes,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// What the scheme shows.
-    pub scheme: Fields,
-}
 
 /// Why the window is not the scheme's to grow.
 #[derive(Clone, Debug)]
@@ -300,32 +252,6 @@ impl Sender {
         Bytes::new(self.in_flight)
     }
 
-    /// The state for plots and audits.
-    pub fn snapshot(&self) -> Snapshot {
-        let mut scheme = Fields::default();
-        self.scheme.trace(&mut scheme);
-        // A scheme that is its own master during recoveries goes on doing what it says.
-        match (&self.phase, self.recovery) {
-            (Phase::Open, _) | (_, Recovery::Direct | Recovery::Restart) => {}
-            (Phase::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
-            (Phase::Timeout, Recovery::Proportional) => scheme.mode = "loss",
-        }
-        let known = self.rtt.is_known();
-        Snapshot {
-            cwnd: self.allowance.cwnd.map(|_| Bytes::new(self.window())),
-            pacing: self.pacing,
-            latest_rtt: known.then(|| self.rtt.latest()),
-            smoothed_rtt: known.then(|| self.rtt.smoothed()),
-            min_rtt: known.then(|| self.rtt.min()),
-            in_flight: self.in_flight(),
-            delivered: Bytes::new(self.rate.delivered),
-            delivery_rate: self.last_rate,
-            retransmitted: Bytes::new(self.counters.retransmitted_bytes),
-            lost_packets: self.counters.lost_packets,
-            scheme,
-        }
-    }
-
     /// The window in force in bytes: at least one packet, or a flow with nothing in flight and
     /// hence no timer would stand still for ever.
     #[inline]
@@ -386,174 +312,6 @@ impl Sender {
     #[inline]
     fn in_recovery(&self) -> bool {
         matches!(self.phase, Phase::Recovery(_))
-    }
-
-    /// Drops repairs whose packets turned up after all; whether one is left.
-    #[inline]
-    fn has_repair(&mut self) -> bool {
-        while let Some(repair) = self.repairs.front() {
-            let moot = repair.offset + u64::from(repair.length) <= self.settled
-                || self
-                    .sent
-                    .get(repair.number)
-                    .is_some_and(|sent| sent.state != State::Lost);
-            if !moot {
-                return true;
-            }
-            self.repairs.pop_front();
-        }
-        false
-    }
-
-    /// Bytes of the next new packet.
-    #[inline]
-    fn next_fresh(&self) -> u64 {
-        u64::from(self.config.mss).min(self.supply - self.fresh)
-    }
-
-    /// What the receiver is told about the time between acknowledgements.
-    #[inline]
-    fn ack_interval(&self) -> Option<Span> {
-        if self.config.acks_per_rtt == 0 || !self.config.sack {
-            return None;
-        }
-        if !self.rtt.is_known() {
-            return Some(Span::ZERO);
-        }
-        let us = self.rtt.min().ns() / (1000 * self.config.acks_per_rtt);
-        Some(Span::from_us(us.min(u64::from(u32::MAX))))
-    }
-
-    /// Sends one packet with data from `offset`.
-    #[inline]
-    fn send(&mut self, now: Time, offset: u64, length: u16, retransmission: bool) -> Outgoing {
-        let idle = (self.in_flight == 0).then(|| now.since(self.last_activity));
-        self.rate.on_send(now, idle.is_some());
-        let number = self.sent.next_number();
-        let data = Data {
-            number,
-            offset,
-            floor: self.sent.base(),
-            length,
-            retransmission,
-            ack_interval: self.ack_interval(),
-        };
-        let bytes = u64::from(length);
-        self.sent.push(Sent {
-            offset,
-            at: now,
-            delivered: self.rate.delivered,
-            delivered_at: self.rate.delivered_at,
-            first_sent_at: self.rate.first_sent_at,
-            length,
-            state: State::Outstanding,
-            retransmission,
-            app_limited: self.rate.is_app_limited(),
-            lost_in: 0,
-            in_flight: self.in_flight + bytes,
-            lost_before: self.rate.lost,
-        });
-        self.in_flight += bytes;
-        self.last_activity = now;
-        if let Phase::Recovery(Some(reduction)) = &mut self.phase {
-            reduction.on_sent(bytes);
-        }
-        let size = wire::IP_UDP + wire::data_header(&data) + u32::from(length);
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(size);
-        if retransmission {
-            self.counters.retransmitted_packets += 1;
-            self.counters.retransmitted_bytes += u64::from(size);
-        }
-        let mut event = SendEvent::new(now, number, Bytes::new(bytes));
-        event.in_flight = Bytes::new(self.in_flight);
-        event.idle = idle;
-        event.retransmission = retransmission;
-        event.app_limited = self.rate.is_app_limited();
-        self.scheme.on_send(&event);
-        if idle.is_some() || self.scheme.allowance() != self.allowance {
-            // After a pause a scheme may want another rate, also for this packet; and some change their minds
-            // with the last packet of an interval.
-            self.read_allowance();
-        }
-        if let Some(rate) = self.pacing {
-            self.pacer
-                .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
-        }
-        if self.timer == Time::FAR || !(retransmission || self.awaits_repair()) {
-            self.arm_timer(now);
-        }
-        Outgoing {
-            header: Header::Data(data),
-            size,
-            ecn: self.ecn,
-        }
-    }
-
-    /// Bytes of the next packet that window and application allow, and whether it is a repair.
-    #[inline]
-    fn next_packet(&mut self) -> Option<(u64, bool)> {
-        let repair = !self.repairs.is_empty() && self.has_repair();
-        let length = if repair {
-            u64::from(self.repairs[0].length)
-        } else {
-            self.next_fresh()
-        };
-        if length == 0 {
-            if self.in_flight < self.window() {
-                self.rate.set_app_limited(self.in_flight);
-            }
-            return None;
-        }
-        if self.in_flight + length > self.window() {
-            self.limited = true;
-            return None;
-        }
-        let fits = repair || self.fresh + length <= self.end_of_window();
-        fits.then_some((length, repair))
-    }
-
-    /// The next packet that window and pacing allow.
-    #[inline]
-    fn transmit_data(&mut self, now: Time) -> Option<Outgoing> {
-        let Some((length, repair)) = self.next_packet() else {
-            self.pacer.hold(false);
-            return None;
-        };
-        if self.pacing.is_some() && self.pacer.due() > now {
-            self.pacer.hold(true);
-            return None;
-        }
-        if repair {
-            let repair = self.repairs.pop_front()?;
-            return Some(self.send(now, repair.offset, repair.length, true));
-        }
-        let offset = self.fresh;
-        self.fresh += length;
-        Some(self.send(now, offset, length as u16, false))
-    }
-
-    /// One packet beyond the window that asks whether the tail of the flight was lost: new data if
-    /// there is some, else the newest outstanding data again (RFC 8985, section 7.3), if data is ever repeated.
-    fn transmit_probe(&mut self, now: Time) -> Option<Outgoing> {
-        self.send_probe = false;
-        self.probed = true;
-        self.counters.tail_probes += 1;
-        let length = self.next_fresh();
-        if length > 0 && self.fresh + length <= self.end_of_window() {
-            let offset = self.fresh;
-            self.fresh += length;
-            return Some(self.send(now, offset, length as u16, false));
-        }
-        if !self.config.reliable {
-            return None;
-        }
-        let newest = self.sent.next_number().checked_sub(1)?;
-        let (offset, length) = {
-            let packet = self.sent.get(newest)?;
-            (packet.offset, packet.length)
-        };
-        Some(self.send(now, offset, length, true))
     }
 }
 

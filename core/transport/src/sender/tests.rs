@@ -5,7 +5,8 @@
 #![allow(clippy::disallowed_types)]
 
 use super::*;
-use crate::{Receiver, Sender};
+use crate::{Data, Receiver, Sender};
+use narrows_units::Span;
 use proptest::prelude::*;
 
 mod feedback;
