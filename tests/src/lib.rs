@@ -69,7 +69,7 @@ fn cell_with(json: &Value, files: Files) -> Cell {
 }
 
 /// Parameters without which `scheme` can't be built, in base units: mostly none.
-fn needed(scheme: &str) -> Value {
+pub fn needed(scheme: &str) -> Value {
     match narrows_cc::schemes::find(scheme) {
         Some(scheme) if scheme.params.iter().any(|spec| spec.required) => {
             example_params(scheme).to_json()

@@ -129,6 +129,7 @@ fn prepare(scheme: &str) {
     let file = list.with_extension("").join("added.rs");
     files.insert(list, new.into());
     assert!(files.insert(file, scheme.into()).is_none(), "one file");
+    clear(&copy().join(INSIDE), &files);
     for (path, content) in files {
         let place = copy().join(path);
         // The time of a file tells cargo whether to compile it.
@@ -137,6 +138,21 @@ fn prepare(scheme: &str) {
         }
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::write(place, content).unwrap();
+    }
+}
+
+/// Removes from `folder` of the copy what is no longer in the workspace: cargo would still find it.
+fn clear(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            clear(&path, files);
+        } else if !files.contains_key(path.strip_prefix(copy()).unwrap()) {
+            fs::remove_file(path).unwrap();
+        }
     }
 }
 

@@ -119,15 +119,6 @@ impl RangeSet {
         }
     }
 
-    /// Removes the lowest ranges until at most `count` are left.
-    #[inline]
-    pub fn keep_highest(&mut self, count: usize) {
-        let excess = self.ranges.len().saturating_sub(count);
-        if excess > 0 {
-            self.ranges.drain(..excess);
-        }
-    }
-
     /// If the set begins at or below `start`, the number after its first range; else `start`.
     /// With everything below `start` known, this is the first number that is missing.
     #[inline]

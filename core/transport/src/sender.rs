@@ -22,7 +22,8 @@ use narrows_cc::{
     Scheme, Setup,
 };
 use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Stream, Time};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Why the window is not the scheme's to grow.
 #[derive(Clone, Debug)]
@@ -36,8 +37,8 @@ enum Phase {
     Timeout,
 }
 
-/// Data that must be sent again.
-#[derive(Clone, Copy, Debug)]
+/// Data that must be sent again, in the order in which they are: the oldest data first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Repair {
     offset: u64,
     length: u16,
@@ -70,7 +71,7 @@ pub struct Sender {
     supply: u64,
     stopped: bool,
     in_flight: u64,
-    repairs: VecDeque<Repair>,
+    repairs: BinaryHeap<Reverse<Repair>>,
 
     rtt: RttEstimator,
     rate: RateEstimator,
@@ -173,7 +174,7 @@ impl Sender {
             supply: u64::MAX,
             stopped: false,
             in_flight: 0,
-            repairs: VecDeque::new(),
+            repairs: BinaryHeap::new(),
             rtt: RttEstimator::new(config.rto_rule, config.min_rto, Config::MAX_RTO),
             rate: RateEstimator::default(),
             pacer: Pacer::new(config.pacing_burst, mss * 2),
@@ -348,8 +349,10 @@ impl Endpoint for Sender {
         if self.pacing.is_some() {
             let length = self
                 .repairs
-                .front()
-                .map_or(self.next_fresh(), |r| u64::from(r.length));
+                .peek()
+                .map_or(self.next_fresh(), |Reverse(repair)| {
+                    u64::from(repair.length)
+                });
             let room = !self.repairs.is_empty() || self.fresh + length <= self.end_of_window();
             if length > 0 && room && self.in_flight + length <= self.window() {
                 wakeup = wakeup.min(self.pacer.due());

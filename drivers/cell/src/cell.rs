@@ -13,6 +13,9 @@ const FORMAT: &str = "narrows/cell/1";
 /// Most bins or samples of one run: each is kept in memory until the run ends.
 const MOST_STEPS: u64 = 10_000_000;
 
+/// Settings by which a scheme that repeats nothing does without the transport's timers.
+const TIMERS: [&str; 3] = ["rto_rule", "min_rto", "tail_loss_probe"];
+
 /// Why a cell was refused. Each message is one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CellError {
@@ -209,13 +212,18 @@ impl Cell {
             | SchemeRef::Bpf(_)
             | SchemeRef::Datagrams => &[],
         };
-        // What a scheme is defined with counts where the scenario has left the default.
-        let params = self.transport.with_defaults(PARAMS, settings);
         let mut own = flow.transport.clone();
         if flow.traffic.kind.whole {
             // The flow itself cannot say otherwise.
             own.insert("reliable".into(), true.into());
         }
+        // A scheme that repeats nothing may do without timers; what is to arrive whole must not wait for ever.
+        let repairs = own.get("reliable") == Some(&true.into());
+        let moot = repairs && settings.contains(&("reliable", "false"));
+        let mut settings = settings.to_vec();
+        settings.retain(|(name, _)| !(moot && TIMERS.contains(name)));
+        // What a scheme is defined with counts where the scenario has left the default.
+        let params = self.transport.with_defaults(PARAMS, &settings);
         let params = params.with_json(PARAMS, &own);
         let base = Config::new(&params.expect("the flow's settings are checked"));
         let to = if from == flow.from {

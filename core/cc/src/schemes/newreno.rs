@@ -4,8 +4,7 @@
 //! Deviations: the window comes down by Proportional Rate Reduction (RFC 6937) where RFC 6582 inflates
 //! it with each duplicate and deflates it again, as in Linux; the retransmission timer restarts with
 //! every partial acknowledgement (the "slow-but-steady" variant), not only with the first; growth counts
-//! bytes (RFC 3465), without a limit in slow start; half of what is in flight is kept, but of no more
-//! than the window: what arrived beyond a gap counts as in flight again when a recovery ends.
+//! bytes (RFC 3465), without a limit in slow start.
 //!
 //! It is the scheme `reno` with `sack: false` as the transport's setting, unless the scenario sets it.
 //! Three duplicates open a recovery and repair the first gap; each partial acknowledgement repairs the
@@ -18,9 +17,7 @@
 //! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
 
 use super::reno;
-use crate::parts::{Classic, Window};
-use crate::{CongestionControl, Scheme, Setup};
-use narrows_units::{ParamError, Params};
+use crate::Scheme;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -28,19 +25,14 @@ pub const SCHEME: Scheme = Scheme {
     summary: "Reno without selective acknowledgements: one loss is repaired per round trip",
     source: "RFC 6582, RFC 5681, RFC 3465, RFC 6928",
     transport: &[("sack", "false")],
-    profiles: &[],
-    build,
     ..reno::SCHEME
 };
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), reno::rules(params, true)))
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::LossCause;
+    use narrows_units::Params;
     use crate::testing::{Script, setup, windows};
     #[test]
     fn the_window_is_renos_and_the_transport_has_no_sack() {
@@ -52,8 +44,5 @@ mod tests {
         s.lose_again(LossCause::Reordering, 40);
         assert_eq!(windows(&mut s, 2), [40.0, 41.0]);
         assert_eq!(SCHEME.transport, [("sack", "false")]);
-        // What had arrived beyond a gap is no reason for a larger window.
-        s.lose(LossCause::Reordering, 3000);
-        assert_eq!(s.cwnd_packets(), 21.0);
     }
 }

@@ -38,14 +38,13 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), rules(params, false)))
+    Ok(Classic::boxed(Window::new(&setup), rules(params)))
 }
 
-pub(super) fn rules(params: &Params, within_window: bool) -> Reno {
+fn rules(params: &Params) -> Reno {
     Reno {
         beta: params.real("beta").unwrap_or(0.5),
         ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
-        within_window,
     }
 }
 
@@ -53,9 +52,6 @@ pub(super) fn rules(params: &Params, within_window: bool) -> Reno {
 pub(super) struct Reno {
     beta: f64,
     ecn_beta: f64,
-    /// Without selective acknowledgements what is in flight may be overestimated by far: no more than
-    /// the window counts.
-    within_window: bool,
 }
 
 impl Rules for Reno {
@@ -63,10 +59,9 @@ impl Rules for Reno {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
         let kept = if congestion.cause == Cause::Mark { self.ecn_beta } else { self.beta };
-        let most = if self.within_window { window.packets() } else { f64::INFINITY };
-        congestion.in_flight.min(most) * kept
+        congestion.in_flight * kept
     }
 }
 

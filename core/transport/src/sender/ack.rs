@@ -8,6 +8,7 @@ use narrows_cc::{
     AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, LostPacket, Recovery, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Span, Time};
+use std::cmp::Reverse;
 
 /// How long a lost packet is remembered in case it was only late: two round trips and this.
 const LATE_GRACE: Span = Span::from_ms(50);
@@ -81,6 +82,7 @@ impl Sender {
             self.loss.on_reordering();
         }
         if news.late > 0 {
+            self.counters.spurious_losses += news.late;
             self.on_late(now, news.late_in_epoch, news.late_at_gap);
         }
 
@@ -220,7 +222,6 @@ impl Sender {
     /// begins the first gap. If all losses of the epoch were such, or the first thing heard after a timeout is an old
     /// packet, the epoch is undone.
     fn on_late(&mut self, now: Time, in_epoch: u64, at_gap: bool) {
-        self.counters.spurious_losses += in_epoch;
         if self.spurious_round != self.round {
             self.spurious_round = self.round;
             self.loss.on_spurious();
@@ -245,15 +246,16 @@ impl Sender {
             // What has not been repeated yet is in flight after all, unless it was sent so long ago
             // that it is forgotten.
             let (sent, in_flight) = (&mut self.sent, &mut self.in_flight);
-            self.repairs.retain(|repair| match sent.get(repair.number) {
-                Some(packet) if packet.state == State::Lost => {
-                    sent.revive(repair.number);
-                    *in_flight += u64::from(repair.length);
-                    false
-                }
-                Some(_) => false,
-                None => true,
-            });
+            self.repairs
+                .retain(|Reverse(repair)| match sent.get(repair.number) {
+                    Some(packet) if packet.state == State::Lost => {
+                        sent.revive(repair.number);
+                        *in_flight += u64::from(repair.length);
+                        false
+                    }
+                    Some(_) => false,
+                    None => true,
+                });
             self.judged = 0;
         }
         self.epoch_losses = 0;
@@ -349,15 +351,11 @@ impl Sender {
         if self.config.reliable {
             // The oldest data first (RFC 6675, NextSeg): a repair that is lost itself must not wait behind all losses
             // since, or an epoch that ends with it never does.
-            let place = self
-                .repairs
-                .partition_point(|repair| repair.offset < offset);
-            let repair = Repair {
+            self.repairs.push(Reverse(Repair {
                 offset,
                 length,
                 number,
-            };
-            self.repairs.insert(place, repair);
+            }));
         } else {
             // Given up: for the stream that is as good as delivered.
             self.settle(offset, u64::from(length));
@@ -405,7 +403,7 @@ impl Sender {
         let mut event = LossEvent::new(now, cause, Bytes::new(lost.bytes));
         event.packets = lost.packets;
         event.newest_sent = lost.newest_sent;
-        event.in_flight = Bytes::new(in_flight);
+        event.in_flight = Bytes::new(self.counted(in_flight));
         event.new_epoch = new_epoch;
         event.smoothed_rtt = self.rtt.smoothed();
         let losses = std::mem::take(&mut self.losses);
@@ -479,7 +477,7 @@ impl Sender {
         self.marks_untold = self.marks_untold.saturating_add(marked);
         let new_epoch = matches!(self.phase, Phase::Open);
         let prior = self.window();
-        let mut event = EcnEvent::new(now, Bytes::new(in_flight_before));
+        let mut event = EcnEvent::new(now, Bytes::new(self.counted(in_flight_before)));
         event.packets = marked;
         event.new_epoch = new_epoch;
         self.scheme.on_ecn(&event);

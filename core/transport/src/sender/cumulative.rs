@@ -57,7 +57,7 @@ impl Sender {
                 // It had only been late, unless it has been repeated, and then the repetition counts. It is
                 // no news for the scheme: after a timeout one acknowledgement may settle many such.
                 State::Lost => {
-                    if self.repairs.iter().any(|repair| repair.number == number) {
+                    if self.repairs.iter().any(|repair| repair.0.number == number) {
                         late += bytes;
                         self.counters.acked_packets += 1;
                     }
@@ -180,6 +180,17 @@ impl Sender {
     pub(super) fn forget_duplicates(&mut self) {
         self.duplicates = 0;
         self.in_flight += std::mem::take(&mut self.assumed);
+    }
+
+    /// What of the bytes in flight counts for a scheme that reduces its window to a share of them. What arrived beyond
+    /// a gap is in flight again when a recovery ends, so that without selective acknowledgements no more than the
+    /// window counts: from more than that, windows would grow with losses.
+    pub(super) fn counted(&self, in_flight: u64) -> u64 {
+        if self.config.sack {
+            in_flight
+        } else {
+            in_flight.min(self.window())
+        }
     }
 
     /// Loss detection by count: `above` packets from `lowest` to `newest` have arrived.

@@ -15,7 +15,7 @@ impl Sender {
     /// gap restarts it (RFC 6298, rules 5.1 and 5.3): beyond the gap data may arrive without end.
     #[inline]
     pub(super) fn awaits_repair(&self) -> bool {
-        let counted = self.config.sack && !self.config.rack && self.config.reliable;
+        let counted = self.config.reliable && !(self.config.sack && self.config.rack);
         let running = self.timer != Time::FAR && !self.timer_is_probe;
         counted && running && !matches!(self.phase, Phase::Open)
     }

@@ -5,12 +5,13 @@ use crate::sent::{Sent, State};
 use crate::{Data, Header, Outgoing, wire};
 use narrows_cc::SendEvent;
 use narrows_units::{Bytes, Span, Time};
+use std::cmp::Reverse;
 
 impl Sender {
     /// Drops repairs whose packets turned up after all; whether one is left.
     #[inline]
     pub(super) fn has_repair(&mut self) -> bool {
-        while let Some(repair) = self.repairs.front() {
+        while let Some(Reverse(repair)) = self.repairs.peek() {
             let moot = repair.offset + u64::from(repair.length) <= self.settled
                 || self
                     .sent
@@ -19,7 +20,7 @@ impl Sender {
             if !moot {
                 return true;
             }
-            self.repairs.pop_front();
+            self.repairs.pop();
         }
         false
     }
@@ -113,10 +114,9 @@ impl Sender {
     #[inline]
     fn next_packet(&mut self) -> Option<(u64, bool)> {
         let repair = !self.repairs.is_empty() && self.has_repair();
-        let length = if repair {
-            u64::from(self.repairs[0].length)
-        } else {
-            self.next_fresh()
+        let length = match self.repairs.peek() {
+            Some(Reverse(repair)) => u64::from(repair.length),
+            None => self.next_fresh(),
         };
         if length == 0 {
             if self.in_flight < self.window() {
@@ -144,7 +144,7 @@ impl Sender {
             return None;
         }
         if repair {
-            let repair = self.repairs.pop_front()?;
+            let Reverse(repair) = self.repairs.pop()?;
             return Some(self.send(now, repair.offset, repair.length, true));
         }
         let offset = self.fresh;

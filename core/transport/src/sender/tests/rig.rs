@@ -310,8 +310,9 @@ impl Rig {
             "{counters:?} {flying}"
         );
         // What the receiver misses first goes first, also if it is lost for the second time.
-        let repairs = self.sender.repairs.iter();
-        assert!(repairs.is_sorted_by_key(|repair| repair.offset));
+        let repairs = &self.sender.repairs;
+        let least = repairs.iter().map(|repair| repair.0.offset).min();
+        assert_eq!(repairs.peek().map(|repair| repair.0.offset), least);
     }
 
     pub(super) fn heard(&self) -> Heard {
