@@ -11,6 +11,8 @@ import pytest
 from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.registry import Entry, Param
+from narrows.scenario.resolve import resolve
+from narrows.scenario.written import parse
 from narrows.schemes import header, listing, page, reference, status
 from narrows.schemes.listing import Machine
 
@@ -153,3 +155,44 @@ def test_settings_and_profiles_are_told_as_scenarios_write_them() -> None:
     assert "delta: 0.1" in told.profiles["pantheon"]
     assert "packet_size: 1.468 kB" in told.profiles["pantheon"]
     assert not page.page_of("reno", HERE).profiles
+
+
+SETTINGS = """\
+schema: narrows/scenario/1
+question: Whose settings count?
+path: {forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}], backward: [{delay: 20 ms}]}
+schemes: [copa, {scheme: copa, profile: pantheon}, {scheme: copa, transport: {ack_every: 3 packets}},
+  cubic, gcc]
+background: [{scheme: copa}]
+duration: 2 s
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("", [{}, {"packet_size": 1468, "rack": False}, {"ack_every": 3}, {}, {}, {}]),
+        # What the scenario writes counts before scheme and profile, also where it is the default of all; what
+        # neither of them says is left to the scenario's settings.
+        (
+            "transport: {reliable: true, ack_every: 2 packets, packet_size: 1500 B, min_rto: 300 ms}",
+            [
+                {"reliable": True, "ack_every": 2, "min_rto": 300_000_000},
+                {"packet_size": 1500, "rack": False, "reliable": True, "ack_every": 2},
+                {"ack_every": 3, "reliable": True},
+                {},
+                {},
+                {"reliable": True, "ack_every": 2},
+            ],
+        ),
+    ],
+)
+def test_what_is_written_counts_before_what_a_name_brings_along(
+    written: str, expected: list[dict[str, object]]
+) -> None:
+    scenario = resolve(parse(SETTINGS + written, "test.yaml"), registry.load(), "test.yaml", None)
+    own = [row.flows[0].get("transport", {}) for row in scenario.schemes]
+    own.append(scenario.schemes[0].flows[1].get("transport", {}))
+    for found, wanted in zip(own, expected, strict=True):
+        assert wanted.items() <= found.items()
+        assert bool(found) == bool(wanted)

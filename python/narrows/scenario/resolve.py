@@ -21,7 +21,7 @@ from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
-from narrows.scenario.schemes import Scheme, read_scheme, read_schemes
+from narrows.scenario.schemes import Scheme, read_scheme, read_schemes, with_settings
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
@@ -67,8 +67,11 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         timeline = reader.read(tree.entries["timeline"])
     if between:
         realpath.check(tree, network, between, problems)
+    transport, written = _transport(tree, registry, problems)
+    schemes = [with_settings(scheme, written, registry) for scheme in schemes]
+    for flow in flows.items:
+        flow.scheme = flow.scheme and with_settings(flow.scheme, written, registry)
     rows = _rows(schemes, flows, tree, network, problems)
-    transport = _transport(tree, registry, problems)
     report = _report(tree, problems)
     expect = read_expectations(tree, rows, problems) if "expect" in tree.entries else []
     name = _name(tree, file_name, problems)
@@ -286,12 +289,16 @@ def _check_media(scheme: Scheme, flow: Flow, problems: Problems) -> None:
             problems.add(mark, path, text)
 
 
-def _transport(tree: Mapping, registry: Registry, problems: Problems) -> dict[str, Any]:
+def _transport(
+    tree: Mapping, registry: Registry, problems: Problems
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All settings of the transport, and those of them that are written."""
     value: Written = tree.entries.get("transport", Mapping(Mark("")))
     mapping = problems.expect_mapping(value, "transport", BY_NAME["transport"].example)
     if mapping is None:
-        return {}
-    return read_params(mapping, "transport", registry.transport, "the transport", Context(problems))
+        return {}, {}
+    every = read_params(mapping, "transport", registry.transport, "the transport", Context(problems))
+    return every, {name: value for name, value in every.items() if name in mapping.entries}
 
 
 def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class Scheme:
     object: dict[str, str] | None = None
     #: Settings of the transport for its flows alone, in base units.
     transport: dict[str, Any] = field(default_factory=dict)
+    #: Those of its profile, which give way to what the scenario says for all.
+    profile: dict[str, Any] = field(default_factory=dict)
     #: Whether it makes the media that it sends, so that its flows carry no other traffic.
     media: bool = False
 
@@ -103,8 +105,7 @@ def read_scheme(
         return None
     entry = registry.schemes.get(name)
     profile = _read_profile(given, path, entry, problems)
-    transport = dict(profile.transport) if profile else {}
-    transport |= _read_transport(given, path, entry, registry, problems)
+    transport = _read_transport(given, path, entry, registry, problems)
     if profile:
         params = tuple(_with_default(param, profile) for param in params)
     beside = ("scheme", PROFILE, TRANSPORT)
@@ -122,7 +123,21 @@ def read_scheme(
     ]
     label = f"{name} {' '.join(written)}" if written else name
     media = entry is not None and entry.media
-    return Scheme(name, values, label, transport=transport, media=media)
+    of_profile = dict(profile.transport) if profile else {}
+    return Scheme(name, values, label, transport=transport, profile=of_profile, media=media)
+
+
+def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -> Scheme:
+    """The scheme with all settings of the transport for its flows: its profile's, then what the scenario has
+    `written` for all flows, then its own. So what is written counts before what a name brings along.
+    """
+    entry = registry.schemes.get(scheme.name)
+    if entry is None:
+        return scheme
+    # Others hold anyway, for every flow.
+    known = {param.name for param in transport_of(entry, registry)} & {*entry.transport, *scheme.profile}
+    general = {name: value for name, value in written.items() if name in known}
+    return replace(scheme, transport={**scheme.profile, **general, **scheme.transport}, profile={})
 
 
 def _with_model(value: Mapping, registry: Registry) -> Mapping:
