@@ -51,6 +51,8 @@ pub(crate) struct HostFacts {
     pub(crate) socket: u64,
     /// Packets that the namespace did not take.
     pub(crate) undelivered: u64,
+    /// Datagrams that came once more, which its end of the tunnel has left out.
+    pub(crate) repeated: u64,
     /// Sessions of the tunnel.
     pub(crate) sessions: u64,
     /// Why its end of the tunnel ended.
@@ -83,6 +85,8 @@ pub(crate) struct WayFacts {
     pub(crate) contradicting: u64,
     /// Delays that were negative by more than stamps are good to.
     pub(crate) negative: u64,
+    /// For how long packets were sent until the end of the run of which none arrived.
+    pub(crate) dead_ns: u64,
 }
 
 /// Losses at a host itself up to this share of its packets change no number that anybody prints; beyond, the
@@ -92,6 +96,10 @@ const LOST_SHARE: f64 = 1e-4;
 const APART_NS: u64 = 100 * MS;
 /// Beyond this share of a processor, whoever moves packets is the limit of the path.
 const SATURATED: f64 = 0.97;
+/// A path that carries nothing for so long before the end has failed; queues that overflow drop some packets only.
+const DEAD_NS: u64 = 1_000 * MS;
+/// Copies beyond this share of the arrivals are the path's doing, not a hiccup.
+const COPIES: f64 = 1e-3;
 /// A line for the relation of two clocks holds for so long at most.
 const LINE_NS: u64 = 1_000_000 * MS;
 
@@ -173,6 +181,14 @@ fn judge_way(run: &mut RunDocument, facts: &PairFacts, way: &WayFacts) {
             way.negative
         );
         run.judge(Severity::Degraded, "negative_delays", text);
+    }
+    if way.dead_ns > DEAD_NS {
+        let text = format!(
+            "Nothing that was sent {direction} in the last {:.1} s arrived: the path was dead at the end, and what was sent \
+             meanwhile counts as lost.",
+            way.dead_ns as f64 / 1e9
+        );
+        run.judge(Severity::Degraded, "path_dead", text);
     }
     if let (Some(spread), false) = (way.spread_ns, way.resolved) {
         let text = format!(
@@ -262,6 +278,14 @@ fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
         );
         run.judge(Severity::Degraded, "tunnel_broke", text);
     }
+    if host.repeated as f64 > COPIES * host.arrived as f64 {
+        let text = format!(
+            "The path delivered {} datagrams to the {name} more than once; the tunnel passed on one of each, so that flows \
+             met fewer copies than the path makes.",
+            host.repeated
+        );
+        run.judge(Severity::Note, "path_copies", text);
+    }
     if let Some(doubt) = &host.doubt {
         run.judge(Severity::Note, "copies", format!("At the {name}, {doubt}."));
     }
@@ -308,6 +332,7 @@ mod tests {
             engine_ratio: 0.3,
             sent: 99_000,
             arrived: 99_000,
+            repeated: 50,
             ring: 0,
             unsent: 0,
             socket: 0,
@@ -330,6 +355,7 @@ mod tests {
             unknown: 0,
             contradicting: 0,
             negative: 0,
+            dead_ns: 900 * MS,
         };
         PairFacts {
             duration_ns: 30_000 * MS,
@@ -363,7 +389,7 @@ mod tests {
     #[test]
     fn each_defect_has_its_verdict() {
         type Change = fn(&mut PairFacts);
-        let cases: [(Change, Verdict, &str); 23] = [
+        let cases: [(Change, Verdict, &str); 25] = [
             (
                 |f| f.hosts[0].waited_ns = 300 * US,
                 Verdict::Ok,
@@ -437,6 +463,12 @@ mod tests {
                 Verdict::Degraded,
                 "tunnel_broke",
             ),
+            (
+                |f| f.ways[0].dead_ns = 1500 * MS,
+                Verdict::Degraded,
+                "path_dead",
+            ),
+            (|f| f.hosts[0].repeated = 2_000, Verdict::Ok, "path_copies"),
             (
                 |f| f.hosts[1].doubt = Some("somebody sends copies".into()),
                 Verdict::Ok,

@@ -185,6 +185,7 @@ pub(super) fn facts_of(
             unknown: way.unknown,
             contradicting: way.contradicting,
             negative: way.zeroed[1],
+            dead_ns: way.dead_ns,
         }
     });
     let least = packets.ways.iter().map(|way| way.summary.delay_ns);
@@ -226,6 +227,7 @@ fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
         unsent: end.count("/sent/unsent"),
         socket: end.count("/lost_here/socket"),
         undelivered: end.count("/arrived/undelivered"),
+        repeated: end.count("/refused/replayed"),
         sessions: end.count("/arrived/sessions"),
         reason: end.document["reason"]
             .as_str()

@@ -1,8 +1,9 @@
 //! The packets of both directions as the rows of a record.
 //!
 //! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not arrive
-//! although one of the same direction that was sent later did counts as dropped; those sent after every
-//! packet that arrived were still on their way when the logs ended.
+//! although one of the same direction that was sent later did counts as dropped. Those sent after every
+//! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
+//! packet of their direction has taken: a path that is dead until the end drops what it is given.
 
 use super::clocks::Relation;
 use super::side::Side;
@@ -25,6 +26,9 @@ const REASON: &str = "not_received";
 const GRACE_NS: u64 = 1_000_000_000;
 /// Stamps of the kernel and readings of a clock are good to a microsecond, and so are sums of two.
 const PRECISION_NS: i64 = 2_000;
+/// A packet is given so long to arrive, or the largest delay of its direction if that is longer. Delays of 100 ms
+/// and below differ from run to run by the chance of a queue.
+const PATIENCE_NS: u64 = 100_000_000;
 /// Packets between two reports of progress.
 const REPORT: u64 = 1 << 16;
 
@@ -57,6 +61,10 @@ pub(super) struct OneWay {
     packets: Vec<Packet>,
     /// Place of the last one that arrived.
     last: Option<usize>,
+    /// From when on, by the clock of the record, one that did not arrive may still be on its way.
+    undecided: u64,
+    /// From the sending of the last packet that arrived to that of the last one that no longer can.
+    pub(super) dead_ns: u64,
     /// Numbers of these packets.
     pub(super) summary: Summary,
     /// Sent and arrived, but before the run or when their flow should have been silent.
@@ -211,7 +219,7 @@ impl Packets {
                 }
             }
             // Where nothing arrived at all, everything was lost.
-            None if way.last.is_none_or(|last| place < last) => {
+            None if way.last.is_none_or(|last| place < last) || sent < way.undecided => {
                 log.drop(uid, host as u16, REASON);
                 counters.dropped_packets += 1;
                 counters.dropped_bytes += bytes;
@@ -278,7 +286,25 @@ impl OneWay {
             one.packets.sort_by_key(|packet| packet.sent_ns);
             one.last = one.packets.iter().rposition(|it| it.delay_ns.is_some());
         }
+        one.decide(relation);
         Ok(one)
+    }
+}
+
+impl OneWay {
+    /// Finds out which packets have had the time to arrive.
+    fn decide(&mut self, relation: &Relation) {
+        let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
+        let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
+        self.undecided = relation.duration.ns().saturating_sub(patience);
+        let sent = |packet: &Packet| {
+            u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
+        };
+        let after = self.packets.iter().rev().map(sent);
+        let newest = after.skip_while(|&sent| sent >= self.undecided).max();
+        if let (Some(last), Some(newest)) = (self.last, newest) {
+            self.dead_ns = newest.saturating_sub(sent(&self.packets[last]));
+        }
     }
 }
 

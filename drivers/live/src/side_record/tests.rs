@@ -120,8 +120,11 @@ fn truth() -> Vec<Truth> {
 
 impl Scene {
     fn new(name: &str) -> Scene {
+        Scene::of(name, truth())
+    }
+
+    fn of(name: &str, packets: Vec<Truth>) -> Scene {
         let name = format!("narrows-side-record-{name}-{}", std::process::id());
-        let packets = truth();
         let count = |host: usize, arrived: bool| {
             let own = packets.iter().filter(|packet| packet.host == host);
             own.filter(|packet| !arrived || packet.delay.is_some())
@@ -470,6 +473,35 @@ fn losses_that_are_not_the_paths_are_told() {
     assert_eq!(run.verdict, Verdict::Invalid);
     for code in ["lost_here", "process_died", "stolen", "missed_calls"] {
         assert!(codes(&run).contains(&code), "{:?}", run.reasons);
+    }
+}
+
+#[test]
+fn a_path_that_is_dead_at_the_end_has_lost_what_was_sent() {
+    let mut packets = truth();
+    for packet in &mut packets {
+        if packet.host == 0 && packet.sent >= 2_000_000_000 {
+            packet.delay = None;
+        }
+    }
+    let scene = Scene::of("dead", packets);
+    let run = scene.make().unwrap();
+    assert_eq!(run.verdict, Verdict::Degraded);
+    let dead = run.reasons.iter().find(|it| it.code == "path_dead");
+    let text = &dead.unwrap().text;
+    assert!(text.contains("forward in the last 1.9 s"), "{text}");
+    // The run has four seconds, and a packet 100 ms: longer than any took.
+    for row in scene.rows() {
+        if row.direction == Direction::Forward && row.sent_ns > 2_030_000_000 {
+            let fate = if row.sent_ns < 3_899_000_000 {
+                Fate::Dropped
+            } else {
+                Fate::InFlight
+            };
+            if row.sent_ns.abs_diff(3_900_000_000) > 1_000_000 {
+                assert_eq!(row.fate, fate, "{row:?}");
+            }
+        }
     }
 }
 
