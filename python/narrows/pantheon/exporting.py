@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,9 +17,10 @@ from typing import Any
 
 from narrows import __version__
 from narrows.campaign.store import CampaignFolder
-from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.errors import DataError
 from narrows.pantheon import PREFIX, WHERE
 from narrows.pantheon.source import ACK, DATA, METADATA
+from narrows.pantheon.target import filled
 from narrows.scenario.slugs import free_slug, slug_of
 
 PERFORMANCE = "pantheon_perf.json"
@@ -30,17 +30,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 
 def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], None]) -> int:
     """Writes the logs of all finished runs; gives how many there were."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
     cells = [entry for entry in folder.cells if entry["state"] == "finished"]
     if not cells:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
     imported = folder.document["where"] == WHERE
     names = _names([entry["scheme"] for entry in (folder.cells if imported else cells)])
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+    with filled(target, last=METADATA) as partial:
         performance: dict[str, dict[str, Any]] = {}
         records = []
         for entry in cells:
@@ -57,13 +52,6 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
         if options:
             _write(partial / METADATA, options)
         _write(partial / PERFORMANCE, performance)
-        if target.exists():
-            target.rmdir()
-        partial.rename(target)
-    except OSError as error:
-        raise NarrowsError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     for scheme, name in names.items():
         if scheme.removeprefix(PREFIX) != name:
             say(f"{scheme} is called {name} there")

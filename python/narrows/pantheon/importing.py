@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from typing import Any
 from narrows import __version__
 from narrows.campaign import results as result_files
 from narrows.campaign.store import FORMAT, CampaignFolder, now
-from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError, UsageError
+from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError
 from narrows.pantheon import PREFIX, WHERE
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
+from narrows.pantheon.target import filled
 from narrows.pantheon.words import PATHS, clocks, git_rows, question
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
@@ -58,14 +58,10 @@ def import_folder(
 ) -> Imported:
     """Reads all logs of a data folder into a new campaign; `raw` prefers the tunnel's own logs.
 
-    The folder appears when it is complete. A log with a flaw ends the import, unless it is `lenient`.
+    The folder is filled when all is complete. A log with a flaw ends the import, unless it is `lenient`.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        (partial / "cells").mkdir(parents=True)
+    with filled(target, last="campaign.json") as partial:
+        (partial / "cells").mkdir()
         document = _document(source, argv or [])
         _read_all(source, partial, document, lenient, raw, say)
         folder = CampaignFolder(partial, document)
@@ -74,13 +70,6 @@ def import_folder(
         folder.end_session("done")
         found = result_files.compute(folder)
         result_files.write(folder, found)
-        if target.exists():
-            target.rmdir()
-        partial.rename(target)
-    except OSError as error:
-        raise NarrowsError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return Imported(CampaignFolder(target, document), found)
 
 

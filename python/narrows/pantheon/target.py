@@ -1,0 +1,66 @@
+"""The folder that an import or an export writes: as it was until everything is complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from narrows.errors import NarrowsError, UsageError
+
+#: What is not complete yet, inside a folder that was there already. A killed command may leave it.
+_PARTIAL = ".narrows.partial"
+
+
+@contextmanager
+def filled(target: Path, last: str) -> Iterator[Path]:
+    """A folder to write into, whose content is in `target` when the block has ended well.
+
+    A folder that is not there appears whole. An empty one stays the folder that it is, since it may be where
+    the command runs, a link or a mount: everything moves into it, `last` as the last.
+    """
+    partial = None
+    try:
+        place = Path(os.path.realpath(target))
+        _check(target, place)
+        there = place.is_dir()
+        partial = place / _PARTIAL if there else place.with_name(f".{place.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        if there:
+            _check(target, place)
+            _move(partial, place, last)
+        else:
+            partial.rename(place)
+    except OSError as error:
+        raise NarrowsError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check(target: Path, place: Path) -> None:
+    # A path that was followed to its end is a link only if links lead in a circle.
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise UsageError(f"{target} exists and is no folder; choose another name with -o")
+    if place.exists() and any(one.name != _PARTIAL for one in place.iterdir()):
+        raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
+
+
+def _move(partial: Path, place: Path, last: str) -> None:
+    """All of it or nothing, unless the command is killed meanwhile: `last` is then missing."""
+    moved: list[Path] = []
+    try:
+        for name in sorted((one.name for one in partial.iterdir()), key=lambda name: (name == last, name)):
+            moved.append(place / name)
+            (partial / name).rename(place / name)
+    except BaseException:
+        for one in moved:
+            if one.is_dir():
+                shutil.rmtree(one, ignore_errors=True)
+            else:
+                one.unlink(missing_ok=True)
+        raise
