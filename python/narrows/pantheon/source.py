@@ -130,6 +130,8 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         if not path.is_dir():
             raise DataError(f"{path}: there is no such folder") from None
         return {}, ""  # a test that was broken off leaves none
+    except NotADirectoryError:
+        raise DataError(f"{path}: is no folder; name the data folder with its logs") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: can't be read: {error}") from None
     try:
