@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from narrows.errors import DataError
 from narrows.pantheon.exporting import export_campaign
@@ -221,6 +224,53 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
     log.write_text(events(["1.000 + 1500 1", "1.500 - 1500"]))
     with pytest.raises(DataError, match=r":3: .*; --lenient reads up to there$"):
         import_folder(read_source(data), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("cc_schemes", '["\\ud800"]', "half a character"),
+        ("remote_desc", '"\\ud800"', "half a character"),
+        ("test-name", '"\\udfff"', "half a character"),
+        ("uplink_trace", '{"a": [{"\\ud800": 1}]}', "half a character"),
+        ("prepend_mm_cmds", "1e999", "no number"),
+        ("uplink_trace", "[NaN]", "no number"),
+        ("flows", "1" + 400 * "0", "no number"),
+        ("mode", "[" * 30 + "]" * 30, "nested more deeply"),
+        (None, "[" * 100_000, "nested more deeply"),
+        (None, '{"a":' * 50_000, "nested more deeply"),
+    ],
+)
+def test_metadata_that_records_cannot_hold_are_told_with_their_key(
+    data: Path, tmp_path: Path, key: str | None, value: str, why: str
+) -> None:
+    file = data / "pantheon_metadata.json"
+    file.write_text(f'{{"{key}": {value}}}' if key else value)
+    done = narrows("import", "pantheon", data, "-o", tmp_path / "out")
+    assert isinstance(done.exception, DataError), done.exception
+    place = f'{file}: "{key}": ' if key else f"{file}: "
+    assert str(done.exception).startswith(place) and why in str(done.exception)
+
+
+WORDS = st.text() | st.sampled_from(["\ud800", "a\udfffb"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner),
+)
+
+
+@given(st.dictionaries(WORDS | st.sampled_from(["cc_schemes", "uplink_trace", "runtime"]), VALUES))
+def test_metadata_that_are_taken_can_be_written(content: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "cubic_datalink_run1.log").touch()
+        (Path(name) / "pantheon_metadata.json").write_text(json.dumps(content))
+        try:
+            source = read_source(Path(name))
+        except DataError as error:
+            assert str(error).startswith(f"{name}/pantheon_metadata.json: ")
+        else:
+            told = json.dumps(source.metadata, ensure_ascii=False, allow_nan=False)
+            assert told.encode() and "".join(source.schemes).encode()
 
 
 def test_an_import_needs_neither_arrays_nor_scenarios(data: Path, tmp_path: Path) -> None:

@@ -30,6 +30,11 @@ _RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid
 _STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
 #: Pantheon numbers its flows from 1, and our records have room for so many.
 MOST_FLOWS = 65_535
+#: What metadata hold is flat; deeper lists are refused before anything has to follow them.
+MOST_LEVELS = 20
+_TOO_DEEP = "is nested more deeply than metadata are"
+#: Half of a pair by which JSON writes characters beyond 16 bits.
+_LONE = re.compile("[\ud800-\udfff]")
 #: The longest run that is believed, in seconds: a week, as for the logs themselves. Pantheon's last a minute.
 LONGEST_S = 7 * 86_400
 
@@ -136,10 +141,9 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         raise DataError(f"{file}: can't be read: {error}") from None
     try:
         content = json.loads(text)
-    except ValueError as error:
-        raise DataError(
-            f"{file}: is damaged: {error}; without this file its logs can still be read"
-        ) from None
+    except (ValueError, RecursionError) as error:
+        wrong = _TOO_DEEP if isinstance(error, RecursionError) else f"is damaged: {error}"
+        raise DataError(f"{file}: {wrong}; without this file its logs can still be read") from None
     if not isinstance(content, dict) or not isinstance(content.get("cc_schemes", []), list):
         raise DataError(f"{file}: is no metadata of Pantheon; without this file its logs can still be read")
     runtime = content.get("runtime")
@@ -148,7 +152,32 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
             f'{file}: "runtime" is {json.dumps(runtime)[:40]}, not a number of seconds of at most a week;'
             " without this file its logs can still be read"
         )
+    for key, value in content.items():
+        if why := _not_for_records(key) or _not_for_records(value):
+            raise DataError(
+                f"{file}: {json.dumps(key)[:40]}: {why}; without this file its logs can still be read"
+            )
     return content, text
+
+
+def _not_for_records(content: Any) -> str | None:
+    """Why a value of the metadata can't be kept; `json` reads more than may be written."""
+    level = [content]
+    for _ in range(MOST_LEVELS):
+        for one in level:
+            if isinstance(one, str) and _LONE.search(one):
+                return "has half a character (a lone surrogate), so records can't tell it"
+            if isinstance(one, int | float) and not -(2**63) <= one < 2**63:
+                return "is no number that records can tell"
+        level = [inner for one in level for inner in _inside(one)]
+    return _TOO_DEEP if level else None
+
+
+def _inside(value: Any) -> list[Any]:
+    """What a list or an object of JSON is made of."""
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list) else []
 
 
 def regular(file: Path) -> Path:
