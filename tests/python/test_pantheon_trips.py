@@ -252,6 +252,26 @@ def test_metadata_that_records_cannot_hold_are_told_with_their_key(
     assert str(done.exception).startswith(place) and why in str(done.exception)
 
 
+@pytest.mark.parametrize("year", [1, 1600, 1969, 1970, 2255, 2256, 2262, 9999])
+def test_a_time_that_is_imported_can_be_exported(data: Path, tmp_path: Path, year: int) -> None:
+    stats = data / "cubic_stats_run1.log"
+    stats.write_text(f"Start at: {year:04}-12-31 23:59:59\n")
+    campaign = tmp_path / "campaign"
+    if 1970 <= year <= 2255:
+        assert import_folder(read_source(data), campaign).exit_code == 0
+        assert narrows("export", campaign, "--format", "pantheon", "-o", tmp_path / "out").exit_code == 0
+        assert (tmp_path / "out" / stats.name).read_text().startswith(stats.read_text())
+        return
+    with pytest.raises(DataError, match=rf"run1\.log:1: .* year {year} .* expected 1970 to 2255"):
+        read_source(data)
+    stats.unlink()
+    import_folder(read_source(data), campaign)
+    record = run_json(campaign) | {"started_at": f"{year:04}-12-31T23:59:59.000Z"}
+    (campaign / "cells" / "cubic-r1" / "run.json").write_text(json.dumps(record))
+    done = narrows("export", campaign, "--format", "pantheon", "-o", tmp_path / "out")
+    assert isinstance(done.exception, DataError) and "is no time of a run" in str(done.exception)
+
+
 WORDS = st.text() | st.sampled_from(["\ud800", "a\udfffb"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS,

@@ -20,6 +20,7 @@ from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.pantheon import PREFIX, WHERE
 from narrows.pantheon.source import ACK, DATA, METADATA
+from narrows.pantheon.stats import YEARS
 from narrows.pantheon.target import filled
 from narrows.scenario.slugs import free_slug, slug_of
 
@@ -79,11 +80,13 @@ def _export(
 ) -> dict[str, Any] | None:
     from narrows import _native
 
-    started = _moment(record.get("started_at") or entry.get("started_at") or folder.document["created_at"])
+    cell = folder.cell_dir(entry["id"])
+    at = record.get("started_at") or entry.get("started_at") or folder.document["created_at"]
+    started = _moment(at, cell)
     number = entry["run"]
     try:
         text = _native.export_pantheon(
-            str(folder.cell_dir(entry["id"])),
+            str(cell),
             round(started.timestamp() * 1000) * 1_000_000,
             str(partial / f"{name}_{DATA}_run{number}.log"),
             str(partial / f"{name}_{ACK}_run{number}.log"),
@@ -92,7 +95,7 @@ def _export(
         raise DataError(f"{error}") from None
     found = json.loads(text)
     if "pantheon" in record:
-        lines, told = _lines(record), not record["pantheon"].get("refused")
+        lines, told = _lines(record, cell), not record["pantheon"].get("refused")
     else:
         ended = datetime.fromtimestamp(started.timestamp() + record["cell"]["duration_ns"] / 1e9, UTC)
         lines, told = [f"Start at: {_second(started)}", f"End at: {_second(ended)}"], True
@@ -105,10 +108,10 @@ def _export(
     return statistics
 
 
-def _lines(record: dict[str, Any]) -> list[str]:
+def _lines(record: dict[str, Any], cell: Path) -> list[str]:
     """What the stats file of an imported run said before its statistics."""
     moments = (("Start", record.get("started_at")), ("End", record.get("ended_at")))
-    lines = [f"{word} at: {_second(_moment(text))}" for word, text in moments if text]
+    lines = [f"{word} at: {_second(_moment(text, cell))}" for word, text in moments if text]
     offsets = record["pantheon"].get("offsets_ns") or {}
     return lines + [
         f"{side.title()} clock offset: {Decimal(offsets[side]) / 1_000_000:f} ms"
@@ -121,8 +124,14 @@ def _second(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+def _moment(text: str, cell: Path) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or moment.year not in YEARS:
+        raise DataError(f"{cell}: {text[:40]} is no time of a run; expected {YEARS[0]} to {YEARS[-1]}")
+    return moment
 
 
 def _performance(statistics: dict[str, Any]) -> dict[str, dict[str, float | None]]:

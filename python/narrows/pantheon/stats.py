@@ -18,6 +18,8 @@ _DELAY = re.compile(r"95th percentile per-packet one-way delay: (-?[0-9.]+) ms")
 _LOSS = re.compile(r"Loss rate: (-?[0-9.]+)%")
 #: An offset beyond a day says that a clock was not set at all.
 _LARGEST_OFFSET_MS = 86_400_000.0
+#: Years whose moments fit into 63 bits of nanoseconds since 1970, also after the longest run.
+YEARS = range(1970, 2256)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ def _moment(file: Path, number: int, text: str) -> str:
         raise DataError(
             f'{file}:{number}: "{text[:40]}" is no time; expected YYYY-MM-DD HH:MM:SS in UTC'
         ) from None
+    if moment.year not in YEARS:
+        raise DataError(
+            f"{file}:{number}: a run in the year {moment.year} can't be; expected {YEARS[0]} to {YEARS[-1]}"
+        )
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
