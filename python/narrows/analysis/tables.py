@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from narrows.schemes.status import legend, weakest
 
@@ -86,7 +87,7 @@ def _title(metric: dict[str, Any]) -> str:
     lines = textwrap.wrap(str(metric["label"]), WIDTH_OF_TITLES, break_long_words=False)
     unit = metric.get("show_unit")
     if unit and unit != "1":
-        lines.append(f"\\[{unit}]")
+        lines.append(f"[{unit}]")
     return "\n".join(lines)
 
 
@@ -177,7 +178,7 @@ def _runs(results: dict[str, Any], scheme: str, line: dict[str, Any] | None) -> 
 def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
     if line is None:
         return "-"
-    return _with_interval(line["metrics"].get(metric["name"]), metric).replace("[", "\\[")
+    return _with_interval(line["metrics"].get(metric["name"]), metric)
 
 
 def _notes(
@@ -239,7 +240,5 @@ def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
         else:
             verdict = cell["state"]
             why = (cell.get("error") or {}).get("message", "")
-        table.add_row(
-            cell["id"], f"[{_VERDICT_STYLE.get(verdict, 'red')}]{verdict}[/]", why.replace("[", "\\[")
-        )
+        table.add_row(cell["id"], Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
     console.print(table)

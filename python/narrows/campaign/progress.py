@@ -27,9 +27,9 @@ def show_time(seconds: float) -> str:
 def bars(console: Console, live: bool) -> Progress:
     """Bars of tasks, each with its description and a field `note`; nothing unless `live`."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -65,6 +65,7 @@ def _verify(cell: Path) -> dict[str, Any]:
 
 def _print(outcome: list[dict[str, Any]]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from narrows.analysis.checks import FAILS, SKIPPED, counted, word
     from narrows.cli.common import stdout_console
@@ -75,11 +76,11 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     table.add_column("cell", no_wrap=True)
     for name in names:
         table.add_column(name.replace("_", " "), justify="center")
-    styles = {FAILS: f"[red]{FAILS}[/]", SKIPPED: f"[dim]{SKIPPED}[/]"}
+    styles = {FAILS: "red", SKIPPED: "dim"}
     for cell in outcome:
         by_name = {check["name"]: word(check) for check in cell["checks"]}
         marks = [by_name.get(name, "-") for name in names]
-        table.add_row(Path(cell["cell"]).name, *(styles.get(mark, mark) for mark in marks))
+        table.add_row(Path(cell["cell"]).name, *(Text(mark, style=styles.get(mark, "")) for mark in marks))
     console.print(table)
     checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
     for path, check in checks:

@@ -24,16 +24,20 @@ REMOTE_FOLDER = typer.Option(
 
 def stdout_console() -> Console:
     """Where results go."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES, highlight=False)
+    return _console(sys.stdout.isatty(), stderr=False)
 
 
 def stderr_console() -> Console:
     """Where progress and messages go."""
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(terminal: bool, *, stderr: bool) -> Console:
     from rich.console import Console
 
-    return Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH_OF_FILES, highlight=False)
+    # Labels, reasons and names of files stand as they are: "[red]" and ":x:" mean nothing in them.
+    width = None if terminal else WIDTH_OF_FILES
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_expectations(console: Console, results: dict[str, Any]) -> None:

@@ -45,6 +45,8 @@ def doctor(
     if as_json:
         print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts})
     else:
+        from rich.text import Text
+
         console = stdout_console()
         if facts:
             memory = (facts.get("memory_bytes") or 0) / 2**30
@@ -60,11 +62,8 @@ def doctor(
                 markup=False,
             )
         for check in checks:
-            console.print(
-                ("[green]ok  [/] " if check["ok"] else "[red]no  [/] ")
-                + f"{check['name']}: {check['detail']}".replace("[", "\\["),
-                soft_wrap=True,
-            )
+            sign = Text("ok   ", style="green") if check["ok"] else Text("no   ", style="red")
+            console.print(sign + f"{check['name']}: {check['detail']}", soft_wrap=True)
             if not check["ok"] and check.get("remedy"):
                 console.print(f"     -> {check['remedy']}", markup=False, soft_wrap=True)
     if not ok:

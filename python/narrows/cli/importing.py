@@ -87,7 +87,7 @@ def _print(done: Imported) -> None:
     console.print("Pantheon's numbers (means of what it prints for each run):")
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
     table.add_column("scheme", no_wrap=True)
-    for title in ("flow", "runs", "throughput\n\\[Mbit/s]", "95th-%ile delay\n\\[ms]", "loss\n\\[%]"):
+    for title in ("flow", "runs", "throughput\n[Mbit/s]", "95th-%ile delay\n[ms]", "loss\n[%]"):
         table.add_column(title, justify="right", vertical="bottom")
     folder = done.folder
     for scheme in dict.fromkeys(entry["scheme"] for entry in folder.cells):
