@@ -86,7 +86,7 @@ def list_(as_json: Json = False) -> None:
         )
     for one in found:
         kind = one.summary.kind if one.summary else "-"
-        table.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12])
+        table.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12] or "-")
     stdout_console().print(table)
 
 
@@ -98,6 +98,7 @@ def show(
     """Print what a model is, where it came from, and what it is made of."""
     from narrows.cli.common import print_json
     from narrows.errors import DataError
+    from narrows.models.reading import printable
     from narrows.models.store import describe, find, how_to_add
 
     path = find(name, Path())
@@ -114,7 +115,7 @@ def show(
     print(f"  sha256  {one.sha256}")
     for key, value in one.summary.notes.items():
         told = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"  {key:7} {told}")
+        print(f"  {printable(key):7} {printable(told)}")
     for array, code, shape in one.summary.arrays:
         print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
 
@@ -134,9 +135,9 @@ def in_words(one: Installed) -> str:
     if one.summary is None:
         return one.problem
     shapes: dict[str, Any] = {name: shape for name, _, shape in one.summary.arrays}
-    if "lower" in shapes:
+    if shapes.get("lower"):
         return f"{shapes['lower'][0]} rules"
     layers = sum(name.startswith("kernel") for name in shapes)
-    if layers and "output_weights" in shapes:
+    if layers and shapes.get("output_weights"):
         return f"LSTM, {layers} x {shapes['output_weights'][0]}"
     return f"{len(shapes)} arrays"

@@ -18,6 +18,7 @@ import numpy as np
 from narrows.errors import DataError
 from narrows.models.format import Array
 from narrows.models.protobuf import BYTES, VARINT, fields, varint
+from narrows.models.reading import content_of
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
@@ -26,7 +27,6 @@ _TRAILER = 5
 #: The only type of numbers that the networks have (DT_FLOAT).
 _FLOAT = 1
 _DATA = re.compile(r"\.data-[0-9]{5}-of-[0-9]{5}$")
-MOST_BYTES = 200_000_000
 
 
 def prefix_of(path: Path) -> Path | None:
@@ -77,13 +77,9 @@ def tensors(prefix: Path) -> dict[str, Array]:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
-    if len(content) > MOST_BYTES:
-        raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no such network")
-    return content
+        return content_of(path, "such network")
+    except DataError as error:
+        raise DataError(f"{path} {error}") from None
 
 
 def _whole(entry: dict[int, list[int | bytes]], number: int) -> int:

@@ -8,8 +8,10 @@ from pathlib import Path
 from narrows.errors import DataError
 from narrows.models import checkpoint, networks, remy
 from narrows.models.format import FAMILY, MAGIC, summary, write
+from narrows.models.reading import content_of, printable
 
-MOST_BYTES = 200_000_000
+#: Checkpoints of a folder that a message names.
+_SHOWN = 4
 
 
 def convert(path: Path) -> bytes:
@@ -28,7 +30,10 @@ def convert(path: Path) -> bytes:
         return write(kind, arrays, _notes("TensorFlow checkpoint", source.name, source.read_bytes()))
     content = read(path)
     if content.startswith(FAMILY):
-        summary(content)
+        try:
+            summary(content)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
         return content
     try:
         table = remy.arrays(content)
@@ -42,14 +47,18 @@ def convert(path: Path) -> bytes:
 
 def read(path: Path) -> bytes:
     """The content of a file that may be a model."""
+    if path.is_dir():
+        found = [printable(one.name) for one in sorted(path.glob("*.index"))]
+        if not found:
+            raise DataError(
+                f"{path}: is a folder without a checkpoint (NAME.index); name the file of a model"
+            )
+        listed = ", ".join([*found[:_SHOWN], "..."] if len(found) > _SHOWN else found)
+        raise DataError(f"{path}: has {len(found)} checkpoints; name one of them: {listed}")
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
-    if len(content) > MOST_BYTES:
-        raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no model")
-    return content
+        return content_of(path, "model")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def is_model(content: bytes) -> bool:
@@ -59,4 +68,6 @@ def is_model(content: bytes) -> bool:
 
 def _notes(what: str, name: str, content: bytes) -> dict[str, object]:
     """Where a model came from."""
-    return {"source": {"format": what, "file": name, "sha256": hashlib.sha256(content).hexdigest()}}
+    return {
+        "source": {"format": what, "file": printable(name), "sha256": hashlib.sha256(content).hexdigest()}
+    }

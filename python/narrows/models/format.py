@@ -7,6 +7,7 @@ this module writes files, and reads as much of them as is shown to people.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.errors import DataError
+from narrows.scenario.problems import shorten
 
 MAGIC = b"narrows/model/1\n"
 #: What all versions begin with.
@@ -26,6 +28,10 @@ SUFFIX = ".model"
 TYPES: dict[str, str] = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
 
 Array = NDArray[Any]
+
+#: Kinds are names of schemes, and arrays have plain names as well, so that both may be printed.
+_KIND = re.compile(r"[a-z0-9-]{1,40}")
+_ARRAY = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,18 @@ def summary(content: bytes) -> Summary:
     try:
         header = json.loads(content[start : start + length])
         kind = header.pop("kind")
-        arrays = tuple(
-            (str(one["name"]), str(one["type"]), tuple(int(n) for n in one["shape"]))
-            for one in header.pop("arrays")
-        )
+        arrays = tuple((one["name"], one["type"], tuple(one["shape"])) for one in header.pop("arrays"))
+        # JSON as it is read here may hold what can't be written again: half characters, numbers without end.
+        json.dumps([kind, arrays, header], ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DataError("its header is damaged") from None
-    return Summary(str(kind), arrays, header)
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise DataError(f"its header has no kind of a model, but {shorten(json.dumps(kind), 40)}")
+    for name, code, shape in arrays:
+        named = isinstance(name, str) and _ARRAY.fullmatch(name)
+        shaped = all(type(length) is int and length > 0 for length in shape)
+        if not named or code not in tuple(TYPES) or not shaped:
+            raise DataError(
+                f"its header describes no array that models have: {shorten(json.dumps(name), 40)}"
+            )
+    return Summary(kind, arrays, header)

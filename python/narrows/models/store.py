@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError, NarrowsError
-from narrows.models.convert import convert, read
+from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
+from narrows.models.reading import content_of, printable
 from narrows.scenario.problems import did_you_mean, shorten
 
 #: Names another folder than that in the user's data.
@@ -27,9 +28,10 @@ class Installed:
 
     name: str
     path: Path
+    #: Empty if it can't be read.
     sha256: str
     size: int
-    #: What its header says; None if it is damaged.
+    #: What its header says; None if it is damaged, or can't be read.
     summary: Summary | None
     problem: str = ""
 
@@ -39,9 +41,9 @@ class Installed:
         return {
             "name": self.name,
             "kind": known.kind if known else None,
-            "path": str(self.path),
+            "path": printable(self.path),
             "size_bytes": self.size,
-            "sha256": self.sha256,
+            "sha256": self.sha256 or None,
             "arrays": [
                 {"name": name, "type": code, "shape": list(shape)} for name, code, shape in known.arrays
             ]
@@ -67,23 +69,31 @@ def installed() -> list[Installed]:
     folder = user_folder()
     if not folder.is_dir():
         return []
-    paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
+    except OSError as error:
+        raise NarrowsError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
     return [describe(path) for path in paths]
 
 
 def describe(path: Path) -> Installed:
     """What is known of a model file."""
-    content = read(path)
-    digest = hashlib.sha256(content).hexdigest()
+    name, digest, size = printable(path.stem), "", 0
     try:
-        return Installed(path.stem, path, digest, len(content), summary(content))
+        size = path.stat().st_size
+        content = content_of(path, "model")
+        digest = hashlib.sha256(content).hexdigest()
+        return Installed(name, path, digest, size, summary(content))
     except DataError as error:
-        return Installed(path.stem, path, digest, len(content), None, str(error))
+        return Installed(name, path, digest, size, None, str(error))
+    except OSError as error:
+        return Installed(name, path, digest, size, None, f"can't be read: {(error.strerror or '').lower()}")
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
     """The names of the installed models of a kind."""
-    return tuple(one.name for one in installed() if one.summary and one.summary.kind == kind)
+    fitting = (one.name for one in installed() if one.summary and one.summary.kind == kind)
+    return tuple(name for name in fitting if _NAME.fullmatch(name))
 
 
 def find(text: str, base: Path) -> Path | None:

@@ -1,0 +1,130 @@
+"""Files that are no models, or odd ones: told in one sentence, wherever they lie, and without escapes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import model_kit
+from narrows.cli.app import app
+from narrows.errors import DataError
+from narrows.models import reading, store
+from narrows.models.convert import convert
+from narrows.models.format import MAGIC, summary
+from test_models import home, scenario
+from test_pantheon_trips import nothing_regular
+
+__all__ = ["home"]
+
+
+def narrows(*arguments: str | Path) -> Result:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exception is None or isinstance(done.exception, DataError), done.exception
+    return done
+
+
+def with_header(header: str) -> bytes:
+    """A model file with a header of any kind, and nothing behind it."""
+    return MAGIC + len(header.encode()).to_bytes(4, "little") + header.encode()
+
+
+ODD = {
+    "not finite": '{"kind": "remy", "arrays": [{"name": "a", "type": "f32", "shape": [1e999]}]}',
+    "not whole": '{"kind": "remy", "arrays": [{"name": "a", "type": "f32", "shape": [1.5]}]}',
+    "escape in kind": '{"kind": "re\\u001b[31mmy", "arrays": []}',
+    "lines in kind": '{"kind": "remy\\nadded", "arrays": []}',
+    "escape in array": '{"kind": "remy", "arrays": [{"name": "\\u001b", "type": "f32", "shape": [1]}]}',
+    "type of a list": '{"kind": "remy", "arrays": [{"name": "a", "type": [], "shape": [1]}]}',
+    "half a character": '{"kind": "remy", "arrays": [], "from": "\\ud800"}',
+    "no number": '{"kind": "remy", "arrays": [], "from": NaN}',
+    "deep": '{"kind": "remy", "arrays": ' + 5000 * "[",
+    "no object": "[]",
+}
+
+
+@pytest.mark.parametrize("header", ODD.values(), ids=list(ODD))
+def test_an_odd_header_is_told_and_in_nobodys_way(tmp_path: Path, home: Path, header: str) -> None:
+    home.mkdir(parents=True)
+    (home / "mine.model").write_bytes(model_kit.small_network())
+    (home / "odd.model").write_bytes(with_header(header))
+    done = narrows("models", "add", "other", home / "odd.model")
+    told = str(done.exception)
+    assert told.startswith(f"{home / 'odd.model'}: its header ") and told.isprintable()
+    rows = {row["name"]: row for row in json.loads(narrows("models", "list", "--json").output)["models"]}
+    assert rows["odd"]["problem"] and rows["odd"]["kind"] is None and not rows["mine"]["problem"]
+    assert "its header" in narrows("models", "list").output
+    assert "installed models: mine" in narrows("schemes", "indigo").output
+    assert scenario("[{indigo: mine}, {muses: missing}]").schemes
+
+
+@given(st.binary(max_size=60) | st.text().map(str.encode), st.text(max_size=5))
+def test_any_header_is_read_or_refused(content: bytes, kind: str) -> None:
+    whole = {"kind": kind, "arrays": [{"name": kind, "type": "f32", "shape": []}]}
+    for header in (content, json.dumps(whole).encode()):
+        try:
+            found = summary(MAGIC + len(header).to_bytes(4, "little") + header)
+        except DataError as error:
+            assert str(error).isprintable()
+        else:
+            assert found.kind.isprintable() and json.dumps(found.notes, ensure_ascii=False).encode()
+
+
+def test_notes_are_printed_in_one_line_without_escapes(tmp_path: Path, home: Path) -> None:
+    header = '{"kind": "remy", "arrays": [], "source": {"file": "a\\u001b[2Jb\\nsha256  0", "\\u009b": 1}}'
+    (tmp_path / "odd.model").write_bytes(with_header(header))
+    done = narrows("models", "show", tmp_path / "odd.model")
+    assert r"file a\x1b[2Jb\nsha256  0, \x9b 1" in done.output
+    assert all(line.isprintable() for line in done.output.splitlines())
+
+
+def test_models_that_cannot_be_read_are_rows_with_a_problem(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(parents=True)
+    (home / "mine.model").write_bytes(model_kit.small_network())
+    with (home / "large.model").open("wb") as stream:
+        stream.truncate(reading.MOST_BYTES + 1)
+    name = os.fsdecode(b"\xff\x1b.model")
+    (home / name).write_bytes(model_kit.small_network())
+    content_of = reading.content_of
+
+    def refused(path: Path, what: str) -> bytes:
+        if path.name == "large.model":
+            return content_of(path, what)
+        raise PermissionError(13, "Permission denied")
+
+    rows = json.loads(narrows("models", "list", "--json").output)["models"]
+    problems = {row["name"]: row["problem"] for row in rows}
+    large = "is larger than 200 MB, so it is no model"
+    assert problems == {"large": large, "mine": None, r"\udcff\x1b": None}
+    assert store.names_of_kind("indigo") == ("mine",), "scenarios can't name the other"
+    assert "200000.0 kB" in narrows("models", "list").output
+    monkeypatch.setattr(store, "content_of", refused)
+    rows = json.loads(narrows("models", "list", "--json").output)["models"]
+    assert {row["problem"] for row in rows} == {large, "can't be read: permission denied"}
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.index"])
+def test_only_regular_files_are_models(tmp_path: Path, home: Path, name: str) -> None:
+    with nothing_regular(tmp_path / name, "fifo"):
+        done = narrows("models", "add", "x", tmp_path / name)
+    assert f"{tmp_path / name}" in str(done.exception) and "is no regular file" in str(done.exception)
+
+
+def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = narrows("models", "add", "x", folder)
+    assert "folder: is a folder without a checkpoint (NAME.index)" in str(done.exception)
+    index = model_kit.checkpoint(folder, model_kit.tensors(9, 3, 1))
+    assert convert(folder) == convert(index)
+    for number in range(5):
+        (folder / f"old-{number}.index").touch()
+    done = narrows("models", "add", "x", folder)
+    assert "has 6 checkpoints; name one of them: model.index, old-0.index" in str(done.exception)
