@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -128,3 +129,18 @@ def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: 
         (folder / f"old-{number}.index").touch()
     done = narrows("models", "add", "x", folder)
     assert "has 6 checkpoints; name one of them: model.index, old-0.index" in str(done.exception)
+
+
+def test_scenarios_name_checkpoints_as_the_command_does(tmp_path: Path) -> None:
+    index = model_kit.checkpoint(tmp_path / "ck", model_kit.tensors(9, 3, 1))
+    names = ("ck/model.index", "ck/model", "ck/", "./ck", "ck/model.data-00000-of-00001")
+    found: list[Any] = [
+        scenario(f"[{{indigo: {name}}}]", tmp_path).schemes[0].flows[0]["params"]["model"] for name in names
+    ]
+    assert index.is_file() and {one["sha256"] for one in found} == {found[0]["sha256"]}
+    with pytest.raises(DataError, match=r"has 2 checkpoints; name one of them: model\.index, new\.index"):
+        (tmp_path / "ck" / "new.index").touch()
+        scenario("[{indigo: ./ck}]", tmp_path)
+    for name in ("ck/none", "ck/none.index"):
+        with pytest.raises(DataError, match=f'there is no file "{name}"'):
+            scenario(f"[{{indigo: {name}}}]", tmp_path)

@@ -109,8 +109,9 @@ def find(text: str, base: Path) -> Path | None:
     if plain:
         own = user_folder() / (text + SUFFIX)
         return own if own.is_file() else None
-    if path.is_dir():
-        raise DataError(f'the model "{shorten(text)}" is a folder; name a file')
+    if path.is_dir() or path.with_name(path.name + ".index").is_file():
+        # The files of a checkpoint by the name that they share, or their folder.
+        return path
     raise DataError(f'there is no file "{shorten(text)}" (looked for at {path})')
 
 
