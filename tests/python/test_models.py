@@ -336,7 +336,9 @@ def test_a_name_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
         ("[{remy: [a]}]", "must be"),
         ("[{indigo: t.dna}]", "is of the kind remy, where a model of the kind indigo is needed"),
         ("[{remy: junk.dna}]", "is neither a model file"),
-        ("[{remy: a, indigo: b}]", "needs the key scheme"),
+        ("[{remy: a, indigo: b}]", r"schemes\.0\.indigo: models of remy and indigo are named"),
+        ("[{remy: a, model: b}]", r"schemes\.0\.model: the model is given twice, here and as remy"),
+        ("[{model: b, remy: a}]", "the model is given twice"),
     ],
 )
 def test_bad_models_are_problems_of_the_scenario(tmp_path: Path, schemes: str, word: str) -> None:

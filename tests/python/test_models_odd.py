@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -129,6 +130,32 @@ def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: 
         (folder / f"old-{number}.index").touch()
     done = narrows("models", "add", "x", folder)
     assert "has 6 checkpoints; name one of them: model.index, old-0.index" in str(done.exception)
+
+
+def test_models_of_one_name_are_told_apart(tmp_path: Path, home: Path) -> None:
+    for number, folder in enumerate(("a", "b", "x/a", "c")):
+        model_kit.checkpoint(tmp_path / folder, model_kit.tensors(9, 3, number % 3 + 1))
+    home.mkdir(parents=True)
+    (home / "model.model").write_bytes(model_kit.small_network())
+
+    def labels(*models: str) -> list[str]:
+        written = ", ".join(f"{{indigo: {model}, header: 0 B}}" for model in models)
+        rows = scenario(f"[{written}]", tmp_path).schemes
+        assert len({row.slug for row in rows}) == len(rows)
+        return [row.label.removeprefix("indigo model=").removesuffix(" header=0B") for row in rows]
+
+    assert labels("a/model.index") == ["model"]
+    assert labels("a/model.index", "b/model.index", "model") == ["a/model", "b/model", "model"]
+    digests = [
+        hashlib.sha256(convert(tmp_path / name / "model.index")).hexdigest()[:8] for name in ("a", "x/a")
+    ]
+    assert labels("a/model.index", "x/a/model.index", "b/model") == [
+        *(f"model@{digest}" for digest in digests),
+        "b/model",
+    ]
+    for same in (("a/model.index", "a/model"), ("a/model", "c/model")):
+        with pytest.raises(DataError, match="is in the list already"):
+            labels(*same)
 
 
 def test_scenarios_name_checkpoints_as_the_command_does(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
 from narrows.scenario.registry import Entry, Param, Profile, Registry
 from narrows.scenario.written import Mapping, Scalar, Sequence, Written
 
@@ -38,6 +38,8 @@ class Scheme:
     transport: dict[str, Any] = field(default_factory=dict)
     #: Those of its profile, which give way to what the scenario says for all.
     profile: dict[str, Any] = field(default_factory=dict)
+    #: Labels for when another model has the same name: with its folder, and with the hash of its content.
+    longer: tuple[str, ...] = ()
     #: Whether it makes the media that it sends, so that its flows carry no other traffic.
     media: bool = False
 
@@ -57,7 +59,10 @@ def read_scheme(
     """
     files = files or Files()
     if isinstance(value, Mapping):
-        value = _with_model(value, registry)
+        in_full = _with_model(value, path, registry, problems)
+        if in_full is None:
+            return None
+        value = in_full
     given = Mapping(value.mark)
     name_value: Written = value
     if isinstance(value, Mapping):
@@ -118,13 +123,18 @@ def read_scheme(
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
             problems.add(at.mark, join(path, model), refusal)
-    written = [
-        text for key, _, item in given if key != "scheme" for text in _label_parts(key, item, key == model)
-    ]
-    label = f"{name} {' '.join(written)}" if written else name
     media = entry is not None and entry.media
     of_profile = dict(profile.transport) if profile else {}
-    return Scheme(name, values, label, transport=transport, profile=of_profile, media=media)
+    label, *longer = _labels(name, given, model, values)
+    return Scheme(
+        name,
+        values,
+        label,
+        transport=transport,
+        profile=of_profile,
+        longer=tuple(longer),
+        media=media,
+    )
 
 
 def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -> Scheme:
@@ -140,14 +150,22 @@ def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -
     return replace(scheme, transport={**scheme.profile, **general, **scheme.transport}, profile={})
 
 
-def _with_model(value: Mapping, registry: Registry) -> Mapping:
+def _with_model(value: Mapping, path: str, registry: Registry, problems: Problems) -> Mapping | None:
     """`{indigo: indigo-1-32}` in full: `{scheme: indigo, model: indigo-1-32}`."""
     short = [key for key in value.entries if (entry := registry.schemes.get(key)) and entry.model]
-    if "scheme" in value.entries or len(short) != 1:
+    if "scheme" in value.entries or not short:
         return value
     name = short[0]
+    if len(short) > 1:
+        text = f"models of {any_of(short)} are named, and a scheme has one; keep one of these keys"
+        problems.add(value.key_marks[short[1]], join(path, short[1]), text.replace(" or ", " and "))
+        return None
     model = registry.schemes[name].model
     assert model is not None
+    if model.name in value.entries:
+        text = f"the model is given twice, here and as {name}; keep one of the two"
+        problems.add(value.key_marks[model.name], join(path, model.name), text)
+        return None
     entries: dict[str, Written] = {"scheme": Scalar(value.key_marks[name], name)}
     marks = {"scheme": value.key_marks[name]}
     for key, mark, item in value:
@@ -216,10 +234,30 @@ def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
     return tuple(param for param in every if param.name in FOR_MEDIA) if entry.media else every
 
 
-def _label_parts(key: str, value: Written, is_model: bool) -> list[str]:
+def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]) -> list[str]:
+    """The scheme with what is written beside it; longer ones are for when another model has the same name."""
+    named = given.entries.get(model) if model else None
+    words = _model_words(named.text, values[model]) if model and isinstance(named, Scalar) else ("",)
+    labels = []
+    for word in words:
+        parts = [name]
+        for key, _, item in given:
+            if key != "scheme":
+                parts += [f"{key}={word}"] if word and key == model else _label_parts(key, item)
+        labels.append(" ".join(parts))
+    return labels
+
+
+def _model_words(text: str, file: dict[str, Any] | None) -> tuple[str, str, str]:
+    """What a model may be called in a label: by its name, with its folder, with the hash of its content."""
+    path = PurePath(text)
+    name = path.stem if "/" in text else text
+    digest = (file or {}).get("sha256") or ""
+    return name, f"{path.parent.name}/{name}" if path.parent.name else name, f"{name}@{digest[:8]}"
+
+
+def _label_parts(key: str, value: Written) -> list[str]:
     """How a key and its value are written in the label of a scheme."""
-    if is_model and isinstance(value, Scalar):
-        return [f"{key}={PurePath(value.text).stem if '/' in value.text else value.text}"]
     if key == TRANSPORT and isinstance(value, Mapping):
         return [f"{name}={_plain(item)}" for name, _, item in value]
     return [f"{key}={_plain(value)}"]
@@ -258,12 +296,15 @@ def read_schemes(value: Written, registry: Registry, problems: Problems, files: 
     if not isinstance(value, Sequence) or not value.items:
         problems.add(value.mark, "schemes", "must be a list of schemes such as [cubic, reno]")
         return []
-    schemes: list[Scheme] = []
+    found: list[tuple[Scheme, Written, str]] = []
     for index, item in enumerate(value.items):
         path = join("schemes", index)
         scheme = read_scheme(item, path, registry, problems, files=files)
-        if scheme is None:
-            continue
+        if scheme is not None:
+            found.append((scheme, item, path))
+    schemes: list[Scheme] = []
+    apart = _told_apart([scheme for scheme, _, _ in found])
+    for scheme, (_, item, path) in zip(apart, found, strict=True):
         same = next((other for other in schemes if scheme.label == other.label), None)
         if same is not None and scheme.object != same.object:
             text = f"another program is called {scheme.label} as well; change .name in one of the C files"
@@ -273,4 +314,19 @@ def read_schemes(value: Written, registry: Registry, problems: Problems, files: 
                 item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
             )
         schemes.append(scheme)
+    return schemes
+
+
+def _told_apart(schemes: list[Scheme]) -> list[Scheme]:
+    """The schemes, with longer labels where several models have one name."""
+    for step in range(2):
+        models: dict[str, list[dict[str, Any]]] = {}
+        for one in schemes:
+            models.setdefault(one.label, []).append(one.params)
+        schemes = [
+            replace(one, label=one.longer[step])
+            if one.longer and any(params != one.params for params in models[one.label])
+            else one
+            for one in schemes
+        ]
     return schemes
