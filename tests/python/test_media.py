@@ -103,6 +103,14 @@ def test_a_scheme_like_any_other() -> None:
         assert len(plan.cells) == 4
 
 
+@pytest.mark.parametrize(
+    ("word", "kind"), [("[small]", "a list"), ("{}", "keys with values"), ("", "nothing")]
+)
+def test_a_profile_is_one_name(word: str, kind: str) -> None:
+    (said,) = problems_of(written(f"{{scheme: metronome, profile: {word}}}"))
+    assert f"schemes.0.profile: must be one name, not {kind}; known: small" in said
+
+
 def test_of_the_transport_it_takes_the_packet_size_only() -> None:
     right = "{scheme: metronome, transport: {packet_size: 800 B}}"
     flow = loads(written(right), "test.yaml").schemes[0].flows[0]

@@ -198,7 +198,11 @@ def _read_profile(given: Mapping, path: str, entry: Entry | None, problems: Prob
     if not known:
         problems.add(given.key_marks[PROFILE], at, "this scheme has no profiles; remove it")
         return None
-    name = written.text if isinstance(written, Scalar) else ""
+    if not isinstance(written, Scalar) or written.is_null:
+        kind = {Sequence: "a list", Mapping: "keys with values"}.get(type(written), "nothing")
+        problems.add(written.mark, at, f"must be one name, not {kind}; known: {', '.join(known)}")
+        return None
+    name = written.text
     if name not in known:
         hint = did_you_mean(name, list(known))
         text = f'"{shorten(name)}" is not one of {", ".join(known)}{hint}'
