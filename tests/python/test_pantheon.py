@@ -349,7 +349,8 @@ def test_the_summary_is_a_mean_of_printed_numbers() -> None:
 
 
 def test_imported_schemes_are_not_taken_for_ours() -> None:
-    assert list(statuses_of(["pantheon:cubic", "cubic"])) == ["cubic"]
+    flows = [{"scheme": "pantheon:cubic"}, {"scheme": "cubic"}]
+    assert list(statuses_of(flows)) == ["cubic"]
     assert replace(style.of("pantheon:cubic"), label="cubic") == style.of("cubic")
     assert style.of("pantheon:fillp_sheep").color == style.of("fillp-sheep").color
 

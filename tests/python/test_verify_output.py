@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from narrows.cli.app import app
+from narrows.report import standing
+from narrows.report.data import load
 from narrows.schemes import status
 from narrows.verify import emulate, grid
 from narrows.verify.cells import simulated
@@ -64,11 +69,54 @@ def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
 
 
 def test_rows_of_several_schemes_have_the_weakest_status() -> None:
+    def statuses(*names: str) -> list[status.Status]:
+        return list(status.statuses_of({"scheme": name} for name in names).values())
+
     def word(*names: str) -> str | None:
-        found = status.weakest(list(names))
+        found = status.weakest(statuses(*names))
         return found.word if found else None
 
     assert word("linux:reno") == status.REFERENCE
     assert word("linux:reno", "never-heard-of") == status.UNVERIFIED
     assert word("udp") is None
-    assert [mark for mark, _, _ in status.legend(["linux:reno", "never-heard-of"])] == ["?", "="]
+    assert [mark for mark, _, _ in status.legend(statuses("linux:reno", "never-heard-of"))] == ["?", "="]
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({}, status.VERIFIED),
+        ({"params": {"beta": 0.7, "fast_convergence": True}}, status.VERIFIED),
+        ({"params": {"beta": 0.5}}, status.UNVERIFIED),
+        ({"params": {"beta": 0.7, "gone": 1}}, status.UNVERIFIED),
+        ({"transport": {"initial_window": 4}}, status.UNVERIFIED),
+        ({"object": {"name": "my_cc.bpf.o", "sha256": "0"}}, status.UNVERIFIED),
+    ],
+)
+def test_only_the_defaults_of_a_scheme_are_verified(
+    tmp_path: Path, changed: dict[str, Any], word: str
+) -> None:
+    file = tmp_path / "verification.json"
+    file.write_text(json.dumps({"format": status.FORMAT, "schemes": {"cubic": {"status": "verified"}}}))
+    flow = {"scheme": "cubic", "params": {}} | changed
+    found = status.statuses_of([flow], file)["cubic"]
+    assert (found.word, found.reason) == (word, "" if word == status.VERIFIED else status.DEFAULTS_ONLY)
+    assert status.statuses_of([flow, {"scheme": "cubic"}], file)["cubic"].word == word, "the weaker counts"
+
+
+def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "a.yaml", tmp_path / "out"
+    scenario.write_text(
+        "schema: narrows/scenario/1\nquestion: q\nwhere: simulate\nduration: 1 s\n"
+        "path: {forward: [{rate: 5 Mbit/s, queue: {droptail: 20 kB}}], backward: [{delay: 20 ms}]}\n"
+        "schemes: [reno, {scheme: reno, beta: 0.8}]\n"
+    )
+    done = CliRunner().invoke(app, ["run", str(scenario), "--no-report", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    marks = {line.split("  ")[0].strip(): line.split()[-1] for line in done.stdout.splitlines() if line}
+    assert (marks["reno"], marks["reno beta=0.8"]) == ("✓", "?")
+    assert "reno beta=0.8: verified with its defaults only" in done.stdout
+    campaign = load(out)
+    assert standing.mark(campaign, "reno")["status"] == "verified"
+    assert standing.mark(campaign, "reno beta=0.8")["status"] == "unverified"
+    assert standing.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from narrows.schemes.status import legend, weakest
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import NarrowsError
+from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
 
 #: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
 SUMMARY = (
@@ -99,6 +101,20 @@ def _schemes(campaigns: list[Campaign]) -> list[str]:
     return list(names)
 
 
+def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
+    """The flows under test of each row, as far as the campaigns tell them."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path, _ in campaigns:
+        try:
+            rows = CampaignFolder.read(path).document["scenario"]["resolved"]["schemes"]
+        except (NarrowsError, KeyError):
+            continue
+        for row in rows:
+            tested = [flow for flow in row["flows"] if not flow.get("background")]
+            found.setdefault(row["label"], []).extend(tested)
+    return found
+
+
 def _names(campaigns: list[Campaign], wheres: list[str]) -> list[str]:
     """What to call each campaign: its plane if that tells them apart, else its folder."""
     return wheres if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
@@ -120,6 +136,8 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
             )
     table.add_column("status", vertical="bottom")
     notes: list[tuple[str, str]] = []
+    flows = _flows(campaigns)
+    standings: list[Status] = []
     for scheme in _schemes(campaigns):
         found = [_line(results, scheme) for _, results in campaigns]
         cells = [
@@ -128,8 +146,14 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         ]
         for metric in metrics:
             cells += [_value(line, metric) for line in found]
-        status = weakest([scheme.split(" ", maxsplit=1)[0]])
+        statuses = list(
+            statuses_of(flows.get(scheme) or [{"scheme": scheme.split(" ", maxsplit=1)[0]}]).values()
+        )
+        status = weakest(statuses)
+        standings += statuses
         cells.append(status.mark if status else "")
+        if status and status.reason == DEFAULTS_ONLY:
+            notes.append((scheme, f": {DEFAULTS_ONLY}"))
         table.add_row(*cells, style="dim" if not any(found) else None)
         for name, (_, results), line in zip(names, campaigns, found, strict=True):
             where = f" ({name})" if several else ""
@@ -145,7 +169,7 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         console.print("Values are medians over the valid runs, of all flows together.")
     for note in _grouped(notes, len(_schemes(campaigns))):
         console.print(note, soft_wrap=True, markup=False)
-    marks = legend([scheme.split(" ", maxsplit=1)[0] for scheme in _schemes(campaigns)])
+    marks = legend(standings)
     if marks:
         shown = "; ".join(f"{mark} {word}: {meaning}" for mark, word, meaning in marks)
         console.print(shown, soft_wrap=True, markup=False)

@@ -7,6 +7,7 @@ entry has not been checked: it is `unverified`. The kernel's schemes are what ou
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -24,9 +25,12 @@ VERIFIED, UNVERIFIED, REFERENCE = "verified", "unverified", "reference"
 MARKS = {VERIFIED: "✓", UNVERIFIED: "?", REFERENCE: "="}
 MEANINGS = {
     VERIFIED: "agrees with its closed forms, and with its counterpart in the kernel where there is one",
-    UNVERIFIED: "not checked against anything but its own tests yet, or outside the tolerances of a check",
+    UNVERIFIED: "not checked against anything but its own tests yet, outside the tolerances of a check, or"
+    " run with other settings than those that were checked",
     REFERENCE: "the running kernel's own code, which ours is compared with",
 }
+#: Why a scheme is not, that is with its defaults.
+DEFAULTS_ONLY = "verified with its defaults only"
 _NEVER = "narrows verify-schemes has not checked it yet"
 
 
@@ -73,26 +77,50 @@ def status_of(name: str, file: Path = FILE) -> Status:
     )
 
 
-def statuses_of(names: list[str]) -> dict[str, Status]:
-    """The statuses of all schemes among these names, each once; traffic without a scheme has none, and
+def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[str, Status]:
+    """The statuses of all schemes that these flows run, each once; traffic without a scheme has none, and
     schemes of others that were imported are not ours to judge."""
-    own = (name for name in dict.fromkeys(names) if name and not name.startswith(IMPORTED_PREFIX))
-    return {name: status_of(name) for name in own if name != UDP}
+    found: dict[str, Status] = {}
+    for flow in flows:
+        name = str(flow.get("scheme") or UDP)
+        if name == UDP or name.startswith(IMPORTED_PREFIX):
+            continue
+        status = status_of(name, file)
+        if status.word == VERIFIED and not _as_checked(name, flow):
+            status = Status(UNVERIFIED, DEFAULTS_ONLY, status.date, status.version)
+        if name not in found or status.word == UNVERIFIED:
+            found[name] = status
+    return found
 
 
-def weakest(names: list[str]) -> Status | None:
+def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
+    """Whether a flow runs our code with its defaults, in parameters and transport."""
+    from narrows.scenario import registry
+
+    if flow.get("object") or flow.get("transport"):
+        return False
+    params = flow.get("params") or {}
+    if not params:
+        return True
+    known = registry.load()
+    entry = known.schemes.get(name) or known.bpf.get(name)
+    defaults = {param.name: param.default for param in entry.params} if entry else {}
+    return all(key in defaults and defaults[key] == value for key, value in params.items())
+
+
+def weakest(statuses: Iterable[Status]) -> Status | None:
     """The status of a row in which several schemes may take part: that of the one known least of."""
-    known = statuses_of(names)
+    known = list(statuses)
     for word in (UNVERIFIED, VERIFIED, REFERENCE):
-        for status in known.values():
+        for status in known:
             if status.word == word:
                 return status
     return None
 
 
-def legend(names: list[str]) -> list[tuple[str, str, str]]:
-    """Mark, word and meaning of each status that occurs among these schemes."""
-    words = {status.word for status in statuses_of(names).values()}
+def legend(statuses: Iterable[Status]) -> list[tuple[str, str, str]]:
+    """Mark, word and meaning of each status that occurs."""
+    words = {status.word for status in statuses}
     return [(MARKS[word], word, MEANINGS[word]) for word in MARKS if word in words]
 
 
