@@ -153,6 +153,10 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path, home: Path) -> None:
         *(f"model@{digest}" for digest in digests),
         "b/model",
     ]
+    mixed = scenario(
+        "[reno]\nflows: [{scheme: {indigo: a/model}}, {scheme: {indigo: b/model}}, {}]", tmp_path
+    )
+    assert mixed.schemes[0].label == "indigo model=a/model + indigo model=b/model + reno"
     for same in (("a/model.index", "a/model"), ("a/model", "c/model")):
         with pytest.raises(DataError, match="is in the list already"):
             labels(*same)

@@ -21,7 +21,7 @@ from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
-from narrows.scenario.schemes import Scheme, read_scheme, read_schemes, with_settings
+from narrows.scenario.schemes import Scheme, read_scheme, read_schemes, told_apart, with_settings
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
@@ -263,7 +263,7 @@ def _rows(
                 _check_media(one, flow, problems)
         tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
         # Datagrams have no scheme that could be under test.
-        labels = list(dict.fromkeys(one.label for one in tests if one.name != UDP)) or [UDP]
+        labels = list(dict.fromkeys(one.label for one in told_apart(tests) if one.name != UDP)) or [UDP]
         label = " + ".join(labels)
         slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
         rows.append(

@@ -307,7 +307,7 @@ def read_schemes(value: Written, registry: Registry, problems: Problems, files: 
         if scheme is not None:
             found.append((scheme, item, path))
     schemes: list[Scheme] = []
-    apart = _told_apart([scheme for scheme, _, _ in found])
+    apart = told_apart([scheme for scheme, _, _ in found])
     for scheme, (_, item, path) in zip(apart, found, strict=True):
         same = next((other for other in schemes if scheme.label == other.label), None)
         if same is not None and scheme.object != same.object:
@@ -321,7 +321,7 @@ def read_schemes(value: Written, registry: Registry, problems: Problems, files: 
     return schemes
 
 
-def _told_apart(schemes: list[Scheme]) -> list[Scheme]:
+def told_apart(schemes: list[Scheme]) -> list[Scheme]:
     """The schemes, with longer labels where several models have one name."""
     for step in range(2):
         models: dict[str, list[dict[str, Any]]] = {}
