@@ -382,6 +382,15 @@ def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
     assert unpacked(b"", tmp_path / "nothing")[0] != 0
 
 
+def test_fetching_needs_no_newer_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(tarfile, "data_filter")
+    monkeypatch.delattr(tarfile.TarFile, "extractall")
+    good = archive(("logs/flow-1.log", b"hello", ""))
+    assert unpacked(good, tmp_path / "good") == (0, "")
+    code, _ = unpacked(archive(("link", b"", "/etc/passwd")), tmp_path / "bad")
+    assert code != 0 and not list((tmp_path / "bad").iterdir())
+
+
 @pytest.mark.parametrize(
     "member", [("../outside", b"x", ""), ("/tmp/outside", b"x", ""), ("link", b"", "/etc/passwd")], ids=str
 )
