@@ -100,8 +100,9 @@ class PairRun:
         self._record: AgentRun | None = None
         #: The agents while they run.
         self._sides: tuple[Side, ...] = ()
-        #: Where the folders of both ends are brought together.
-        self._folders = {name: out.parent / f".{cell.id}.{name}" for name in (HERE, THERE)}
+        #: Where the folders of both ends are brought together; of one try alone, whatever is left of others.
+        token = secrets.token_hex(4)
+        self._folders = {name: out.parent / f".{cell.id}.{name}-{token}" for name in (HERE, THERE)}
 
     def stop(self, kill: bool = False) -> None:
         """Asks both agents to stop and clean up; they do so at once."""
@@ -125,8 +126,8 @@ class PairRun:
             kind = "unavailable" if self._partner.alive else VANISHED
             outcome = CellOutcome("failed", kind, str(error), error.exit_code)
         finally:
-            for folder in self._folders.values():
-                shutil.rmtree(folder, ignore_errors=True)
+            for folder in (*self._folders.values(), self._own):
+                self._partner.here.remove(folder)
         outcome.seconds = time.monotonic() - started
         return outcome
 
@@ -134,14 +135,11 @@ class PairRun:
         self._partner.ensure()
         far_folder = self._partner.new_folder(self._cell.id)
         near_folder = self._folders[HERE]
-        shutil.rmtree(near_folder, ignore_errors=True)
         try:
             with self._log_file.open("wb") as log:
                 self._measure(log, near_folder, far_folder)
             self._fetch(self._partner.there, far_folder, self._folders[THERE])
-            if self._partner.here.rights == SUDO:
-                # What was written by root is taken over as ours.
-                self._take_over(near_folder)
+            self._take_over()
         except BaseException:
             self._keep_logs(far_folder)
             raise
@@ -237,10 +235,19 @@ class PairRun:
             "io", f"{place.name}: the logs of {self._cell.id} could not be fetched: {complaint}"
         )
 
-    def _take_over(self, near_folder: Path) -> None:
-        target = near_folder.with_name(f"{near_folder.name}.own")
-        self._fetch(self._partner.here, str(near_folder.absolute()), target)
-        target.replace(near_folder)
+    @property
+    def _own(self) -> Path:
+        """Where our copy of the near folder is made."""
+        near_folder = self._folders[HERE]
+        return near_folder.with_name(f"{near_folder.name}.own")
+
+    def _take_over(self) -> None:
+        """Makes ours what the near agent has written as root."""
+        if self._partner.here.rights != SUDO:
+            return
+        near_folder = self._folders[HERE]
+        self._fetch(self._partner.here, str(near_folder.absolute()), self._own)
+        self._own.replace(near_folder)
 
     def _keep_logs(self, far_folder: str) -> None:
         """After a failure: what the programs of both ends have said, beside the records; and nothing is left
@@ -253,6 +260,8 @@ class PairRun:
                 self._partner.remove(far_folder)
         if self._stopped:
             return
+        with contextlib.suppress(SidesFailed, UnavailableError, Stopped, OSError):
+            self._take_over()
         for name, folder in self._folders.items():
             kept = self._plane.folder / "logs" / f"{self._cell.id}-{name}"
             with contextlib.suppress(OSError):

@@ -203,7 +203,8 @@ def run_campaign(
         check_same(path, loaded.scenario)
     with planned(loaded, agent, reach or Reach(), say) as found:
         if again:
-            folder = CampaignFolder.resume(path, found.plan, argv)
+            remove = found.partner.here.remove if found.partner is not None else None
+            folder = CampaignFolder.resume(path, found.plan, argv, remove)
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,12 +138,15 @@ class CampaignFolder:
         return folder
 
     @classmethod
-    def resume(cls, path: Path, plan: Plan, argv: list[str]) -> CampaignFolder:
-        """The campaign that is already in the folder, if it is the same one."""
+    def resume(
+        cls, path: Path, plan: Plan, argv: list[str], remove: Callable[[Path], None] | None = None
+    ) -> CampaignFolder:
+        """The campaign that is already in the folder, if it is the same one. `remove` is what folders are
+        removed by that cells have left, if that takes other rights than ours."""
         document = check_same(path, plan.scenario)
         folder = cls(path, document)
         folder._acquire()
-        folder._sweep()
+        folder._sweep(remove or _remove)
         folder._keep_files(plan.scenario.files)
         # What is expected may change; it is judged anew.
         document["scenario"]["resolved"]["expect"] = plan.scenario.expect
@@ -280,11 +284,11 @@ class CampaignFolder:
                 reason = (error.strerror or str(error)).lower()
                 raise NarrowsError(f"{target}: can't be written: {reason}") from None
 
-    def _sweep(self) -> None:
+    def _sweep(self, remove: Callable[[Path], None]) -> None:
         """Removes what an interrupted process left half-written."""
         for leftover in (self.path / "cells").glob(".*"):
             if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
+                remove(leftover)
             else:
                 leftover.unlink(missing_ok=True)
         for leftover in (*self.path.glob(".*.tmp"), *self.files_dir.glob(".*.tmp")):
@@ -332,6 +336,10 @@ def _new_entry(cell: Cell) -> dict[str, Any]:
         "ended_at": None,
         "attempts": 0,
     }
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_folder(path: Path) -> None:
