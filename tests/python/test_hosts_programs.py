@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import processes
 from narrows.campaign.agent import find_agent
 from narrows.cli.hosts import _ports
 from narrows.errors import DataError, UnavailableError, UsageError
-from narrows.hosts import answers, settings, travel
+from narrows.hosts import answers, place, settings, ssh, travel
 from narrows.hosts.place import SUDO, USER, arrive
 from narrows.hosts.ssh import Ssh
 from shell_kit import SOMEBODY, folder_for_everybody, needs
@@ -126,6 +127,37 @@ def test_sudo_without_a_password_is_used() -> None:
         assert arrival.place.rights == SUDO
         agent = f"{arrival.folder}/{arrival.program.sha256}/narrows-agent"
         assert (home / "called").read_text().splitlines() == ["-n true", f"-n {agent} version"]
+
+
+def sleeper(folder: Path, name: str) -> Path:
+    """A program that takes longer than we wait."""
+    program = folder / name
+    program.write_text("#!/bin/sh\nexec sleep 2\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_an_ssh_that_does_not_tell_its_configuration_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "_CONFIGURATION_S", 0.2)
+    program = sleeper(tmp_path, "ssh")
+    with pytest.raises(UnavailableError, match=r"me@there has not answered for 0\.2 s; see whether this"):
+        Ssh("me@there", [str(program)]).configuration()
+
+
+def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_SUDO_S", 0.2)
+    monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+    monkeypatch.setenv("PATH", f"{sleeper(tmp_path, 'sudo').parent}:{os.environ['PATH']}")
+
+    def refuse(_: object) -> None:
+        raise PermissionError
+
+    # A sudo that has become root is not ours to kill.
+    monkeypatch.setattr(subprocess.Popen, "kill", refuse)
+    with pytest.raises(UnavailableError, match=r"sudo has not answered for 0\.2 s.*: sudo -n true"):
+        place.here()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from narrows.hosts import answers
 from narrows.hosts.between import Apart
-from narrows.hosts.place import Place
+from narrows.hosts.place import Place, kill
 from narrows.hosts.ssh import CONNECTION_FAILED
 
 FORMAT = "narrows/side/1"
@@ -136,8 +136,7 @@ class Side:
 
     def kill(self) -> None:
         """Ends it at once; what it has started notices."""
-        with contextlib.suppress(PermissionError):  # behind sudo; the end of its input must do
-            self.process.kill()
+        kill(self.process)
 
     def end(self, seconds: float) -> int:
         """Waits for its end, and kills it if that takes too long; gives its exit code."""

@@ -31,6 +31,10 @@ _COPY_S = 300.0
 _EXIT_WRONG_HASH = 4
 #: Removing gigabytes from a slow disk takes a while.
 _REMOVE_S = 60.0
+#: How long sudo may take to find out what a user may do; a server may have to be asked.
+_SUDO_S = 30.0
+#: What was killed ends so soon, unless it is stuck inside of the kernel.
+_DEATH_S = 10.0
 
 
 @dataclass
@@ -66,8 +70,8 @@ class Place:
         try:
             said, complaint = process.communicate(timeout=_FACTS_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+            kill(process)
+            end(process)
             raise UnavailableError(
                 f"{self.name}: narrows-agent {arguments[0]} has not ended after {_FACTS_S:g} s; see what the"
                 " machine is doing, and try again"
@@ -83,9 +87,7 @@ class Place:
             # It is root's, as everything is that agents write here.
             words = [*self.prefix[:-1], "rm", "-rf", "--", str(folder.absolute())]
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run(
-                    words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_REMOVE_S, check=False
-                )
+                _exit_code(words, _REMOVE_S)
 
     def _read(self, question: str, said: bytes, complaint: str, code: int) -> dict[str, Any]:
         answer = answers.parse(said)
@@ -100,11 +102,30 @@ def end(process: subprocess.Popen[bytes]) -> None:
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
+    for _ in range(2):
+        try:
+            process.wait(_DEATH_S)
+            return
+        except subprocess.TimeoutExpired:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program at once."""
+    with contextlib.suppress(PermissionError):  # behind sudo; the end of its pipes must do
         process.kill()
-        process.wait()
+
+
+def _exit_code(words: list[str], seconds: float) -> int:
+    """Runs a program that may be root's, and which is left alone when it takes too long."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        end(process)
+        raise
 
 
 def _skip_greeting(process: subprocess.Popen[bytes]) -> None:
@@ -147,10 +168,13 @@ def here() -> Place:
         return Place("here", [agent], ROOT)
     sudo = shutil.which("sudo")
     if sudo is not None:
-        tried = subprocess.run(
-            [sudo, "-n", "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False
-        )
-        if tried.returncode == 0:
+        try:
+            may = _exit_code([sudo, "-n", "true"], _SUDO_S) == 0
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"sudo has not answered for {_SUDO_S:g} s; see whether this works: sudo -n true"
+            ) from None
+        if may:
             return Place("here", [sudo, "-n", agent], SUDO)
     return Place("here", [agent], USER)
 

@@ -32,6 +32,8 @@ _CONNECT_S = 20
 #: Until the login is done; somebody may have to type a password.
 _LOGIN_S = 45.0
 _TYPING_S = 300.0
+#: Until ssh has read its configuration, which may run programs (`Match exec`).
+_CONFIGURATION_S = 30.0
 #: What start files of the login shell print comes before this line.
 BEGIN = "narrows-begin"
 #: Sockets have short names (unix(7): 108 bytes), and ssh adds a random ending of 17 to ours at first.
@@ -117,9 +119,7 @@ class Ssh:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise UnavailableError(
-                f"{self.host} has not answered for {seconds:g} s; see whether this works: {self.by_hand}"
-            ) from None
+            raise self._silence(seconds) from None
         if done.returncode == CONNECTION_FAILED:
             raise self.failure(done.stderr.decode(errors="replace"))
         done.stdout = done.stdout.partition(f"{BEGIN}\n".encode())[2]
@@ -132,19 +132,27 @@ class Ssh:
 
     def configuration(self) -> dict[str, str]:
         """What ssh itself makes of the host's name: `hostname`, `port`, `proxyjump` and so on."""
-        done = subprocess.run(
-            [*self._command, "-G", "--", self.host],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [*self._command, "-G", "--", self.host],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_CONFIGURATION_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise self._silence(_CONFIGURATION_S, "ssh -G ") from None
         if done.returncode != 0:
             raise self.failure(done.stderr)
         pairs = (line.split(maxsplit=1) for line in done.stdout.splitlines())
         return {pair[0].lower(): pair[1] for pair in pairs if len(pair) == 2}
+
+    def _silence(self, seconds: float, what: str = "") -> UnavailableError:
+        return UnavailableError(
+            f"{what}{self.host} has not answered for {seconds:g} s; see whether this works: {self.by_hand}"
+        )
 
     def failure(self, complaint: str) -> UnavailableError:
         """Why ssh failed, in one sentence."""
