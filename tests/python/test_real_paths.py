@@ -19,13 +19,13 @@ import processes
 from narrows.analysis.words import network_in_words
 from narrows.campaign import sides
 from narrows.campaign.agent import CellOutcome
-from narrows.campaign.between import _unpack
 from narrows.campaign.execute import Executor
 from narrows.campaign.plan import Sender, make_plan
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
 from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
 from narrows.campaign.store import CampaignFolder
+from narrows.campaign.unpack import unpack
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.between import Apart, Port, Way
 from narrows.hosts.partner import Meeting, Partner, Reach, meeting_of
@@ -370,7 +370,7 @@ def unpacked(content: bytes, target: Path, code: int = 0) -> tuple[int, str]:
         stderr=subprocess.PIPE,
     )
     with process:
-        return _unpack(process, target, lambda: None)
+        return unpack(process, target, lambda: None)
 
 
 def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:

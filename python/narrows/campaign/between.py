@@ -10,17 +10,16 @@ import base64
 import contextlib
 import secrets
 import shutil
-import subprocess
-import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
 
 from narrows.campaign.agent import AgentRun, CellOutcome
 from narrows.campaign.planes import BEFORE, Progress
 from narrows.campaign.sides import FORMAT, Side, Sides, SidesFailed, Stopped
+from narrows.campaign.unpack import unpack, watched
 from narrows.errors import UnavailableError
 from narrows.hosts.partner import Meeting, Partner
 from narrows.hosts.place import SUDO, Place
@@ -34,8 +33,6 @@ VANISHED = "vanished"
 #: Time for an order to get there before everything starts: one round trip and the scheduling of three
 #: programs on the way. (Pantheon waits three seconds here.)
 _START_NS = 500_000_000
-#: Fetching is given up when nothing has come for so long.
-_FETCH_SILENCE_S = 60.0
 #: Share of a cell's progress that is the run itself; the rest is fetching and making the record.
 _RUN_SHARE = 0.9
 
@@ -221,8 +218,8 @@ class PairRun:
         target.mkdir()
         process = place.start("pack", folder, "--remove")
         try:
-            with _watched(process, lambda: self._stopped) as watch:
-                code, complaint = _unpack(process, target, watch.beat)
+            with watched(process, lambda: self._stopped) as watch:
+                code, complaint = unpack(process, target, watch.beat)
         finally:
             end_process(process)
         if self._stopped:
@@ -313,91 +310,3 @@ def _named_files(content: Any) -> Iterator[dict[str, str]]:
     elif isinstance(content, list):
         for value in content:
             yield from _named_files(value)
-
-
-class _Watch:
-    """Kills a program that says nothing for too long, or that nobody wants any more."""
-
-    def __init__(self, process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> None:
-        self._process = process
-        self._unwanted = unwanted
-        self._heard = time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True, name="watch of a transfer")
-        self._thread.start()
-
-    def beat(self) -> None:
-        """Something has come."""
-        self._heard = time.monotonic()
-
-    def end(self) -> None:
-        """The program has ended."""
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.2):
-            if self._unwanted() or time.monotonic() - self._heard > _FETCH_SILENCE_S:
-                with contextlib.suppress(OSError):
-                    self._process.kill()
-                return
-
-
-@contextlib.contextmanager
-def _watched(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> Iterator[_Watch]:
-    watch = _Watch(process, unwanted)
-    try:
-        yield watch
-    finally:
-        watch.end()
-
-
-class _Stream:
-    """The output of a program, for `tarfile`; each reading is a sign of life."""
-
-    def __init__(self, stream: IO[bytes], beat: Callable[[], None]) -> None:
-        self._stream = stream
-        self._beat = beat
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        data = self._stream.read(size)
-        self._beat()
-        return data
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """Only plain files and folders below the target: what another host sends is not trusted. (The filters of
-    `tarfile` came with Python 3.11.4.)"""
-    way = PurePosixPath(member.name)
-    path = target / way
-    if way.is_absolute() or ".." in way.parts or not (member.isdir() or member.isreg()):
-        raise tarfile.TarError(f"{member.name!r} is no plain file or folder of a run")
-    if member.isdir():
-        path.mkdir(parents=True, exist_ok=True)
-        return
-    content = archive.extractfile(member)
-    assert content is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
-        shutil.copyfileobj(content, file, 1 << 18)
-
-
-def _unpack(process: subprocess.Popen[bytes], target: Path, beat: Callable[[], None]) -> tuple[int, str]:
-    """Unpacks what a program sends; gives its exit code and why it failed."""
-    assert process.stdin and process.stdout and process.stderr
-    wrong = ""
-    try:
-        stream = cast(IO[bytes], _Stream(process.stdout, beat))
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                _extract(archive, member, target)
-        process.stdout.read()
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        wrong = f"{error}"
-        process.kill()
-    complaint = process.stderr.read().decode(errors="replace").strip().splitlines()
-    code = process.wait()
-    if code == 0 and not wrong:
-        return 0, ""
-    return code or 1, (complaint[-1] if complaint else wrong or f"exit code {code}")
