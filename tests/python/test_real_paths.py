@@ -382,6 +382,19 @@ def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
     assert unpacked(b"", tmp_path / "nothing")[0] != 0
 
 
+def test_what_is_no_archive_is_told_also_of_programs_of_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(subprocess.Popen, "kill", refuse)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["yes"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        code, why = unpack(process, tmp_path, lambda: None)
+    assert code != 0 and why
+
+
 def test_fetching_needs_no_newer_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(tarfile, "data_filter")
     monkeypatch.delattr(tarfile.TarFile, "extractall")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from narrows.hosts.place import kill
+
 #: Fetching is given up when nothing has come for so long.
 _SILENCE_S = 60.0
 
@@ -97,7 +99,9 @@ def unpack(process: subprocess.Popen[bytes], target: Path, beat: Callable[[], No
         process.stdout.read()
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         wrong = f"{error}"
-        process.kill()
+        kill(process)
+        # So it ends also where it is not ours to kill.
+        process.stdout.close()
     complaint = process.stderr.read().decode(errors="replace").strip().splitlines()
     code = process.wait()
     if code == 0 and not wrong:
