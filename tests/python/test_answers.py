@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from narrows.campaign.agent import find_agent
 from narrows.errors import UnavailableError
 from narrows.hosts import answers, between, check, clocks, settings
+from narrows.hosts.lines import Lines
 from narrows.hosts.place import ROOT, USER, Place
 
 _LIAR = Path(__file__).with_name("lying_agent.py")
@@ -161,6 +164,39 @@ def test_an_examination_with_a_liar_ends_with_what_is_wrong(
     with pytest.raises(UnavailableError, match=told) as caught:
         between.examine(here(), liar, "127.0.0.1", [0])
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "printf '{\"chang'; cat >/dev/null",
+        "while printf x; do sleep 0.05; done",
+        "yes | tr -d '\\n'",
+    ],
+    ids=["half a line", "a letter now and then", "a line without end"],
+)
+def test_an_answer_without_end_is_not_waited_for(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "_ANSWER_S", 0.5)
+    liar = Place("far", ["sh", "-c", says], ROOT)
+    begun = time.monotonic()
+    with pytest.raises(UnavailableError, match="far: the agent that changes settings says nothing"):
+        settings.Holding(liar).__enter__()
+    # One that did not end with its pipes would be waited for ten seconds.
+    assert time.monotonic() - begun < 8
+
+
+@given(st.lists(st.binary(max_size=5)))
+def test_lines_come_whole_however_they_are_cut(pieces: list[bytes]) -> None:
+    ends = os.pipe()
+    with os.fdopen(ends[0], "rb") as stream:
+        heard = Lines(stream, 1 << 10)
+        for piece in filter(None, pieces):
+            os.write(ends[1], piece)
+            heard.hear()
+        os.close(ends[1])
+        told = iter(lambda: heard.next(5.0), None)
+        assert list(told) == b"".join(pieces).split(b"\n")[:-1]
+        assert heard.ended and not heard.endless
 
 
 def test_with_an_honest_agent_in_its_place_the_examination_finds_the_way() -> None:

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from narrows.hosts import answers
 from narrows.hosts.between import Apart
+from narrows.hosts.lines import Lines
 from narrows.hosts.place import Place, kill
 from narrows.hosts.ssh import CONNECTION_FAILED
 
@@ -61,11 +62,15 @@ class Side:
     log: IO[bytes]
     #: What is still to be written to it.
     _out: bytes = b""
-    _rest: bytes = b""
+    _lines: Lines = field(init=False)
     #: The last event of each name.
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Whether it has closed its output.
     ended: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.process.stdout
+        self._lines = Lines(self.process.stdout, _LONGEST)
 
     def order(self, order: dict[str, Any]) -> None:
         """Tells it something."""
@@ -104,18 +109,13 @@ class Side:
 
     def hear(self) -> None:
         """Takes what it says."""
-        assert self.process.stdout
-        data = os.read(self.process.stdout.fileno(), 1 << 16)
-        if not data:
-            self.ended = True
-            return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            event = answers.parse(line)
+        self._lines.hear()
+        self.ended = self._lines.ended
+        while self._lines.whole:
+            event = answers.parse(self._lines.whole.popleft())
             if event is not None and event.get("event") in _EVENTS:
                 self.seen[event["event"]] = event
-        if len(self._rest) > _LONGEST:
-            self._rest = b""
+        if self._lines.endless:
             self.seen["error"] = {"event": "error", "message": "the agent says a line that does not end"}
 
     def keep(self) -> None:

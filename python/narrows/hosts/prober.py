@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import select
 import subprocess
-import time
 from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any
@@ -16,6 +13,7 @@ from typing import Any
 from narrows.errors import UnavailableError
 from narrows.hosts import answers
 from narrows.hosts.addresses import split_address
+from narrows.hosts.lines import Lines
 from narrows.hosts.place import Place, end
 
 #: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
@@ -92,7 +90,7 @@ class Prober:
         #: The network interface that everything goes by, if not what the routes say.
         self._interface = interface
         self._agent: subprocess.Popen[bytes] | None = None
-        self._rest = b""
+        self._lines: Lines | None = None
         #: By how much its clock is shifted, for tests.
         self.shift_ns = 0
         #: What has arrived since `forget`, by the index of the port.
@@ -102,6 +100,8 @@ class Prober:
 
     def __enter__(self) -> Prober:
         self._agent = self.place.start("probe", "--token", self._token)
+        assert self._agent.stdout
+        self._lines = Lines(self._agent.stdout, _LONGEST)
         try:
             self.shift_ns = self._answer(answers.READY)["clock_shift_ns"]
         except BaseException:
@@ -179,18 +179,12 @@ class Prober:
         return self._answer(shape)
 
     def _answer(self, shape: answers.Shape) -> dict[str, Any]:
-        assert self._agent and self._agent.stdout
-        stream = self._agent.stdout.fileno()
-        limit = time.monotonic() + _ANSWER_S
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
-            data = os.read(stream, 1 << 16) if ready else b""
-            if not data or len(self._rest) > _LONGEST:
-                raise UnavailableError(
-                    f"{self.place.name}: the examination has broken off{self._complaint()}; try again"
-                )
-            self._rest += data
-        line, self._rest = self._rest.split(b"\n", 1)
+        assert self._lines
+        line = self._lines.next(_ANSWER_S)
+        if line is None:
+            raise UnavailableError(
+                f"{self.place.name}: the examination has broken off{self._complaint()}; try again"
+            )
         answer = answers.parse(line)
         if answer is None:
             raise UnavailableError(f"{self.place.name}: strange words instead of an answer: {line[:80]!r}")

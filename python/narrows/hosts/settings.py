@@ -8,7 +8,6 @@ Should the agent itself be killed, its journal there tells the next one what to 
 from __future__ import annotations
 
 import contextlib
-import select
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -17,11 +16,14 @@ from typing import Any
 
 from narrows.errors import UnavailableError
 from narrows.hosts import answers
+from narrows.hosts.lines import Lines
 from narrows.hosts.place import USER, Place, end
 
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
 LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
 _ANSWER_S = 30.0
+#: Longest answer that is read to its end.
+_LONGEST = 1 << 20
 #: The agent gives up when it has heard nothing for so long, which is not later than ssh here gives up the
 #: connection: then a new one finds the settings free. (Three questions of ssh without an answer, 5 s apart.)
 _PATIENCE_S = 15
@@ -58,6 +60,7 @@ class Holding:
         self._place = place
         self._journal = journal
         self._agent: subprocess.Popen[bytes] | None = None
+        self._lines: Lines | None = None
         #: What was changed.
         self.changed: list[Change] = []
         #: What an earlier run had left behind when it was killed, and was put back before.
@@ -77,6 +80,8 @@ class Holding:
     def _begin(self, *wishes: str) -> None:
         journal = ["--journal", self._journal] if self._journal else []
         self._agent = self._place.start("settings", *wishes, *journal, "--patience", str(_PATIENCE_S))
+        assert self._agent.stdout
+        self._lines = Lines(self._agent.stdout, _LONGEST)
         try:
             answer = self._line(answers.HELD)
         except BaseException:
@@ -139,10 +144,8 @@ class Holding:
         return [change for change in self.changed if change not in self.restored]
 
     def _line(self, shape: answers.Shape) -> dict[str, Any]:
-        assert self._agent and self._agent.stdout and self._agent.stderr
-        ready, _, _ = select.select([self._agent.stdout], [], [], _ANSWER_S)
-        text = self._agent.stdout.readline() if ready else b""
-        answer = answers.parse(text)
+        assert self._lines
+        answer = answers.parse(self._lines.next(_ANSWER_S) or b"")
         if answer is not None:
             return answers.checked(self._place.name, answer, shape)
         raise UnavailableError(
