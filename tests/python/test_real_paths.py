@@ -527,6 +527,41 @@ def test_a_campaign_stops_when_the_other_host_vanishes_if_asked(tmp_path: Path) 
     assert [entry["state"] for entry in made.cells] == ["finished", "pending", "pending", "pending"]
 
 
+class Together(FakePlane):
+    """Two cells at once; one that does well is finished after it was told to stop."""
+
+    both = threading.Barrier(2)
+
+    def workers(self, _cells: int) -> int:
+        return 2
+
+    def run_of(self, cell: Cell, *rest: Any) -> Run:
+        plane, inner, stopped = self, super().run_of(cell, *rest), threading.Event()
+
+        class Runner:
+            def run(self) -> CellOutcome:
+                plane.both.wait(10)
+                assert cell.id in plane.outcomes or stopped.wait(10)
+                return inner.run()
+
+            def stop(self, kill: bool = False) -> None:
+                stopped.set()
+
+        return Runner()
+
+
+def test_a_cell_that_is_finished_after_another_one_ended_the_campaign_stays_finished(tmp_path: Path) -> None:
+    made, cells = campaign(tmp_path)
+    full = CellOutcome("failed", "io", "no space left on device", 1)
+    plane = Together(tmp_path, 0, {cells[0].id: [full]})
+    with pytest.raises(NarrowsError, match="is full; make room"):
+        Executor(made, plane, Quiet()).run(cells[:2])
+    stored = json.loads((made.path / "campaign.json").read_text())["cells"]
+    found = {entry["id"]: (entry["state"], entry["verdict"]) for entry in stored}
+    assert found[cells[0].id] == ("pending", None)
+    assert found[cells[1].id] == ("finished", "ok")
+
+
 def test_ctrl_c_is_for_us_and_not_for_ssh() -> None:
     done = processes.run([*_DEAF, "sh", "-c", "kill -INT $$; echo still here"])
     assert (done.returncode, done.stdout) == (0, "still here\n")

@@ -136,7 +136,7 @@ class Executor:
             self._judge_failure(outcome)
         if self.fatal is None and not (outcome.state == "interrupted" and self.stopping):
             self.watcher.cell_ended(cell, entry, outcome.seconds)
-        if self.fatal is not None:
+        if self.fatal is not None and entry["state"] != "finished":
             # The cell itself is not to blame: it runs again when the campaign is resumed.
             entry["state"] = "pending"
         self.folder.save()
