@@ -20,7 +20,7 @@ from narrows.analysis.words import network_in_words
 from narrows.campaign import sides
 from narrows.campaign.agent import CellOutcome
 from narrows.campaign.execute import Executor
-from narrows.campaign.plan import Sender, make_plan
+from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
 from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
@@ -468,7 +468,6 @@ class Quiet:
 
 
 def campaign(folder: Path) -> tuple[CampaignFolder, list[Cell]]:
-    from narrows.campaign.plan import Plan
     from narrows.scenario import Loaded
 
     found = scenario()
@@ -560,6 +559,22 @@ def test_a_cell_that_is_finished_after_another_one_ended_the_campaign_stays_fini
     found = {entry["id"]: (entry["state"], entry["verdict"]) for entry in stored}
     assert found[cells[0].id] == ("pending", None)
     assert found[cells[1].id] == ("finished", "ok")
+
+
+def test_what_another_process_saves_last_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, cells = campaign(tmp_path)
+    acquire = CampaignFolder._acquire
+
+    def late(folder: CampaignFolder) -> None:
+        made.note_session(outcome="done")
+        made.close()
+        acquire(folder)
+
+    monkeypatch.setattr(CampaignFolder, "_acquire", late)
+    again = CampaignFolder.resume(made.path, Plan(scenario(), cells, []), ["narrows"])
+    again.close()
+    stored = json.loads((made.path / "campaign.json").read_text())
+    assert [one["outcome"] for one in stored["sessions"]] == ["done", None]
 
 
 def test_ctrl_c_is_for_us_and_not_for_ssh() -> None:

@@ -143,29 +143,15 @@ class CampaignFolder:
     ) -> CampaignFolder:
         """The campaign that is already in the folder, if it is the same one. `remove` is what folders are
         removed by that cells have left, if that takes other rights than ours."""
-        document = check_same(path, plan.scenario)
-        folder = cls(path, document)
+        folder = cls(path, {})
         folder._acquire()
-        folder._sweep(remove or _remove)
-        folder._keep_files(plan.scenario.files)
-        # What is expected may change; it is judged anew.
-        document["scenario"]["resolved"]["expect"] = plan.scenario.expect
-        known = {cell["id"] for cell in document["cells"]}
-        planned = {cell.id: cell for cell in plan.cells}
-        for entry in document["cells"]:
-            cell = planned.get(entry["id"])
-            if cell is not None:
-                folder._adopt(entry, cell.content)
-        # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
-        # leaves what has been measured alone.
-        for cell in plan.cells:
-            if cell.id not in known:
-                document["cells"].append(_new_entry(cell))
-        measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
-        document["skipped"] = [
-            {"scheme": one.scheme, "reason": one.reason} for one in plan.skipped if one.scheme not in measured
-        ]
-        folder.begin_session(argv)
+        try:
+            # Not before: until then another process may write it.
+            folder.document = check_same(path, plan.scenario)
+            folder._continue(plan, argv, remove or _remove)
+        except BaseException:
+            folder.close()
+            raise
         return folder
 
     @classmethod
@@ -267,6 +253,30 @@ class CampaignFolder:
                 f"{self.path}: another narrows is working on this campaign; wait for it or choose another"
                 " folder with -o"
             ) from None
+
+    def _continue(self, plan: Plan, argv: list[str], remove: Callable[[Path], None]) -> None:
+        """Brings what was read and what is there to what is planned."""
+        document = self.document
+        self._sweep(remove)
+        self._keep_files(plan.scenario.files)
+        # What is expected may change; it is judged anew.
+        document["scenario"]["resolved"]["expect"] = plan.scenario.expect
+        known = {cell["id"] for cell in document["cells"]}
+        planned = {cell.id: cell for cell in plan.cells}
+        for entry in document["cells"]:
+            cell = planned.get(entry["id"])
+            if cell is not None:
+                self._adopt(entry, cell.content)
+        # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
+        # leaves what has been measured alone.
+        for cell in plan.cells:
+            if cell.id not in known:
+                document["cells"].append(_new_entry(cell))
+        measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
+        document["skipped"] = [
+            {"scheme": one.scheme, "reason": one.reason} for one in plan.skipped if one.scheme not in measured
+        ]
+        self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
         """Stores the files that cells name, so that the results can be repeated without the originals."""
