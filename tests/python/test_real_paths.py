@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 import processes
+import shell_kit
 from narrows.analysis.words import network_in_words
 from narrows.campaign import sides
-from narrows.campaign.agent import CellOutcome
+from narrows.campaign.agent import CellOutcome, find_agent
 from narrows.campaign.execute import Executor
 from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import Progress, Run
@@ -28,7 +29,7 @@ from narrows.campaign.store import CampaignFolder
 from narrows.campaign.unpack import unpack
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.between import Apart, Port, Way
-from narrows.hosts.partner import Meeting, Partner, Reach, meeting_of
+from narrows.hosts.partner import _LEAST_MTU, Meeting, Partner, Reach, meeting_of
 from narrows.hosts.place import ROOT, Place
 from narrows.hosts.ssh import _DEAF
 from narrows.scenario import Scenario, cells_of, loads
@@ -224,6 +225,28 @@ def test_otherwise_we_wait_where_our_packets_come_from() -> None:
 def test_what_does_not_pass_is_told(found: Way, wished: dict[str, Any], told: str) -> None:
     with pytest.raises(UnavailableError, match=told):
         meeting_of(found, "there", wishes(**wished))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_the_agent_reckons_with_the_same_sizes(tmp_path: Path, address: str) -> None:
+    if shell_kit.refusal():
+        pytest.skip(shell_kit.refusal())
+
+    def said(mtu: int) -> list[dict[str, Any]]:
+        found = Meeting("there", 0, address, mtu)
+        plan = found.tunnel("there", "ab" * 32, {}) | {
+            "format": "narrows/tunnel/1",
+            "folder": str(tmp_path / "end"),
+            "patience_ns": 10**8,  # nobody will call
+        }
+        words = [str(find_agent()), "tunnel", "--plan", "-"]
+        done = processes.run(words, text=f"{json.dumps(plan)}\n")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    least = said(_LEAST_MTU)[0]
+    assert least["inner_mtu"] == Meeting("there", 0, address, _LEAST_MTU).inner_mtu
+    (refused,) = said(_LEAST_MTU - 1)
+    assert f"it must be from {_LEAST_MTU} to" in refused["message"]
 
 
 # -- the two agents --------------------------------------------------------------------------------
