@@ -170,6 +170,23 @@ def test_a_failed_cell_is_recorded_and_run_again(lab: Lab) -> None:
     assert lab.states() == ["finished"] * 6
 
 
+def test_failed_attempts_are_told_although_the_cell_has_finished(lab: Lab) -> None:
+    lab.run(fail={"cubic-r1": 1, "cubic-r2": 1})
+    _, stdout, _ = lab.run(fail={"cubic-r2": "kill"})
+    # What is failed now stands in the table; what was made again is told as such.
+    told = "2 attempts of cubic failed and were made again (runs 1, 2): injected failure 1 (2 times)."
+    assert told in stdout, stdout
+    lab.run()
+    _, stdout, _ = lab.call("show", "out")
+    told = "3 attempts of cubic failed and were made again (runs 1, 2): injected failure 1 (2 times); the"
+    assert told in stdout, stdout
+    assert "runs failed" not in stdout and lab.states() == ["finished"] * 6
+    found = {one["cell"]: one for one in json.loads(lab.call("show", "out", "--json")[1])["failed_attempts"]}
+    assert sorted(found) == ["cubic-r1", "cubic-r2"]
+    assert [failure["kind"] for failure in found["cubic-r2"]["failures"]] == ["internal", "killed"]
+    assert "failed_attempts" not in json.loads((lab.out / "results.json").read_text())
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [

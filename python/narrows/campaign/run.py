@@ -199,11 +199,11 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
-    if again:
-        check_same(path, loaded.scenario)
+    before = check_same(path, loaded.scenario)["cells"] if again else []
     with planned(loaded, agent, reach or Reach(), say) as found:
         if again:
             folder = CampaignFolder.resume(path, found.plan, argv)
+            _keep_failures(folder, before)
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
@@ -223,6 +223,16 @@ def run_campaign(
             raise
         finally:
             folder.close()
+
+
+def _keep_failures(folder: CampaignFolder, before: list[dict[str, Any]]) -> None:
+    """Cells that had failed when the campaign ended are made again: how they failed is still told."""
+    for then in before:
+        entry = folder.entry(then["id"])
+        # Nobody else has made it in the meantime.
+        if then.get("error") and entry["state"] == "pending" and entry["attempts"] == then["attempts"]:
+            entry.setdefault("failures", []).append({"at": then["ended_at"], **then["error"]})
+    folder.save()
 
 
 def _run_in(

@@ -114,20 +114,26 @@ def run(
         quiet=as_json,
         reach=reach,
     )
+    cells = finished.folder.cells
     if as_json:
-        print_json(finished.results)
+        from narrows.analysis.attempts import with_failed
+
+        print_json(with_failed(finished.results, cells))
     else:
+        from narrows.analysis.attempts import print_attempts
         from narrows.analysis.tables import print_summary
         from narrows.cli.common import print_expectations
 
-        print_summary(stdout_console(), [(finished.folder.path, finished.results)])
+        found = (finished.folder.path, finished.results)
+        print_summary(stdout_console(), [found])
+        print_attempts(stdout_console(), [(*found, cells)])
         print_expectations(stdout_console(), finished.results)
     if report:
         _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
-    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells)
+    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
     if bad:
         console.print(
-            f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
+            f"{bad} of {len(cells)} cells failed or are invalid; narrows show"
             f" {finished.folder.path} tells why",
             soft_wrap=True,
         )
