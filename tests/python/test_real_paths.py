@@ -226,6 +226,32 @@ def test_what_does_not_pass_is_told(found: Way, wished: dict[str, Any], told: st
         meeting_of(found, "there", wishes(**wished))
 
 
+@pytest.mark.parametrize(
+    ("there", "here", "told"),
+    [
+        (True, True, "all of the UDP ports 443, 5201 are in use at there and this machine; is another"),
+        (True, False, "443, 5201 are in use at there, and no datagram reaches this machine; is another"),
+        (False, True, "are in use at this machine, and no datagram reaches there; is another campaign"),
+        (False, False, "no datagram passes between here and there"),
+    ],
+)
+def test_ports_in_use_are_not_called_blocked(there: bool, here: bool, told: str) -> None:
+    found = way([], [])
+    for one in found.ports:
+        one.why_there = "address already in use" if there else None
+        one.why_here = "Address already in use (os error 98)" if here else None
+    with pytest.raises(UnavailableError, match=told):
+        meeting_of(found, "there", wishes())
+
+
+def test_a_listener_whose_ports_are_in_use_is_told() -> None:
+    found = way([], [443])
+    for one in found.ports:
+        one.why_there = "address already in use"
+    with pytest.raises(UnavailableError, match=r"are in use at there, but the other way .*listener: auto"):
+        meeting_of(found, "there", wishes(listener="there"))
+
+
 # -- the two agents --------------------------------------------------------------------------------
 
 
