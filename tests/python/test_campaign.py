@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import processes
+from narrows.campaign.progress import ProgressView
 
 HERE = Path(__file__).resolve().parent
 
@@ -363,6 +366,18 @@ def test_json_is_one_document_and_nothing_else(lab: Lab) -> None:
     assert json.loads(stdout)["format"] == "narrows/results/1"
     assert stderr == ""
     assert json.loads(lab.call("show", "out", "--json")[1])["hash"] == lab.campaign["hash"]
+
+
+def test_messages_about_folders_and_addresses_stand_as_they_are(lab: Lab) -> None:
+    folder = "x[red]y/o[/]1 :x:"
+    code, _, stderr = lab.call("run", "test.yaml", "--no-report", "-o", folder, fail={"reno-r1": "invalid"})
+    assert code == 6
+    assert f"test: 6 cells (emulate, about 18 s) into {folder}" in stderr
+    assert f"narrows show {folder} tells why" in stderr
+    told = "tunnel to six: six listens at [fd77:2::1]:443"
+    console = Console(file=io.StringIO(), width=200)
+    ProgressView(console, 0, 1, 1, None).message(told)
+    assert isinstance(console.file, io.StringIO) and console.file.getvalue() == f"{told}\n"
 
 
 def test_show_puts_campaigns_side_by_side(lab: Lab) -> None:

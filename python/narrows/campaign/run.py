@@ -188,7 +188,7 @@ def run_campaign(
 
     def say(text: str) -> None:
         if not quiet:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     agent = agents.find_agent()
     versions = {

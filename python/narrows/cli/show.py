@@ -52,7 +52,7 @@ def show(
         question = document["scenario"]["resolved"]["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
-        console.print(f"{line} ({', '.join(places)})", markup=False, soft_wrap=True)
+        console.print(f"{line} ({', '.join(places)})", markup=False, emoji=False, soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
