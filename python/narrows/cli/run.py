@@ -183,8 +183,9 @@ def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
     import shlex
 
     from narrows.hosts.partner import Reach
+    from narrows.hosts.travel import named_folder
 
-    return Reach(tuple(shlex.split(ssh)), folder, agent)
+    return Reach(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
