@@ -18,6 +18,7 @@ from rich.console import Console
 
 import processes
 from narrows.campaign.progress import ProgressView
+from processes import eventually
 
 HERE = Path(__file__).resolve().parent
 
@@ -297,6 +298,33 @@ def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) 
     assert lab.run()[0] == 0
     attempts = [cell["attempts"] for cell in lab.campaign["cells"]]
     assert sum(attempts) <= 7
+
+
+def signalled_while_connecting(lab: Lab, number: signal.Signals, *words: str) -> tuple[int, str]:
+    """What becomes of a command that is waiting for an ssh which says nothing and ends with its input."""
+    mute = lab.path / "mute"
+    mute.write_text("#!/bin/sh\necho >>called\nexec cat >/dev/null\n")
+    mute.chmod(0o755)
+    process = lab.start(*words, "--ssh", str(mute))
+    eventually("ssh was started", (lab.path / "called").exists)
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, stderr = processes.finish(process, 30)
+    return process.returncode, stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_before_anything_was_run(lab: Lab, number: signal.Signals, more: tuple[str, ...]) -> None:
+    hosts = ("--where", "hosts", "--host", "me@nowhere")
+    found = signalled_while_connecting(lab, number, "run", "test.yaml", "-o", "out", *hosts, *more)
+    assert found == (128 + number, "me@nowhere: connecting\nnarrows: interrupted; nothing was run\n")
+    assert not lab.out.exists()
+
+
+def test_other_commands_tell_that_they_were_interrupted(lab: Lab) -> None:
+    code, stderr = signalled_while_connecting(lab, signal.SIGINT, "hosts", "check", "me@nowhere")
+    assert code == 130 and stderr.endswith("narrows: interrupted\n")
 
 
 def test_killed_at_any_moment_and_completed(lab: Lab) -> None:

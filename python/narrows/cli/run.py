@@ -202,13 +202,15 @@ def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
 
 def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
     from narrows.campaign import agent as agents
+    from narrows.campaign import signals
     from narrows.campaign.run import planned
     from narrows.cli.common import print_json, stderr_console, stdout_console
 
     def say(text: str) -> None:
         stderr_console().print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
-    with planned(loaded, agents.find_agent(), reach, say) as found:
+    interrupted = signals.told("interrupted; nothing was run")
+    with interrupted, planned(loaded, agents.find_agent(), reach, say) as found:
         plan = found.plan
         joined = found.partner.in_words(found.meeting) if found.partner is not None else None
         way = found.partner.document()["way"] if found.partner is not None else None
