@@ -48,6 +48,7 @@ class Interrupted(NarrowsError):  # noqa: N818 - it is not an error of anybody
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
+        self.number = signal_number
         self.exit_code = 128 + signal_number
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import processes
+from narrows.campaign.progress import ProgressView
+from processes import eventually
 
 HERE = Path(__file__).resolve().parent
 
@@ -170,6 +174,23 @@ def test_a_failed_cell_is_recorded_and_run_again(lab: Lab) -> None:
     assert lab.states() == ["finished"] * 6
 
 
+def test_failed_attempts_are_told_although_the_cell_has_finished(lab: Lab) -> None:
+    lab.run(fail={"cubic-r1": 1, "cubic-r2": 1})
+    _, stdout, _ = lab.run(fail={"cubic-r2": "kill"})
+    # What is failed now stands in the table; what was made again is told as such.
+    told = "2 attempts of cubic failed and were made again (runs 1, 2): injected failure 1 (2 times)."
+    assert told in stdout, stdout
+    lab.run()
+    _, stdout, _ = lab.call("show", "out")
+    told = "3 attempts of cubic failed and were made again (runs 1, 2): injected failure 1 (2 times); the"
+    assert told in stdout, stdout
+    assert "runs failed" not in stdout and lab.states() == ["finished"] * 6
+    found = {one["cell"]: one for one in json.loads(lab.call("show", "out", "--json")[1])["failed_attempts"]}
+    assert sorted(found) == ["cubic-r1", "cubic-r2"]
+    assert [failure["kind"] for failure in found["cubic-r2"]["failures"]] == ["internal", "killed"]
+    assert "failed_attempts" not in json.loads((lab.out / "results.json").read_text())
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -279,6 +300,33 @@ def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) 
     assert sum(attempts) <= 7
 
 
+def signalled_while_connecting(lab: Lab, number: signal.Signals, *words: str) -> tuple[int, str]:
+    """What becomes of a command that is waiting for an ssh which says nothing and ends with its input."""
+    mute = lab.path / "mute"
+    mute.write_text("#!/bin/sh\necho >>called\nexec cat >/dev/null\n")
+    mute.chmod(0o755)
+    process = lab.start(*words, "--ssh", str(mute))
+    eventually("ssh was started", (lab.path / "called").exists)
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, stderr = processes.finish(process, 30)
+    return process.returncode, stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_before_anything_was_run(lab: Lab, number: signal.Signals, more: tuple[str, ...]) -> None:
+    hosts = ("--where", "hosts", "--host", "me@nowhere")
+    found = signalled_while_connecting(lab, number, "run", "test.yaml", "-o", "out", *hosts, *more)
+    assert found == (128 + number, "me@nowhere: connecting\nnarrows: interrupted; nothing was run\n")
+    assert not lab.out.exists()
+
+
+def test_other_commands_tell_that_they_were_interrupted(lab: Lab) -> None:
+    code, stderr = signalled_while_connecting(lab, signal.SIGINT, "hosts", "check", "me@nowhere")
+    assert code == 130 and stderr.endswith("narrows: interrupted\n")
+
+
 def test_killed_at_any_moment_and_completed(lab: Lab) -> None:
     for moment in (0.05, 0.25, 0.4, 0.6, 0.75):
         process = lab.run_in_background(sleep=0.1)
@@ -346,6 +394,18 @@ def test_json_is_one_document_and_nothing_else(lab: Lab) -> None:
     assert json.loads(stdout)["format"] == "narrows/results/1"
     assert stderr == ""
     assert json.loads(lab.call("show", "out", "--json")[1])["hash"] == lab.campaign["hash"]
+
+
+def test_messages_about_folders_and_addresses_stand_as_they_are(lab: Lab) -> None:
+    folder = "x[red]y/o[/]1 :x:"
+    code, _, stderr = lab.call("run", "test.yaml", "--no-report", "-o", folder, fail={"reno-r1": "invalid"})
+    assert code == 6
+    assert f"test: 6 cells (emulate, about 18 s) into {folder}" in stderr
+    assert f"narrows show {folder} tells why" in stderr
+    told = "tunnel to six: six listens at [fd77:2::1]:443"
+    console = Console(file=io.StringIO(), width=200)
+    ProgressView(console, 0, 1, 1, None).message(told)
+    assert isinstance(console.file, io.StringIO) and console.file.getvalue() == f"{told}\n"
 
 
 def test_show_puts_campaigns_side_by_side(lab: Lab) -> None:

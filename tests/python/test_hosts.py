@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -270,6 +271,9 @@ def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> 
         with pytest.raises(UnavailableError, match=f"there is no way to {THERE} by wwan7: no such device"):
             prober.source(THERE)
         assert all(one.index is None for one in prober.open("0.0.0.0", [0]))
+    for end, told in (("here", f"no way to {THERE} by wwan7"), ("there", "on the interface wwan7")):
+        with pytest.raises(UnavailableError, match=rf"{told}.*no such device.*real_path\.interface\.{end}"):
+            between.examine(pair.near(), pair.far(), THERE, [5001], interfaces={end: "wwan7"})
 
 
 def test_clocks_are_compared_anew_over_what_passes(pair: Hosts) -> None:
@@ -327,26 +331,58 @@ def test_offset_and_round_trip_follow_from_four_stamps() -> None:
     assert exchange.offset_ns == 1010, "half of the asymmetry is taken for offset"
 
 
-def test_a_port_that_is_taken_is_not_called_blocked(pair: Hosts) -> None:
+@contextlib.contextmanager
+def taken(end: kit.Namespace, *ports: int, seconds: float = 600) -> Iterator[None]:
+    """Some program has these ports for so long."""
     taker = subprocess.Popen(
-        [*pair.there.enter, sys.executable, "-c", _TAKE, "5002"],
+        [*end.enter, sys.executable, "-c", _TAKE, str(seconds), *map(str, ports)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     with processes.running(taker):
         assert taker.stdout and taker.stdout.readline() == "taken\n"
+        yield
+
+
+def test_a_port_that_is_taken_is_not_called_blocked(pair: Hosts) -> None:
+    with taken(pair.there, 5002):
         way = examine(pair, ports=[5001, 5002])
     one = way.ports[1]
     assert (one.there, one.here) == (None, True)
     assert one.why_there is not None and "in use" in one.why_there
 
 
+def test_ports_that_another_campaign_examines_are_waited_for(
+    pair: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(between, "_AGAIN_S", 0.2)
+    with taken(pair.here, *PORTS, seconds=2), taken(pair.there, *PORTS, seconds=2):
+        way = examine(pair)
+    assert way.they_may_listen == way.we_may_listen == PORTS and way.in_use == []
+    with taken(pair.there, PORTS[0], seconds=2):
+        assert between.compare(pair.near(), pair.far(), way) is not None
+
+
+def test_ports_that_stay_in_use_are_told_as_such(pair: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(between, "_BUSY_S", 1.0)
+    monkeypatch.setattr(between, "_AGAIN_S", 0.2)
+    with taken(pair.there, 5001), pair.blocked(pair.to_here(5001)):
+        way = examine(pair, ports=[5001])
+    assert way.in_use == ["there"] and not way.we_may_listen
+    with taken(pair.there, 5001):
+        assert examine(pair, ports=[5001]).we_may_listen == [5001], "one end is enough"
+
+
 _TAKE = """
-import socket, sys
-held = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-held.bind(("0.0.0.0", int(sys.argv[1])))
+import select, socket, sys
+held = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in sys.argv[2:]]
+for one, port in zip(held, sys.argv[2:]):
+    one.bind(("0.0.0.0", int(port)))
 print("taken", flush=True)
+select.select([sys.stdin], [], [], float(sys.argv[1]))
+for one in held:
+    one.close()
 sys.stdin.read()
 """
 

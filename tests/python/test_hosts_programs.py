@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import processes
 from narrows.campaign.agent import find_agent
+from narrows.cli.app import app
 from narrows.cli.hosts import _ports
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.hosts import answers, place, settings, ssh, travel
@@ -69,6 +71,30 @@ def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_
 def test_ports_that_make_no_sense_are_refused(ports: str) -> None:
     with pytest.raises(UsageError, match="--ports"):
         _ports(ports)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("~/x/y", "x/y"),
+        ("~//x", "x"),
+        ("~/~x", "~x"),
+        ("x/y/", "x/y"),
+        ("/x~/y", "/x~/y"),
+        ("a~b", "a~b"),
+        (None, None),
+    ],
+)
+def test_a_folder_there_may_be_named_from_the_home_folder(written: str | None, meant: str | None) -> None:
+    assert travel.named_folder(written) == meant
+
+
+@pytest.mark.parametrize("written", ["~other/x", "~other", "~", "~/", "", ".", "~/../x", "/"])
+@pytest.mark.parametrize("command", ["check", "clean"])
+def test_folders_that_nobody_can_find_there_are_refused(written: str, command: str) -> None:
+    done = CliRunner().invoke(app, ["hosts", command, "nowhere", "--remote-folder", written])
+    assert isinstance(done.exception, UsageError), done.output
+    assert "not " + repr(written) in str(done.exception) and "~/narrows" in str(done.exception)
 
 
 def test_ports_keep_their_order_and_come_once() -> None:

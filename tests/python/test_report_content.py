@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from narrows import _native, report
+from narrows.analysis import attempts
 from narrows.analysis.checks import counted
 from narrows.report import document, tables
 from narrows.report.data import load
-from report_campaigns import QUESTION, Spec, network, write_campaign
+from report_campaigns import QUESTION, TIMES, Spec, network, write_campaign
 
 SKIPPED = {"scheme": "linux:vegas", "reason": "this kernel does not offer vegas; it offers reno, bbr, cubic"}
 RENO, CUBIC = ("reno", "reno"), ("cubic", "cubic")
@@ -89,6 +92,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Spec("verus", 1, CUBIC, state="pending"),
     ]
     made = write_campaign(tmp_path_factory.mktemp("content") / "campaign", specs, skipped=[SKIPPED])
+    record = json.loads((made / "campaign.json").read_text())
+    record["cells"][1]["failures"] = [{"at": TIMES[0], "kind": "vanished", "message": "<there> has vanished"}]
+    (made / "campaign.json").write_text(json.dumps(record))
     report.build(made, pdf=False)
     return made
 
@@ -152,6 +158,40 @@ def test_every_cell_is_listed_with_its_outcome_and_reason(doc: dict[str, Any], p
     assert counts == {"ok": 2, "degraded": 1, "invalid": 2, "failed": 1, "pending": 1, "skipped": 1}
     for text in rows.values():
         assert text in page.words
+
+
+def test_attempts_that_failed_before_a_run_succeeded_are_told(doc: dict[str, Any], page: Page) -> None:
+    told = "1 attempt of cubic failed and was made again (run 2): <there> has vanished."
+    assert doc["verdicts"]["attempts"] == [told] and told in page.words
+    assert dict(doc["facts"])["Runs"].endswith("1 scheme skipped, 1 failed attempt")
+
+
+def failing(scheme: str, run: int, messages: list[str], state: str = "finished") -> dict[str, Any]:
+    failures = [{"message": message} for message in messages]
+    return {"id": f"{scheme}-{run}", "scheme": scheme, "run": run, "state": state, "failures": failures}
+
+
+def test_failed_attempts_are_summed_by_scheme() -> None:
+    cells = [
+        failing("reno", 2, ["it is gone.", "no room"]),
+        failing("copa", 1, ["it is gone"], state="pending"),
+        failing("reno", 1, ["it is gone"]),
+        {"id": "cubic-1", "scheme": "cubic", "run": 1, "state": "finished"},
+    ]
+    assert attempts.sentences(cells, ["copa", "cubic", "reno"]) == [
+        "1 attempt of copa failed, and the run is still to be made (run 1): it is gone.",
+        "3 attempts of reno failed and were made again (runs 1, 2): it is gone (2 times); no room.",
+    ]
+    assert attempts.count(cells) == 4
+
+
+@given(st.lists(st.lists(st.text(max_size=5), max_size=4), max_size=30))
+def test_every_failed_attempt_is_counted_and_sentences_stay_short(messages: list[list[str]]) -> None:
+    cells = [failing("reno", run, found) for run, found in enumerate(messages, 1)]
+    told = attempts.sentences(cells, ["reno"])
+    number = sum(map(len, messages))
+    assert len(told) == (number > 0) and all(one.startswith(f"{number} attempt") for one in told)
+    assert all(len(one) < 250 for one in told)
 
 
 def test_invalid_runs_enter_no_mean(folder: Path, doc: dict[str, Any]) -> None:

@@ -20,13 +20,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from narrows.campaign import disk
 from narrows.campaign.agent import CellOutcome
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
 
-_DISK_FULL = ("no space left", "disk is full", "disk quota", "enospc")
+#: Less free room than this is a full disk, whatever the message says.
+_LEAST_FREE_BYTES = 1_000_000
 
 
 class Watcher(Protocol):
@@ -153,8 +155,12 @@ class Executor:
         if self.plane.ends_campaign(outcome):
             self._give_up(UnavailableError(f"{outcome.message}; run the same command again when it is back"))
             return
-        text = outcome.message.lower()
-        if any(sign in text for sign in _DISK_FULL) or _free_bytes(self.folder.path) < 1_000_000:
+        no_room_here = _free_bytes(self.folder.path) < _LEAST_FREE_BYTES
+        there = None if no_room_here else disk.full_there(outcome.message, self._other_host())
+        if there is not None:
+            self._give_up(NarrowsError(there))
+            return
+        if no_room_here or disk.is_full(outcome.message):
             self._give_up(
                 NarrowsError(
                     f"the disk of {self.folder.path} is full; make room and run the same command again,"
@@ -165,6 +171,11 @@ class Executor:
         any_finished = any(cell["state"] == "finished" for cell in self.folder.cells)
         if outcome.kind == "unavailable" and not any_finished:
             self._give_up(UnavailableError(outcome.message))
+
+    def _other_host(self) -> str | None:
+        """The name of the other host of runs between two."""
+        resolved = self.folder.document["scenario"]["resolved"]
+        return str(resolved["real_path"]["other"]) if resolved.get("real_path") else None
 
     def _give_up(self, error: NarrowsError) -> None:
         if self.fatal is None:

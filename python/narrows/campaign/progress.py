@@ -140,7 +140,8 @@ class ProgressView:
     def message(self, text: Text | str) -> None:
         """Something the user should read."""
         if not self.quiet:
-            self.console.print(text, highlight=False, soft_wrap=True)
+            # Addresses of IPv6 and folders of users stand in brackets and between colons.
+            self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _note(self) -> None:
         left = self.time_left.estimate()

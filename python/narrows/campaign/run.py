@@ -16,6 +16,7 @@ from rich.console import Console
 from narrows import __version__
 from narrows.campaign import agent as agents
 from narrows.campaign import results as result_files
+from narrows.campaign import signals
 from narrows.campaign.between import BetweenHosts
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
@@ -174,6 +175,7 @@ def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
     return path
 
 
+@signals.told("interrupted; nothing was run")
 def run_campaign(
     loaded: Loaded,
     output: Path | None,
@@ -188,7 +190,7 @@ def run_campaign(
 
     def say(text: str) -> None:
         if not quiet:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     agent = agents.find_agent()
     versions = {
@@ -199,8 +201,7 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
-    if again:
-        check_same(path, loaded.scenario)
+    before = check_same(path, loaded.scenario)["cells"] if again else []
     with planned(loaded, agent, reach or Reach(), say) as found:
         if again:
             remove = found.partner.here.remove if found.partner is not None else None
@@ -208,14 +209,15 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
+            _keep_failures(folder, before)
             return _run_in(folder, found, agent, console, quiet, again)
-        except Interrupted as error:
+        except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
             raise Interrupted(
                 f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the"
                 f" same command with -o {path} to complete it",
-                error.exit_code - 128,
+                error.number,
             ) from None
         except NarrowsError as error:
             # The disk may be full; the reason that matters is the first one.
@@ -224,6 +226,19 @@ def run_campaign(
             raise
         finally:
             folder.close()
+
+
+def _keep_failures(folder: CampaignFolder, before: list[dict[str, Any]]) -> None:
+    """Cells that had failed when the campaign ended are made again: how they failed is still told."""
+    kept = False
+    for then in before:
+        entry = folder.entry(then["id"])
+        # Nobody else has made it in the meantime.
+        if then.get("error") and entry["state"] == "pending" and entry["attempts"] == then["attempts"]:
+            entry.setdefault("failures", []).append({"at": then["ended_at"], **then["error"]})
+            kept = True
+    if kept:
+        folder.save()
 
 
 def _run_in(

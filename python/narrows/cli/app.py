@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from narrows import __version__
+from narrows.errors import Interrupted
 
 
 class _ExampleFirst:
@@ -22,6 +24,13 @@ class _ExampleFirst:
         """Called by the command line library to compose the help."""
         formatter.write(f"Example:  {self.example}\n\n")
         super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Called by the command line library, which would end at Ctrl-C without a word."""
+        try:
+            return super().invoke(ctx)  # type: ignore[misc]
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", signal.SIGINT) from None
 
 
 class _Group(_ExampleFirst, TyperGroup):

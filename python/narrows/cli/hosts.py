@@ -69,12 +69,12 @@ def check(
     from narrows.errors import EXIT_CANNOT_HERE, UsageError
     from narrows.hosts.check import Wishes
     from narrows.hosts.check import check as examine
+    from narrows.hosts.travel import named_folder
 
     if len(names) > 1 and (address is not None or agent is not None):
         raise UsageError("--address and --agent go with a single host; call the command once for each")
-    wishes = Wishes(
-        address=address, our_address=our_address, agent=agent, folder=remote_folder, prepare=prepare
-    )
+    folder = named_folder(remote_folder)
+    wishes = Wishes(address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare)
     if ports is not None:
         import dataclasses
 
@@ -108,10 +108,12 @@ def clean(
 
     from narrows.hosts.place import clean as remove
     from narrows.hosts.ssh import Ssh
+    from narrows.hosts.travel import named_folder
 
+    place = named_folder(remote_folder)
     for name in names:
         with Ssh(name, shlex.split(ssh)) as connection:
-            folder, count = remove(connection, remote_folder)
+            folder, count = remove(connection, place)
         print(f"{name}: {count} {'copy' if count == 1 else 'copies'} removed with {folder}")
 
 

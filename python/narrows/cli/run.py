@@ -114,22 +114,30 @@ def run(
         quiet=as_json,
         reach=reach,
     )
+    cells = finished.folder.cells
     if as_json:
-        print_json(finished.results)
+        from narrows.analysis.attempts import with_failed
+
+        print_json(with_failed(finished.results, cells))
     else:
+        from narrows.analysis.attempts import print_attempts
         from narrows.analysis.tables import print_summary
         from narrows.cli.common import print_expectations
 
-        print_summary(stdout_console(), [(finished.folder.path, finished.results)])
+        found = (finished.folder.path, finished.results)
+        print_summary(stdout_console(), [found])
+        print_attempts(stdout_console(), [(*found, cells)])
         print_expectations(stdout_console(), finished.results)
     if report:
         _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
-    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in finished.folder.cells)
+    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
     if bad:
         console.print(
-            f"{bad} of {len(finished.folder.cells)} cells failed or are invalid; narrows show"
+            f"{bad} of {len(cells)} cells failed or are invalid; narrows show"
             f" {finished.folder.path} tells why",
             soft_wrap=True,
+            markup=False,
+            emoji=False,
         )
     if finished.failed:
         all_of = len(finished.results["expect"])
@@ -175,8 +183,9 @@ def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
     import shlex
 
     from narrows.hosts.partner import Reach
+    from narrows.hosts.travel import named_folder
 
-    return Reach(tuple(shlex.split(ssh)), folder, agent)
+    return Reach(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
@@ -193,13 +202,15 @@ def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
 
 def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
     from narrows.campaign import agent as agents
+    from narrows.campaign import signals
     from narrows.campaign.run import planned
     from narrows.cli.common import print_json, stderr_console, stdout_console
 
     def say(text: str) -> None:
-        stderr_console().print(text, markup=False, highlight=False, soft_wrap=True)
+        stderr_console().print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
-    with planned(loaded, agents.find_agent(), reach, say) as found:
+    interrupted = signals.told("interrupted; nothing was run")
+    with interrupted, planned(loaded, agents.find_agent(), reach, say) as found:
         plan = found.plan
         joined = found.partner.in_words(found.meeting) if found.partner is not None else None
         way = found.partner.document()["way"] if found.partner is not None else None
@@ -220,7 +231,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
         return
     console = stdout_console()
     for line in _plan_lines(plan, joined):
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:

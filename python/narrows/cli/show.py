@@ -37,8 +37,12 @@ def show(
     opened = [CampaignFolder.read(path) for path in folders]
     found = [(path, results.read(path)) for path in folders]
     if as_json:
-        print_json(found[0][1] if len(found) == 1 else [result for _, result in found])
+        from narrows.analysis.attempts import with_failed
+
+        told = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
+        print_json(told[0] if len(told) == 1 else told)
         return
+    from narrows.analysis.attempts import print_attempts
     from narrows.analysis.tables import print_cells, print_flows, print_summary
     from narrows.cli.common import print_expectations
 
@@ -48,9 +52,10 @@ def show(
         question = document["scenario"]["resolved"]["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
-        console.print(f"{line} ({', '.join(places)})", markup=False, soft_wrap=True)
+        console.print(f"{line} ({', '.join(places)})", markup=False, emoji=False, soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
+    print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
     if len(found) == 1:
         console.print()
         print_flows(console, found[0][1])

@@ -37,6 +37,10 @@ _MOST_MTU = 9216
 _SMALL = {4: 108, 6: 128}
 #: Two clocks drift apart by so much in a second at most: quartz is better than 100 ppm.
 _DRIFT_PPB = 200_000
+#: How long others may hold all ports, and how long to wait before looking again: another campaign that
+#: examines its way takes some seconds, and some more until its tunnel has the port that it has chosen.
+_BUSY_S = 20.0
+_AGAIN_S = 3.0
 _ANY = {4: "0.0.0.0", 6: "::"}
 
 
@@ -80,6 +84,17 @@ class Way:
         if self.seen_address is None:
             return None
         return ipaddress.ip_address(self.seen_address) != ipaddress.ip_address(self.our_address)
+
+    @property
+    def in_use(self) -> list[str]:
+        """The ends, of `there` and `here`, at which programs of others hold all ports."""
+        whys = {
+            THERE: [one.why_there or "" for one in self.ports],
+            HERE: [one.why_here or "" for one in self.ports],
+        }
+        return [
+            end for end, of_ports in whys.items() if of_ports and all("in use" in why for why in of_ports)
+        ]
 
     @property
     def they_may_listen(self) -> list[int]:
@@ -128,14 +143,32 @@ def examine(
     interfaces: Mapping[str, str] | None = None,
 ) -> Way:
     """Examines the way to an address of another host, and back to us at `our_address` or wherever our
-    questions came from; by network interfaces `here` and `there`, where they are named."""
-    by = interfaces or {}
+    questions came from; by network interfaces `here` and `there`, where they are named.
+
+    Where nothing passes because all ports are in use, it is tried again for a while."""
+    limit = time.monotonic() + _BUSY_S
+    while True:
+        way = _examine(here, there, their_address, ports, our_address, interfaces or {})
+        passes = way.they_may_listen or way.we_may_listen
+        if passes or not way.in_use or time.monotonic() > limit:
+            return way
+        time.sleep(_AGAIN_S)
+
+
+def _examine(
+    here: Place,
+    there: Place,
+    their_address: str,
+    ports: list[int],
+    our_address: str | None,
+    by: Mapping[str, str],
+) -> Way:
     token = secrets.token_hex(16)
     version = ipaddress.ip_address(their_address).version
     with Prober(here, token, by.get(HERE)) as near, Prober(there, token, by.get(THERE)) as far:
-        source = near.source(their_address)
+        source = _source(near, their_address)
         way = Way(source, their_address, ports=[Port(port) for port in ports])
-        ours, theirs = (_open(prober, version, ports) for prober in (near, far))
+        ours, theirs = _open_both(near, far, version, ports)
         for one in way.ports:
             one.why_here, one.why_there = ours.refused.get(one.port), theirs.refused.get(one.port)
         asked = _ask(ours, theirs, their_address, version)
@@ -160,19 +193,45 @@ def compare(here: Place, there: Place, way: Way) -> Apart | None:
     token = secrets.token_hex(16)
     version = ipaddress.ip_address(way.their_address).version
     ports = (way.they_may_listen or way.we_may_listen)[:1]
-    if not ports:
-        return None
-    with Prober(here, token) as near, Prober(there, token) as far:
-        ours, theirs = (_open(prober, version, ports) for prober in (near, far))
-        found = _round_trip(way, ours, theirs, way.seen_address or way.our_address, version)
-    return None if found is None else Apart(found.offset_ns, found.rtt_ns // 2)
+    limit = time.monotonic() + _BUSY_S
+    while ports:
+        with Prober(here, token) as near, Prober(there, token) as far:
+            ours, theirs = _open_both(near, far, version, ports)
+            found = _round_trip(way, ours, theirs, way.seen_address or way.our_address, version)
+        if found is not None:
+            return Apart(found.offset_ns, found.rtt_ns // 2)
+        listener = theirs if way.they_may_listen else ours
+        if not listener.refused or time.monotonic() > limit:
+            return None
+        time.sleep(_AGAIN_S)
+    return None
 
 
-def _open(prober: Prober, version: int, ports: list[int]) -> _End:
+def _open_both(near: Prober, far: Prober, version: int, ports: list[int]) -> tuple[_End, _End]:
+    return _open(near, HERE, version, ports), _open(far, THERE, version, ports)
+
+
+def _source(near: Prober, to: str) -> str:
+    """Our address towards another."""
+    try:
+        return near.source(to)
+    except UnavailableError as error:
+        raise UnavailableError(f"{error}{_named(near, HERE)}") from None
+
+
+def _named(prober: Prober, end: str) -> str:
+    """Where the interface is named that everything goes by, if there is one."""
+    return f"; look at real_path.interface.{end}" if prober.interface else ""
+
+
+def _open(prober: Prober, end: str, version: int, ports: list[int]) -> _End:
     opened = prober.open(_ANY[version], [0, *ports])
     own = opened[0]
     if own.index is None:
-        raise UnavailableError(f"{prober.place.name}: no UDP port can be opened ({own.why})")
+        by = f" on the interface {prober.interface}" if prober.interface else ""
+        raise UnavailableError(
+            f"{prober.place.name}: no UDP port can be opened{by} ({own.why}){_named(prober, end)}"
+        )
     listens = {one.asked: one.index for one in opened[1:] if one.index is not None}
     refused = {one.asked: one.why or "" for one in opened[1:] if one.index is None}
     return _End(prober, own.index, listens, refused)

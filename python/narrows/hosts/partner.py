@@ -369,11 +369,19 @@ def _nothing_passes(way: between.Way, name: str, wanted: str, ports: list[int]) 
     whys = [why for one in way.ports for why in (one.why_there, one.why_here) if why]
     taken = f" ({whys[0]})" if whys else ""
     listed = ", ".join(map(str, ports))
+    called = {THERE: name, HERE: "this machine"}
     if wanted != AUTO and (way.they_may_listen or way.we_may_listen):
-        which = name if wanted == THERE else "this machine"
+        why = f"datagrams do not reach {called[wanted]} at any of the UDP ports {listed}{taken}"
+        if wanted in way.in_use:
+            why = f"all of the UDP ports {listed} are in use at {called[wanted]}"
+        return f"{why}, but the other way they pass; write listener: auto"
+    if way.in_use:
+        others = [end for end in (THERE, HERE) if end not in way.in_use]
+        blocked = f", and no datagram reaches {called[others[0]]}" if others else ""
         return (
-            f"datagrams do not reach {which} at any of the UDP ports {listed}{taken}, but the other way"
-            " they pass; write listener: auto"
+            f"all of the UDP ports {listed} are in use at {' and '.join(called[end] for end in way.in_use)}"
+            f"{blocked}; is another campaign running? Wait for its end, or name other ports with"
+            " real_path.ports"
         )
     return (
         f"no datagram passes between here and {name} at any of the UDP ports {listed}{taken}; open one in the"

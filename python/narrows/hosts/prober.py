@@ -88,7 +88,7 @@ class Prober:
         self.place = place
         self._token = token
         #: The network interface that everything goes by, if not what the routes say.
-        self._interface = interface
+        self.interface = interface
         self._agent: subprocess.Popen[bytes] | None = None
         self._lines: Lines | None = None
         #: By how much its clock is shifted, for tests.
@@ -167,7 +167,7 @@ class Prober:
 
     def _by(self, shape: answers.Shape, **order: Any) -> dict[str, Any]:
         """An order that is about an interface if there is one to go by."""
-        return self._order(shape, **order, **({"interface": self._interface} if self._interface else {}))
+        return self._order(shape, **order, **({"interface": self.interface} if self.interface else {}))
 
     # -- lines -------------------------------------------------------------------------------------
 

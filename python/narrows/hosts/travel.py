@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import posixpath
 import shutil
 import struct
 import subprocess
@@ -17,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows.errors import DataError, UnavailableError
+from narrows.errors import DataError, UnavailableError, UsageError
 
 #: e_machine of ELF files, by what `uname -m` says (elf.h).
 _MACHINES = {
@@ -150,6 +151,24 @@ def wire_size(program: Program) -> str:
 
 
 # -- on the other host -----------------------------------------------------------------------------
+
+
+def named_folder(text: str | None) -> str | None:
+    """The argument of `--remote-folder`: absolute, or from the home folder there, with or without `~/`.
+
+    It must be a folder of its own, because what is ours is removed with it."""
+    if text is None:
+        return None
+    from_home = text.startswith("~/")
+    meant = posixpath.normpath("./" + text.removeprefix("~/") if from_home else text)
+    of_others = text.startswith("~") and not from_home
+    if of_others or meant.split("/")[0] in (".", "..") or not meant.strip("/ "):
+        raise UsageError(
+            "--remote-folder takes a folder of its own, from the root (/var/tmp/narrows) or from the home"
+            f" folder there (~/narrows), not {text!r}"
+        )
+    return meant
+
 
 #: Prints the SHA-256 of the file $f. (Scripts contain no single quotes, line ends, backslashes or
 #: exclamation marks, which login shells understand differently.)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from narrows.analysis import attempts
 from narrows.analysis.checks import counted
 from narrows.report import imported, real, standing, tables, units, words
 from narrows.report.data import Campaign, Json, Run
@@ -33,7 +34,11 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
             "sentences": words.path_sentences(campaign.settings) if campaign.settings else [],
             "workload": words.workload_sentences(campaign),
         },
-        "verdicts": {"counts": _counts(campaign), "table": tables.verdicts(campaign)},
+        "verdicts": {
+            "counts": _counts(campaign),
+            "table": tables.verdicts(campaign),
+            "attempts": attempts.sentences(_entries(campaign), campaign.schemes),
+        },
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
@@ -94,6 +99,10 @@ def _resolved(campaign: Campaign) -> Json:
     return found
 
 
+def _entries(campaign: Campaign) -> list[Json]:
+    return list(campaign.record.get("cells") or [])
+
+
 def _in_order(campaign: Campaign) -> list[Run]:
     return [run for scheme in campaign.schemes for run in campaign.of_scheme(scheme)]
 
@@ -137,6 +146,8 @@ def _count_words(campaign: Campaign) -> str:
     parts = [f"{outcomes[o]} {o}" for o in known]
     if campaign.skipped:
         parts.append(f"{units.plural(len(campaign.skipped), 'scheme')} skipped")
+    if failed := attempts.count(_entries(campaign)):
+        parts.append(units.plural(failed, "failed attempt"))
     return ", ".join(parts) or "none"
 
 

@@ -1,0 +1,92 @@
+"""Attempts that failed and were made again, in words: a run that has succeeded at last does not hide them.
+
+`campaign.json` has them in each cell's `failures`; the failure that a cell was given up with is its `error`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: So many reasons of a scheme's failures, and so many of its runs, are named; the others are counted.
+_NAMED = 3
+_RUNS = 8
+
+Entry = Mapping[str, Any]
+
+
+def failed(cells: Iterable[Entry]) -> list[dict[str, Any]]:
+    """The cells that have such attempts, each with all of them, as one JSON document may tell them."""
+    return [
+        {key: cell.get(key) for key in ("scheme", "run", "state")}
+        | {"cell": cell.get("id"), "failures": list(cell["failures"])}
+        for cell in cells
+        if cell.get("failures")
+    ]
+
+
+def with_failed(results: dict[str, Any], cells: Iterable[Entry]) -> dict[str, Any]:
+    """Results with these attempts, which are not of the records and so not in `results.json`."""
+    found = failed(cells)
+    return {**results, "failed_attempts": found} if found else results
+
+
+def count(cells: Iterable[Entry]) -> int:
+    """How many such attempts there were."""
+    return sum(len(one["failures"]) for one in failed(cells))
+
+
+def sentences(cells: Iterable[Entry], schemes: Sequence[str]) -> list[str]:
+    """One sentence for each scheme that has such attempts, in the order of `schemes`: how many, of which
+    runs, and why they failed."""
+    place = {scheme: number for number, scheme in enumerate(schemes)}
+    grouped: dict[tuple[str, bool], list[dict[str, Any]]] = {}
+    for one in sorted(failed(cells), key=lambda one: (place.get(one["scheme"], len(place)), one["run"] or 0)):
+        grouped.setdefault((str(one["scheme"]), one["state"] == "pending"), []).append(one)
+    return [_sentence(scheme, waits, found) for (scheme, waits), found in grouped.items()]
+
+
+def print_attempts(
+    console: Console, campaigns: Sequence[tuple[Path, Mapping[str, Any], Iterable[Entry]]]
+) -> None:
+    """These sentences for campaigns, each with its folder, its results and its cells."""
+    for path, results, cells in campaigns:
+        before = f"{path.name}: " if len(campaigns) > 1 else ""
+        schemes = list(dict.fromkeys(line["scheme"] for line in results["summary"]))
+        for sentence in sentences(cells, schemes):
+            console.print(f"{before}{sentence}", soft_wrap=True, markup=False, emoji=False)
+
+
+def _sentence(scheme: str, waits: bool, found: list[dict[str, Any]]) -> str:
+    whys = Counter(
+        str(failure.get("message") or "no reason was recorded").rstrip(". ")
+        for one in found
+        for failure in one["failures"]
+    )
+    number = whys.total()
+    if waits:
+        became = "failed, and the run is still to be made"
+    else:
+        became = "failed and was made again" if number == 1 else "failed and were made again"
+    attempts = "1 attempt" if number == 1 else f"{number} attempts"
+    return f"{attempts} of {scheme} {became} ({_runs(found)}): {_reasons(whys)}."
+
+
+def _runs(found: list[dict[str, Any]]) -> str:
+    numbers = list(dict.fromkeys(str(one["run"]) for one in found))
+    if len(numbers) == 1:
+        return f"run {numbers[0]}"
+    more = len(numbers) - _RUNS
+    return f"runs {', '.join(numbers[:_RUNS])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _reasons(whys: Counter[str]) -> str:
+    named = whys.most_common(_NAMED)
+    parts = [why + (f" ({times} times)" if times > 1 else "") for why, times in named]
+    others = whys.total() - sum(times for _, times in named)
+    return "; ".join(parts) + (f"; and {others} more for other reasons" if others else "")

@@ -1,0 +1,32 @@
+"""A full disk in the message of a failed cell: is it here, or on the other host of runs between two?"""
+
+from __future__ import annotations
+
+import re
+
+_FULL = ("no space left", "disk is full", "disk quota", "enospc")
+#: How Python writes errors of the system. It runs here alone; agents write `(os error 28)`.
+_OURS = "[errno "
+#: The folder of all that is ours on the other host, before that of a run (`Partner.new_folder`).
+_FOLDER = re.compile(r"(/[^:]*)/runs/[0-9a-f]{16}-")
+
+
+def is_full(message: str) -> bool:
+    """Whether some disk was full."""
+    return any(sign in message.lower() for sign in _FULL)
+
+
+def full_there(message: str, host: str | None) -> str | None:
+    """What to say if it was the other host that had no room; None if it was not, or is not known."""
+    if host is None:
+        return None
+    # Of runs between hosts, each end's part of a message begins with its name.
+    for part in message.split("; "):
+        if part.startswith(f"{host}: ") and is_full(part) and _OURS not in part.lower():
+            folder = _FOLDER.search(part)
+            where = folder[1] if folder else part.removeprefix(f"{host}: ")
+            return (
+                f"the disk of {host} is full ({where}); make room there, or choose another folder with"
+                " --remote-folder, and run the same command again, finished cells are kept"
+            )
+    return None

@@ -1,0 +1,54 @@
+"""Signals that ask to stop, while no cells run: they end what is being done with an exception, so that
+whatever was opened is closed on the way out. (While cells run, `execute` hears them.)"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from narrows.errors import Interrupted
+
+#: Ctrl-C, `kill`, and a terminal that was closed.
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signalled(BaseException):
+    """A signal came; no error, and so nothing that deals with errors takes it for one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def told(sentence: str) -> Iterator[None]:
+    """Signals that come meanwhile are told with a sentence."""
+    try:
+        with _raised():
+            yield
+    except Signalled as one:
+        raise Interrupted(sentence, one.number) from None
+
+
+@contextlib.contextmanager
+def _raised() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in STOPS}
+    # Who started us may want that one is ignored, as nohup does.
+    heard = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in heard:
+        signal.signal(number, _raise)
+    try:
+        yield
+    finally:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    raise Signalled(number)
