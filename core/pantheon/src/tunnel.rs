@@ -171,11 +171,11 @@ fn row(line: &Line<'_>) -> Result<Row, String> {
 
 /// Puts the two logs of one direction of one tunnel together, as flow number `flow`. A `lenient`
 /// merge stops reading arrivals at the first one that fits no packet; so did Pantheon's, without
-/// saying so.
+/// saying so. It also stops reading what was sent where a number is used again.
 ///
 /// # Errors
-/// A number that was sent twice; unless the merge is lenient, also an arrival of a packet that was
-/// not sent or had another size.
+/// Logs that begin days apart; unless the merge is lenient, also a number that was sent twice, and an arrival of a
+/// packet that was not sent or had another size.
 pub fn merge(
     egress: &TunnelLog,
     ingress: &TunnelLog,
@@ -212,7 +212,14 @@ pub fn merge(
             flow,
         })
         .collect();
-    let numbers = Numbers::of(egress)?;
+    let (numbers, repeated) = Numbers::of(egress);
+    if let Some(error) = &repeated {
+        if !lenient {
+            return Err(error.clone());
+        }
+        // What was sent in this line or a later one is not known.
+        link.sent.truncate(error.line as usize - 2);
+    }
     let shift = starts[1] - base_ns;
     let mut stopped = None;
     for (index, row) in ingress.rows.iter().enumerate() {
@@ -249,9 +256,8 @@ pub fn merge(
     }
     Ok(Reading {
         link,
-        stopped: egress
-            .stopped
-            .clone()
+        stopped: repeated
+            .or_else(|| egress.stopped.clone())
             .or(stopped)
             .or_else(|| ingress.stopped.clone()),
         disorder: egress.disorder.clone().or(ingress.disorder.clone()),
@@ -267,22 +273,25 @@ enum Numbers {
 }
 
 impl Numbers {
-    fn of(log: &TunnelLog) -> Result<Self, LogError> {
+    /// The numbers of a log up to the first that it has twice, and the error there.
+    fn of(log: &TunnelLog) -> (Self, Option<LogError>) {
         if (0..).zip(&log.rows).all(|(place, row)| row.uid == place) {
-            return Ok(Numbers::Plain(log.rows.len() as u64));
+            return (Numbers::Plain(log.rows.len() as u64), None);
         }
         let mut places = BTreeMap::new();
         for (place, row) in (0_u32..).zip(&log.rows) {
-            if let Some(other) = places.insert(row.uid, place) {
+            if let Some(other) = places.get(&row.uid) {
                 let problem = format!(
                     "packet {} is sent again; it was sent in line {}",
                     row.uid,
                     other + 2
                 );
-                return Err(LogError::new(&log.file, u64::from(place) + 2, problem));
+                let error = LogError::new(&log.file, u64::from(place) + 2, problem);
+                return (Numbers::Listed(places), Some(error));
             }
+            places.insert(row.uid, place);
         }
-        Ok(Numbers::Listed(places))
+        (Numbers::Listed(places), None)
     }
 
     fn place(&self, uid: u64) -> Option<u32> {

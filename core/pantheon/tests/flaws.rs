@@ -129,6 +129,15 @@ fn flaws_of_raw_logs_are_told_with_their_line() {
         error,
         "egress:3: packet 0 is sent again; it was sent in line 2"
     );
+    let sent = "1.0 - 0 - 60\n2.0 - 3 - 60\n4.0 - 0 - 60\n5.0 - 4 - 60\n";
+    let arrived = "3.0 - 3 - 60\n6.0 - 4 - 60\n7.0 - 0 - 60\n";
+    let lenient = merged(sent, arrived, true).unwrap();
+    assert_eq!(
+        (lenient.link.sent.len(), lenient.link.arrived.len()),
+        (2, 1)
+    );
+    let stopped = lenient.stopped.unwrap().to_string();
+    assert!(stopped.starts_with("egress:4: packet 0"), "{stopped}");
 
     let late = format!("# 'x' ingress: {}.000\n", BASE_MS + 30 * 86_400_000);
     let late = read_tunnel("late", late.as_bytes(), Side::Ingress, false).unwrap();
