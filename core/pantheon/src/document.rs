@@ -1,5 +1,6 @@
 //! An imported run: its record in the making, with what the logs do not tell said in so many words.
 
+use crate::error::NoRun;
 use crate::merged::Reading;
 use crate::origin::Origin;
 use crate::packets::{KIND, Packets, Shifts, element};
@@ -65,18 +66,25 @@ pub struct Outcome {
 /// Makes a run out of the logs of its data and of its acknowledgements.
 ///
 /// # Errors
-/// Logs without any packet, or too far apart to belong together; a clause.
+/// Logs without any packet, or too far apart to belong together.
 pub fn import(
     task: &Task,
     versions: Versions,
     data: &Reading,
     ack: Option<&Reading>,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, NoRun> {
     if data.link.is_empty() {
-        return Err("no packet was logged, so the run is void".into());
+        return Err(NoRun::Empty);
     }
     let ack_link = ack.map(|reading| &reading.link);
-    let packets = Packets::gather(&data.link, ack_link)?;
+    let packets = Packets::gather(&data.link, ack_link).map_err(|days| {
+        let alone = ack.is_none() || Packets::gather(&data.link, None).is_err();
+        if alone {
+            NoRun::Apart(days)
+        } else {
+            NoRun::AckApart(days)
+        }
+    })?;
     let capacity = packets.capacity(&data.link, ack_link, BIN_NS);
     let statistics = Statistics::of(&data.link);
     let mut run = RunDocument::new(cell(task, &packets), "import", versions);

@@ -1,4 +1,4 @@
-//! What can be wrong with a log.
+//! What can be wrong with a log, and with the logs of a run.
 
 use std::fmt;
 
@@ -34,3 +34,32 @@ impl fmt::Display for LogError {
 }
 
 impl std::error::Error for LogError {}
+
+/// Why logs that can be read make no record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NoRun {
+    /// There is no packet in them.
+    Empty,
+    /// The events of the data are so many days apart.
+    Apart(f64),
+    /// Those of the data and of the acknowledgements together are; without the latter there is a record.
+    AckApart(f64),
+}
+
+impl fmt::Display for NoRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRun::Empty => write!(f, "no packet was logged, so the run is void"),
+            NoRun::Apart(days) => write!(
+                f,
+                "its events lie {days:.0} days apart, so a clock was wrong, or it is put together from several runs"
+            ),
+            NoRun::AckApart(days) => write!(
+                f,
+                "with it the run's events lie {days:.0} days apart, so it is of another run, or a clock was wrong"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoRun {}

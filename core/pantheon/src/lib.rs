@@ -33,7 +33,7 @@ mod statistics;
 mod tunnel;
 
 pub use document::{Outcome, Task, import};
-pub use error::LogError;
+pub use error::{LogError, NoRun};
 pub use export::{Exported, export};
 pub use link::{Arrived, Link, NO_PACKET, Opportunity, Sent, join};
 pub use merged::{Reading, read_merged, write_merged};

@@ -66,8 +66,8 @@ impl Packets {
     /// The packets of the direction of the data, and of that of the acknowledgements.
     ///
     /// # Errors
-    /// Logs that are too far apart to belong to one run; a clause.
-    pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, String> {
+    /// How many days the events are apart, if that is too far for one run.
+    pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, f64> {
         let mut rows: Vec<Row> = Vec::with_capacity(data.sent.len());
         let mut copies: Vec<(Row, i64)> = Vec::new();
         for (direction, link) in links(data, ack) {
@@ -125,10 +125,7 @@ impl Packets {
             .collect();
         moved.sort_unstable();
         if duration_ns > LONGEST_NS {
-            return Err(format!(
-                "its events lie {:.0} days apart, so its clocks or its logs do not belong together",
-                duration_ns as f64 / 86_400e9
-            ));
+            return Err(duration_ns as f64 / 86_400e9);
         }
         let mut latest = [None; 2];
         for (place, row) in rows.iter().enumerate() {

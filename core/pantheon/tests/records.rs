@@ -5,7 +5,7 @@
 mod common;
 
 use common::{record, task};
-use narrows_pantheon::{Outcome, Reading, Task, export, import, read_merged, write_merged};
+use narrows_pantheon::{NoRun, Outcome, Reading, Task, export, import, read_merged, write_merged};
 use narrows_record::log::Chunk;
 use narrows_record::read::{PacketReader, Record};
 use narrows_record::{Fate, PacketRow, Verdict, Versions, metrics, verify};
@@ -181,7 +181,7 @@ fn negative_delays_move_the_receivers_clock() {
 fn void_runs_are_no_records_and_short_ones_do_not_count() {
     let void = import(&task(), Versions::default(), &read(""), None);
     assert_eq!(
-        void.unwrap_err(),
+        void.unwrap_err().to_string(),
         "no packet was logged, so the run is void"
     );
     let silent = read("1.000 + 1500 1\n2.000 + 1500 1\n");
@@ -199,8 +199,14 @@ fn void_runs_are_no_records_and_short_ones_do_not_count() {
             .contains("less than 80 % of the 30 s")
     );
     let far = read("0.000 + 1500 1\n900000000.000 + 1500 1\n");
-    let why = import(&task(), Versions::default(), &far, None).unwrap_err();
-    assert!(why.contains("10 days apart"), "{why}");
+    let apart = |data: &Reading, ack: Option<&Reading>| {
+        let why = import(&task(), Versions::default(), data, ack).unwrap_err();
+        (why, why.to_string())
+    };
+    let (why, text) = apart(&far, None);
+    assert!(matches!(why, NoRun::Apart(_)) && text.contains("10 days apart"));
+    assert!(matches!(apart(&far, Some(&ten())).0, NoRun::Apart(_)));
+    assert!(matches!(apart(&ten(), Some(&far)).0, NoRun::AckApart(_)));
 }
 
 #[test]

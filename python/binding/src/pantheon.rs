@@ -4,8 +4,8 @@ use crate::errors::{folder_error, record_error};
 use crate::open;
 use narrows_cell::RecordFolder;
 use narrows_pantheon::{
-    LogError, Offsets, Reading, Side, Statistics, Task, export, import, join, merge, read_merged,
-    read_tunnel, write_merged,
+    LogError, NoRun, Offsets, Outcome, Reading, Side, Statistics, Task, export, import, join,
+    merge, read_merged, read_tunnel, write_merged,
 };
 use narrows_record::{Reason, Severity, Versions};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -45,7 +45,38 @@ struct Pair {
     receiver_offset_ns: i64,
 }
 
+impl Logs {
+    /// Makes the run, with the names of the logs that it is made of.
+    fn make(
+        &self,
+        task: &mut Task,
+        data: &Reading,
+        ack: Option<&Reading>,
+    ) -> Result<Outcome, NoRun> {
+        let read = self.ack.iter().filter(|_| ack.is_some());
+        let files = std::iter::once(&self.data)
+            .chain(read)
+            .flat_map(Direction::files);
+        let names: Vec<_> = files
+            .filter_map(Path::file_name)
+            .map(|name| name.to_string_lossy())
+            .collect();
+        task.source.insert("logs".into(), json!(names));
+        let versions = Versions {
+            narrows: narrows_cell::VERSION.to_owned(),
+            git: narrows_cell::GIT.map(str::to_owned),
+        };
+        import(task, versions, data, ack)
+    }
+}
+
 impl Direction {
+    /// What is wrong with the logs of this direction, at the first of them.
+    fn error(&self, why: &NoRun) -> LogError {
+        let file = self.files().first().map(|path| path.display().to_string());
+        LogError::new(&file.unwrap_or_default(), 0, why.to_string())
+    }
+
     fn read(&self, lenient: bool) -> Result<Reading, LogError> {
         match self {
             Direction::Merged(path) => {
@@ -145,22 +176,19 @@ pub(crate) fn import_pantheon(
             }
             ack => ack.transpose().map_err(value_error)?,
         };
-        let read = logs.ack.iter().filter(|_| ack.is_some());
-        let files = std::iter::once(&logs.data)
-            .chain(read)
-            .flat_map(Direction::files);
-        let names: Vec<_> = files
-            .filter_map(Path::file_name)
-            .map(|name| name.to_string_lossy())
-            .collect();
-        task.source.insert("logs".into(), json!(names));
-        let versions = Versions {
-            narrows: narrows_cell::VERSION.to_owned(),
-            git: narrows_cell::GIT.map(str::to_owned),
-        };
-        let mut outcome = match import(&task, versions, &data, ack.as_ref()) {
+        let mut made = logs.make(&mut task, &data, ack.as_ref());
+        if let (Err(why @ NoRun::AckApart(_)), Some(direction)) = (&made, &logs.ack) {
+            let error = direction.error(why);
+            if !logs.lenient {
+                return Err(value_error(error));
+            }
+            task.reasons.push(left_out(&error));
+            made = logs.make(&mut task, &data, None);
+        }
+        let mut outcome = match made {
             Ok(outcome) => outcome,
-            Err(why) => return Ok((None, Some(why))),
+            Err(NoRun::Empty) => return Ok((None, Some(NoRun::Empty.to_string()))),
+            Err(why) => return Ok((None, Some(logs.data.error(&why).to_string()))),
         };
         let folder = RecordFolder::create(&out_dir).map_err(folder_error)?;
         let mut file = folder.packets().map_err(folder_error)?;
