@@ -153,19 +153,22 @@ def _summary(
     }
     # Background is recorded and measured, but it is not what the experiment is about.
     own = [row for row in rows if row["scheme"] == scheme and not row.get("background")]
-    flows = list(dict.fromkeys(row["flow"] for row in own)) or ["all"]
+    # Grouped once: a run may have thousands of flows.
+    of_flow: dict[Any, list[dict[str, Any]]] = {} if own else {"all": []}
+    for row in own:
+        of_flow.setdefault(row["flow"], []).append(row)
     lines = []
-    for flow in flows:
+    for flow, rows_of_flow in of_flow.items():
         metrics: dict[str, Any] = {}
         for name in names:
             values = [
                 row["metrics"][name]
-                for row in own
-                if row["flow"] == flow and row["verdict"] != INVALID and row["metrics"].get(name) is not None
+                for row in rows_of_flow
+                if row["verdict"] != INVALID and row["metrics"].get(name) is not None
             ]
             if values:
                 metrics[name] = summarise(values)
-        label = next((row["label"] for row in own if row["flow"] == flow and "label" in row), None)
+        label = next((row["label"] for row in rows_of_flow if "label" in row), None)
         named = {"label": label} if label else {}
         lines.append({"scheme": scheme, "flow": flow, **named, **counts, "metrics": metrics})
     return lines
