@@ -37,6 +37,8 @@ _TOO_DEEP = "is nested more deeply than metadata are"
 _LONE = re.compile("[\ud800-\udfff]")
 #: The longest run that is believed, in seconds: a week, as for the logs themselves. Pantheon's last a minute.
 LONGEST_S = 7 * 86_400
+#: More runs of a scheme than this are no promise but a mistake: each one that left no log is a failed cell.
+MOST_RUNS = 1000
 
 
 @dataclass
@@ -157,6 +159,12 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
             raise DataError(
                 f"{file}: {json.dumps(key)[:40]}: {why}; without this file its logs can still be read"
             )
+    run_times = content.get("run_times")
+    if isinstance(run_times, int) and run_times > MOST_RUNS:
+        raise DataError(
+            f'{file}: "run_times" promises more than {MOST_RUNS} runs of each scheme, which nobody made;'
+            " without this file its logs can still be read"
+        )
     return content, text
 
 
