@@ -18,11 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.pantheon.exporting import export_campaign
 from narrows.pantheon.importing import import_folder
 from narrows.pantheon.source import read_source
 from narrows.pantheon.stats import read_stats
+from report_campaigns import Spec, write_campaign
 from test_pantheon import EPOCH_MS, constant, data, events, metadata, narrows, raw_logs, run_json
 
 __all__ = ["data"]
@@ -123,6 +125,7 @@ def test_a_folder_without_metadata_gets_none(data: Path, tmp_path: Path) -> None
 
 def test_the_largest_number_of_a_flow_has_a_report(data: Path, tmp_path: Path) -> None:
     (data / "cubic_datalink_run1.log").write_text(events(constant(2.0, flow=65_535)))
+    metadata(data, flows=None)
     done = narrows("import", "pantheon", data, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "flow 65535" in (tmp_path / "out" / "report.html").read_text()
@@ -157,10 +160,61 @@ def test_acknowledgements_that_are_no_log_do_not_cost_the_run(
 @pytest.mark.parametrize("runtime", ["1e400", "1e300", "1" + "0" * 23, "-1", "0", "NaN", '"30"', "true"])
 def test_a_time_that_is_none_is_told(data: Path, tmp_path: Path, runtime: str) -> None:
     file = data / "pantheon_metadata.json"
-    content = json.loads(file.read_text()) | {"run_times": 60_000, "runtime": "X"}
+    content = json.loads(file.read_text()) | {"runtime": "X"}
     file.write_text(json.dumps(content).replace('"X"', runtime))
     with pytest.raises(DataError, match=r'metadata.json: "runtime" is .*, not a number of seconds'):
         read_source(data)
+
+
+def test_as_many_runs_are_believed_as_somebody_may_have_made(data: Path) -> None:
+    metadata(data, run_times=1000)
+    assert len(read_source(data).runs) == 1000
+    for run_times in (1001, 10**12):
+        metadata(data, run_times=run_times)
+        with pytest.raises(DataError, match=r'metadata.json: "run_times" promises more than 1000 runs'):
+            read_source(data)
+
+
+def test_a_flow_of_which_nothing_arrived_voids_the_run(data: Path, tmp_path: Path) -> None:
+    def void(name: str) -> str:
+        done = import_folder(read_source(data), tmp_path / name)
+        assert done.exit_code == 6
+        assert run_json(tmp_path / name)["verdict"] == "invalid"
+        return str(run_json(tmp_path / name)["pantheon"]["refused"])
+
+    # The metadata promise it, and the merged log does not know it.
+    metadata(data, flows=65_535)
+    assert void("merged") == "nothing of flow 2 arrived"
+    assert len(run_json(tmp_path / "merged")["cell"]["flows"]) == 1, "others left no log"
+    # Its raw logs are there, and there is nothing in them.
+    (data / "cubic_datalink_run1.log").unlink()
+    metadata(data, flows=1, runtime=1)
+    raw_logs(data, "datalink", 0.0, 0.0)
+    for side in ("egress", "ingress"):
+        log = data / f"cubic_datalink_run1_flow2_uidx.log.{side}"
+        log.write_text(f"# 'x' {side}: {EPOCH_MS}.000\n")
+    assert void("raw") == "nothing of flow 2 arrived"
+
+
+def test_runs_with_fewer_flows_than_others_count_after_a_trip(tmp_path: Path) -> None:
+    specs = [Spec("cubic", runs_as=("cubic",)), Spec("bbr1", runs_as=("bbr1", "bbr1"))]
+    ours = write_campaign(tmp_path / "ours", specs, duration_s=3.0, simulated=True)
+    export_campaign(CampaignFolder.read(ours), tmp_path / "data", lambda _: None)
+    assert import_folder(read_source(tmp_path / "data"), tmp_path / "back").exit_code == 0
+
+
+def test_acknowledgements_of_another_day_do_not_cost_the_run(data: Path, tmp_path: Path) -> None:
+    log = data / "cubic_acklink_run1.log"
+    log.write_text(events(constant(2.0, size=88), EPOCH_MS + 100 * 86_400_000))
+    with pytest.raises(DataError) as raised:
+        import_folder(read_source(data), tmp_path / "strict")
+    assert str(raised.value).startswith(f"{log}: with it the run's events lie 100 days apart")
+    assert str(raised.value).endswith("; --lenient reads the run without its acknowledgements")
+    assert import_folder(read_source(data), tmp_path / "out", lenient=True).exit_code == 0
+    record = run_json(tmp_path / "out")
+    assert record["verdict"] == "degraded"
+    assert f"The acknowledgements are not in the record ({log}: with it" in record["reasons"][0]["text"]
+    assert record["pantheon"]["logs"] == ["cubic_datalink_run1.log"]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ use narrows_record::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Width of the bins of capacities.
 const BIN_NS: u64 = 100_000_000;
@@ -26,7 +26,8 @@ pub struct Task {
     pub scheme: String,
     /// Number of the run.
     pub run: u64,
-    /// Flows that the run was meant to have; the logs may have more.
+    /// How many flows the run was meant to have, from 1 on; the logs may have others. It does not count if nothing
+    /// of one of them arrived.
     pub flows: u16,
     /// How long it was meant to last.
     pub runtime_ns: Option<u64>,
@@ -87,7 +88,8 @@ pub fn import(
     })?;
     let capacity = packets.capacity(&data.link, ack_link, BIN_NS);
     let statistics = Statistics::of(&data.link);
-    let mut run = RunDocument::new(cell(task, &packets), "import", versions);
+    let flows = flows(data, &packets);
+    let mut run = RunDocument::new(cell(task, &packets, &flows), "import", versions);
     run.started_at.clone_from(&task.started_at);
     run.ended_at.clone_from(&task.ended_at);
     run.clock = task.clock.clone();
@@ -97,7 +99,7 @@ pub fn import(
         let own = capacity.iter().filter(|row| row.element == counters.name);
         counters.capacity_bytes = own.map(|row| row.bytes).reduce(|a, b| a + b);
     }
-    run.flows = flows(task, &packets)
+    run.flows = flows
         .into_keys()
         .map(|flow| FlowSummary {
             flow,
@@ -113,7 +115,7 @@ pub fn import(
         judge_reading(&mut run, reading);
     }
     judge_clocks(&mut run, task, packets.shifts);
-    let mut kept = keep(&mut run, task, statistics.as_ref());
+    let mut kept = keep(&mut run, task, &data.flows, statistics.as_ref());
     kept.insert(
         "log".into(),
         json!(Origin::of(&packets, &data.link, ack_link)),
@@ -127,16 +129,16 @@ pub fn import(
     })
 }
 
-/// The flows with their first and last event.
-fn flows(task: &Task, packets: &Packets) -> BTreeMap<u16, (u64, u64)> {
+/// The flows that left logs, with their first and last event.
+fn flows(data: &Reading, packets: &Packets) -> BTreeMap<u16, (u64, u64)> {
     let mut flows = packets.spans();
-    for flow in 1..=task.flows {
+    for &flow in &data.flows {
         flows.entry(flow).or_insert((0, packets.duration_ns));
     }
     flows
 }
 
-fn cell(task: &Task, packets: &Packets) -> Value {
+fn cell(task: &Task, packets: &Packets, flows: &BTreeMap<u16, (u64, u64)>) -> Value {
     let path = |direction: Direction| {
         let mut path = json!({"name": element(direction), "kind": KIND});
         if let (Some(path), Some(more)) = (path.as_object_mut(), task.paths.get(direction.word())) {
@@ -144,8 +146,8 @@ fn cell(task: &Task, packets: &Packets) -> Value {
         }
         vec![path]
     };
-    let flows: Vec<Value> = flows(task, packets)
-        .into_iter()
+    let flows: Vec<Value> = flows
+        .iter()
         .map(|(flow, (start, stop))| {
             json!({"flow": flow, "scheme": task.scheme, "start_ns": start, "stop_ns": stop,
                    "direction": "forward", "traffic": {"kind": "bulk"}})
@@ -208,10 +210,16 @@ fn judge_clocks(run: &mut RunDocument, task: &Task, shifts: Shifts) {
     }
 }
 
-/// What Pantheon says about the run, for `run.json`; judges the run by it.
-fn keep(run: &mut RunDocument, task: &Task, statistics: Option<&Statistics>) -> Map<String, Value> {
+/// What Pantheon says about the run, for `run.json`; judges the run by it. `logged` are flows with logs of their own.
+fn keep(
+    run: &mut RunDocument,
+    task: &Task,
+    logged: &BTreeSet<u16>,
+    statistics: Option<&Statistics>,
+) -> Map<String, Value> {
+    let meant = (1..=task.flows).chain(logged.iter().copied()).collect();
     let refused = match statistics {
-        Some(statistics) => statistics.refused(task.runtime_ns),
+        Some(statistics) => statistics.refused(&meant, task.runtime_ns),
         None => Some("nothing arrived".to_owned()),
     };
     if let Some(why) = &refused {

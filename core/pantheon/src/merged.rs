@@ -13,6 +13,7 @@
 use crate::error::LogError;
 use crate::link::{Arrived, Link, NO_PACKET, Opportunity, Sent};
 use crate::scan::{self, Fields, Line, Order, shown};
+use std::collections::BTreeSet;
 
 const HEAD: &[u8] = b"# init timestamp: ";
 
@@ -28,6 +29,8 @@ pub struct Reading {
     pub disorder: Option<LogError>,
     /// Arrivals of packets that nobody sent, which are not among the events of any packet.
     pub strangers: u64,
+    /// Flows that have raw logs of their own, be there packets in them or not.
+    pub flows: BTreeSet<u16>,
 }
 
 /// Reads a merged log. A `lenient` reader stops at the first line that makes no sense and takes what

@@ -9,7 +9,7 @@
 
 use crate::link::Link;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A run counts if its arrivals span at least this share of the time it was meant to last.
@@ -124,11 +124,15 @@ impl Statistics {
         })
     }
 
-    /// Why Pantheon does not count the run; `None` if it does. `runtime_ns` is how long the run was
-    /// meant to last.
-    pub fn refused(&self, runtime_ns: Option<u64>) -> Option<String> {
-        let silent = self.flows.iter().find(|(_, f)| f.delay_p95_ms.is_none());
-        if let Some((flow, _)) = silent {
+    /// Why Pantheon does not count the run; `None` if it does. `meant` are flows that the run was to have, of
+    /// which its log may know nothing; `runtime_ns` is how long it was meant to last.
+    pub fn refused(&self, meant: &BTreeSet<u16>, runtime_ns: Option<u64>) -> Option<String> {
+        let arrived = |flow: &u16| {
+            let figures = self.flows.get(flow);
+            figures.is_some_and(|figures| figures.delay_p95_ms.is_some())
+        };
+        let silent = meant.iter().chain(self.flows.keys());
+        if let Some(flow) = silent.filter(|flow| !arrived(flow)).min() {
             return Some(format!("nothing of flow {flow} arrived"));
         }
         let wanted_ms = runtime_ns? as f64 / 1e6 * SHORTEST_SHARE;
@@ -221,9 +225,10 @@ mod tests {
              95th percentile per-packet one-way delay: 26.000 ms\n\
              Loss rate: 0.00%\n"
         );
-        assert_eq!(statistics.refused(None), None);
-        assert_eq!(statistics.refused(Some(25_000_000)), None);
-        let why = statistics.refused(Some(26_000_000)).unwrap();
+        let both = BTreeSet::from([1, 2]);
+        assert_eq!(statistics.refused(&both, None), None);
+        assert_eq!(statistics.refused(&both, Some(25_000_000)), None);
+        let why = statistics.refused(&both, Some(26_000_000)).unwrap();
         assert!(why.contains("less than 80 % of the 0.026 s"), "{why}");
     }
 
@@ -250,10 +255,25 @@ mod tests {
                 .text()
                 .ends_with("-- Flow 3:\nAverage throughput: 0.00 Mbit/s\n")
         );
-        assert_eq!(
-            statistics.refused(None).unwrap(),
-            "nothing of flow 3 arrived"
-        );
+        let refused = |meant: &[u16]| {
+            let meant = meant.iter().copied().collect();
+            statistics.refused(&meant, None).unwrap()
+        };
+        assert_eq!(refused(&[]), "nothing of flow 3 arrived");
+        assert_eq!(refused(&[1, 2, 3]), "nothing of flow 2 arrived");
         assert!(of("0.000 + 60 1\n").is_none());
+    }
+
+    #[test]
+    fn a_flow_that_was_meant_to_be_and_left_no_line_spoils_the_run() {
+        let statistics = of("0.000 + 60 2\n5.000 - 60 5.000 2\n").unwrap();
+        for (meant, silent) in [
+            (vec![2], None),
+            (vec![1, 2], Some(1)),
+            (vec![2, 3], Some(3)),
+        ] {
+            let why = silent.map(|flow: u16| format!("nothing of flow {flow} arrived"));
+            assert_eq!(statistics.refused(&meant.into_iter().collect(), None), why);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::LogError;
 use crate::link::{Arrived, Link, NO_PACKET, Sent};
 use crate::merged::Reading;
 use crate::scan::{self, Fields, Line, Order, shown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Two ends of one tunnel start within seconds. A week leaves room for clocks that were never set, and
 /// keeps sums of times far from their limits.
@@ -262,6 +262,7 @@ pub fn merge(
             .or_else(|| ingress.stopped.clone()),
         disorder: egress.disorder.clone().or(ingress.disorder.clone()),
         strangers: 0,
+        flows: BTreeSet::from([flow]),
     })
 }
 

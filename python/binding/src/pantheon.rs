@@ -90,6 +90,7 @@ impl Direction {
                     let reading = pair.read(lenient)?;
                     all.stopped = all.stopped.or(reading.stopped);
                     all.disorder = all.disorder.or(reading.disorder);
+                    all.flows.extend(reading.flows);
                     links.push(reading.link);
                 }
                 all.link = join(links);

@@ -156,7 +156,8 @@ def _metadata(
     return {
         "cc_schemes": sorted(names),
         "downlink_trace": "narrows",
-        "flows": max(len(record["cell"]["flows"]) for record in records),
+        # All runs are to have so many, or they are void.
+        "flows": min(len(record["cell"]["flows"]) for record in records),
         "git_summary": f"narrows {versions.get('narrows') or __version__}{f' @ {git}' if git else ''}\n",
         "interval": round(interval),
         "mode": "local",

@@ -84,8 +84,8 @@ class Source:
 
     @property
     def flows(self) -> int:
-        """Flows of each run."""
-        return _count(self.metadata.get("flows"), 1)
+        """Flows of each run; 0 if nobody knows how many there should be."""
+        return _count(self.metadata.get("flows"), 0)
 
     @property
     def remote(self) -> bool:
