@@ -34,9 +34,9 @@ pub struct Shift {
 struct Document {
     format: String,
     #[serde(default)]
-    bind: Option<SocketAddr>,
+    bind: Value,
     #[serde(default)]
-    dial: Option<SocketAddr>,
+    dial: Value,
     #[serde(default)]
     interface: Option<String>,
     secret: String,
@@ -156,7 +156,13 @@ impl Plan {
                 "'host' is {host}; the host at one end is 0, at the other 1"
             )));
         }
-        let bind = match (document.bind, document.dial) {
+        let dial = address("dial", &document.dial)?;
+        if let Some(dial) = dial.filter(|dial| dial.port() == 0) {
+            return Err(wrong(format!(
+                "'dial' is '{dial}'; nobody listens at port 0, so name the port of the other end"
+            )));
+        }
+        let bind = match (address("bind", &document.bind)?, dial) {
             (Some(bind), Some(dial)) if bind.is_ipv4() != dial.is_ipv4() => {
                 return Err(wrong(format!(
                     "'bind' ({bind}) and 'dial' ({dial}) are of different versions of IP; give two of the same"
@@ -217,7 +223,7 @@ impl Plan {
         }
         Ok(Plan {
             bind,
-            dial: document.dial,
+            dial,
             interface: document.interface,
             secret,
             folder: document.folder,
@@ -255,6 +261,21 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), LiveError> {
         )));
     }
     Ok(())
+}
+
+/// An address and a port of the plan, if it has them.
+fn address(key: &str, value: &Value) -> Result<Option<SocketAddr>, LiveError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let address = value.as_str().and_then(|text| text.parse().ok());
+    address.map(Some).ok_or_else(|| {
+        wrong(&format!(
+            "'{key}' is {value}; it must be an IP address with a port, such as '192.0.2.7:7000' or \
+             '[2001:db8::7]:7000' (names are not looked up, and the zone of a link-local address is a number: \
+             '[fe80::7%2]:7000')"
+        ))
+    })
 }
 
 fn wrong(message: &str) -> LiveError {
@@ -315,6 +336,20 @@ mod tests {
         assert!(refusal("secret", json!("abc")).contains("64 hexadecimal digits"));
         assert!(refusal("bind", Value::Null).contains("neither 'bind' nor 'dial'"));
         assert!(refusal("dial", json!("[::1]:1")).contains("different versions of IP"));
+        let zone = plan(|plan| {
+            plan["bind"] = Value::Null;
+            plan["dial"] = json!("[fe80::7%2]:7000");
+        });
+        assert!(zone.is_ok());
+        assert!(refusal("dial", json!("127.0.0.1:0")).contains("'dial' is '127.0.0.1:0'; nobody"));
+        for key in ["bind", "dial"] {
+            for value in ["example.com:7000", "[fe80::1%lo]:7000", "192.0.2.7", ""] {
+                let message = refusal(key, json!(value));
+                let said = format!("'{key}' is \"{value}\"; it must be an IP address with a port");
+                assert!(message.contains(&said), "{message}");
+            }
+            assert!(refusal(key, json!(7000)).contains(&format!("'{key}' is 7000; it must")));
+        }
         assert!(refusal("outer_mtu", json!(1000)).contains("from 1280 to 9000"));
         assert!(refusal("inner_mtu", json!(1445)).contains("56 bytes of headers"));
         assert!(refusal("patience_ns", json!(0)).contains("from 1 ms to one day"));
