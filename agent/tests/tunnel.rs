@@ -225,6 +225,11 @@ fn a_killed_end_leaves_no_process_and_logs_that_can_be_read() {
         family = descendants(dialer.child.id());
         family.len() == 2
     });
+    // Its logs are written every second, and slow flows fill no block in that time.
+    let written = |name| std::fs::metadata(dialer.folder.join(name)).map_or(0, |file| file.len());
+    eventually("the logs are written", || {
+        written("sent.ntl.part") > 0 && written("arrived.ntl.part") > 0
+    });
     signal(dialer.child.id(), "-KILL");
     eventually("all are gone", || family.iter().all(|&pid| !is_alive(pid)));
     // The other end notices the silence and ends in order.
@@ -233,4 +238,24 @@ fn a_killed_end_leaves_no_process_and_logs_that_can_be_read() {
     assert!(listener.folder.join("sent.ntl").exists());
     assert!(dialer.folder.join("sent.ntl.part").exists());
     assert!(!dialer.folder.join("tunnel.json").exists());
+    // What it has left is read when asked for.
+    let folders = [&listener.folder, &dialer.folder];
+    let refused = common::run_to_end(Command::new(AGENT).arg("tunnel-join").args(folders));
+    assert!(
+        failure(&refused, 3, "input").contains("the agent was killed, or still runs; --lenient")
+    );
+    let lenient = Command::new(AGENT)
+        .args(["tunnel-join", "--lenient"])
+        .args(folders)
+        .output()
+        .unwrap();
+    let joined: Value = serde_json::from_slice(&lenient.stdout).unwrap();
+    assert!(
+        joined["remarks"][0]
+            .as_str()
+            .unwrap()
+            .contains("its agent was killed"),
+        "{joined:#}"
+    );
+    assert!(!joined["clock"]["start"].is_null(), "{joined:#}");
 }

@@ -45,7 +45,7 @@ impl Relation {
     /// What the datagrams that arrived at both sides say.
     ///
     /// # Errors
-    /// [`LiveError::Input`] if nothing arrived at one of them, or if they are not of one run.
+    /// [`LiveError::Input`] if nothing arrived at one of them, if their stamps contradict each other, or if they are not of one run.
     pub(super) fn of(sides: &[Side; 2], duration: Time) -> Result<Self, LiveError> {
         let [here, there] = sides;
         let readings = [here.told.clocks, there.told.clocks];
@@ -62,7 +62,7 @@ impl Relation {
             )));
         };
         let Some(fit) = all.fit() else {
-            return Err(here.end.nothing_arrived(&there.end));
+            return Err(here.end.no_clocks(&there.end, all.implausible()));
         };
         let [first, second] = readings.map(|readings| readings.start.tunnel);
         let starts = [

@@ -5,7 +5,7 @@ use super::clock::TunnelClock;
 use super::engine::{Engine, Parts};
 use super::logs::Logs;
 use super::plan::Plan;
-use super::report;
+use super::report::{self, Start};
 use crate::error::{Context, LiveError};
 use crate::hosts::{self, Common, HostPlan, Hosts};
 use crate::sys::carriage::Carriage;
@@ -131,13 +131,21 @@ impl Bound {
         let outer = hosts.hosts[0].outer;
         let ring = open_ring(outer, plan.inner_mtu as usize + 64)?;
         let port = TxPort::open(outer).could_not("send on the host's wire")?;
+        // First what can be refused, so that nothing is left then.
+        let clock = TunnelClock::new(plan.clock)?;
+        let peer = Peer::new(config(&plan)?, clock.now());
         fs::create_dir_all(&plan.folder)
             .map_err(|error| LiveError::Io(format!("{}: {error}", plan.folder.display())))?;
+        let start = Start {
+            local: self.local,
+            privilege: privilege.name(),
+            real_ns: machine::real_ns(),
+            raw_ns: clock.start_raw_ns(),
+        };
+        report::begin(&plan, &start)?;
         let logs = Logs::start(&plan.folder)?;
-        let clock = TunnelClock::new(plan.clock)?;
-        let started = clock.now();
         let engine = Engine::new(Parts {
-            peer: Peer::new(config(&plan)?, started),
+            peer,
             clock,
             clocks: Clocks::new(ClockConfig {
                 block: CLOCK_BLOCK,
@@ -153,9 +161,7 @@ impl Bound {
         Ok(End {
             engine,
             hosts,
-            local: self.local,
-            privilege,
-            started_real_ns: machine::real_ns(),
+            start,
             opened: None,
             reason: "stopped",
             plan,
@@ -196,9 +202,7 @@ pub(crate) struct End {
     plan: Plan,
     engine: Engine,
     hosts: Hosts,
-    local: SocketAddr,
-    privilege: Privilege,
-    started_real_ns: u64,
+    start: Start,
     opened: Option<Time>,
     reason: &'static str,
 }
@@ -217,7 +221,7 @@ impl End {
     /// What is told about an end that can be called.
     pub(crate) fn ready_event(&self) -> Value {
         json!({
-            "event": "ready", "address": self.local.to_string(), "inner_mtu": self.plan.inner_mtu,
+            "event": "ready", "address": self.start.local.to_string(), "inner_mtu": self.plan.inner_mtu,
             "inside": hosts::address(self.plan.host()).to_string(),
         })
     }
@@ -262,6 +266,7 @@ impl End {
                 next_tell = now + TELL_NS;
                 let event = report::clock_event(&self.engine, self.engine.clock.now());
                 attendant.tell(event);
+                self.engine.logs.flush();
             }
             if !busy {
                 let wakeup = self.engine.peer.next_wakeup();
@@ -355,12 +360,11 @@ impl End {
         let counters = self.hosts.counters().ok();
         // Counted as sent without a session, such as the last words of a program that was ended.
         while self.engine.take_from_inside() {}
+        let sysctls = self.host().sysctls.clone();
         let facts = report::Facts {
-            local: self.local,
-            privilege: self.privilege.name(),
-            started_real_ns: self.started_real_ns,
+            start: self.start,
             ended_real_ns: machine::real_ns(),
-            sysctls: self.host().sysctls.clone(),
+            sysctls,
             wire: counters.and_then(|counters| counters.first().copied()),
         };
         let (reason, opened) = (self.reason, self.opened);

@@ -1,9 +1,12 @@
 //! One end of a tunnel as it is on disk.
 
-use super::logs::{ARRIVED, SENT};
-use super::report::{FILE, FORMAT};
+#[cfg(test)]
+mod tests;
+
+use super::logs::{ARRIVED, SENT, file_name};
+use super::report::{FILE, FORMAT, unfinished};
 use crate::error::LiveError;
-use narrows_tunnel::log::{Row, Side, decode};
+use narrows_tunnel::log::{LogError, Row, Side, decode};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,38 +28,45 @@ pub(crate) struct EndFolder {
 }
 
 impl EndFolder {
-    /// Reads a folder. With `lenient`, logs that end early are used as far as they go.
+    /// Reads a folder. With `lenient`, logs that end early are used as far as they go, and so is what a killed agent
+    /// has left.
     ///
     /// # Errors
     /// [`LiveError::Input`] with the file and what is wrong with it.
     pub(crate) fn read(folder: &Path, lenient: bool) -> Result<EndFolder, LiveError> {
-        let path = folder.join(FILE);
-        let wrong = |message: &str| LiveError::Input(format!("{}: {message}", path.display()));
-        let text = fs::read_to_string(&path).map_err(|error| {
-            wrong(&format!(
-                "{error}; it is the folder of an end of a tunnel that was closed in order"
-            ))
-        })?;
-        let document: Value =
-            serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
-        if document["format"] != FORMAT {
-            return Err(wrong(&format!("'format' is not '{FORMAT}'")));
-        }
         let mut remarks = Vec::new();
-        let mut log = |name: &str, side| -> Result<Vec<Row>, LiveError> {
-            let path = folder.join(name);
-            let wrong = |message: &str| LiveError::Input(format!("{}: {message}", path.display()));
-            let bytes = fs::read(&path).map_err(|error| wrong(&error.to_string()))?;
+        let path = present(folder, FILE, lenient)?;
+        let wrong = |message: String| LiveError::Input(format!("{}: {message}", path.display()));
+        let text = read_regular(&path)?;
+        let document: Value =
+            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if document["format"] != FORMAT {
+            return Err(wrong(format!("'format' is not '{FORMAT}'")));
+        }
+        if path != folder.join(FILE) {
+            remarks.push(format!(
+                "{}: its agent was killed, so the last second or two of its logs is missing, and so are its counters",
+                folder.display()
+            ));
+        }
+        let mut log = |side: Side| -> Result<Vec<Row>, LiveError> {
+            let path = present(folder, file_name(side), lenient)?;
             let mut rows = Vec::new();
-            if let Err(error) = decode(side, &bytes, &mut rows) {
-                if !lenient {
-                    return Err(wrong(&format!("{error}; --lenient uses what is before it")));
-                }
-                remarks.push(format!("{}: {error}", path.display()));
+            let (problem, remedy) = match decode(side, &read_regular(&path)?, &mut rows) {
+                Err(error) => (error.to_string(), remedy(&error)),
+                Ok(()) => match lacking(&document, side, rows.len()) {
+                    Some(problem) => (problem, "; --lenient uses those that are there"),
+                    None => return Ok(rows),
+                },
+            };
+            if !lenient {
+                let path = path.display();
+                return Err(LiveError::Input(format!("{path}: {problem}{remedy}")));
             }
+            remarks.push(format!("{}: {problem}", path.display()));
             Ok(rows)
         };
-        let (sent, arrived) = (log(SENT, Side::Sent)?, log(ARRIVED, Side::Arrived)?);
+        let (sent, arrived) = (log(Side::Sent)?, log(Side::Arrived)?);
         Ok(EndFolder {
             folder: folder.to_owned(),
             document,
@@ -90,7 +100,7 @@ impl EndFolder {
 
     /// The log of what it sent.
     pub(crate) fn sent_file(&self) -> PathBuf {
-        self.folder.join(SENT)
+        self.folder.join(file_name(Side::Sent))
     }
 
     /// What its counters say about the path, in words without full stop.
@@ -121,12 +131,73 @@ impl EndFolder {
         Ok(())
     }
 
-    /// What to say when the clocks of two ends cannot be compared.
-    pub(crate) fn nothing_arrived(&self, other: &EndFolder) -> LiveError {
+    /// What to say when the clocks of two ends cannot be compared, of whose stamps so many were out of all reason.
+    pub(crate) fn no_clocks(&self, other: &EndFolder, implausible: u64) -> LiveError {
+        let silent = [self, other].into_iter().find(|end| end.arrived.is_empty());
+        if let Some(end) = silent {
+            return LiveError::Input(format!(
+                "{}: nothing has arrived at this end, so the clocks of both cannot be compared",
+                end.folder.display()
+            ));
+        }
+        let wild = match implausible {
+            0 => String::new(),
+            count => format!(" ({count} of them are years away from the others)"),
+        };
         LiveError::Input(format!(
-            "nothing has arrived at one of the ends ({}, {}), so their clocks cannot be compared",
+            "{} and {}: no relation of two clocks fits the stamps of what has arrived{wild}; the logs are of different \
+             tunnels, or damaged",
             self.folder.display(),
             other.folder.display()
         ))
+    }
+}
+
+/// The path of a file of an end: its own name, or with `lenient` the one that a killed agent has left it under.
+fn present(folder: &Path, name: &str, lenient: bool) -> Result<PathBuf, LiveError> {
+    let path = folder.join(name);
+    let unfinished = unfinished(folder, name);
+    if path.exists() || !unfinished.exists() {
+        return Ok(path);
+    }
+    if lenient {
+        return Ok(unfinished);
+    }
+    Err(LiveError::Input(format!(
+        "{}: is not there, but {} is: the agent was killed, or still runs; --lenient uses what it has written so far",
+        path.display(),
+        unfinished.display()
+    )))
+}
+
+/// The content of a regular file: whatever else has its name might block, or never end.
+fn read_regular(path: &Path) -> Result<Vec<u8>, LiveError> {
+    let wrong = |message: String| Err(LiveError::Input(format!("{}: {message}", path.display())));
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => wrong("is no regular file".to_owned()),
+        Ok(_) => fs::read(path).or_else(|error| wrong(error.to_string())),
+        Err(error) => wrong(format!(
+            "{error}; an end of a tunnel leaves {FILE}, {SENT} and {ARRIVED} in its folder"
+        )),
+    }
+}
+
+/// What a log lacks by the word of its end. Blocks stand for themselves, so a log without some of them can be read.
+fn lacking(document: &Value, side: Side, rows: usize) -> Option<String> {
+    let member = match side {
+        Side::Sent => "sent",
+        Side::Arrived => "arrived",
+    };
+    let said = document["log_rows"][member].as_u64()?;
+    (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} says"))
+}
+
+/// What can be done about a log that cannot be read to its end.
+fn remedy(error: &LogError) -> &'static str {
+    match error {
+        LogError::NotABlock(at) | LogError::Truncated(at) | LogError::Damaged(at) if *at > 0 => {
+            "; --lenient uses what is before it"
+        }
+        _ => "",
     }
 }

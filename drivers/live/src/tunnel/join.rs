@@ -24,7 +24,7 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, Live
     here.check_pair(&there)?;
     let all = clocks(&here.arrived, &there.arrived, Config::default());
     let Some(fit) = all.fit() else {
-        return Err(here.nothing_arrived(&there));
+        return Err(here.no_clocks(&there, all.implausible()));
     };
     let forth = direction(Way::There, &here, &there, &fit)?;
     let back = direction(Way::Back, &there, &here, &fit)?;

@@ -1,6 +1,7 @@
 //! The logs of one end, written by a thread of their own that runs when nothing else wants the
 //! processor.
 
+use super::report::unfinished;
 use crate::error::LiveError;
 use crate::sys::cpu::ThreadId;
 use narrows_tunnel::log::{Columns, Row, Side};
@@ -17,17 +18,11 @@ const SPARE: usize = 4;
 pub(super) const SENT: &str = "sent.ntl";
 pub(super) const ARRIVED: &str = "arrived.ntl";
 
-fn file_name(side: Side) -> &'static str {
+pub(super) fn file_name(side: Side) -> &'static str {
     match side {
         Side::Sent => SENT,
         Side::Arrived => ARRIVED,
     }
-}
-
-/// Files are called so while they are written; what a killed process leaves can be read up to its
-/// last block.
-fn unfinished(folder: &Path, side: Side) -> PathBuf {
-    folder.join(format!("{}.part", file_name(side)))
 }
 
 struct OneLog {
@@ -51,7 +46,7 @@ pub(super) struct Logs {
 impl Logs {
     /// Creates the files in `folder` and starts the thread.
     pub(super) fn start(folder: &Path) -> Result<Self, LiveError> {
-        let create = |side| File::create(unfinished(folder, side));
+        let create = |side| File::create(unfinished(folder, file_name(side)));
         let files = create(Side::Sent).and_then(|sent| Ok([sent, create(Side::Arrived)?]));
         let mut files =
             files.map_err(|error| LiveError::Io(format!("{}: {error}", folder.display())))?;
@@ -111,6 +106,16 @@ impl Logs {
         push(&mut self.arrived, row, &self.full);
     }
 
+    /// Has everything written that was noted so far, as blocks that are not full. What a killed process leaves can be
+    /// read up to its last block, so call it about once a second.
+    pub(super) fn flush(&mut self) {
+        for log in [&mut self.sent, &mut self.arrived] {
+            if !log.filling.is_empty() {
+                hand_over(log, &self.full);
+            }
+        }
+    }
+
     /// Takes back blocks that have been written. Call it now and then.
     pub(super) fn recycle(&mut self) {
         while let Ok((side, columns)) = self.empty.try_recv() {
@@ -147,7 +152,8 @@ impl Logs {
             }
         }
         for side in [Side::Sent, Side::Arrived] {
-            fs::rename(unfinished(&folder, side), folder.join(file_name(side))).map_err(failed)?;
+            let name = file_name(side);
+            fs::rename(unfinished(&folder, name), folder.join(name)).map_err(failed)?;
         }
         Ok((self.sent.rows, self.arrived.rows))
     }
@@ -158,12 +164,16 @@ fn push(log: &mut OneLog, row: Row, full: &Sender<(Side, Columns)>) {
     log.filling.push(row);
     log.rows += 1;
     if log.filling.is_full() {
-        // A writer that falls behind costs memory and never a packet.
-        let next = log.spare.pop().unwrap_or_else(|| Columns::new(log.side));
-        let block = std::mem::replace(&mut log.filling, next);
-        // A failed writer has hung up; the tunnel is about to be closed for that.
-        let _ = full.send((log.side, block));
+        hand_over(log, full);
     }
+}
+
+fn hand_over(log: &mut OneLog, full: &Sender<(Side, Columns)>) {
+    // A writer that falls behind costs memory and never a packet.
+    let next = log.spare.pop().unwrap_or_else(|| Columns::new(log.side));
+    let block = std::mem::replace(&mut log.filling, next);
+    // A failed writer has hung up; the tunnel is about to be closed for that.
+    let _ = full.send((log.side, block));
 }
 
 #[cfg(test)]
@@ -172,12 +182,8 @@ mod tests {
     use narrows_tunnel::log::{Content, decode};
     use narrows_units::Time;
 
-    #[test]
-    fn all_rows_are_in_the_files_in_order() {
-        let folder = std::env::temp_dir().join(format!("narrows-logs-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let mut logs = Logs::start(&folder).unwrap();
-        let row = |id: u64| Row {
+    fn row(id: u64) -> Row {
+        Row {
             id,
             sent: Time::from_ns(id * 1000),
             arrived: Time::from_ns(id * 1000),
@@ -185,13 +191,23 @@ mod tests {
             content: Content::Packet,
             tos: 0,
             flow: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn all_rows_are_in_the_files_in_order() {
+        let folder = std::env::temp_dir().join(format!("narrows-logs-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut logs = Logs::start(&folder).unwrap();
         for id in 0..25_000 {
             logs.sent(row(id));
             if id % 2 == 0 {
                 logs.arrived(row(id));
             }
             logs.recycle();
+            if id % 7_000 == 0 {
+                logs.flush();
+            }
         }
         assert!(!logs.has_failed());
         assert_eq!(logs.finish().unwrap(), (25_000, 12_500));
@@ -201,6 +217,31 @@ mod tests {
             let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
             assert_eq!(ids, (0..25_000).step_by(step).collect::<Vec<_>>());
         }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_flushed_is_written_although_the_block_is_not_full() {
+        let folder = std::env::temp_dir().join(format!("narrows-flush-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut logs = Logs::start(&folder).unwrap();
+        logs.sent(row(7));
+        logs.flush();
+        // The writer gives the block back when it is written.
+        while logs.sent.spare.len() < SPARE {
+            std::thread::yield_now();
+            logs.recycle();
+        }
+        let bytes = fs::read(unfinished(&folder, SENT)).unwrap();
+        let mut rows = Vec::new();
+        decode(Side::Sent, &bytes, &mut rows).unwrap();
+        assert_eq!(rows.len(), 1);
+        logs.flush();
+        assert_eq!(logs.finish().unwrap(), (1, 0));
+        assert_eq!(
+            fs::metadata(folder.join(SENT)).unwrap().len(),
+            bytes.len() as u64
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -15,18 +15,25 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Format of `tunnel.json`.
 pub(super) const FORMAT: &str = "narrows/tunnel-end/1";
 /// Its name.
 pub(super) const FILE: &str = "tunnel.json";
 
-/// What the engine does not know.
-pub(super) struct Facts {
+/// What is known of an end when it starts, besides its plan.
+pub(super) struct Start {
     pub(super) local: SocketAddr,
     pub(super) privilege: &'static str,
-    pub(super) started_real_ns: u64,
+    pub(super) real_ns: u64,
+    /// Of the machine's own clock.
+    pub(super) raw_ns: u64,
+}
+
+/// What the engine does not know.
+pub(super) struct Facts {
+    pub(super) start: Start,
     pub(super) ended_real_ns: u64,
     pub(super) sysctls: BTreeMap<String, String>,
     pub(super) wire: Option<WireCounters>,
@@ -59,6 +66,54 @@ pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
 fn refused(counts: &Counts) -> Map<String, Value> {
     let one = |&refusal: &Refusal| (refusal.word().to_owned(), counts.refused(refusal).into());
     Refusal::ALL.iter().map(one).collect()
+}
+
+/// Files are called so while they are written.
+pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.part"))
+}
+
+/// Writes what is known of an end from the start, by which the logs of a killed agent can be told from others. The file
+/// has the name that the whole document has while it is written.
+pub(super) fn begin(plan: &Plan, start: &Start) -> Result<(), LiveError> {
+    let path = unfinished(&plan.folder, FILE);
+    let document = Value::Object(known(plan, start));
+    fs::write(&path, format!("{document:#}\n"))
+        .map_err(|error| LiveError::Io(format!("{}: {error}", path.display())))
+}
+
+fn known(plan: &Plan, start: &Start) -> Map<String, Value> {
+    let members = [
+        ("format", json!(FORMAT)),
+        ("narrows", json!(narrows_cell::VERSION)),
+        ("git", json!(narrows_cell::GIT)),
+        (
+            "role",
+            json!(if plan.dial.is_some() {
+                "dialer"
+            } else {
+                "listener"
+            }),
+        ),
+        ("host", json!(plan.host())),
+        ("local", json!(start.local.to_string())),
+        ("interface", json!(plan.interface)),
+        ("privilege", json!(start.privilege)),
+        ("started_real_ns", json!(start.real_ns)),
+        ("outer_mtu", json!(plan.outer_mtu)),
+        ("inner_mtu", json!(plan.inner_mtu)),
+        (
+            "clock_shift",
+            json!({
+                "offset_ns": plan.clock.offset_ns, "drift_ppb": plan.clock.drift_ppb,
+                "start_raw_ns": start.raw_ns,
+            }),
+        ),
+    ];
+    let members = members.into_iter();
+    members
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// Closes the logs and writes `tunnel.json`; returns its content. `program` is how the program has
@@ -94,30 +149,16 @@ pub(super) fn write(
     let program = program.map(
         |(code, signal)| json!({"command": plan.command, "exit_code": code, "signal": signal}),
     );
-    let mut document = json!({
-        "format": FORMAT,
-        "narrows": narrows_cell::VERSION,
-        "git": narrows_cell::GIT,
-        "role": if plan.dial.is_some() { "dialer" } else { "listener" },
-        "host": plan.host(),
-        "local": facts.local.to_string(),
+    let mut document = known(plan, &facts.start);
+    let rest = json!({
         "peer": engine.peer_address().map(|address| address.to_string()),
-        "interface": plan.interface,
-        "privilege": facts.privilege,
-        "started_real_ns": facts.started_real_ns,
         "ended_real_ns": facts.ended_real_ns,
         "opened_ns": opened.map(Time::ns),
         "ended_ns": now.ns(),
         "reason": reason,
         // Of the thread that moves packets, which is the one that writes this.
         "cpu_ns": machine::thread_cpu_ns(),
-        "outer_mtu": plan.outer_mtu,
-        "inner_mtu": plan.inner_mtu,
         "path_bytes": engine.peer.search().and_then(Search::found),
-        "clock_shift": {
-            "offset_ns": plan.clock.offset_ns, "drift_ppb": plan.clock.drift_ppb,
-            "start_raw_ns": engine.clock.start_raw_ns(),
-        },
         "clock": engine.clocks.fit().map(|fit| clock_json(&fit, now)),
         "clock_implausible": engine.clocks.implausible(),
         "sent": {
@@ -138,7 +179,12 @@ pub(super) fn write(
         "machine": facts::host(),
     });
     let (sent, arrived) = engine.logs.finish()?;
-    document["log_rows"] = json!({"sent": sent, "arrived": arrived});
+    if let Value::Object(rest) = rest {
+        document.extend(rest);
+    }
+    let rows = json!({"sent": sent, "arrived": arrived});
+    document.insert("log_rows".to_owned(), rows);
+    let document = Value::Object(document);
     save(&plan.folder, FILE, &format!("{document:#}\n"))?;
     Ok(document)
 }
@@ -146,7 +192,7 @@ pub(super) fn write(
 /// Writes a file under a temporary name and renames it.
 pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<(), LiveError> {
     let path = folder.join(name);
-    let unfinished = folder.join(format!("{name}.part"));
+    let unfinished = unfinished(folder, name);
     fs::write(&unfinished, text)
         .and_then(|()| fs::rename(&unfinished, &path))
         .map_err(|error| LiveError::Io(format!("{}: {error}", path.display())))
