@@ -134,9 +134,20 @@ fn failures_are_one_sentence() {
         "wait",
         &json!({"dial": to, "patience_ns": patience}),
     );
+    let dialer_folder = dialer.folder.clone();
     let message = failure(&dialer.output(), 4, "unavailable");
     assert!(
         message.contains(&to) && message.contains("firewalls"),
+        "{message}"
+    );
+    assert!(!dialer_folder.exists(), "the same plan can be tried again");
+
+    // Where nobody may send to, the kernel says so.
+    let broadcast = json!({"dial": "255.255.255.255:7000", "patience_ns": patience});
+    let dialer = End::start(&folder, "refused", "wait", &broadcast);
+    let message = failure(&dialer.output(), 4, "unavailable");
+    assert!(
+        message.contains("the kernel said: Permission denied"),
         "{message}"
     );
 

@@ -3,7 +3,7 @@
 
 use super::clock::TunnelClock;
 use super::engine::{Engine, Parts};
-use super::logs::Logs;
+use super::logs::{self, Logs};
 use super::plan::Plan;
 use super::report::{self, Start};
 use crate::error::{Context, LiveError};
@@ -18,7 +18,7 @@ use narrows_tunnel::{Config, Peer, Role, State};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -324,6 +324,12 @@ impl End {
             )
         } else if refused > 0 {
             format!("{refused} datagrams came that do not have this tunnel's secret")
+        } else if let Some(code) = self.engine.outcome.refusal {
+            format!(
+                "no datagram came at all, and of those that were sent the kernel said: {}; look at the address, and at \
+                 the routes and firewalls of this host",
+                io::Error::from_raw_os_error(code)
+            )
         } else {
             "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
         };
@@ -346,6 +352,19 @@ impl End {
             }
         }
         Ok(())
+    }
+
+    /// Removes what it has begun to write if it never opened, and the folder if nothing else is in it: the same plan
+    /// may be tried again.
+    pub(crate) fn withdraw(self) {
+        if self.opened.is_some() {
+            return;
+        }
+        let folder = self.plan.folder;
+        for name in [report::FILE, logs::SENT, logs::ARRIVED] {
+            let _ = fs::remove_file(report::unfinished(&folder, name));
+        }
+        let _ = fs::remove_dir(folder);
     }
 
     /// Closes the logs and writes `tunnel.json`; returns its content. To be called by the thread that has moved

@@ -53,7 +53,8 @@ pub struct Around<'a> {
 /// content of `tunnel.json`.
 ///
 /// # Errors
-/// With a sentence for people. The folder then holds what there is of the logs.
+/// With a sentence for people. The folder then holds what there is of the logs; there is none if nobody has called or
+/// answered.
 pub fn run(plan: &Plan, around: &mut Around) -> Result<Value, LiveError> {
     check_folder(&plan.folder)?;
     let bound = Bound::open(plan)?;
@@ -61,7 +62,11 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<Value, LiveError> {
     let mut end = bound.build(&HostPlan::named("inside"), 0, privilege)?;
     (around.tell)(&end.ready_event());
     let mut attendant = WithProgram::new(plan, around);
-    end.live(&mut attendant)?;
+    let lived = end.live(&mut attendant);
+    if let Err(error) = lived {
+        end.withdraw();
+        return Err(error);
+    }
     let program = attendant.finish();
     end.finish(program)
 }
