@@ -7,7 +7,7 @@
 //!
 //! Deviations: from the paper as the reference has them (the queue must have been nearly empty within four smoothed RTTs,
 //! not five; 30 % of losses cut the window; velocity never more than doubles the window in a round trip). From the
-//! reference: the window does not grow while it is not what limits the sender; a path without any queue counts as empty
+//! reference: the window does not grow while neither it nor pacing by it limits the sender; a path without any queue counts as empty
 //! (its strict comparison, `strict`, takes a path on which all RTTs are equal for a queue that is never empty, and competes); before the first adjustment packets are
 //! spaced by a tenth of the first RTT, because there is no handshake to measure; the first window leaves unspaced;
 //! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by
@@ -27,7 +27,8 @@
 //! that swing together now and then take each other for competitors. Alone on a path whose product is below about four
 //! times 1/delta packets (2.5 with five round trips, the paper's) it may take itself for a competitor and stay one,
 //! since its own queue then outlasts the four round trips: delta 0.5 on 1 Mbit/s and 50 ms makes 1.8 s of queue on average
-//! where the buffer lets it, and so does the reference; `mode: constant` 0.03 s. Beyond ten seconds
+//! where the buffer lets it, and so does the reference; `mode: constant` 0.03 s. When a competitor leaves, 1/delta has
+//! grown: where four times that many packets are more than the product, the mode may outlast the competitor. Beyond ten seconds
 //! the smallest RTT is that of the standing queue.
 //!
 //! | parameter | default | source |
@@ -164,6 +165,9 @@ const FIRST_SPACING: f64 = 0.1;
 const BRAKE_PACKETS: u64 = 20;
 const BRAKE_SHARE: f64 = 0.3;
 const BRAKE_KEEPS: f64 = 0.7;
+/// Part of the window that is in flight, but for a packet, where pacing by the window (once per round trip at least)
+/// is what limits the sender.
+const FULL: f64 = 0.9;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(Box::new(Copa::new(params, &setup)))
@@ -197,6 +201,8 @@ struct Copa {
     pacing: Option<Rate>,
     /// When something was last heard, or sent after nothing had been in flight.
     heard: Time,
+    /// When the window was last full, as far as pacing lets it.
+    full: Time,
     /// Payload bytes in flight, and those that count no longer.
     in_flight: u64,
     written_off: u64,
@@ -234,6 +240,7 @@ impl Copa {
             },
             pacing: None,
             heard: setup.now,
+            full: setup.now,
             in_flight: 0,
             written_off: 0,
         }
@@ -259,7 +266,8 @@ impl Copa {
         }
     }
 
-    /// One packet was acknowledged after `rtt`; `limited` tells whether the window is what limits the sender.
+    /// One packet was acknowledged after `rtt`; `limited` tells whether the window, or pacing by it, is what limits the
+    /// sender.
     fn on_packet(&mut self, now: Time, rtt: Span, limited: bool) {
         self.last_rtt = rtt;
         self.rtts.push(now, rtt);
@@ -354,7 +362,8 @@ impl CongestionControl for Copa {
             .saturating_sub(ack.bytes.get())
             .min(self.in_flight);
         for packet in ack.packets {
-            self.on_packet(ack.now, ack.now.since(packet.sent), ack.cwnd_limited);
+            let limited = ack.cwnd_limited || packet.sent <= self.full;
+            self.on_packet(ack.now, ack.now.since(packet.sent), limited);
         }
     }
 
@@ -374,6 +383,11 @@ impl CongestionControl for Copa {
             self.heard = send.now;
         }
         self.in_flight = send.in_flight.get();
+        // One window per round trip never gets beyond the window, and so never meets a limit that lies there.
+        let flight = self.in_flight.saturating_sub(self.written_off) as f64 / self.mss + 1.0;
+        if flight >= FULL * self.window {
+            self.full = send.now;
+        }
     }
 
     fn allowance(&self) -> Allowance {

@@ -162,6 +162,31 @@ fn a_window_that_does_not_limit_does_not_grow() {
 }
 
 #[test]
+fn pacing_by_the_window_limits_as_the_window_does() {
+    let send = |peer: &mut Peer, packets: u64| {
+        let mut send = SendEvent::new(at(peer.now), peer.number, Bytes::new(MSS));
+        send.in_flight = Bytes::new(packets * MSS);
+        peer.copa.on_send(&send);
+    };
+    for gain in ["1", "2"] {
+        let mut peer = Peer::new(&[("pacing_gain", gain), ("beyond", "10")]);
+        for _ in 0..20 {
+            send(&mut peer, 10);
+            peer.ack_limited(1.0, 40.0, false);
+        }
+        assert!(peer.copa.window > 10.0, "{gain}");
+        // Half of that is the application's doing.
+        let grown = peer.copa.window;
+        peer.now += 100.0;
+        for _ in 0..20 {
+            send(&mut peer, 5);
+            peer.ack_limited(1.0, 40.0, false);
+        }
+        assert_eq!(peer.copa.window, grown, "{gain}");
+    }
+}
+
+#[test]
 fn the_window_is_whole_packets_and_what_was_written_off() {
     let mut peer = Peer::new(&[("beyond", "1")]);
     peer.copa.window = 10.2;
