@@ -17,7 +17,7 @@ pub use params::{
 };
 
 use crate::rtp;
-use narrows_units::{Params, Span, Stream, Time};
+use narrows_units::{ParamError, Params, Span, Stream, Time};
 
 /// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
 const LEAST_BPS: f64 = 1000.0;
@@ -105,13 +105,21 @@ pub struct Config {
 
 impl Config {
     /// The behaviour that parameters of this module describe, with packets of at most `payload` bytes.
-    pub fn new(params: &Params, payload: u32) -> Self {
+    ///
+    /// # Errors
+    /// When the smallest rate is above the largest.
+    pub fn new(params: &Params, payload: u32) -> Result<Self, ParamError> {
         let rate = |name| params.rate(name).unwrap_or_default().bps() as f64;
         let real = |name| params.real(name).unwrap_or(0.0);
         let span = |name| params.span(name).unwrap_or_default();
         let min_bps = rate("min_rate");
-        let max_bps = rate("max_rate").max(min_bps);
-        Config {
+        let max_bps = rate("max_rate");
+        if min_bps > max_bps {
+            return Err(ParamError::Conflict(format!(
+                "min_rate {min_bps} bit/s must not be above max_rate {max_bps} bit/s"
+            )));
+        }
+        Ok(Config {
             frame_rate: real("frame_rate").max(0.1),
             min_bps,
             max_bps,
@@ -132,7 +140,7 @@ impl Config {
                 _ => &[],
             },
             payload: payload.max(1),
-        }
+        })
     }
 
     /// The largest rate that the encoder can ever use in bit/s.

@@ -167,8 +167,8 @@ struct Settings {
     clock: Clock,
 }
 
-fn settings(params: &Params, setup: &Setup) -> (Settings, Config) {
-    let config = Config::new(params, rtp::largest_payload(setup.packet_size));
+fn settings(params: &Params, setup: &Setup) -> Result<(Settings, Config), ParamError> {
+    let config = Config::new(params, rtp::largest_payload(setup.packet_size))?;
     let flag = |name| params.flag(name).unwrap_or(false);
     let settings = Settings {
         min_bps: config.min_bps,
@@ -181,15 +181,15 @@ fn settings(params: &Params, setup: &Setup) -> (Settings, Config) {
         pacing_factor: params.real("pacing_factor").unwrap_or(2.5),
         clock: Clock::new(params.span("clock").unwrap_or_default()),
     };
-    (settings, config)
+    Ok((settings, config))
 }
 
 fn build_sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
-    let (settings, config) = settings(params, &setup);
+    let (settings, config) = settings(params, &setup)?;
     Ok(Box::new(sender::Sender::new(settings, config, setup)))
 }
 
 fn build_receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
-    let (settings, _) = settings(params, &setup);
+    let (settings, _) = settings(params, &setup)?;
     Ok(Box::new(receiver::Receiver::new(settings, setup.now)))
 }

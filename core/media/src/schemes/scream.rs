@@ -229,17 +229,17 @@ impl Settings {
     }
 }
 
-fn settings(params: &Params, setup: &Setup) -> (Settings, Config) {
-    let config = Config::new(params, rtp::largest_payload(setup.packet_size));
-    (Settings::new(params, &config), config)
+fn settings(params: &Params, setup: &Setup) -> Result<(Settings, Config), ParamError> {
+    let config = Config::new(params, rtp::largest_payload(setup.packet_size))?;
+    Ok((Settings::new(params, &config), config))
 }
 
 fn build_sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
-    let (settings, config) = settings(params, &setup);
+    let (settings, config) = settings(params, &setup)?;
     Ok(Box::new(sender::Sender::new(settings, config, setup)))
 }
 
 fn build_receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
-    let (settings, _) = settings(params, &setup);
+    let (settings, _) = settings(params, &setup)?;
     Ok(Box::new(receiver::Receiver::new(settings, setup.now)))
 }

@@ -181,11 +181,16 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(params: &Params) -> Self {
+    fn new(params: &Params) -> Result<Self, ParamError> {
         let published = Model::PUBLISHED;
         let lookahead = params.span("lookahead").unwrap_or(TICK * 5);
+        if !lookahead.ns().is_multiple_of(TICK.ns()) {
+            return Err(ParamError::Conflict(format!(
+                "lookahead {lookahead} is no whole number of ticks of {TICK}"
+            )));
+        }
         let payload = params.integer("payload").unwrap_or(UNIT);
-        Settings {
+        Ok(Settings {
             model: Model {
                 volatility: params.real("volatility").unwrap_or(published.volatility),
                 escape: params.real("escape").unwrap_or(published.escape),
@@ -203,15 +208,15 @@ impl Settings {
             pause_at: params.span("pause_at").unwrap_or_default(),
             pause_for: params.span("pause_for").unwrap_or_default(),
             content: params.rate("content_rate").filter(|rate| rate.bps() > 0),
-        }
+        })
     }
 }
 
 fn sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
-    let settings = Settings::new(params);
+    let settings = Settings::new(params)?;
     Ok(Box::new(sender::Sender::new(settings, setup)))
 }
 
 fn receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
-    Ok(Box::new(receiver::Receiver::new(Settings::new(params), setup)))
+    Ok(Box::new(receiver::Receiver::new(Settings::new(params)?, setup)))
 }

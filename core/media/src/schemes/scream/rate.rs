@@ -124,16 +124,16 @@ impl RateControl {
         if bps <= 0.0 {
             return;
         }
-        let step = INTERVAL.secs() * settings.ramp_up.min(self.target / 2.0) * self.near();
+        let most = INTERVAL.secs() * settings.ramp_up.min(self.target / 2.0);
         let may_rise = self.target <= 1.5 * bps;
         if state.fast && state.queue_bits < QUEUE_TIME * bps {
             self.was_fast = true;
-            self.target += if may_rise { step } else { 0.0 };
+            self.target += if may_rise { most * self.near() } else { 0.0 };
         } else {
             if std::mem::replace(&mut self.was_fast, false) {
                 self.note(state.now);
             }
-            self.target += self.increment(state, bps, step, may_rise, settings);
+            self.target += self.increment(state, bps, most, may_rise, settings);
         }
         self.target = self.target.clamp(settings.min_bps, settings.max_bps);
         let coded = self.coded.bps();
@@ -143,7 +143,7 @@ impl RateControl {
         }
     }
 
-    fn increment(&self, state: &State, bps: f64, step: f64, may_rise: bool, settings: &Settings) -> f64 {
+    fn increment(&self, state: &State, bps: f64, most: f64, may_rise: bool, settings: &Settings) -> f64 {
         let more = 1.0 + 0.05 * (SMALL_BPS / self.target).min(1.0);
         let queue = settings.queue_factor * self.queue_average;
         let change = more * bps * (1.0 - settings.guard * state.trend) - queue - self.target;
@@ -151,7 +151,7 @@ impl RateControl {
             if state.queue_bits > QUEUE_BITS || !may_rise {
                 return 0.0;
             }
-            return (change * self.near()).min(step);
+            return (change * self.near()).min(most);
         }
         // An encoder that makes far less or more than it was told says nothing about the network.
         let coded = self.coded.bps();

@@ -10,7 +10,7 @@ fn resolve(profile: Option<&str>, set: &[(&str, &str)]) -> Params {
 }
 
 fn settings_of(profile: Option<&str>) -> Settings {
-    settings(&resolve(profile, &[]), &crate::testing::setup(1)).0
+    settings(&resolve(profile, &[]), &crate::testing::setup(1)).unwrap().0
 }
 
 fn ms(ms: u64) -> Time {
@@ -67,6 +67,32 @@ fn a_loss_costs_two_fifths_in_the_repository_and_a_fifth_in_the_rfc() {
         };
         window.report(&step, &delay(0), &settings);
         assert_eq!((window.bytes(), window.is_fast()), (after, false));
+    }
+}
+
+#[test]
+fn near_the_last_congestion_the_target_rises_a_fifth_as_fast_but_by_no_less_than_it_may() {
+    let params = resolve(None, &[("start_rate", "1000000"), ("ramp_up", "200000")]);
+    let settings = settings(&params, &crate::testing::setup(1)).unwrap().0;
+    for (fast, bytes, rise) in [
+        // A fifth of 200 kbit/s/s for 200 ms.
+        (true, 12_500, 8e3),
+        // A fifth of (1 + 0.05 * 50/900) * 2 Mbit/s - 900 kbit/s is 221 kbit/s; the ramp allows 40.
+        (false, 12_500, 40e3),
+        // A fifth of 1.0027.. * 1 Mbit/s - 900 kbit/s.
+        (false, 6_250, 20.555_555_6e3),
+    ] {
+        let mut rate = RateControl::new(Time::ZERO, &settings);
+        rate.loss(ms(10), &settings);
+        assert_eq!(rate.target(), 900e3);
+        rate.reported(ms(10));
+        for step in 1..=4 {
+            rate.sent.add(bytes);
+            rate.meter(ms(step * 50));
+        }
+        let state = State { now: ms(210), queue_bits: 0.0, fast, trend: 0.0 };
+        rate.frame(&state, &settings);
+        assert!((rate.target() - 900e3 - rise).abs() < 0.01, "{fast}: {}", rate.target() - 900e3);
     }
 }
 
