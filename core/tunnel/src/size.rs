@@ -72,8 +72,8 @@ impl Search {
         }
     }
 
-    /// The other end has seen a datagram with this much payload. What is larger than anything that
-    /// was tried is not believed.
+    /// The other end has seen a datagram with this much payload. What is larger than the
+    /// interface can send is not believed.
     pub fn confirm(&mut self, payload: u32) {
         let size = payload.saturating_add(self.around);
         if size <= self.limit {

@@ -86,8 +86,8 @@ pub struct Report {
     pub rtt_of_newest: Option<f64>,
     /// Slope of the round-trip time over the time of sending, by least squares: seconds per second.
     pub slope: f64,
-    /// Difference between the sums of the round-trip times of the second and the first half of what was
-    /// delivered, as a share of half of the sum of both.
+    /// Difference between the mean round-trip times of the second and the first half of what was
+    /// delivered, as a share of the mean of both.
     pub rise: f64,
     /// Whether the application limited the sender meanwhile, so that the interval says nothing of the path.
     pub app_limited: bool,

@@ -9,7 +9,8 @@
 //! that is tolerated (an April 2018 configuration says 5 %) are inside the binaries. BBR is that of `bbr1`
 //! in all but its window: there is none in STARTUP, DRAIN and PROBE_BW. In PROBE_RTT four packets may fly, as otherwise the
 //! state, which the binaries name, could not see the path's RTT; and until the first RTT is known, and from a timeout
-//! until it is repaired, BBR's window holds, since a flow that hears nothing must not go on sending. The delivery
+//! until it is repaired, BBR's window holds. A timeout needs a pause, though: as long as new data leave, a path that is dead
+//! is sent into. The delivery
 //! rate is measured at the sender, not reported by the receiver.
 //!
 //! An acknowledgement comes for every second packet or four times in the smallest round trip, whichever is less, and at once

@@ -26,7 +26,8 @@
 //! packets, and a flow that is that fast bears 4 %. On its way there it has intervals of 20 and 40 packets, of which
 //! two lost ones are 5 % or more: with 1 % of loss all starts get through, with 2 % every fourth one ends below 16
 //! Mbit/s, and with 4 % most do. From there probes of a percent are lost in noise, and the climb takes minutes. That
-//! is so by the published rules. Deep buffers make results late, and at 2 Mbit/s with deep buffers the program lost
+//! is so by the published rules. Without selective acknowledgements one loss is told per round trip, and it floods the
+//! path. Deep buffers make results late, and at 2 Mbit/s with deep buffers the program lost
 //! half of all packets.
 //!
 //! | parameter | default | source |
@@ -94,7 +95,7 @@ pub const SCHEME: Scheme = Scheme {
         ParamSpec::new(
             "start_ahead",
             Kind::Count,
-            "Intervals without result at which the starting phase stops doubling for a while; 0 for never.",
+            "Intervals without result, at least 2, at which the starting phase stops doubling for a while; 0 for never.",
         )
         .default("2")
         .range(0.0, 1000.0)
@@ -120,6 +121,13 @@ const RESYNC_RATE: f64 = 200e6;
 const RESYNC_DISTANCE: f64 = 30e6;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    if params.integer("start_ahead") == Some(1) {
+        return Err(ParamError::Conflict(
+            "start_ahead 1 would never let the starting phase double: when an interval begins, the last one has no \
+             result yet; give 0 or at least 2"
+                .to_owned(),
+        ));
+    }
     Ok(Box::new(Allegro::new(params, setup)))
 }
 

@@ -201,6 +201,13 @@ impl Remy {
     }
 }
 
+impl Remy {
+    /// So much of what had been given up has left the flight.
+    fn settle(&mut self, bytes: u64) {
+        self.given_up = self.given_up.saturating_sub(bytes).min(self.in_flight);
+    }
+}
+
 impl CongestionControl for Remy {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.heard = ack.now;
@@ -212,13 +219,16 @@ impl CongestionControl for Remy {
             if packet.number >= self.given_up_below {
                 self.given_up = 0;
             }
+            self.settle(u64::from(packet.bytes));
         }
-        self.given_up = self.given_up.min(self.in_flight);
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
-        self.given_up = self.given_up.min(self.in_flight);
+        let below = self.given_up_below;
+        for packet in loss.lost.iter().filter(|it| it.number < below) {
+            self.settle(u64::from(packet.bytes));
+        }
     }
 
     fn on_send(&mut self, send: &SendEvent) {

@@ -21,8 +21,11 @@
 //! no timers of its own (the timeout of 150 ms to 1 s is Verus').
 //!
 //! Pitfalls: it keeps the RTT at up to R (6) times the smallest by design, 240 ms on a path of 40 ms; where the
-//! buffer is smaller than that, losses are heavy (20 % with 100 packets at 12 Mbit/s, 80 % with 10), since the reaction takes 150 ms
-//! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. The smallest delay never rises again
+//! buffer is smaller than that, losses are heavy and differ from run to run (at 12 Mbit/s some 20 % with 100 packets, 90 % with
+//! 20; up to 98 % with 10 at 5 Mbit/s), since the reaction takes 150 ms
+//! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. Several flows that share a buffer have
+//! large delays for all windows as well: three of them on 12 Mbit/s and 40 ms lose three quarters of their packets, and one may
+//! send twenty times the rate of the link for a second, as the program does. The smallest delay never rises again
 //! unless the flow stands still. Below 2.4 Mbit/s a packet takes longer than an epoch, and epochs without news raise the
 //! target: the RTT goes up to R (1 + 0.4 (1 - 5 ms/T)) times the smallest with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
 //!

@@ -127,7 +127,7 @@ impl Profile {
             return None;
         }
         let mut window = last + steps.max(0.0) as usize;
-        while fitted.at(window as f64) <= target {
+        while window < LIMIT && fitted.at(window as f64) <= target {
             window += 1;
         }
         (window < LIMIT).then_some(window)
