@@ -100,6 +100,21 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert again.copied
     assert {name: travel.examine(one).sha256 for name, one in copies.items()} == hashes
 
+    # What is not ours stays, in whatever folder somebody has named.
+    others = [pair.remote_folder / "thesis.tex", pair.remote_folder / "runs" / "results" / "table.csv"]
+    left = pair.remote_folder / "runs" / f"{'0123456789abcdef'}-reno-r1-deadbeef"
+    left.mkdir(parents=True)
+    for other in others:
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("work of years")
+    done = pair.narrows("clean", NAME)
+    assert (done.returncode, [path.exists() for path in (*others, left)]) == (0, [True, True, False])
+    assert {path.name for path in pair.remote_folder.iterdir()} == {"runs", "thesis.tex"}
+    for other in others:
+        other.unlink()
+    others[1].parent.rmdir()
+    with pair.ssh() as connection:
+        arrive(connection, None, str(pair.remote_folder))
     done = pair.narrows("clean", NAME)
     assert (done.returncode, done.stdout) == (
         0,

@@ -153,7 +153,8 @@ class Partner:
         self._arrival = arrive(connection, self.reach.agent, self.reach.folder)
         # Of campaigns that were killed: old ones, since others may be running.
         folder = travel.quoted(self.runs)
-        old = f"-mindepth 1 -maxdepth 1 -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
+        ours = f'-mindepth 1 -maxdepth 1 -name "{travel.RUNS}"'
+        old = f"{ours} -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
         made = f"umask 077; mkdir -p {folder} || exit 1"
         done = connection.run(f"{made}; {self._sudo}find {folder} {old}; exit 0")
         if done.returncode != 0:

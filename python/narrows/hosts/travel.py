@@ -156,7 +156,8 @@ def wire_size(program: Program) -> str:
 def named_folder(text: str | None) -> str | None:
     """The argument of `--remote-folder`: absolute, or from the home folder there, with or without `~/`.
 
-    It must be a folder of its own, because what is ours is removed with it."""
+    It must be a folder of its own, which goes when it is cleaned.
+    """
     if text is None:
         return None
     from_home = text.startswith("~/")
@@ -196,15 +197,24 @@ def put_script(folder: str, name: str, sha256: str) -> str:
     )
 
 
+#: What the folders of copies and of runs are called, as patterns of shell: nothing else is removed, since
+#: somebody may have named a folder of other things.
+_HEX = "[0-9a-f]"
+COPIES, RUNS = _HEX * 64, _HEX * 16 + "-*"
+
+
 def clean_script(folder: str, before: str = "") -> str:
     """Removes all copies, and what runs have left beside them; prints how many copies there were.
 
-    `before` gives the rights that agents have there, since what they write is theirs.
+    `before` gives the rights that agents have there, since what they write is theirs. Folders go if nothing
+    else is in them.
     """
     place = quoted(folder)
     return (
-        f'd={place}; n=0; for a in "$d"/*/narrows-agent; do [ -f "$a" ] && n=$((n+1)); done;'
-        f' {before}rm -rf "$d"; echo "$n"; rmdir "$(dirname "$d")" 2>/dev/null; true'
+        f'd={place}; n=0; for a in "$d"/{COPIES}; do [ -d "$a" ] || continue;'
+        f' [ -f "$a/narrows-agent" ] && n=$((n+1)); {before}rm -rf "$a"; done;'
+        f' {before}rm -rf "$d"/runs/{RUNS}; echo "$n";'
+        f' {before}rmdir "$d/runs" "$d" 2>/dev/null; rmdir "$(dirname "$d")" 2>/dev/null; true'
     )
 
 
