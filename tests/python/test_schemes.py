@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from narrows.errors import DataError
+from narrows.errors import DataError, ScenarioError
 from narrows.scenario import registry
 from narrows.scenario.registry import Entry, Param
 from narrows.scenario.resolve import resolve
@@ -196,3 +197,19 @@ def test_what_is_written_counts_before_what_a_name_brings_along(
     for found, wanted in zip(own, expected, strict=True):
         assert wanted.items() <= found.items()
         assert bool(found) == bool(wanted)
+
+
+@pytest.mark.parametrize(
+    ("schemes", "settings", "place"),
+    [
+        ("[cubic]", "transport: {sack: false, acks_per_rtt: 4}", "transport.acks_per_rtt"),
+        ("[copa]", "transport: {reliable: false, sack: false}", "transport.reliable"),
+        ("[{scheme: copa, transport: {sack: false, reliable: false}}]", "", "schemes.0.transport.reliable"),
+    ],
+)
+def test_settings_that_need_selective_acknowledgements_are_refused_without(
+    schemes: str, settings: str, place: str
+) -> None:
+    text = re.sub(r"schemes: \[.*\]\n", f"schemes: {schemes}\n", SETTINGS, flags=re.DOTALL) + settings
+    with pytest.raises(ScenarioError, match=f"{place}: needs selective acknowledgements"):
+        resolve(parse(text, "test.yaml"), registry.load(), "test.yaml", None)

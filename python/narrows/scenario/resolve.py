@@ -21,7 +21,14 @@ from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, did_you_mean, join, shorten
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
-from narrows.scenario.schemes import Scheme, read_scheme, read_schemes, told_apart, with_settings
+from narrows.scenario.schemes import (
+    Scheme,
+    check_settings,
+    read_scheme,
+    read_schemes,
+    told_apart,
+    with_settings,
+)
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
@@ -298,6 +305,7 @@ def _transport(
     if mapping is None:
         return {}, {}
     every = read_params(mapping, "transport", registry.transport, "the transport", Context(problems))
+    check_settings(mapping, "transport", every, problems)
     return every, {name: value for name, value in every.items() if name in mapping.entries}
 
 

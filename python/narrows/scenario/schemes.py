@@ -229,7 +229,18 @@ def _read_transport(
     known = transport_of(entry, registry)
     whose = f"the transport of {entry.name}" if entry.media else "the transport"
     values = read_params(mapping, at, known, whose, Context(problems))
+    check_settings(mapping, at, values, problems)
     return {name: value for name, value in values.items() if name in mapping.entries}
+
+
+def check_settings(mapping: Mapping, path: str, values: dict[str, Any], problems: Problems) -> None:
+    """Refuses settings of the transport that are written together and can't be had together."""
+    if values.get("sack") is not False:
+        return
+    for name, unset in (("acks_per_rtt", 0), ("reliable", True)):
+        if name in mapping.entries and values.get(name) != unset:
+            text = "needs selective acknowledgements; remove it, or remove sack: false"
+            problems.add(mapping.key_marks[name], join(path, name), text)
 
 
 def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
