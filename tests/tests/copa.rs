@@ -233,8 +233,9 @@ fn the_program_of_early_2018_leaves_its_first_window() {
         let mut cell = with(infinite("copa", mbps, rtt_ms, 60.0), &profile["params"]);
         cell["flows"][0]["transport"] = profile["transport"].clone();
         let part = Part::of(&record(&cell), 1, (mbps, rtt_ms), (20.0, 60.0));
-        // A queue of one packet, seen through a smoothed RTT, is left and found again: on small products that costs a
-        // quarter. Windows of the start would carry 7, 4, 3 and 14 Mbit/s.
-        assert!(part.mbps > 0.7 * mbps, "{mbps} {rtt_ms}: {}", part.mbps);
+        // A queue of one packet, seen through a smoothed RTT, is left and found again, and on the smallest product
+        // the window swings between 5 and 65 packets around 40. That of the start would carry 7, 4, 3 and 14 Mbit/s.
+        let least = if mbps * rtt_ms < 500.0 { 0.6 } else { 0.9 };
+        assert!(part.mbps > least * mbps, "{mbps} {rtt_ms}: {}", part.mbps);
     }
 }

@@ -218,6 +218,22 @@ fn a_silent_flow_is_no_result() {
 }
 
 #[test]
+fn who_has_nothing_to_send_all_the_time_is_no_failure() {
+    for scheme in ["scream", "gcc", "sprout"] {
+        let mut json = alone().json();
+        json["flows"][0]["scheme"] = scheme.into();
+        json["flows"][0]["params"] = json!({"pause_for": 3_600_000_000_000u64});
+        let done = simulate(&Cell::parse(&json.to_string()).unwrap());
+        assert_eq!(
+            done.run.verdict,
+            Verdict::Ok,
+            "{scheme}: {:?}",
+            done.run.reasons
+        );
+    }
+}
+
+#[test]
 fn packets_are_as_large_as_the_flow_says() {
     let mut json = alone().json();
     json["flows"][0]["transport"] = json!({"packet_size": 800});

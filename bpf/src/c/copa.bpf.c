@@ -290,6 +290,16 @@ INLINE void space(struct sock *sk, struct state *ca, u64 packets)
 	sk->sk_pacing_rate = max_u64(scale(bytes, 1000000, max_u64(standing(ca) >> 8, 1)) >> 8, 1);
 }
 
+/* Pacing by the window is what limits the sender: so many windows per round trip may never get to the limit beyond
+ * the window. All but a packet of nine tenths of it are in flight then. */
+INLINE _Bool is_full(const struct state *ca, u64 flight)
+{
+	u64 window = ca->window >> 16;
+	u64 paced = (window * min_u64(param_pacing_gain, 16 * Q16_ONE)) >> 16;
+
+	return paced < window + ((param_beyond + 1) << 16) && ((flight + 1) << 16) * 10 >= window * 9;
+}
+
 INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -316,7 +326,8 @@ INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
 	/* Nothing is concluded from the packets of the first window and most of the second. */
 	first = 2 * ca->initial - 1;
 	counted = ca->acked + packets > first ? min_u64(ca->acked + packets - first, packets) : 0;
-	each = (struct ack){.ca = ca, .now = now, .rtt = rtt, .first = packets - counted, .limited = at_limit(tp)};
+	each = (struct ack){.ca = ca, .now = now, .rtt = rtt, .first = packets - counted,
+			    .limited = at_limit(tp) || is_full(ca, rs->prior_in_flight)};
 	bpf_loop(packets, on_packet, &each, 0);
 	ca->packets += packets;
 	brake(ca, now);

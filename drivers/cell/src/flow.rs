@@ -100,6 +100,15 @@ impl Flow {
         built.map_err(|error| self.refuse(error))
     }
 
+    /// Whether its media pause as long as it lasts, so that it has nothing to send.
+    pub fn is_paused(&self) -> bool {
+        let SchemeRef::Media(_, params) = &self.scheme else {
+            return false;
+        };
+        let span = |name| params.span(name).unwrap_or_default();
+        span("pause_at").is_zero() && span("pause_for") >= self.stop.since(self.start)
+    }
+
     /// Index of the host whose application decides what is transferred: the one that sends the data,
     /// or, where data are asked for, the one that receives them.
     pub fn client(&self) -> u16 {

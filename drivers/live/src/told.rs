@@ -161,13 +161,14 @@ impl Told {
 /// Whether packets of a flow must have arrived: not where the application never asked for anything.
 fn wanted(flow: &Flow, offer: Option<&Offer>) -> bool {
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
-    offer.is_none_or(|offer| {
-        if datagrams {
-            offer.datagrams > 0
-        } else {
-            offer.unlimited || offer.bytes > 0
-        }
-    })
+    !flow.is_paused()
+        && offer.is_none_or(|offer| {
+            if datagrams {
+                offer.datagrams > 0
+            } else {
+                offer.unlimited || offer.bytes > 0
+            }
+        })
 }
 
 /// Whether a host's settings are meant to limit the windows of a flow.

@@ -146,7 +146,7 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
                 facts.collect::<serde_json::Map<_, _>>().into(),
             );
         }
-        let wanted = summary.offered.is_none_or(|offered| offered.bytes > 0);
+        let wanted = !flow.is_paused() && summary.offered.is_none_or(|offered| offered.bytes > 0);
         if wanted && summary.receiver.received_packets == Some(0) {
             document.judge(
                 Severity::Invalid,

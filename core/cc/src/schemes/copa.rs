@@ -201,8 +201,6 @@ struct Copa {
     pacing: Option<Rate>,
     /// When something was last heard, or sent after nothing had been in flight.
     heard: Time,
-    /// When the window was last full, as far as pacing lets it.
-    full: Time,
     /// Payload bytes in flight, and those that count no longer.
     in_flight: u64,
     written_off: u64,
@@ -240,7 +238,6 @@ impl Copa {
             },
             pacing: None,
             heard: setup.now,
-            full: setup.now,
             in_flight: 0,
             written_off: 0,
         }
@@ -308,6 +305,14 @@ impl Copa {
         self.window = self.window.max(FLOOR);
     }
 
+    /// Whether pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
+    /// beyond the window.
+    fn is_full(&self, in_flight: Bytes) -> bool {
+        let is_paced = self.pacing_gain * self.window < self.window + self.beyond + 1.0;
+        let flight = in_flight.get().saturating_sub(self.written_off) as f64 / self.mss;
+        is_paced && flight + 1.0 >= FULL * self.window
+    }
+
     /// Many losses: a buffer so short that delay does not show it.
     fn brake(&mut self, now: Time) {
         let brake = self.brake;
@@ -356,13 +361,13 @@ impl Copa {
 impl CongestionControl for Copa {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.heard = ack.now;
+        let limited = ack.cwnd_limited || self.is_full(ack.in_flight_before);
         self.in_flight = ack.in_flight.get();
         self.written_off = self
             .written_off
             .saturating_sub(ack.bytes.get())
             .min(self.in_flight);
         for packet in ack.packets {
-            let limited = ack.cwnd_limited || packet.sent <= self.full;
             self.on_packet(ack.now, ack.now.since(packet.sent), limited);
         }
     }
@@ -383,11 +388,6 @@ impl CongestionControl for Copa {
             self.heard = send.now;
         }
         self.in_flight = send.in_flight.get();
-        // One window per round trip never gets beyond the window, and so never meets a limit that lies there.
-        let flight = self.in_flight.saturating_sub(self.written_off) as f64 / self.mss + 1.0;
-        if flight >= FULL * self.window {
-            self.full = send.now;
-        }
     }
 
     fn allowance(&self) -> Allowance {

@@ -19,6 +19,10 @@
 //! where the bandwidth is overestimated: on links that vary, and beside other flows. For bounds see `fillp-sheep`. The
 //! profile `pantheon` has payloads of 1300 bytes.
 //!
+//! Pitfalls: what it floods opens gaps, and each is acknowledged at once, so that a return path that carries few packets (10 kbit/s,
+//! one per 100 ms) has acknowledgements wait in it for minutes; until they have come in, the state that looks for the
+//! path's RTT is silent.
+//!
 //! | parameter | default | source |
 //! |---|---|---|
 //! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown) |

@@ -25,7 +25,9 @@
 //! 20; up to 98 % with 10 at 5 Mbit/s), since the reaction takes 150 ms
 //! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. Several flows that share a buffer have
 //! large delays for all windows as well: three of them on 12 Mbit/s and 40 ms lose three quarters of their packets, and one may
-//! send twenty times the rate of the link for a second, as the program does. The smallest delay never rises again
+//! send twenty times the rate of the link for a second, as the program does. Where packets overtake
+//! each other all the time (jitter that reorders), those that were not overtaken have the smaller delays, and it sends too
+//! much, unless the others count too (`late_delays`). The smallest delay never rises again
 //! unless the flow stands still. Below 2.4 Mbit/s a packet takes longer than an epoch, and epochs without news raise the
 //! target: the RTT goes up to R (1 + 0.4 (1 - 5 ms/T)) times the smallest with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
 //!

@@ -25,6 +25,8 @@ struct Peer {
     copa: Copa,
     now: f64,
     number: u64,
+    /// Packets in flight before each acknowledgement, if anybody tells.
+    flight: Option<u64>,
 }
 
 impl Peer {
@@ -33,6 +35,7 @@ impl Peer {
             copa: copa(settings),
             now: 1000.0,
             number: 0,
+            flight: None,
         }
     }
 
@@ -54,6 +57,9 @@ impl Peer {
         ack.packets = &packets;
         ack.bytes = Bytes::new(MSS);
         ack.in_flight = Bytes::new(self.copa.window as u64 * MSS);
+        if let Some(packets) = self.flight {
+            ack.in_flight_before = Bytes::new(packets * MSS);
+        }
         ack.cwnd_limited = limited;
         self.copa.on_ack(&ack);
     }
@@ -163,26 +169,21 @@ fn a_window_that_does_not_limit_does_not_grow() {
 
 #[test]
 fn pacing_by_the_window_limits_as_the_window_does() {
-    let send = |peer: &mut Peer, packets: u64| {
-        let mut send = SendEvent::new(at(peer.now), peer.number, Bytes::new(MSS));
-        send.in_flight = Bytes::new(packets * MSS);
-        peer.copa.on_send(&send);
-    };
-    for gain in ["1", "2"] {
-        let mut peer = Peer::new(&[("pacing_gain", gain), ("beyond", "10")]);
+    // Half the window in flight is the application's doing, and with twice the window per round trip the limit of one packet
+    // beyond it is met before.
+    for (gain, beyond, flight, grows) in [
+        ("1", "0", 9, true),
+        ("1", "1", 9, true),
+        ("1.2", "10", 9, true),
+        ("1", "1", 5, false),
+        ("2", "1", 9, false),
+    ] {
+        let mut peer = Peer::new(&[("pacing_gain", gain), ("beyond", beyond)]);
+        peer.flight = Some(flight);
         for _ in 0..20 {
-            send(&mut peer, 10);
             peer.ack_limited(1.0, 40.0, false);
         }
-        assert!(peer.copa.window > 10.0, "{gain}");
-        // Half of that is the application's doing.
-        let grown = peer.copa.window;
-        peer.now += 100.0;
-        for _ in 0..20 {
-            send(&mut peer, 5);
-            peer.ack_limited(1.0, 40.0, false);
-        }
-        assert_eq!(peer.copa.window, grown, "{gain}");
+        assert_eq!(peer.copa.window > 10.0, grows, "{gain} {beyond} {flight}");
     }
 }
 
