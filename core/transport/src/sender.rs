@@ -2,6 +2,7 @@
 
 mod ack;
 mod cumulative;
+mod epochs;
 mod seen;
 #[cfg(test)]
 mod tests;
