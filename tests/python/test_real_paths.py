@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
-import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +24,6 @@ from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
 from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
 from narrows.campaign.store import CampaignFolder
-from narrows.campaign.unpack import unpack
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.between import Apart, Port, Way
 from narrows.hosts.partner import _LEAST_MTU, Meeting, Partner, Reach, meeting_of
@@ -364,77 +361,6 @@ def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
         pair.run()
     assert [len(pair.told(name)) for name in ("near", "far")] == [1, 1]
     assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
-
-
-# -- fetching --------------------------------------------------------------------------------------
-
-
-def archive(*members: tuple[str, bytes, str]) -> bytes:
-    """A tar file: name, content, and where a link leads to."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        for name, content, target in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            if target:
-                info.type, info.linkname = tarfile.SYMTYPE, target
-            tar.addfile(info, io.BytesIO(content))
-    return made.getvalue()
-
-
-def unpacked(content: bytes, target: Path, code: int = 0) -> tuple[int, str]:
-    file = target.with_suffix(".tar")
-    file.write_bytes(content)
-    target.mkdir()
-    process = subprocess.Popen(
-        ["sh", "-c", f"cat {file}; echo trouble >&2; exit {code}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        return unpack(process, target, lambda: None)
-
-
-def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
-    good = archive(("logs/flow-1.log", b"hello", ""), ("side.json", b"{}", ""))
-    assert unpacked(good, tmp_path / "good") == (0, "")
-    assert (tmp_path / "good/logs/flow-1.log").read_bytes() == b"hello"
-    assert unpacked(good, tmp_path / "failed", code=3) == (3, "trouble")
-    assert unpacked(good[:700], tmp_path / "short")[0] != 0
-    assert unpacked(b"", tmp_path / "nothing")[0] != 0
-
-
-def test_what_is_no_archive_is_told_also_of_programs_of_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(subprocess.Popen, "kill", refuse)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(["yes"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        code, why = unpack(process, tmp_path, lambda: None)
-    assert code != 0 and why
-
-
-def test_fetching_needs_no_newer_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(tarfile, "data_filter")
-    monkeypatch.delattr(tarfile.TarFile, "extractall")
-    good = archive(("logs/flow-1.log", b"hello", ""))
-    assert unpacked(good, tmp_path / "good") == (0, "")
-    code, _ = unpacked(archive(("link", b"", "/etc/passwd")), tmp_path / "bad")
-    assert code != 0 and not list((tmp_path / "bad").iterdir())
-
-
-@pytest.mark.parametrize(
-    "member", [("../outside", b"x", ""), ("/tmp/outside", b"x", ""), ("link", b"", "/etc/passwd")], ids=str
-)
-def test_what_another_host_sends_stays_in_its_folder(tmp_path: Path, member: tuple[str, bytes, str]) -> None:
-    code, _ = unpacked(archive(member), tmp_path / "in")
-    found = [path for path in tmp_path.rglob("*") if path.name in ("outside", "link")]
-    assert code != 0 or all(path.is_relative_to(tmp_path / "in") and not path.is_symlink() for path in found)
-    assert not (tmp_path / "outside").exists()
 
 
 # -- rounds and tries ------------------------------------------------------------------------------
