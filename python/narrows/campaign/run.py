@@ -190,7 +190,7 @@ def run_campaign(
 
     def say(text: str) -> None:
         if not quiet:
-            console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+            console.print(text, highlight=False, soft_wrap=True)
 
     agent = agents.find_agent()
     versions = {
@@ -201,7 +201,8 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
-    before = check_same(path, loaded.scenario)["cells"] if again else []
+    if again:
+        check_same(path, loaded.scenario)
     with planned(loaded, agent, reach or Reach(), say) as found:
         if again:
             remove = found.partner.here.remove if found.partner is not None else None
@@ -209,7 +210,6 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            _keep_failures(folder, before)
             return _run_in(folder, found, agent, console, quiet, again)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
@@ -226,19 +226,6 @@ def run_campaign(
             raise
         finally:
             folder.close()
-
-
-def _keep_failures(folder: CampaignFolder, before: list[dict[str, Any]]) -> None:
-    """Cells that had failed when the campaign ended are made again: how they failed is still told."""
-    kept = False
-    for then in before:
-        entry = folder.entry(then["id"])
-        # Nobody else has made it in the meantime.
-        if then.get("error") and entry["state"] == "pending" and entry["attempts"] == then["attempts"]:
-            entry.setdefault("failures", []).append({"at": then["ended_at"], **then["error"]})
-            kept = True
-    if kept:
-        folder.save()
 
 
 def _run_in(

@@ -308,6 +308,9 @@ class CampaignFolder:
         """Compares what campaign.json says about a cell with what is there."""
         folder = self.cell_dir(entry["id"])
         if not folder.exists():
+            if entry.get("error"):
+                # The cell is made again: how it failed is still told.
+                entry.setdefault("failures", []).append({"at": entry["ended_at"], **entry["error"]})
             entry.update(state="pending", verdict=None, reasons=[], error=None)
             return
         run = read_json(folder / "run.json", "narrows/run/1")
