@@ -19,6 +19,7 @@ from narrows.errors import DataError
 from narrows.models import reading, store
 from narrows.models.convert import convert
 from narrows.models.format import MAGIC, summary
+from narrows.reading import MOST_BYTES
 from test_models import home, scenario
 from test_pantheon_trips import nothing_regular
 
@@ -91,7 +92,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
     home.mkdir(parents=True)
     (home / "mine.model").write_bytes(model_kit.small_network())
     with (home / "large.model").open("wb") as stream:
-        stream.truncate(reading.MOST_BYTES + 1)
+        stream.truncate(MOST_BYTES + 1)
     name = os.fsdecode(b"\xff\x1b.model")
     (home / name).write_bytes(model_kit.small_network())
     content_of = reading.content_of

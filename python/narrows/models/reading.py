@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.errors import DataError
-
-#: The largest network that is published has some megabytes.
-MOST_BYTES = 200_000_000
+from narrows.reading import read_whole, unreadable
 
 
 def content_of(path: Path, what: str) -> bytes:
@@ -16,13 +14,9 @@ def content_of(path: Path, what: str) -> bytes:
         # Whatever else there may be (a pipe, a device) might block, or never end.
         if path.exists() and not path.is_file():
             raise DataError("is a folder; name a file" if path.is_dir() else "is no regular file")
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        raise DataError(f"can't be read: {(error.strerror or str(error)).lower()}") from None
-    if len(content) > MOST_BYTES:
-        raise DataError(f"is larger than {MOST_BYTES // 1_000_000} MB, so it is no {what}")
-    return content
+        raise unreadable(error) from None
+    return read_whole(path, what)
 
 
 def printable(text: object) -> str:

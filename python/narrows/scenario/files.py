@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from narrows.errors import DataError
+from narrows.reading import read_whole
 from narrows.scenario.written import Scalar
-
-#: A trace of hours has some megabytes; what is larger than this was named by mistake.
-MOST_BYTES = 200_000_000
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -51,12 +49,9 @@ class Files:
 
     def _keep(self, path: Path, what: str) -> dict[str, str]:
         try:
-            with path.open("rb") as stream:
-                content = stream.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise DataError(f"{path} can't be read: {(error.strerror or str(error)).lower()}") from None
-        if len(content) > MOST_BYTES:
-            raise DataError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB, so it is no {what}")
+            content = read_whole(path, what)
+        except DataError as error:
+            raise DataError(f"{path} {error}") from None
         return self._remember(path.name, content)
 
     def _remember(self, name: str, content: bytes) -> dict[str, str]:
