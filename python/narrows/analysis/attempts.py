@@ -59,7 +59,7 @@ def print_attempts(
         before = f"{path.name}: " if len(campaigns) > 1 else ""
         schemes = list(dict.fromkeys(line["scheme"] for line in results["summary"]))
         for sentence in sentences(cells, schemes):
-            console.print(f"{before}{sentence}", soft_wrap=True, markup=False, emoji=False)
+            console.print(f"{before}{sentence}", soft_wrap=True)
 
 
 def _sentence(scheme: str, waits: bool, found: list[dict[str, Any]]) -> str:

@@ -168,11 +168,11 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     ):
         console.print("Values are medians over the valid runs, of all flows together.")
     for note in _grouped(notes, len(_schemes(campaigns))):
-        console.print(note, soft_wrap=True, markup=False)
+        console.print(note, soft_wrap=True)
     marks = legend(standings)
     if marks:
         shown = "; ".join(f"{mark} {word}: {meaning}" for mark, word, meaning in marks)
-        console.print(shown, soft_wrap=True, markup=False)
+        console.print(shown, soft_wrap=True)
 
 
 def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:

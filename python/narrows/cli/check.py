@@ -85,7 +85,7 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
     for path, check in checks:
         if word(check) == FAILS:
-            console.print(f"{path}: {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+            console.print(f"{path}: {check['name']}: {check['detail']}", soft_wrap=True)
     # Skipped for one reason on every record: said once.
     why: dict[tuple[str, str], int] = {}
     for _, check in checks:
@@ -94,6 +94,6 @@ def _print(outcome: list[dict[str, Any]]) -> None:
             why[key] = why.get(key, 0) + 1
     for (name, detail), times in why.items():
         where = f" (on {times} records)" if times > 1 else ""
-        console.print(f"skipped {name}{where}: {detail}", markup=False, soft_wrap=True)
+        console.print(f"skipped {name}{where}: {detail}", soft_wrap=True)
     records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
     console.print(f"checks on {records}: {counted(check for _, check in checks)}")

@@ -48,7 +48,7 @@ def print_expectations(console: Console, results: dict[str, Any]) -> None:
         console.print()
         console.print("expected:")
         for line in lines(results["expect"], results["metrics"]):
-            console.print(f"  {line}", markup=False, soft_wrap=True)
+            console.print(f"  {line}", soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

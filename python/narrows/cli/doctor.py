@@ -54,17 +54,15 @@ def doctor(
                 f"{facts.get('cpus')} x {facts.get('cpu_model')}, {memory:.0f} GiB, Linux"
                 f" {facts.get('kernel')},"
                 f" clock {facts.get('clocksource')}",
-                markup=False,
                 soft_wrap=True,
             )
             console.print(
                 f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}",
-                markup=False,
             )
         for check in checks:
             sign = Text("ok   ", style="green") if check["ok"] else Text("no   ", style="red")
             console.print(sign + f"{check['name']}: {check['detail']}", soft_wrap=True)
             if not check["ok"] and check.get("remedy"):
-                console.print(f"     -> {check['remedy']}", markup=False, soft_wrap=True)
+                console.print(f"     -> {check['remedy']}", soft_wrap=True)
     if not ok:
         raise typer.Exit(EXIT_CANNOT_HERE)

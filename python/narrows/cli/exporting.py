@@ -30,7 +30,7 @@ def export(
     messages = stderr_console()
 
     def say(text: str) -> None:
-        messages.print(text, markup=False, soft_wrap=True)
+        messages.print(text, soft_wrap=True)
 
     written = export_campaign(CampaignFolder.read(folder), output, say)
     say(f"{output}: logs of {written} run{'' if written == 1 else 's'}")

@@ -82,7 +82,7 @@ def check(
     console = stderr_console()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
 
     reports = []
     for name in names:
@@ -147,9 +147,9 @@ def _print(report: object) -> None:
     console.print(table)
     for row in report.rows:
         if row.remedy:
-            console.print(f"{row.name} -> {row.remedy}", markup=False, soft_wrap=True)
+            console.print(f"{row.name} -> {row.remedy}", soft_wrap=True)
     if report.ok:
         verdict = "runs between this machine and it would work"
     else:
         verdict = "runs between this machine and it would not work yet"
-    console.print(f"{report.host}: {verdict}", markup=False, soft_wrap=True)
+    console.print(f"{report.host}: {verdict}", soft_wrap=True)

@@ -49,7 +49,7 @@ def pantheon(
     messages = stderr_console()
 
     def say(text: str) -> None:
-        messages.print(text, markup=False, soft_wrap=True)
+        messages.print(text, soft_wrap=True)
 
     wanted = [name.strip() for name in schemes.split(",") if name.strip()] if schemes else None
     source = read_source(data, raw, wanted)

@@ -136,8 +136,6 @@ def run(
             f"{bad} of {len(cells)} cells failed or are invalid; narrows show"
             f" {finished.folder.path} tells why",
             soft_wrap=True,
-            markup=False,
-            emoji=False,
         )
     if finished.failed:
         all_of = len(finished.results["expect"])
@@ -207,7 +205,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
     from narrows.cli.common import print_json, stderr_console, stdout_console
 
     def say(text: str) -> None:
-        stderr_console().print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        stderr_console().print(text, highlight=False, soft_wrap=True)
 
     interrupted = signals.told("interrupted; nothing was run")
     with interrupted, planned(loaded, agents.find_agent(), reach, say) as found:
@@ -231,7 +229,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
         return
     console = stdout_console()
     for line in _plan_lines(plan, joined):
-        console.print(line, soft_wrap=True, markup=False, emoji=False)
+        console.print(line, soft_wrap=True)
 
 
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:

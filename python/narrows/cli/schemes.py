@@ -90,9 +90,7 @@ def schemes(
     console.print(table)
     for one in found:
         if one.models:
-            console.print(
-                f"{one.name}: installed models: {', '.join(one.models)}", markup=False, soft_wrap=True
-            )
+            console.print(f"{one.name}: installed models: {', '.join(one.models)}", soft_wrap=True)
     _print_missing(console, [(one.name, one.missing) for one in found if one.missing])
 
 
@@ -109,7 +107,7 @@ def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
     for name, reason in missing:
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
-        console.print(f"{', '.join(names)}: {reason}", markup=False, soft_wrap=True)
+        console.print(f"{', '.join(names)}: {reason}", soft_wrap=True)
 
 
 def _print_page(console: Console, page: Page) -> None:
@@ -119,30 +117,30 @@ def _print_page(console: Console, page: Page) -> None:
 
     info = page.info
     console.print(Text(f"{info.name}  {page.header.first or info.summary}", style="bold"))
-    console.print(f"source: {info.source}", markup=False)
-    console.print(f"runs on: {', '.join(info.planes) or 'nothing here'}", markup=False)
+    console.print(f"source: {info.source}")
+    console.print(f"runs on: {', '.join(info.planes) or 'nothing here'}")
     if info.missing:
-        console.print(f"missing here: {info.missing}", markup=False, soft_wrap=True)
+        console.print(f"missing here: {info.missing}", soft_wrap=True)
     if info.media:
         load = "the frames of an encoder" if info.frames else "as much as it lets through"
-        console.print(f"real-time: both ends of a flow, which sends {load}", markup=False)
+        console.print(f"real-time: both ends of a flow, which sends {load}")
     if info.models:
-        console.print(f"installed models: {', '.join(info.models)}", markup=False, soft_wrap=True)
+        console.print(f"installed models: {', '.join(info.models)}", soft_wrap=True)
     if page.ecn:
         told = {
             "none": "none; packets carry no ECN codepoint",
             "classic": "classic (ECT(0), RFC 3168), where the transport has it on",
             "scalable": "scalable (ECT(1), RFC 9331), where the transport has it on",
         }
-        console.print(f"ECN: {told.get(page.ecn, page.ecn)}", markup=False)
+        console.print(f"ECN: {told.get(page.ecn, page.ecn)}")
     if page.transport:
         listed = ", ".join(f"{name}: {value}" for name, value in page.transport.items())
-        console.print(f"defined with these settings of the transport: {listed}", markup=False)
+        console.print(f"defined with these settings of the transport: {listed}")
     for name, text in page.profiles.items():
-        console.print(f"profile: {name}: {text}", markup=False, soft_wrap=True)
+        console.print(f"profile: {name}: {text}", soft_wrap=True)
     for one in page.counterparts:
         text = f"see also: {one.name}, {one.what}" + (f" ({one.missing})" if one.missing else "")
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
     console.print()
     prose = Markdown("\n\n".join(page.header.paragraphs))
     console.print(prose, width=min(console.width, WIDTH_OF_TEXT))
@@ -167,7 +165,7 @@ def _print_status(console: Console, status: Status) -> None:
 
     when = f" ({status.date}, Narrows {status.version})" if status.date else ""
     why = f": {status.reason}" if status.reason else ""
-    console.print(f"status: {status.word}{when}{why}", markup=False, soft_wrap=True)
+    console.print(f"status: {status.word}{when}{why}", soft_wrap=True)
     if not status.checks:
         return
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")

@@ -52,7 +52,7 @@ def show(
         question = document["scenario"]["resolved"]["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
-        console.print(f"{line} ({', '.join(places)})", markup=False, emoji=False, soft_wrap=True)
+        console.print(f"{line} ({', '.join(places)})", soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
@@ -78,24 +78,22 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     cell = run["cell"]
     console.print(
         f"{cell['id']}: {cell['scheme']}, run {cell['run']}, {run['plane']}, verdict {run['verdict']}",
-        markup=False,
     )
     for reason in run["reasons"]:
-        console.print(f"  {reason['severity']}: {reason['text']}", markup=False, soft_wrap=True)
+        console.print(f"  {reason['severity']}: {reason['text']}", soft_wrap=True)
     console.print()
     _print_metrics(console, measured)
     imported = run.get("pantheon") or {}
     if imported.get("text"):
         console.print()
         console.print("Pantheon's numbers:")
-        console.print(imported["text"].rstrip(), markup=False)
+        console.print(imported["text"].rstrip())
     console.print()
     for element in run["elements"]:
         console.print(
             f"{element['name']} ({element['kind']}): {element['in_packets']} packets in,"
             f" {element['out_packets']} out,"
             f" {element['dropped_packets']} dropped, {element['held_packets']} still inside at the end",
-            markup=False,
         )
     lateness = run.get("lateness")
     if lateness:
@@ -107,7 +105,7 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     if run["plane"] == "hosts":
         _print_clock(console, run["clock"])
     for check in run["checks"]:
-        console.print(f"{word(check):7} {check['name']}: {check['detail']}", markup=False, soft_wrap=True)
+        console.print(f"{word(check):7} {check['name']}: {check['detail']}", soft_wrap=True)
     if run["checks"]:
         console.print(f"checks: {counted(run['checks'])}")
 
@@ -121,10 +119,10 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
     ways = [way for way, resolved in (clock.get("resolved") or {}).items() if not resolved]
     if ways:
         text += f"; one-way delays {' and '.join(ways)} vary by less than that"
-    console.print(text, markup=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)
     ntp = clocks.against(clock)
     if ntp:
-        console.print(f"the same by NTP: {ntp}", markup=False)
+        console.print(f"the same by NTP: {ntp}")
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
     what = "opportunities of 1500 bytes" if isinstance(found, Opportunities) else "rates"
 
     def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
 
     say(f"{path.name}: {form}, {span(statistics.length_ns)}, {statistics.rows} {what}")
     blocks, top = drawing.line(found, 60)
@@ -148,7 +148,7 @@ def convert(
     text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
     if written.length_ns != found.length_ns:
         text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {_mean(found)})"
-    stderr_console().print(text, markup=False, soft_wrap=True)
+    stderr_console().print(text, soft_wrap=True)
 
 
 def _mean(found: AnyTrace) -> str:

@@ -42,7 +42,7 @@ def _finish(made: Trace, out: Path, form: str, *, force: bool, bin_text: str = "
     else:
         rows = f"{len(written.time_ns)} rates"
     text = f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
-    stderr_console().print(text, markup=False, soft_wrap=True)
+    stderr_console().print(text, soft_wrap=True)
 
 
 @subcommand(make, example="narrows trace make constant 100.trace --rate '100 Mbit/s'")

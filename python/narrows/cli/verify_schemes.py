@@ -67,9 +67,7 @@ def verify_schemes(
         again=again,
         runs=runs,
     )
-    outcome = work(
-        options, output, lambda text: messages.print(text, markup=False, highlight=False, soft_wrap=True)
-    )
+    outcome = work(options, output, lambda text: messages.print(text, highlight=False, soft_wrap=True))
     paths = write(outcome, output, update=update)
     if as_json:
         print_json(document(outcome.entries))

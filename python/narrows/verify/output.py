@@ -66,4 +66,4 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
         table.add_row(name, f"{MARKS[status]} {status}", f"{good} of {len(entry['checks'])}", entry["reason"])
     console.print(table)
     for path in paths:
-        console.print(f"written: {path}", markup=False, soft_wrap=True)
+        console.print(f"written: {path}", soft_wrap=True)

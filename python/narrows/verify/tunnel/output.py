@@ -126,9 +126,9 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
         table.add_row(*_cells(row))
     console.print(table)
     for line in remarks(outcome):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     for path in paths:
-        console.print(f"written: {path}", markup=False, soft_wrap=True)
+        console.print(f"written: {path}", soft_wrap=True)
 
 
 def _page(outcome: Outcome) -> str:

@@ -30,7 +30,7 @@ class ProgressView:
 
     def message(self, text: str) -> None:
         """Something to read."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, highlight=False, soft_wrap=True)
 
     def started(self, done: int, left: int) -> None:
         """So many runs are kept from before, so many are to be made."""
