@@ -199,9 +199,7 @@ impl Remy {
             .clamp(0.0, MOST);
         self.spacing = Span::from_ns((action.spacing_ms * 1e6) as u64);
     }
-}
 
-impl Remy {
     /// So much of what had been given up has left the flight.
     fn settle(&mut self, bytes: u64) {
         self.given_up = self.given_up.saturating_sub(bytes).min(self.in_flight);

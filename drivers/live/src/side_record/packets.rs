@@ -205,7 +205,7 @@ impl Packets {
         let packet = &way.packets[place];
         let size = packet.size.saturating_sub(self.overhead);
         let bytes = u64::from(size);
-        let sent = u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0);
+        let sent = sent(packet, relation);
         let uid = log.enter(packet.flow, WAYS[host], size, sent);
         counters.in_packets += 1;
         counters.in_bytes += bytes;
@@ -289,23 +289,23 @@ impl OneWay {
         one.decide(relation);
         Ok(one)
     }
-}
 
-impl OneWay {
     /// Finds out which packets have had the time to arrive.
     fn decide(&mut self, relation: &Relation) {
         let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
         let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
         self.undecided = relation.duration.ns().saturating_sub(patience);
-        let sent = |packet: &Packet| {
-            u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
-        };
-        let after = self.packets.iter().rev().map(sent);
-        let newest = after.skip_while(|&sent| sent >= self.undecided).max();
+        let mut newest_first = self.packets.iter().rev().map(|it| sent(it, relation));
+        let newest = newest_first.find(|&sent| sent < self.undecided);
         if let (Some(last), Some(newest)) = (self.last, newest) {
-            self.dead_ns = newest.saturating_sub(sent(&self.packets[last]));
+            self.dead_ns = newest.saturating_sub(sent(&self.packets[last], relation));
         }
     }
+}
+
+/// When a packet was sent, by the clock of the record.
+fn sent(packet: &Packet, relation: &Relation) -> u64 {
+    u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
 }
 
 /// From when on hosts have nothing more to say about a flow, in ns since their start.
