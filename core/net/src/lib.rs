@@ -30,6 +30,7 @@ mod describe;
 mod fifo;
 mod fluid;
 pub mod links;
+mod modulated;
 mod network;
 mod opportunities;
 mod outcomes;

@@ -92,6 +92,7 @@ fn guess(entry: &Entry, spec: &ParamSpec, variant: usize) -> Value {
         Kind::File => {
             let names: &[&str] = match entry.name {
                 "trace" => &["opportunities", "opportunities-2", "rates"],
+                "poissontrace" => &["rates", "rates-2", "rates-2"],
                 _ => &["delays", "delays-2", "delays-2"],
             };
             json!({"name": format!("{}.txt", names[variant]), "sha256": names[variant]})

@@ -164,6 +164,11 @@ fn builders_refuse_in_one_sentence() {
         error.to_string(),
         "trace: the trace 'a.trace': line 2: the time 4 ms comes before 5 ms of the line above"
     );
+    files.files.insert("slots", b"4\n5\n".to_vec());
+    let slots = json!({"file": {"name": "a.trace", "sha256": "slots"}});
+    let error = rates::build("poissontrace", slots.as_object().unwrap(), &files).err();
+    let says = "it has opportunities to send, and rates over time are wanted";
+    assert!(error.unwrap().to_string().ends_with(says));
     let unknown = json!({"file": {"name": "b.trace", "sha256": "missing"}});
     assert!(rate("trace", unknown).contains("'b.trace' is not at hand"));
     let wave = json!({"low": 5, "high": 4, "period": 1_000_000});

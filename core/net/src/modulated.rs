@@ -1,0 +1,211 @@
+//! Poisson processes whose rate changes over time (doubly stochastic, or Cox, processes): what a drifting Poisson
+//! link and one over a trace of rates have in common.
+//!
+//! The rate is constant in pieces. Each piece is cut into blocks of 256 mean gaps, and each block has a random
+//! stream of its own, found by the time at which it starts, from which exponential gaps are drawn until the block
+//! is full: see `rates/poisson.rs`. Cutting a gap where the rate changes is exact for the same reason.
+
+use crate::opportunities::Opportunities;
+use narrows_units::{Stream, Time};
+
+/// Mean gaps in a block.
+const BLOCK: f64 = 256.0;
+
+/// A time in which the rate is the same; the end is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Piece {
+    /// In ns.
+    pub(crate) start: u64,
+    /// In ns; `u64::MAX` if it never ends.
+    pub(crate) end: u64,
+    /// In bit/s.
+    pub(crate) bps: f64,
+}
+
+/// A rate over time.
+pub(crate) trait Pieces {
+    /// The piece that `at` (ns) is in.
+    fn piece(&self, at: u64) -> Piece;
+}
+
+/// Opportunities of a Poisson process whose rate is that of `P`.
+pub(crate) struct Modulated<P> {
+    process: Process<P>,
+    place: Place,
+}
+
+/// What determines all opportunities.
+struct Process<P> {
+    pieces: P,
+    key: u64,
+    /// IP bits that an opportunity moves.
+    bits: f64,
+}
+
+/// A place in the process: before the opportunity that comes next.
+struct Place {
+    /// The block, as a piece of its own.
+    block: Piece,
+    stream: Stream,
+    /// ns since the start of the block, within it unless the process has ended.
+    next: f64,
+}
+
+impl<P: Pieces> Modulated<P> {
+    /// Of opportunities that move `packet` IP bytes each, as `key` decides.
+    pub(crate) fn new(pieces: P, key: u64, packet: u32) -> Self {
+        let bits = f64::from(packet) * 8.0;
+        let process = Process { pieces, key, bits };
+        let place = process.enter(0);
+        Modulated { process, place }
+    }
+}
+
+impl<P: Pieces> Process<P> {
+    /// The block that `at` is in.
+    fn block(&self, at: u64) -> Piece {
+        let piece = self.pieces.piece(at);
+        if piece.bps <= 0.0 {
+            return piece;
+        }
+        let length = (BLOCK * self.gap(piece)).ceil().max(1.0) as u64;
+        let start = piece.start + (at - piece.start) / length * length;
+        Piece {
+            start,
+            end: piece.end.min(start.saturating_add(length)),
+            ..piece
+        }
+    }
+
+    /// Mean gap in ns.
+    fn gap(&self, piece: Piece) -> f64 {
+        self.bits * 1e9 / piece.bps
+    }
+
+    /// The stream of the block that starts at `start`.
+    fn stream(&self, start: u64) -> Stream {
+        Stream::new(self.key.wrapping_add(start), "opportunities")
+    }
+
+    /// Before the first opportunity of the block of `at`, or of a later one.
+    fn enter(&self, at: u64) -> Place {
+        let block = self.block(at);
+        let mut place = Place {
+            block,
+            stream: self.stream(block.start),
+            next: 0.0,
+        };
+        self.step(&mut place);
+        place
+    }
+
+    /// Goes to the next opportunity.
+    fn step(&self, place: &mut Place) {
+        loop {
+            let Piece { start, end, bps } = place.block;
+            if bps > 0.0 {
+                place.next += place.stream.exponential(self.gap(place.block));
+                if place.next < (end - start) as f64 {
+                    return;
+                }
+            }
+            if end == u64::MAX {
+                place.next = f64::INFINITY;
+                return;
+            }
+            *place = Place {
+                block: self.block(end),
+                stream: self.stream(end),
+                next: 0.0,
+            };
+        }
+    }
+}
+
+impl Place {
+    fn time(&self) -> Time {
+        if self.next.is_infinite() {
+            return Time::FAR;
+        }
+        Time::from_ns(self.block.start.saturating_add(self.next as u64))
+    }
+}
+
+impl<P: Pieces> Opportunities for Modulated<P> {
+    fn peek(&mut self, at: Time) -> Time {
+        if at.ns() >= self.place.block.end {
+            self.place = self.process.enter(at.ns());
+        }
+        while self.place.time() < at {
+            self.process.step(&mut self.place);
+        }
+        self.place.time()
+    }
+
+    fn take(&mut self) {
+        self.process.step(&mut self.place);
+    }
+
+    fn count(&self, from: Time, to: Time) -> u64 {
+        let mut place = self.process.enter(from.ns());
+        let mut count = 0;
+        while place.time() < to {
+            count += u64::from(place.time() >= from);
+            self.process.step(&mut place);
+        }
+        count
+    }
+
+    fn frequency(&self, at: Time) -> f64 {
+        self.process.pieces.piece(at.ns()).bps / self.process.bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 8 Mbit/s and nothing in turn, each for 100 ms.
+    struct InTurn;
+
+    impl Pieces for InTurn {
+        fn piece(&self, at: u64) -> Piece {
+            let number = at / 100_000_000;
+            let start = number * 100_000_000;
+            let bps = if number.is_multiple_of(2) { 8e6 } else { 0.0 };
+            Piece {
+                start,
+                end: start + 100_000_000,
+                bps,
+            }
+        }
+    }
+
+    #[test]
+    fn opportunities_come_only_while_there_is_a_rate_and_as_often() {
+        let mut process = Modulated::new(InTurn, 5, 1000);
+        let end = Time::from_ns(200_000_000_000);
+        let (mut at, mut taken) = (Time::ZERO, 0u64);
+        while process.peek(at) < end {
+            at = process.peek(at);
+            assert!((at.ns() / 100_000_000).is_multiple_of(2), "{at}");
+            process.take();
+            taken += 1;
+        }
+        // 1000 a second for half of 200 s; five standard deviations of a Poisson number.
+        assert!(
+            (taken as f64 - 100_000.0).abs() < 5.0 * 100_000f64.sqrt(),
+            "{taken}"
+        );
+        let fresh = Modulated::new(InTurn, 5, 1000);
+        assert_eq!(fresh.count(Time::ZERO, end), taken);
+        let middle = Time::from_ns(77_777_777_777);
+        assert_eq!(
+            fresh.count(Time::ZERO, middle) + fresh.count(middle, end),
+            taken
+        );
+        // Looking far ahead ends at the same place.
+        let mut jumper = Modulated::new(InTurn, 5, 1000);
+        assert_eq!(jumper.peek(end), process.peek(end));
+    }
+}

@@ -1,0 +1,171 @@
+//! A Poisson link whose mean rate drifts: opportunities to send as of `poisson`, at a rate that wanders.
+//!
+//! The rate is `rate * exp(y - s^2/2)` with a stationary Gaussian autoregression of first order, AR(1), in steps:
+//! `y(k) = a y(k-1) + s sqrt(1 - a^2) N(k)`, where `a = exp(-step/time)` and `s^2 = ln(1 + deviation^2)`. The rate
+//! so has the mean `rate`, the standard deviation `deviation * rate` and is never negative; its logarithm forgets
+//! with the time constant `time`. All follows from the seed and the element's name alone.
+
+use crate::modulated::{Modulated, Piece, Pieces};
+use crate::opportunities::ByOpportunity;
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream};
+use std::cell::RefCell;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "poissondrift",
+    summary: "Moves one packet's worth of bytes at each event of a Poisson process whose rate drifts",
+    source: "Cox 1955, Some statistical methods connected with series of events (doubly stochastic Poisson process); \
+             the rate under it wanders as the packet-delivery rate in Winstein et al., Sprout, NSDI 2013, section 3.1, \
+             but returns to a mean",
+    params: &[
+        ParamSpec::new("rate", Kind::Rate, "Mean rate in IP bits per second.")
+            .range(1.0, 1e12)
+            .required(),
+        ParamSpec::new(
+            "deviation",
+            Kind::Ratio,
+            "Standard deviation of the drifting rate, as a share of its mean.",
+        )
+        .range(0.0, 3.0)
+        .required(),
+        ParamSpec::new(
+            "time",
+            Kind::Span,
+            "Time constant of the drift: the correlation of the logarithm of the rate with itself falls to 1/e.",
+        )
+        .range(1e6, 1e14)
+        .required(),
+        ParamSpec::new("step", Kind::Span, "How often the rate changes.")
+            .default("100000000")
+            .range(1e7, 1e14),
+        ParamSpec::new(
+            "packet",
+            Kind::Bytes,
+            "Bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
+        )
+        .default("1500")
+        .range(64.0, 1e6)
+        .source("a full Ethernet packet, as mahimahi's opportunities"),
+    ],
+    shorthand: &[],
+};
+
+/// Steps after which the drift begins anew: a day of the shortest.
+const MOST_STEPS: u64 = 8_640_000;
+
+/// Builds the server.
+pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let packet = params.integer("packet").unwrap_or_default() as u32;
+    let mut stream = setup.stream();
+    let key = stream.bits();
+    let integer = |name: &str| params.integer(name).unwrap_or_default();
+    let deviation = params.real("deviation").unwrap_or_default();
+    let drift = Drift::new(
+        integer("rate") as f64,
+        deviation,
+        integer("time"),
+        integer("step"),
+        Stream::new(key, "drift"),
+    );
+    Ok(Box::new(ByOpportunity::new(Modulated::new(drift, key, packet), packet)))
+}
+
+/// The rate under the process.
+struct Drift {
+    /// Mean in bit/s.
+    mean: f64,
+    /// In ns.
+    step: u64,
+    /// Standard deviation of the logarithm.
+    s: f64,
+    /// Correlation from step to step.
+    a: f64,
+    past: RefCell<Past>,
+}
+
+/// The drift as far as anybody has looked: in standard deviations, by step. It is worked out in order, and anybody
+/// may look back.
+struct Past {
+    stream: Stream,
+    values: Vec<f32>,
+    last: f64,
+}
+
+impl Drift {
+    fn new(mean: f64, deviation: f64, time: u64, step: u64, stream: Stream) -> Self {
+        Drift {
+            mean,
+            step,
+            s: (deviation * deviation).ln_1p().sqrt(),
+            a: (-(step as f64) / time as f64).exp(),
+            past: RefCell::new(Past { stream, values: Vec::with_capacity(1024), last: 0.0 }),
+        }
+    }
+
+    /// The rate in step `number`.
+    fn rate(&self, number: u64) -> f64 {
+        let wanted = (number % MOST_STEPS) as usize;
+        let mut past = self.past.borrow_mut();
+        while past.values.len() <= wanted {
+            let normal = past.stream.normal();
+            let y = match past.values.len() {
+                0 => normal,
+                _ => self.a * past.last + (1.0 - self.a * self.a).sqrt() * normal,
+            };
+            past.last = y;
+            past.values.push(y as f32);
+        }
+        let y = f64::from(past.values[wanted]);
+        self.mean * (self.s * y - self.s * self.s / 2.0).exp()
+    }
+}
+
+impl Pieces for Drift {
+    fn piece(&self, at: u64) -> Piece {
+        let number = at / self.step;
+        let start = number * self.step;
+        Piece { start, end: start.saturating_add(self.step), bps: self.rate(number) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_has_the_moments_and_the_memory_that_it_is_given() {
+        // A deviation of 0.3, forgotten with a time constant of 5 steps.
+        let drift = Drift::new(1e7, 0.3, 500_000_000, 100_000_000, Stream::new(3, "drift"));
+        let n = 200_000;
+        let rates: Vec<f64> = (0..n).map(|k| drift.rate(k) / 1e7).collect();
+        let mean = rates.iter().sum::<f64>() / n as f64;
+        let deviation = (rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
+        // n correlated values are worth n (1 - a) / (1 + a), about a tenth; five standard errors of the mean, and
+        // of a deviation twice as many, as large values weigh more.
+        let error = 5.0 * 0.3 / (n as f64 / 10.0).sqrt();
+        assert!((mean - 1.0).abs() < error, "{mean}");
+        assert!((deviation - 0.3).abs() < 2.0 * error, "{deviation}");
+        let logs: Vec<f64> = rates.iter().map(|r| r.ln()).collect();
+        let middle = logs.iter().sum::<f64>() / n as f64;
+        let variance: f64 = logs.iter().map(|l| (l - middle).powi(2)).sum();
+        let with_later = |lag: usize| {
+            let pairs = logs.iter().zip(&logs[lag..]);
+            pairs.map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>() / variance
+        };
+        // Five standard errors of a correlation of values that are worth a tenth as many.
+        let error = 5.0 / (n as f64 / 10.0).sqrt();
+        for lag in [1, 5, 10] {
+            let wanted = (-(lag as f64) / 5.0).exp();
+            assert!((with_later(lag) - wanted).abs() < error, "{lag}: {}", with_later(lag));
+        }
+        // Looking back gives what was seen before.
+        assert_eq!(drift.rate(17) / 1e7, rates[17]);
+    }
+
+    #[test]
+    fn without_deviation_it_stands_still() {
+        let drift = Drift::new(5e6, 0.0, 1_000_000_000, 100_000_000, Stream::new(3, "drift"));
+        assert!((0..100).all(|k| drift.rate(k) == 5e6));
+    }
+}

@@ -1,0 +1,107 @@
+//! A Poisson link over a trace: opportunities to send as of `poisson`, at the mean rate that a trace tells.
+
+use crate::modulated::{Modulated, Piece, Pieces};
+use crate::opportunities::ByOpportunity;
+use crate::trace::{RateTrace, parse_rates};
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "poissontrace",
+    summary: "Moves one packet's worth of bytes at each event of a Poisson process whose rate over time is a trace's",
+    source: "Cox 1955, Some statistical methods connected with series of events (doubly stochastic Poisson process)",
+    params: &[
+        ParamSpec::new(
+            "file",
+            Kind::File,
+            "The trace: CSV with the header time_ns,rate_bps or time_s,rate_mbps.",
+        )
+        .required(),
+        ParamSpec::new(
+            "loop",
+            Kind::Flag,
+            "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
+        )
+        .default("true"),
+        ParamSpec::new(
+            "packet",
+            Kind::Bytes,
+            "Bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
+        )
+        .default("1500")
+        .range(64.0, 1e6)
+        .source("a full Ethernet packet, as mahimahi's opportunities"),
+        ParamSpec::new("scale", Kind::Number, "Factor on each rate.")
+            .default("1")
+            .range(0.001, 1000.0),
+    ],
+    shorthand: &["file"],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let Some(file) = params.file("file") else {
+        return Err(ParamError::Missing { name: "file".into() });
+    };
+    let wrong = |what: &dyn std::fmt::Display| {
+        ParamError::Conflict(format!("the trace '{}': {what}", file.name))
+    };
+    let trace = parse_rates(setup.content(file)?).map_err(|error| wrong(&error))?;
+    let RateTrace::Rates { steps, end } = trace else {
+        return Err(wrong(&"it has opportunities to send, and rates over time are wanted"));
+    };
+    let packet = params.integer("packet").unwrap_or_default() as u32;
+    let told = Told {
+        steps,
+        end,
+        looped: params.flag("loop").unwrap_or(true),
+        scale: params.real("scale").unwrap_or(1.0),
+    };
+    let process = Modulated::new(told, setup.stream().bits(), packet);
+    Ok(Box::new(ByOpportunity::new(process, packet)))
+}
+
+/// The rate under the process.
+struct Told {
+    /// (ns, bit/s) with rising times, the first 0.
+    steps: Vec<(u64, u64)>,
+    /// Length in ns.
+    end: u64,
+    looped: bool,
+    scale: f64,
+}
+
+impl Pieces for Told {
+    fn piece(&self, at: u64) -> Piece {
+        if !self.looped && at >= self.end {
+            return Piece { start: self.end, end: u64::MAX, bps: 0.0 };
+        }
+        let round = at / self.end * self.end;
+        let after = self.steps.partition_point(|step| step.0 <= at - round);
+        let (start, bps) = self.steps[after - 1];
+        let end = self.steps.get(after).map_or(self.end, |step| step.0);
+        Piece {
+            start: round + start,
+            end: round.saturating_add(end),
+            bps: bps as f64 * self.scale,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_those_of_the_trace_round_after_round() {
+        let mut told = Told { steps: vec![(0, 8), (10, 0)], end: 30, looped: true, scale: 0.5 };
+        let piece = |start, end, bps| Piece { start, end, bps };
+        assert_eq!(told.piece(9), piece(0, 10, 4.0));
+        assert_eq!(told.piece(10), piece(10, 30, 0.0));
+        assert_eq!(told.piece(65), piece(60, 70, 4.0));
+        told.looped = false;
+        assert_eq!(told.piece(29), piece(10, 30, 0.0));
+        assert_eq!(told.piece(30), piece(30, u64::MAX, 0.0));
+    }
+}
