@@ -145,6 +145,19 @@ fn our_own_flows_are_emulated() {
             let flow = &record.run.flows[0];
             assert_eq!(flow.fingerprint.kind, "native");
             assert!(flow.sender.sent_bytes.unwrap() >= flow.receiver.received_bytes.unwrap());
+            // Each end tells how late it acted, from the least to the most.
+            for flow in &record.run.flows {
+                for end in ["sender", "receiver"] {
+                    let late = &flow.other["woken"][end]["arrivals"];
+                    assert!(late["count"].as_u64().unwrap() > 100, "{late}");
+                    let points = late["quantiles_ns"].as_array().unwrap();
+                    let ns: Vec<u64> = points
+                        .iter()
+                        .map(|point| point[1].as_u64().unwrap())
+                        .collect();
+                    assert!(ns.is_sorted() && points[0][0] == 0.0, "{late}");
+                }
+            }
         },
     );
 }

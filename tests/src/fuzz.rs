@@ -33,7 +33,7 @@ fn rich_cell() -> Value {
         "seed": 1, "duration_ns": 10_000_000_000_u64, "record": "packets", "bin_ns": 100_000_000,
         "sample_ns": 10_000_000,
         "network": {"kind": "graph",
-            "hosts": [{"name": "a", "settings": {}}, {"name": "b"}], "routers": ["r"],
+            "hosts": [{"name": "a", "settings": {"noise": "linux-vm"}}, {"name": "b"}], "routers": ["r"],
             "links": [
                 {"name": "a-r", "from": "a", "to": "r", "elements": [
                     {"name": "a-r.gate", "kind": "gate", "open": true}, bottleneck("a-r.1"),

@@ -1,7 +1,7 @@
 //! Settings of hosts: the kernel's network settings, as emulated hosts take them, and what our own
 //! transport makes of them in simulation and over UDP.
 
-use crate::CellError;
+use crate::{CellError, NOISES, Noise};
 use narrows_transport::Config;
 use narrows_units::{Kind, ParamSpec, Params, Span};
 use serde_json::{Map, Value, json};
@@ -159,6 +159,18 @@ pub const HOST_SETTINGS: &[HostSetting] = &[
         sysctl: Some("net/ipv4/tcp_notsent_lowat"),
         mirrored: None,
     },
+    HostSetting {
+        spec: ParamSpec::new(
+            "noise",
+            Kind::Choice(NOISES),
+            "How late the processes of a simulated host act on datagrams and timers: not at all, or as measured on a \
+             kind of machine. Real hosts have their own and take none.",
+        ),
+        sysctl: None,
+        mirrored: Some(
+            "in simulation, sockets are read in batches and packets leave when the process runs",
+        ),
+    },
 ];
 
 impl HostSetting {
@@ -238,6 +250,11 @@ impl Host {
     /// it on the sockets that receive data (TCP_WINDOW_CLAMP).
     pub fn window(&self) -> Option<u64> {
         self.settings.integer("window")
+    }
+
+    /// How late its processes act in simulation, if they do.
+    pub fn noise(&self) -> Option<&'static Noise> {
+        Noise::named(self.settings.word("noise")?)
     }
 }
 
@@ -352,6 +369,10 @@ mod tests {
             (
                 json!({"tcp_wmem": [5, 4, 9000]}),
                 "settings of host left: tcp_wmem needs three rising",
+            ),
+            (
+                json!({"noise": "loud"}),
+                "settings of host left: parameter 'noise' must be one of none, linux-vm",
             ),
             (
                 json!({"mtu": 100}),

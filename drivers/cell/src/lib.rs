@@ -8,6 +8,7 @@ mod flow;
 mod folder;
 mod hosts;
 mod media;
+mod noise;
 mod registry;
 mod summary;
 
@@ -18,6 +19,7 @@ pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
+pub use noise::{Delays, NOISES, Noise};
 pub use registry::registry;
 pub use summary::{
     capacity_rows, described, element_counters, element_names, native_flow, offered,

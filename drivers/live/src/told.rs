@@ -104,6 +104,8 @@ impl Told {
                     at: Time::from_ns(at),
                 }));
                 offer = offer.or(outcome.offer.take());
+                let woken = summary.other.entry("woken").or_insert_with(|| json!({}));
+                woken[end.role.name()] = json!(outcome.woken);
                 match end.role {
                     Role::Sender => {
                         summary.sender = outcome.sender.clone();

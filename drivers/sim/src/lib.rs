@@ -11,7 +11,9 @@
 #![forbid(unsafe_code)]
 
 mod applications;
+mod ends;
 mod flow;
+mod late;
 mod media;
 mod packet;
 mod run;

@@ -4,6 +4,7 @@
 //! Both ends are born with the flow and fall silent when it stops; what is under way then still arrives and counts.
 
 use crate::flow::NONE;
+use crate::late::Wants;
 use crate::packet::{Kind, SimPacket};
 use crate::world::World;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef, media_receiver, media_sender, merge_frames};
@@ -87,7 +88,15 @@ impl World {
             if at > now {
                 return;
             }
-            self.run_media_end(now, part / 2, part % 2);
+            let (flow, end) = (part / 2, part % 2);
+            let whose = Wants::Media {
+                flow: flow as u16,
+                part: end as u8,
+            };
+            if self.late.is_some() && self.wait_for_processor(now, whose) {
+                continue;
+            }
+            self.run_media_end(now, flow, end);
         }
     }
 
@@ -99,13 +108,13 @@ impl World {
             .for_each(MediaEnds::collect);
     }
 
-    /// A message of a real-time scheme has arrived.
-    pub(crate) fn arrive_media(&mut self, at: Time, packet: SimPacket) {
-        let index = usize::from(self.index[usize::from(packet.flow)]);
+    /// A message of a real-time scheme has arrived; says whose it is.
+    pub(crate) fn hear_media(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
+        let flow = self.index[usize::from(packet.flow)];
         let message = self.contents.media.get(packet.slot);
         let (header, body) = (&message.header, &message.body);
         let mut part = None;
-        if let Some(ends) = &mut self.flows[index].media {
+        if let Some(ends) = &mut self.flows[usize::from(flow)].media {
             if packet.kind == Kind::Media {
                 self.totals.data_delivered += 1;
                 ends.receiver.receive(at, packet.ecn, header, body);
@@ -116,14 +125,14 @@ impl World {
             }
         }
         self.contents.free(&packet);
-        if let Some(part) = part {
-            self.run_media_end(at, index, part);
-            self.look_at_sampler();
-        }
+        part.map(|part| Wants::Media {
+            flow,
+            part: part as u8,
+        })
     }
 
     /// Lets one end send all it may.
-    fn run_media_end(&mut self, now: Time, index: usize, part: usize) {
+    pub(crate) fn run_media_end(&mut self, now: Time, index: usize, part: usize) {
         let flow = &mut self.flows[index];
         let stop = flow.stop;
         let Some(mut ends) = flow.media.take() else {

@@ -1,13 +1,14 @@
 //! Endpoints and paths under a virtual clock.
 
 use crate::flow::{FlowState, Pipe};
-use crate::packet::{Kind, SimPacket};
+use crate::late::LateHosts;
+use crate::packet::SimPacket;
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes};
 use narrows_record::{BinLog, FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
-use narrows_transport::{Body, Endpoint, Header, Totals as FlowTotals};
+use narrows_transport::{Body, Endpoint, Totals as FlowTotals};
 use narrows_units::{Time, Wakeups};
 
 /// What a world has done so far.
@@ -18,7 +19,7 @@ pub struct Totals {
 }
 
 // Numbers of the parts in the wake-up tree.
-/// The sampler, and the applications and real-time schemes that wait for a time.
+/// The sampler, and the applications, real-time schemes and late processes that wait for a time.
 const SAMPLER: usize = 0;
 /// Sender and receiver of each pipe.
 pub(crate) const ENDPOINTS: usize = 1;
@@ -38,6 +39,8 @@ pub struct World {
     pub(crate) applications: Wakeups,
     /// When the sender and the receiver of each flow of a real-time scheme want to act.
     pub(crate) media: Wakeups,
+    /// What waits for processes that are late, where hosts are.
+    pub(crate) late: Option<Box<LateHosts>>,
     pub(crate) actions: Vec<Action>,
     /// By flow number: index into `flows`.
     pub(crate) index: Vec<u16>,
@@ -49,7 +52,7 @@ pub struct World {
     pub(crate) contents: Contents,
     outcomes: Outcomes<SimPacket>,
     pub(crate) body: Body,
-    empty: Body,
+    pub(crate) empty: Body,
     sample: narrows_units::Span,
     next_sample: Time,
     duration: Time,
@@ -91,6 +94,7 @@ impl World {
             network,
             applications: Wakeups::new(flows.len()),
             media,
+            late: LateHosts::of(cell),
             flows,
             pipes: Vec::new(),
             free_pipes: Vec::new(),
@@ -162,6 +166,7 @@ impl World {
                     }
                     self.run_applications(now);
                     self.run_media(now);
+                    self.run_late(now);
                     self.look_at_sampler();
                 }
                 endpoint => {
@@ -179,10 +184,8 @@ impl World {
                     if wanted > now {
                         // It has put its plan off since: see `Wakeups::bring_forward`.
                         self.wakeups.set(endpoint, wanted);
-                    } else if sends {
-                        self.run_sender(now, pipe);
                     } else {
-                        self.run_receiver(now, pipe);
+                        self.run_end(now, pipe, sends);
                     }
                 }
             }
@@ -191,6 +194,7 @@ impl World {
 
     /// Closes the books: what is still in the network is in flight.
     pub fn finish(&mut self) {
+        self.read_the_rest();
         self.end_media();
         let log = &mut self.log;
         self.network
@@ -203,6 +207,10 @@ impl World {
         let (application, _) = self.applications.earliest();
         let (media, _) = self.media.earliest();
         let next = self.next_sample.min(application).min(media);
+        let next = match &self.late {
+            Some(late) => next.min(late.wakeups.earliest().0),
+            None => next,
+        };
         self.wakeups.set(SAMPLER, next);
     }
 
@@ -249,83 +257,12 @@ impl World {
                 continue;
             }
             self.log.arrive(packet.uid, at.ns(), 0);
-            let index = packet.pipe as usize;
-            if self
-                .pipes
-                .get(index)
-                .is_none_or(|pipe| pipe.serial != packet.serial)
-            {
-                self.arrive_without_pipe(at, packet);
+            if self.late.is_some() && self.wait_in_socket(at, packet) {
                 continue;
             }
-            let pipe = &mut self.pipes[index];
-            match packet.kind {
-                Kind::Data => {
-                    self.totals.data_delivered += 1;
-                    let header = Header::Data(*self.contents.data.get(packet.slot));
-                    self.contents.data.free(packet.slot);
-                    pipe.receiver.receive(at, packet.ecn, &header, &self.empty);
-                    let awaited = pipe.receiver.contiguous() >= pipe.watch;
-                    self.run_receiver(at, index);
-                    if awaited {
-                        self.on_watched(at, index);
-                    }
-                }
-                Kind::Ack => {
-                    if !pipe.is_data {
-                        self.note_foreign(packet, true);
-                    }
-                    let pipe = &mut self.pipes[index];
-                    let message = self.contents.acks.get(packet.slot);
-                    let (header, body) = (&message.header, &message.body);
-                    pipe.sender.receive(at, packet.ecn, header, body);
-                    let (closing, connection) = (pipe.closing, pipe.connection);
-                    self.contents.acks.free(packet.slot);
-                    self.run_sender(at, index);
-                    if closing {
-                        self.retire_if_done(connection);
-                    }
-                }
-                // Those belong to no pipe.
-                Kind::Datagram | Kind::Media | Kind::Feedback => self.contents.free(&packet),
+            if let Some(whose) = self.hear(at, packet) {
+                self.act(at, whose);
             }
-        }
-    }
-
-    /// A datagram, a message of a real-time scheme, or what arrives after its connection has ended.
-    #[cold]
-    fn arrive_without_pipe(&mut self, at: Time, packet: SimPacket) {
-        if matches!(packet.kind, Kind::Media | Kind::Feedback) {
-            self.arrive_media(at, packet);
-            return;
-        }
-        if packet.kind == Kind::Datagram {
-            self.totals.data_delivered += 1;
-            let stamp = *self.contents.stamps.get(packet.slot);
-            let flow = usize::from(self.index[usize::from(packet.flow)]);
-            if let Some(sink) = &mut self.flows[flow].datagrams.sink {
-                sink.receive(at, stamp, u32::from(packet.size));
-            }
-        } else {
-            self.note_foreign(packet, true);
-        }
-        self.contents.free(&packet);
-    }
-
-    /// Counts a packet that travels in the direction of its flow's data and that no data pipe
-    /// counts: the acknowledgement of a request, or what comes after the end of its connection.
-    fn note_foreign(&mut self, packet: SimPacket, arrived: bool) {
-        let flow = &mut self.flows[usize::from(self.index[usize::from(packet.flow)])];
-        if packet.route != flow.routes[0] {
-            return;
-        }
-        let size = u64::from(packet.size);
-        if arrived {
-            flow.past.receiver.received_packets += 1;
-            flow.past.receiver.received_bytes += size;
-        } else {
-            flow.past.sender.sent_packets += 1;
-            flow.past.sender.sent_bytes += size;
         }
     }
 
@@ -378,66 +315,6 @@ impl World {
             self.network.advance(copied.at, &mut self.outcomes);
             self.settle();
         }
-    }
-
-    /// Lets a sender send all it may.
-    #[inline]
-    fn run_sender(&mut self, now: Time, index: usize) {
-        let pipe = &mut self.pipes[index];
-        if now >= pipe.stop && !pipe.stopped {
-            pipe.stopped = true;
-            pipe.sender.stop();
-        }
-        let (direction, template) = (pipe.direction, pipe.packets[0]);
-        while let Some(out) = self.pipes[index].sender.transmit(now, &mut self.body) {
-            if let Header::Data(data) = out.header {
-                let packet = SimPacket {
-                    slot: self.contents.data.put(data),
-                    size: out.size as u16,
-                    ecn: out.ecn,
-                    ..template
-                };
-                self.enter(now, direction, packet);
-            }
-        }
-        let wakeup = self.sender_wakeup(index);
-        self.wakeups
-            .bring_forward(ENDPOINTS + 2 * index, wakeup, now);
-    }
-
-    /// When a sender wants to act, or its flow stops.
-    #[inline]
-    fn sender_wakeup(&self, index: usize) -> Time {
-        let pipe = &self.pipes[index];
-        let wakeup = pipe.sender.next_wakeup();
-        if pipe.stopped {
-            wakeup
-        } else {
-            wakeup.min(pipe.stop).max(pipe.start)
-        }
-    }
-
-    /// Lets a receiver acknowledge what is due.
-    #[inline]
-    fn run_receiver(&mut self, now: Time, index: usize) {
-        let pipe = &self.pipes[index];
-        let (direction, is_data) = (pipe.direction.reverse(), pipe.is_data);
-        let template = pipe.packets[1];
-        while let Some(out) = self.pipes[index].receiver.transmit(now, &mut self.body) {
-            let packet = SimPacket {
-                slot: self.contents.put_ack(out.header, &mut self.body),
-                size: out.size as u16,
-                ecn: out.ecn,
-                ..template
-            };
-            if !is_data {
-                self.note_foreign(packet, false);
-            }
-            self.enter(now, direction, packet);
-        }
-        let wakeup = self.pipes[index].receiver.next_wakeup();
-        self.wakeups
-            .bring_forward(ENDPOINTS + 2 * index + 1, wakeup, now);
     }
 
     fn take_samples(&mut self, now: Time) {

@@ -2,7 +2,7 @@
 //! socket pair. The end of the stream means that the other side is gone.
 
 use narrows_media::FrameSent;
-use narrows_record::{ReceiverCounters, SenderCounters, StateRow, TraceRow};
+use narrows_record::{Histogram, ReceiverCounters, SenderCounters, StateRow, TraceRow};
 use narrows_units::Time;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,8 @@ pub struct Outcome {
     pub wait_ns: u64,
     /// The longest time by which the endpoint noticed late that its time had come or a datagram had arrived.
     pub latest_ns: u64,
+    /// How late it noticed things, as a whole.
+    pub woken: Woken,
     /// What went wrong with the flow itself, one sentence.
     pub problem: Option<String>,
     /// What the application asked for, from the end at which it runs.
@@ -118,6 +120,51 @@ pub struct Outcome {
     pub frames: Vec<Frame>,
     /// Frames of which everything arrived, and when, by number, from the receiver of one.
     pub whole: Vec<(u64, u64)>,
+}
+
+/// How late an endpoint noticed things.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Woken {
+    /// From the kernel's stamp of the first datagram since the socket was last emptied until it was read.
+    pub arrivals: Late,
+    /// From the time for which a timer was set until it was served.
+    pub timers: Late,
+}
+
+/// How often something was noticed, and how late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Late {
+    /// How often.
+    pub count: u64,
+    /// Shares of them, and by how many ns these were late at most.
+    pub quantiles_ns: Vec<(f64, u64)>,
+}
+
+/// Shares at which quantiles are told: close together where a few decide, at the late end.
+const SHARES: [f64; 15] = [
+    0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 1.0,
+];
+
+impl Woken {
+    /// From what was counted.
+    pub(super) fn of(arrivals: &Histogram, timers: &Histogram) -> Self {
+        let late = |histogram: &Histogram| Late {
+            count: histogram.total(),
+            quantiles_ns: SHARES
+                .iter()
+                .filter_map(|&share| match share {
+                    0.0 => Some((share, histogram.min()?)),
+                    _ => Some((share, histogram.quantile(share)?)),
+                })
+                .collect(),
+        };
+        Woken {
+            arrivals: late(arrivals),
+            timers: late(timers),
+        }
+    }
 }
 
 /// A [`FrameSent`] in a form that can be sent: number, when it was captured, bytes, whether it stands alone

@@ -1,11 +1,12 @@
 //! Time in an endpoint: since the start of the run, on the machine's clocks.
 
-use super::{Channel, Outcome, check_agent};
+use super::{Channel, Outcome, Woken, check_agent};
 use crate::error::{Context, LiveError};
 use crate::sys::clock;
 use crate::sys::poll::{Epoll, Events, punctual};
+use narrows_record::Histogram;
 use narrows_units::{Span, Time};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -16,6 +17,11 @@ pub(super) struct RunClock {
     mono_ns: u64,
     /// The longest time by which something was seen late.
     latest: Cell<Span>,
+    /// How late arrivals were looked at that nobody let wait, and how late timers were served.
+    arrivals: RefCell<Histogram>,
+    timers: RefCell<Histogram>,
+    /// What arrives before this was let wait.
+    napped: Cell<Time>,
 }
 
 impl RunClock {
@@ -24,6 +30,9 @@ impl RunClock {
             real_ns,
             mono_ns,
             latest: Cell::new(Span::ZERO),
+            arrivals: RefCell::default(),
+            timers: RefCell::default(),
+            napped: Cell::new(Time::ZERO),
         }
     }
 
@@ -42,12 +51,29 @@ impl RunClock {
     /// Sleeps until it is `time`, whatever happens.
     pub(super) fn sleep_until(&self, time: Time) {
         clock::sleep_until(self.mono_ns.saturating_add(time.ns()));
+        self.serve(time);
+        self.napped.set(self.now());
+    }
+
+    /// The timer of `time` is served now.
+    fn serve(&self, time: Time) {
         self.see(time);
+        let late = self.now().since(time);
+        self.timers.borrow_mut().add(late.ns());
+    }
+
+    /// What arrived first since the last look, at `first`, is looked at now.
+    pub(super) fn look(&self, first: Time) {
+        self.see(first);
+        if first >= self.napped.get() {
+            let late = self.now().since(first);
+            self.arrivals.borrow_mut().add(late.ns());
+        }
     }
 
     /// What was to be done at `time`, or happened then, is seen now. The latest of all is remembered.
     #[inline]
-    pub(super) fn see(&self, time: Time) {
+    fn see(&self, time: Time) {
         let late = self.now().since(time);
         self.latest.set(self.latest.get().max(late));
     }
@@ -56,6 +82,7 @@ impl RunClock {
     pub(super) fn tell(&self, outcome: Outcome) -> Outcome {
         Outcome {
             latest_ns: self.latest.get().ns(),
+            woken: Woken::of(&self.arrivals.borrow(), &self.timers.borrow()),
             ..outcome
         }
     }
@@ -126,8 +153,8 @@ impl Sleeper {
             let left = clock.until(time);
             self.sleep(Some(punctual(left)))?;
             // What is due already is no wake-up: an application may ask for times in the past.
-            if !left.is_zero() {
-                clock.see(time);
+            if !left.is_zero() && clock.until(time).is_zero() {
+                clock.serve(time);
             }
             let mut sockets = 0;
             for key in self.events.keys() {

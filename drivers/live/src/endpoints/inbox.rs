@@ -53,7 +53,7 @@ impl Inbox {
             }
         });
         if let Some(first) = first {
-            clock.see(first);
+            clock.look(first);
         }
         match result {
             // The peer's socket is not there yet, or any more: not a matter of this end.

@@ -15,7 +15,7 @@ mod tcp;
 mod udp;
 
 pub use channel::{
-    Channel, Frame, Limits, News, Noted, Offer, Order, Outcome, Received, Role, State,
+    Channel, Frame, Late, Limits, News, Noted, Offer, Order, Outcome, Received, Role, State, Woken,
 };
 
 use crate::emulator::frame::FLOW_PORTS;
