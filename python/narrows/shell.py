@@ -12,7 +12,7 @@ import shlex
 import shutil
 import signal
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -97,6 +97,9 @@ def _absolute(path: Path | None) -> str | None:
 def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int, Files]:
     loaded = load(name)
     scenario = loaded.scenario
+    if scenario.drawn:
+        # A shell is the first run.
+        scenario = replace(scenario, **scenario.drawn[0].overlay)
     if scenario.network["kind"] != "dumbbell":
         raise DataError(
             f"{loaded.path}: a shell takes scenarios with a single path; this one has several links"

@@ -100,6 +100,7 @@ RATES: list[Json] = [
     {"kind": "square", "low": 1_000_000, "high": 12_000_000, "period": 777 * MS},
     {"kind": "sine", "mean": 8_000_000, "amplitude": 4_000_000, "period": 1000 * MS},
     {"kind": "poisson", "rate": 12_000_000},
+    {"kind": "poissondrift", "rate": 12_000_000, "deviation": 0.3, "time": 500 * MS},
     {"kind": "onoff", "rate": 12_000_000, "on": 100 * MS, "off": 50 * MS},
     {"kind": "tokenbucket", "rate": 8_000_000, "burst": 30_000},
 ]

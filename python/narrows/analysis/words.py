@@ -31,6 +31,8 @@ def network_in_words(scenario: Scenario) -> list[str]:
             values.setdefault(name, {})[value] = None
     for name, listed in values.items():
         lines.append(f"  for each  {name}: {', '.join(listed)}")
+    for name, law in scenario.draw.items():
+        lines.append(f"  each run  {name}: {law}")
     flows = scenario.schemes[0].flows
     for what, some in (
         ("flows", [flow for flow in flows if not flow.get("background")]),

@@ -247,6 +247,8 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         lines.append(
             f"  {number:3}. {cell.scheme:{width}}  run {cell.run}  seed {cell.seed}  -> cells/{cell.id}"
         )
+        if drawn := cell.content.get("drawn"):
+            lines.append(f"       {', '.join(f'{name} {value}' for name, value in drawn.items())}")
     for one in plan.skipped:
         lines.append(f"  skipped {one.scheme}: {one.reason}")
     overhead = OVERHEAD_S.get(scenario.where)

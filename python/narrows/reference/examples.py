@@ -108,6 +108,18 @@ RATES = {
         "Opportunities with exponential gaps: the rate of each 50 ms varies.",
         seconds=4.0,
     ),
+    "poissondrift": Example(
+        "{poissondrift: {rate: 12 Mbit/s, deviation: 30 %, time: 2 s}}",
+        "The same with a rate that wanders: its standard deviation is 30 %, and it forgets within 2 s.",
+        seconds=20.0,
+        bin_ms=250,
+    ),
+    "poissontrace": Example(
+        "{poissontrace: cellular-drive.csv}",
+        "The same over the rates of a shipped trace of a fading link.",
+        seconds=60.0,
+        bin_ms=250,
+    ),
     "trace": Example(
         "{trace: cellular-drive.csv}", "A shipped trace of a fading link.", seconds=60.0, bin_ms=250
     ),

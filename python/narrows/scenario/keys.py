@@ -120,6 +120,12 @@ KEYS: tuple[Key, ...] = (
         "{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}",
     ),
     Key(
+        "draw",
+        "Values of the network that every run draws anew, by their addresses as for `--set`, each with a law:"
+        " `uniform`, `loguniform`, `normal`, `choice` or `same`. All schemes of a run meet the same values.",
+        "{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}",
+    ),
+    Key(
         "expect",
         "What must hold of the results: `{metric, scheme, flow, of, at_least, at_most}`; the exit code is 5"
         " when it does not.",

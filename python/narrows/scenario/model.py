@@ -28,7 +28,22 @@ OVERLAID = (
     "sample_ns",
     "transport",
     "timeline",
+    "drawn",
 )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What one run has drawn."""
+
+    #: The values by their addresses, in words.
+    values: dict[str, str]
+    #: What differs from the scenario in this run, by the names of `OVERLAID`.
+    overlay: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """What a run has drawn, as it is stored."""
+        return {"values": self.values, "overlay": self.overlay}
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,11 @@ class SchemeRow:
     def to_json(self) -> dict[str, Any]:
         """The row as it is stored."""
         content = {"label": self.label, "slug": self.slug, "flows": self.flows}
-        return {**content, "overlay": self.overlay, "values": self.values} if self.values else content
+        overlay = {
+            name: [one.to_json() for one in value] if name == "drawn" else value
+            for name, value in self.overlay.items()
+        }
+        return {**content, "overlay": overlay, "values": self.values} if self.values else content
 
     @property
     def scheme_names(self) -> list[str]:
@@ -80,6 +99,9 @@ class Scenario:
     expect: list[dict[str, Any]] = field(default_factory=list)
     #: Of runs between two hosts: the other one, and how it is reached.
     real_path: dict[str, Any] = field(default_factory=dict)
+    #: The laws of what each run draws, in words, and what each has drawn. The network is that of the middle.
+    draw: dict[str, str] = field(default_factory=dict)
+    drawn: list[Drawn] = field(default_factory=list)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
 
@@ -107,6 +129,7 @@ class Scenario:
             **({"timeline": self.timeline} if self.timeline else {}),
             **({"expect": self.expect} if self.expect else {}),
             **({"real_path": self.real_path} if self.real_path else {}),
+            **({"draw": self.draw, "drawn": [one.to_json() for one in self.drawn]} if self.draw else {}),
         }
 
     @property
@@ -153,6 +176,9 @@ def cells_of(scenario: Scenario) -> list[Cell]:
 def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
     if row.overlay:
         scenario = replace(scenario, **row.overlay)
+    drawn = scenario.drawn[run - 1] if scenario.drawn else None
+    if drawn is not None:
+        scenario = replace(scenario, **drawn.overlay)
     cell_id = f"{row.slug}-r{run}"
     seed = run_seed(scenario.seed, run)
     content = {
@@ -170,5 +196,6 @@ def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
         "flows": row.flows,
         "transport": scenario.transport,
         **({"timeline": scenario.timeline} if scenario.timeline else {}),
+        **({"drawn": drawn.values} if drawn is not None else {}),
     }
     return Cell(cell_id, row.label, run, seed, content)

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario import matrix, realpath
+from narrows.scenario import draws, matrix, realpath
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
@@ -47,6 +47,8 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     """
     if matrix.KEY in tree.entries or realpath.asks_for_both(tree):
         return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
+    if draws.KEY in tree.entries:
+        return draws.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     problems = Problems()
     files = Files(base or Path())
     _check_keys(tree, problems)

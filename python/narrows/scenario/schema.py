@@ -82,6 +82,8 @@ def _key(name: str) -> dict[str, Any]:
             "minProperties": 1,
             "additionalProperties": {"type": "array", "minItems": 1},
         }
+    elif name == "draw":
+        content = schedule.draw()
     elif name == "report":
         content = {
             "type": "object",

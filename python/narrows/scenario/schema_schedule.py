@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from narrows.scenario import dscp, expect, timeline
+from narrows.scenario import draws, dscp, expect, timeline
 from narrows.scenario.flows import MOST_FLOWS
 from narrows.scenario.registry import Registry
 from narrows.scenario.schema_values import entries_schema
@@ -15,6 +15,22 @@ _WORD: dict[str, Any] = {"type": "string", "minLength": 1}
 
 def _span(doc: str) -> dict[str, Any]:
     return {"description": doc, "allOf": [_SPAN]}
+
+
+def draw() -> dict[str, Any]:
+    """Laws by the addresses of the values that follow them."""
+    any_list = {"type": "array", "minItems": 1}
+    pair = {"type": "array", "minItems": 2, "maxItems": 2}
+    kinds = {"choice": any_list, "same": _WORD}
+    laws = {name: {"description": doc, **kinds.get(name, pair)} for name, doc in draws.LAWS.items()}
+    law = {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": laws,
+    }
+    return {"type": "object", "minProperties": 1, "additionalProperties": law}
 
 
 def _flow_keys(registry: Registry) -> dict[str, Any]:

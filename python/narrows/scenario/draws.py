@@ -1,0 +1,240 @@
+"""The key `draw`: values of the network that every run draws anew.
+
+`{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}` gives each run a rate of its own. All schemes (and
+all rows of a matrix) of a run meet the same values: they follow from the seed of the run and the address of
+the key alone. Each run is resolved as if its values stood in their places, so amounts in bdp follow them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+from narrows.errors import Problem, ScenarioError, UsageError
+from narrows.scenario import overrides, realpath
+from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
+from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
+from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+
+KEY = "draw"
+#: What may be drawn: the network is what a run meets, everything else is the experiment.
+ROOTS = ("path", "network", "topology", "hosts")
+#: Each run is resolved by itself.
+MOST_RUNS = 1000
+_EXAMPLE = "{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}"
+#: Base units in which drawn values are written.
+_BASE = {"rate": "bit/s", "span": "ns", "bytes": "B", "packets": "packets"}
+
+#: The laws and what they take.
+LAWS = {
+    "uniform": "lowest and highest value, all between them alike",
+    "loguniform": "lowest and highest value, all ratios alike",
+    "normal": "mean and standard deviation; values of 0 or less are not drawn",
+    "choice": "a list of values, each as likely as the others",
+    "same": "the address of another key of draw, whose value it takes",
+}
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law for the value at one address."""
+
+    path: str
+    #: As written in the scenario.
+    text: str
+    written: Written
+    name: str
+    values: tuple[Written, ...]
+    #: Of numbers: their kind of quantity and their values in base units.
+    kind: str = ""
+    numbers: tuple[Fraction, ...] = ()
+
+    def at(self, share: float) -> tuple[Written, str]:
+        """The value that a share of `share` of all draws does not exceed, and how people write it."""
+        if self.name == "choice":
+            value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+            return value, _in_words(value)
+        low, high = (float(number) for number in self.numbers)
+        if self.name == "uniform":
+            amount = low + share * (high - low)
+        elif self.name == "loguniform":
+            amount = low * math.exp(share * math.log(high / low))
+        else:
+            # Without what is 0 or less; the last of 2^53 shares still has a value.
+            law = NormalDist(low, high)
+            below = law.cdf(0.0)
+            amount = law.inv_cdf(min(max(below + share * (1 - below), 2**-53), 1 - 2**-53))
+        text, told = _written(self.kind, amount)
+        return Scalar(self.written.mark, text), told
+
+
+def share_of(seed: int, path: str) -> float:
+    """The stream of one address in a run: 53 bits of SHA-256 of `narrows/draw/1:SEED:ADDRESS`, in [0, 1)."""
+    digest = hashlib.sha256(f"narrows/draw/1:{seed}:{path}".encode()).digest()
+    return float((int.from_bytes(digest[:8], "big") >> 11) / 2**53)
+
+
+def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenario:
+    """Resolves a scenario once with the middle of every law, and then for each of its runs."""
+    entries = {key: value for key, value in tree.entries.items() if key != KEY}
+    base = Mapping(tree.mark, entries, tree.key_marks)
+    problems = Problems()
+    laws = _laws(tree.entries[KEY], problems)
+    if realpath.is_wanted(tree):
+        text = "a real path is what it is, and nothing of it can be drawn; remove it, or run elsewhere"
+        problems.add(tree.key_marks[KEY], KEY, text)
+    problems.raise_if_any()
+    middle, _ = _with_values(base, laws, lambda _: 0.5)
+    scenario = resolve(middle)
+    if scenario.runs > MOST_RUNS:
+        text = f"every run is resolved by itself, and {scenario.runs} are more than {MOST_RUNS}"
+        raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, text)])
+    runs: list[Drawn] = []
+    for run in range(1, scenario.runs + 1):
+        seed = run_seed(scenario.seed, run)
+        placed, told = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
+        one = resolve(placed)
+        names = (name for name in OVERLAID if name != "drawn")
+        changed = {name: getattr(one, name) for name in names}
+        overlay = {name: value for name, value in changed.items() if value != getattr(scenario, name)}
+        runs.append(Drawn(told, overlay))
+        scenario.files.contents.update(one.files.contents)
+        scenario.files.names.update(one.files.names)
+    return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs)
+
+
+def _with_values(
+    base: Mapping, laws: list[Law], share: Callable[[str], float]
+) -> tuple[Mapping, dict[str, str]]:
+    """A copy of the scenario with a value in the place of every law, and the values in words."""
+    changed = copy.deepcopy(base)
+    by_path = {law.path: law for law in laws}
+    told: dict[str, str] = {}
+    for law in laws:
+        source = by_path[_in_words(law.values[0])] if law.name == "same" else law
+        value, told[law.path] = source.at(share(source.path))
+        option = str(law.written.mark)
+        try:
+            overrides.place(changed, law.path, value, option)
+        except UsageError as error:
+            text = str(error).removeprefix(f"{option}: ")
+            raise ScenarioError([Problem(option, f"{KEY}.{law.path}", text)]) from None
+    return changed, told
+
+
+def _laws(value: Written, problems: Problems) -> list[Law]:
+    mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
+    found: list[Law] = []
+    for key, mark, written in mapping or ():
+        at = f"{KEY}.{key}"
+        if key.split(".")[0] not in ROOTS or "." not in key:
+            problems.add(mark, at, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
+        elif (law := _law(written, key, problems)) is not None:
+            found.append(law)
+    if mapping is not None and not mapping.entries:
+        problems.add(mapping.mark, KEY, f"needs a key with a law, such as {_EXAMPLE}")
+    laws = {law.path: law for law in found}
+    for law in found:
+        if law.name != "same":
+            continue
+        other = laws.get(_in_words(law.values[0]))
+        if not problems.found and (other is None or other.name == "same"):
+            text = (
+                f"{shorten(_in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
+            )
+            problems.add(law.written.mark, f"{KEY}.{law.path}", text)
+    return found
+
+
+def _law(written: Written, path: str, problems: Problems) -> Law | None:
+    at = f"{KEY}.{path}"
+    if not isinstance(written, Mapping) or len(written.entries) != 1:
+        problems.add(written.mark, at, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
+        return None
+    ((name, mark, inner),) = written
+    if name not in LAWS:
+        problems.unknown_key(mark, at, name, LAWS)
+        return None
+    values = tuple(inner.items) if isinstance(inner, Sequence) else (inner,)
+    law = Law(path, f"{name} {_in_words(inner)}", written, name, values)
+    if name == "choice":
+        if not isinstance(inner, Sequence) or not values:
+            problems.add(inner.mark, join(at, name), "must be a list of values such as [10 ms, 100 ms]")
+            return None
+        return law
+    if name == "same":
+        if not isinstance(inner, Scalar):
+            problems.add(inner.mark, join(at, name), f"must be {LAWS[name]}")
+            return None
+        return law
+    return _with_numbers(law, inner, join(at, name), problems)
+
+
+def _with_numbers(law: Law, inner: Written, at: str, problems: Problems) -> Law | None:
+    """A law of two numbers."""
+    if len(law.values) != 2:
+        problems.add(inner.mark, at, f"takes two values: {LAWS[law.name]}")
+        return None
+    found: list[Quantity] = []
+    for index, value in enumerate(law.values):
+        if not isinstance(value, Scalar):
+            problems.add(value.mark, join(at, index), "must be an amount such as 20 ms")
+            return None
+        try:
+            if value.number is not None and math.isfinite(value.number):
+                found.append(Quantity("number", Fraction(value.text), value.text))
+            else:
+                found.append(parse(value.text))
+        except (QuantityError, ValueError) as error:
+            problems.add(value.mark, join(at, index), str(error))
+            return None
+    first, second = found
+    wrong = None
+    if first.kind != second.kind:
+        wrong = f"{shorten(first.text)} and {shorten(second.text)} are not of one kind"
+    elif law.name == "normal" and (first.value <= 0 or second.value < 0):
+        wrong = "the mean must be above 0 and the standard deviation not below"
+    elif law.name != "normal" and first.value > second.value:
+        wrong = f"{shorten(first.text)} is more than {shorten(second.text)}; write the lower one first"
+    elif law.name == "loguniform" and first.value <= 0:
+        wrong = f"{shorten(first.text)} must be above 0 where ratios count"
+    if wrong is not None:
+        problems.add(inner.mark, at, wrong)
+        return None
+    if law.name == "normal" and second.value == 0:
+        law = replace(law, name="uniform")
+        second = first
+    return replace(law, kind=first.kind, numbers=(first.value, second.value))
+
+
+def _written(kind: str, amount: float) -> tuple[str, str]:
+    """An amount in base units as a scenario writes it, to the last whole unit, and as people read it."""
+    if kind in _BASE:
+        whole = round(amount)
+        return f"{whole} {_BASE[kind]}", _rounded(kind, whole)
+    if kind == "number":
+        return f"{amount:.12g}", f"{amount:.6g}"
+    unit = "%" if kind == "ratio" else kind
+    factor = float(1 / UNITS[unit][1])
+    return f"{amount * factor:.12g} {unit}", f"{amount * factor:.6g} {unit}"
+
+
+def _rounded(kind: str, whole: int) -> str:
+    """To five digits, with a unit that suits its size; the network has all of them."""
+    digits = max(len(str(abs(whole))) - 5, 0)
+    return show(kind, round(whole, -digits))
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Scalar):
+        return " ".join(value.text.split())
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_in_words(item) for item in value.items) + "]"
+    return ", ".join(f"{key} {_in_words(item)}".strip() for key, _, item in value)
