@@ -1,6 +1,7 @@
 //! `bpf`: whether BPF congestion controls can be loaded here, tried before a campaign begins.
 
 use narrows_bpf::find;
+use narrows_cell::read_regular;
 use narrows_live::LiveError;
 use narrows_live::bpf::{Programs, Wish};
 use narrows_units::Params;
@@ -12,9 +13,16 @@ pub(crate) struct BpfArguments {
     /// One of our programs, by its name.
     #[arg(long = "program")]
     programs: Vec<String>,
-    /// An object file.
-    #[arg(long = "object")]
-    objects: Vec<PathBuf>,
+    /// An object file, and the name that messages call it by.
+    #[arg(long = "object", value_parser = parse_object, value_name = "NAME=PATH")]
+    objects: Vec<(String, PathBuf)>,
+}
+
+fn parse_object(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text
+        .split_once('=')
+        .ok_or("write NAME=PATH, such as mine.o=/tmp/mine.o")?;
+    Ok((name.to_owned(), path.into()))
 }
 
 /// Loads each for a moment; the answers are in the order of the question, programs first.
@@ -22,7 +30,7 @@ pub(crate) fn examine(arguments: &BpfArguments) -> Value {
     let programs = arguments.programs.iter();
     let programs = programs.map(|name| answer(name, program(name)));
     let objects = arguments.objects.iter();
-    let objects = objects.map(|path| answer(&path.to_string_lossy(), object(path)));
+    let objects = objects.map(|(name, path)| answer(name, object(name, path)));
     json!({"results": programs.chain(objects).collect::<Vec<_>>()})
 }
 
@@ -35,11 +43,10 @@ fn program(name: &str) -> Result<Wish, LiveError> {
     Wish::program(program, &Params::default())
 }
 
-fn object(path: &Path) -> Result<Wish, LiveError> {
-    let content = std::fs::read(path)
-        .map_err(|error| LiveError::Input(format!("{} cannot be read: {error}", path.display())))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Wish::object(&name, &content)
+fn object(name: &str, path: &Path) -> Result<Wish, LiveError> {
+    let content = read_regular(path)
+        .map_err(|error| LiveError::Input(format!("{name} cannot be read: {error}")))?;
+    Wish::object(name, &content)
 }
 
 fn answer(what: &str, wish: Result<Wish, LiveError>) -> Value {

@@ -1,5 +1,6 @@
 //! What this machine can do, tried and not guessed.
 
+use narrows_live::sys::cpu;
 use narrows_live::sys::netns::is_root;
 use narrows_live::sys::ring;
 use narrows_live::{LiveError, bpf, facts, hosts};
@@ -118,6 +119,22 @@ pub(crate) fn examine() -> Value {
         host.clocksource.clone(),
         Some("boot with a clock source that can be read without a system call"),
     );
+    // Runs make their own session and raise it; where that is refused, any busy session delays the emulator.
+    let grouped = cpu::groups_sessions();
+    let preferred = !grouped || cpu::prefer_session(-1);
+    checks.push(json!({
+        "name": "priority of runs",
+        "ok": true,
+        "warning": !preferred,
+        "detail": match (grouped, preferred) {
+            (false, _) => "counts against all other work: the scheduler does not group sessions",
+            (true, true) => "counts against all other work: the session of a run is raised",
+            (true, false) =>
+                "is void beside other sessions: the scheduler groups tasks by session (autogroup) and a run may not \
+                 raise its own, so that other work can delay packets by 20 ms",
+        },
+        "remedy": (!preferred).then_some("sysctl kernel.sched_autogroup_enabled=0, or run as root"),
+    }));
     json!({
         "kernel": host.kernel,
         "machine": std::env::consts::ARCH,

@@ -37,13 +37,6 @@ pub(crate) struct HostArguments {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct ProbeArguments {
-    /// The secret that both ends of the examination know: 32 hexadecimal digits.
-    #[arg(long)]
-    token: String,
-}
-
-#[derive(clap::Args)]
 pub(crate) struct SettingsArguments {
     /// A setting and the least that it shall be, such as net.core.rmem_max=16777216.
     #[arg(long = "least", value_parser = parse_least, value_name = "NAME=NUMBER")]
@@ -104,10 +97,10 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
     Ok(document)
 }
 
-/// One end of an examination of the way between two hosts.
-pub(crate) fn probe(arguments: &ProbeArguments) -> Result<(), Failure> {
-    let orders = std::io::stdin().lock();
-    Ok(between::serve(&arguments.token, orders, std::io::stdout())?)
+/// One end of an examination of the way between two hosts. The first line of standard input is the secret that both
+/// ends know, 32 hexadecimal digits; orders follow.
+pub(crate) fn probe() -> Result<(), Failure> {
+    Ok(between::serve(std::io::stdin().lock(), std::io::stdout())?)
 }
 
 /// Raises settings, says which, and puts them back when standard input ends or falls silent, or we are told to stop.

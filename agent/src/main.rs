@@ -48,8 +48,9 @@ enum Command {
     Host(host::HostArguments),
     /// Print who keeps this host's clock and how well, as JSON.
     Clock,
-    /// Examine the way to another host, together with the same command there; orders come on standard input.
-    Probe(host::ProbeArguments),
+    /// Examine the way to another host, together with the same command there; orders come on standard input, after
+    /// a line with the secret that both know (32 hexadecimal digits).
+    Probe,
     /// Raise settings of the machine until standard input ends, then put them back.
     Settings(host::SettingsArguments),
     /// Load BPF congestion controls for a moment and print whether that works, as JSON.
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
             host::examine(PROTOCOL, &arguments).and_then(|document| print(&document))
         }
         Command::Clock => print(&narrows_live::timekeeping::examine()),
-        Command::Probe(arguments) => host::probe(&arguments),
+        Command::Probe => host::probe(),
         Command::Settings(arguments) => with_signals(|signals| host::settings(&arguments, signals)),
         Command::Shell(arguments) => return shell::run(&arguments),
         Command::ShellGuard(arguments) => return shell::guard(&arguments),

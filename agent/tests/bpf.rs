@@ -337,7 +337,8 @@ fn a_program_in_a_plain_section_is_not_left_behind() {
     let source = example().replace(".struct_ops.link", ".struct_ops");
     let object = compile(&folder, "plain", &source);
     let name = narrows_bpf::Object::parse(&std::fs::read(&object).unwrap()).unwrap();
-    let answer = run_to_end(agent().arg("bpf").arg("--object").arg(&object));
+    let named = format!("plain.o={}", object.display());
+    let answer = run_to_end(agent().arg("bpf").arg("--object").arg(named));
     let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(answer["results"][0]["ok"], true, "{answer}");
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");

@@ -6,6 +6,7 @@ never a traceback.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 EXIT_OK = 0
@@ -70,3 +71,19 @@ class ScenarioError(DataError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
+
+
+#: What the system says when it can't do what is asked; anything else it says of a path is about the path.
+_OUT_OF = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS)
+_LONGEST_SHOWN = 200
+
+
+def refused_path(error: Exception) -> NarrowsError | None:
+    """What the system said about a file or folder that nobody foresaw, in one sentence; None for all other
+    errors. Names that are too long, loops of links and folders without permission can be met anywhere."""
+    if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
+        return None
+    path = str(error.filename)
+    shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
+    kind = NarrowsError if error.errno in _OUT_OF else DataError
+    return kind(f"{shown}: {error.strerror.lower()}")

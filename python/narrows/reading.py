@@ -1,7 +1,9 @@
-"""Files of users that are read whole."""
+"""Files of users that are read whole, and the paths by which they are named."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from narrows.errors import DataError
@@ -9,20 +11,55 @@ from narrows.errors import DataError
 #: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
 #: was named by mistake.
 MOST_BYTES = 200_000_000
+_IRREGULAR = "is no regular file; save its content in a file and name that"
 
 
-def read_whole(path: Path, what: str) -> bytes:
-    """The content of a file; raises `DataError`, without the path, if it can't be read or be `what`."""
+def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file of at most `most` bytes; raises `DataError`, without the path, if it
+    can't be read or be `what`. Whatever else has its name (a pipe, a device) might block, or never end."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise DataError("is a folder; name a file")
+        if not stat.S_ISREG(mode):
+            raise DataError(_IRREGULAR)
+        # Some files of /proc are regular by name only and would be waited for.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as stream:
+            content = stream.read(most + 1)
     except OSError as error:
         raise unreadable(error) from None
-    if len(content) > MOST_BYTES:
-        raise DataError(f"is larger than {MOST_BYTES // 1_000_000} MB, so it is no {what}")
+    except ValueError:
+        raise DataError("can't be read: no path has the character NUL in it") from None
+    if content is None:
+        raise DataError("can't be read: it has no end")
+    if len(content) > most:
+        size = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1_000} kB"
+        raise DataError(f"is larger than {size}, so it is no {what}")
     return content
 
 
 def unreadable(error: OSError) -> DataError:
     """Why a file can't be read, without its path."""
     return DataError(f"can't be read: {(error.strerror or str(error)).lower()}")
+
+
+def named_path(text: str, base: Path) -> Path:
+    """The path that a user calls `text`, relative to `base`; `~` is a home folder. Nothing need be there, but
+    raises `DataError`, with the text, for what can be no path here."""
+    from narrows.scenario.problems import shorten
+
+    try:
+        path = base / Path(text).expanduser()
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except RuntimeError:
+        raise DataError(f'"{shorten(text)}" names the home folder of a user who is not there') from None
+    except ValueError:
+        raise DataError(f'"{shorten(text)}" has the character NUL in it, which no path has') from None
+    except OSError as error:
+        raise DataError(f'"{shorten(text)}" {unreadable(error)}') from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise DataError(f'"{shorten(text)}" {_IRREGULAR}')
+    return path

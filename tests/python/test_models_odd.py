@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import model_kit
+from narrows import reading
 from narrows.cli.app import app
 from narrows.errors import DataError
-from narrows.models import reading, store
+from narrows.models import store
 from narrows.models.convert import convert
 from narrows.models.format import MAGIC, summary
 from narrows.reading import MOST_BYTES
@@ -95,11 +96,11 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
         stream.truncate(MOST_BYTES + 1)
     name = os.fsdecode(b"\xff\x1b.model")
     (home / name).write_bytes(model_kit.small_network())
-    content_of = reading.content_of
+    read_whole = reading.read_whole
 
     def refused(path: Path, what: str) -> bytes:
         if path.name == "large.model":
-            return content_of(path, what)
+            return read_whole(path, what)
         raise PermissionError(13, "Permission denied")
 
     rows = json.loads(narrows("models", "list", "--json").output)["models"]
@@ -108,7 +109,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
     assert problems == {"large": large, "mine": None, r"\udcff\x1b": None}
     assert store.names_of_kind("indigo") == ("mine",), "scenarios can't name the other"
     assert "200000.0 kB" in narrows("models", "list").output
-    monkeypatch.setattr(store, "content_of", refused)
+    monkeypatch.setattr(store, "read_whole", refused)
     rows = json.loads(narrows("models", "list", "--json").output)["models"]
     assert {row["problem"] for row in rows} == {large, "can't be read: permission denied"}
 

@@ -353,7 +353,7 @@ def test_an_import_needs_neither_arrays_nor_scenarios(data: Path, tmp_path: Path
         "import sys\n"
         "from narrows.cli.app import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
-        "heavy = ('numpy', 'matplotlib', 'ruamel.yaml', 'narrows.scenario.model')\n"
+        "heavy = ('numpy', 'matplotlib', 'yaml', 'narrows.scenario.model')\n"
         "print('imported:', [name for name in heavy if name in sys.modules])\n"
     )
     command = [sys.executable, "-P", "-c", program, "import", "pantheon", str(data), "--no-report"]

@@ -215,9 +215,9 @@ def test_each_mistake_has_its_sentence(text: str, message: str) -> None:
 
 
 def test_files_that_are_no_traces(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="can't be read: No such file"):
+    with pytest.raises(DataError, match="can't be read: no such file"):
         read(tmp_path / "none")
-    with pytest.raises(DataError, match="is a folder, not a trace"):
+    with pytest.raises(DataError, match="is a folder; name a file"):
         read(tmp_path)
     path = tmp_path / "x"
     path.write_bytes(b"\xff\xfe")

@@ -4,7 +4,7 @@
 //! The core's own parsers read the same as text, so this is also where the text is made.
 
 use crate::RecordError;
-use crate::read::{TableReader, damaged, whole};
+use crate::read::{TableReader, damaged, guarded, whole};
 use crate::write::{Coding, Column, Table, column};
 use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
@@ -97,12 +97,8 @@ impl Steps {
 /// The column of values and both columns with the types that the file has.
 fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let load = std::panic::catch_unwind(|| ArrowReaderMetadata::load(bytes, plain));
-    let metadata = match load {
-        Ok(Ok(metadata)) => metadata,
-        Ok(Err(error)) => return Err(damaged(FILE, &error.to_string())),
-        Err(_) => return Err(damaged(FILE, "the decoder found a contradiction")),
-    };
+    let metadata = guarded(FILE, || ArrowReaderMetadata::load(bytes, plain))?
+        .map_err(|error| damaged(FILE, &error.to_string()))?;
     let kind = |name: &str| {
         let field = metadata.schema().field_with_name(name).ok()?;
         Some(field.data_type().clone())

@@ -6,6 +6,7 @@ use narrows_record::{PARQUET_MAGIC, RecordError, Steps};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::io;
 use std::path::Path;
 
 /// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where
@@ -17,7 +18,7 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
     let mut files = Files::default();
     visit(json, &mut |name, sha256| {
         let path = folder.join(file_name(name, sha256));
-        let content = std::fs::read(&path).map_err(|error| {
+        let content = read_regular(&path).map_err(|error| {
             CellError::Conflict(format!(
                 "{}: the file cannot be read ({error})",
                 path.display()
@@ -36,6 +37,19 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
         Ok(())
     })?;
     Ok(files)
+}
+
+/// Reads a whole file that may be anything: whatever has its name without being a regular file (a pipe, a device)
+/// might block, or never end.
+///
+/// # Errors
+/// What the system said, or that it is no regular file.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.is_file() {
+        std::fs::read(path)
+    } else {
+        Err(io::Error::other("it is no regular file"))
+    }
 }
 
 /// The SHA-256 of `content` in hexadecimal digits.

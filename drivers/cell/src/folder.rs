@@ -1,5 +1,6 @@
 //! The folder of a record: written under a temporary name, renamed when complete.
 
+use crate::read_regular;
 use narrows_record::{
     BINS_FILE, BinFile, BinLog, CAPACITY_FILE, CapacityFile, CapacityRow, DELAYS_FILE, DelayFile,
     FRAMES_FILE, FrameFile, FrameRow, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow,
@@ -293,7 +294,7 @@ pub fn open_record(folder: &Path) -> Result<Record, FolderError> {
             Failure::Record(error)
         }
     }
-    Record::load(|name| match fs::read(folder.join(name)) {
+    Record::load(|name| match read_regular(&folder.join(name)) {
         Ok(bytes) => Ok(Some(bytes::Bytes::from(bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Io(name.to_owned(), error)),

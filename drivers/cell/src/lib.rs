@@ -14,7 +14,7 @@ mod summary;
 
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
-pub use files::{as_text, keep_file, load_files, sha256};
+pub use files::{as_text, keep_file, load_files, read_regular, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};

@@ -129,14 +129,7 @@ impl Pair {
 /// Reads a log, which is a regular file: whatever else has its name might block, or never end.
 fn load(path: &Path) -> Result<(String, Vec<u8>), LogError> {
     let name = path.display().to_string();
-    let read = || {
-        if std::fs::metadata(path)?.is_file() {
-            std::fs::read(path)
-        } else {
-            Err(std::io::Error::other("it is no regular file"))
-        }
-    };
-    match read() {
+    match narrows_cell::read_regular(path) {
         Ok(text) => Ok((name, text)),
         Err(error) => Err(LogError::new(&name, 0, format!("can't be read: {error}"))),
     }

@@ -18,7 +18,7 @@ pub(crate) fn read_trace(
     path: PathBuf,
 ) -> PyResult<(Column<'_>, Column<'_>, &'static str)> {
     let steps = py.detach(|| {
-        let content = std::fs::read(&path).map_err(|error| os_error(&path, &error))?;
+        let content = narrows_cell::read_regular(&path).map_err(|error| os_error(&path, &error))?;
         Steps::read(content.into()).map_err(|error| trace_error(&path, error))
     })?;
     Ok((

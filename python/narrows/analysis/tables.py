@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from narrows.campaign.documents import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
@@ -106,7 +107,7 @@ def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for path, _ in campaigns:
         try:
-            rows = CampaignFolder.read(path).document["scenario"]["resolved"]["schemes"]
+            rows = resolved(CampaignFolder.read(path).document)["schemes"]
         except (NarrowsError, KeyError):
             continue
         for row in rows:

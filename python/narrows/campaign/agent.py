@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def find_agent() -> Path:
     )
 
 
-def ask(agent: Path, question: str, *more: str | Path) -> dict[str, Any]:
+def ask(agent: Path, question: str, *more: str | Path, pass_fds: Sequence[int] = ()) -> dict[str, Any]:
     """The answer of `narrows-agent doctor`, `version` or `bpf`."""
     try:
         done = subprocess.run(
@@ -60,6 +60,7 @@ def ask(agent: Path, question: str, *more: str | Path) -> dict[str, Any]:
             timeout=60,
             check=False,
             stdin=subprocess.DEVNULL,
+            pass_fds=pass_fds,
         )
         answer = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:

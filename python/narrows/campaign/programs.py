@@ -5,7 +5,8 @@ A program that the kernel refuses is so found at once, and not when half of the 
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +43,19 @@ def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:
 
 
 def _here(plan: Plan, agent: Path, names: list[str], files: dict[str, str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
-        options: list[str | Path] = []
-        for name in names:
-            options += ["--program", name]
+    options: list[str | Path] = []
+    for name in names:
+        options += ["--program", name]
+    with contextlib.ExitStack() as stack:
+        handles = []
         for sha256, name in files.items():
-            # Each in a folder of its own: messages call the file by its name.
-            path = Path(folder) / sha256 / name
-            path.parent.mkdir()
-            path.write_bytes(plan.scenario.files.contents[sha256])
-            options += ["--object", path]
-        return agents.ask(agent, "bpf", *options)
+            # In memory and without a path: nothing is left, however this process ends.
+            file = stack.enter_context(os.fdopen(os.memfd_create(name), "wb"))
+            file.write(plan.scenario.files.contents[sha256])
+            file.flush()
+            handles.append(file.fileno())
+            options += ["--object", f"{name}=/proc/self/fd/{file.fileno()}"]
+        return agents.ask(agent, "bpf", *options, pass_fds=handles)
 
 
 def _judge(answer: dict[str, Any], where: str = "") -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.analysis.statistics import summarise
+from narrows.campaign.documents import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 
@@ -63,7 +64,7 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
     rows = [row for cell_rows in of_cells for row in cell_rows]
     metrics = metric_list()
     names = [metric["name"] for metric in metrics]
-    resolved = document["scenario"]["resolved"]
+    resolved = resolved_scenario(document)
     expect = resolved.get("expect", [])
     expected = _expected(folder, expect, finished, of_cells, metrics) if expect else []
     return {
@@ -104,7 +105,7 @@ def _expected(
 
 def _scheme_order(document: dict[str, Any]) -> list[str]:
     """Schemes as the scenario lists them."""
-    listed = [row["label"] for row in document["scenario"]["resolved"]["schemes"]]
+    listed = [row["label"] for row in resolved_scenario(document)["schemes"]]
     return listed + [cell["scheme"] for cell in document["cells"] if cell["scheme"] not in listed]
 
 
@@ -130,7 +131,7 @@ def _rows(cell: dict[str, Any], measured: dict[str, Any], document: dict[str, An
 
 def _flow_labels(cell: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
     """What the scenario calls the flows of a cell, by number."""
-    listed = document["scenario"]["resolved"]["schemes"]
+    listed = resolved_scenario(document)["schemes"]
     flows: list[dict[str, Any]] = next((row["flows"] for row in listed if row["label"] == cell["scheme"]), [])
     return {str(flow["flow"]): flow["label"] for flow in flows if flow.get("label")}
 

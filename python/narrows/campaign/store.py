@@ -17,7 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.campaign.documents import check_members
 from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.reading import read_whole
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
@@ -63,15 +65,18 @@ def write_atomically(path: Path, text: str) -> None:
 def read_json(path: Path, expected: str) -> dict[str, Any]:
     """Reads one of our JSON files and checks its format; newer major versions are refused."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file, so this is no folder of results") from None
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        document = json.loads(read_whole(path, "file of a campaign"))
+    except DataError as error:
+        if not path.exists():
+            raise DataError(f"{path}: there is no such file, so this is no folder of results") from None
+        raise DataError(f"{path}: {error}") from None
+    except RecursionError:
+        raise DataError(f"{path}: is damaged: it nests too deeply") from None
     except ValueError as error:
         raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     found = document.get("format") if isinstance(document, dict) else None
     if found == expected:
+        check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
     if isinstance(found, str) and found.rsplit("/", 1)[0] == kind:

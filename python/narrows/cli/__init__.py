@@ -11,7 +11,7 @@ __all__ = ["main"]
 def main() -> None:
     """Entry point of the program `narrows`."""
     from narrows.cli.app import app
-    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError
+    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
 
     try:
         app()
@@ -31,6 +31,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("NARROWS_TRACEBACK"):
             raise
+        if (refused := refused_path(error)) is not None:
+            print(f"narrows: {refused}", file=sys.stderr)
+            sys.exit(refused.exit_code)
         print(
             f"narrows: internal error: {type(error).__name__}: {error}; this is a bug of narrows, please"
             " report it with"

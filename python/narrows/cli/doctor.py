@@ -60,9 +60,13 @@ def doctor(
                 f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}",
             )
         for check in checks:
-            sign = Text("ok   ", style="green") if check["ok"] else Text("no   ", style="red")
-            console.print(sign + f"{check['name']}: {check['detail']}", soft_wrap=True)
-            if not check["ok"] and check.get("remedy"):
+            word, style = ("no", "red") if not check["ok"] else ("ok", "green")
+            if check["ok"] and check.get("warning"):
+                word, style = "but", "yellow"
+            console.print(
+                Text(f"{word:<5}", style=style) + f"{check['name']}: {check['detail']}", soft_wrap=True
+            )
+            if check.get("remedy"):
                 console.print(f"     -> {check['remedy']}", soft_wrap=True)
     if not ok:
         raise typer.Exit(EXIT_CANNOT_HERE)

@@ -32,6 +32,7 @@ def show(
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign import results
+    from narrows.campaign.documents import resolved
     from narrows.campaign.store import CampaignFolder
 
     opened = [CampaignFolder.read(path) for path in folders]
@@ -49,7 +50,7 @@ def show(
     asked: dict[str, list[str]] = {}
     for folder in opened:
         document = folder.document
-        question = document["scenario"]["resolved"]["question"]
+        question = resolved(document)["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
         console.print(f"{line} ({', '.join(places)})", soft_wrap=True)

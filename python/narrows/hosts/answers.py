@@ -1,38 +1,30 @@
 """What agents answer, checked where it comes in: one of them runs on another machine, which may be broken, or
 lie.
-
-A shape takes a value and raises `Wrong` if the value has another one. Members that nobody here reads may be
-anything.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Callable
 from typing import Any
 
 from narrows.errors import UnavailableError
 from narrows.hosts.addresses import socket_address, split_address
-
-#: Takes a value and the words that lead to it.
-Shape = Callable[[Any, str], None]
-
-#: Longest text that is believed; a message of an agent is a sentence.
-_LONGEST = 4096
-_MOST = 2**63
-
-
-class Wrong(Exception):  # noqa: N818 - what is wrong with a document
-    """What is wrong, in words without full stop."""
-
-
-def _atom(fits: Callable[[Any], bool], words: str) -> Shape:
-    def shape(value: Any, at: str) -> None:
-        if not fits(value):
-            raise Wrong(f"{at} is no {words}")
-
-    return shape
+from narrows.shapes import (
+    COUNT,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    Shape,
+    Wrong,
+    atom,
+    each,
+    is_text,
+    maybe,
+    record,
+    table,
+)
 
 
 def _is_address(value: Any) -> bool:
@@ -50,76 +42,8 @@ def _is_socket(value: Any) -> bool:
         return False
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
-
-
-def _is_number(value: Any) -> bool:
-    # Neither infinities nor what is no number are less.
-    return _is_whole(value) or (isinstance(value, float) and abs(value) < _MOST)
-
-
-def _is_text(value: Any) -> bool:
-    # Control characters would be orders to a terminal.
-    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
-
-
-WHOLE = _atom(_is_whole, "whole number")
-COUNT = _atom(lambda value: _is_whole(value) and value >= 0, "count")
-NUMBER = _atom(_is_number, "number")
-TRUTH = _atom(lambda value: isinstance(value, bool), "truth value")
-TEXT = _atom(_is_text, "printable text")
-ADDRESS = _atom(_is_address, "IP address")
-SOCKET = _atom(_is_socket, "IP address with port")
-
-
-def maybe(inner: Shape) -> Shape:
-    """Also null."""
-
-    def shape(value: Any, at: str) -> None:
-        if value is not None:
-            inner(value, at)
-
-    return shape
-
-
-def each(inner: Shape) -> Shape:
-    """A list of these."""
-
-    def shape(value: Any, at: str) -> None:
-        if not isinstance(value, list):
-            raise Wrong(f"{at} is no list")
-        for index, one in enumerate(value):
-            inner(one, f"{at}[{index}]")
-
-    return shape
-
-
-def table(key: Shape, inner: Shape) -> Shape:
-    """Any names of a kind, each with one of these."""
-
-    def shape(value: Any, at: str) -> None:
-        if not isinstance(value, dict):
-            raise Wrong(f"{at} is no object")
-        for name, one in value.items():
-            key(name, f"a name in {at}")
-            inner(one, f"{at}.{name}")
-
-    return shape
-
-
-def record(members: dict[str, Shape]) -> Shape:
-    """An object with these members."""
-
-    def shape(value: Any, at: str) -> None:
-        if not isinstance(value, dict):
-            raise Wrong(f"{at} is no object")
-        for name, inner in members.items():
-            if name not in value:
-                raise Wrong(f"{at}.{name} is missing")
-            inner(value[name], f"{at}.{name}")
-
-    return shape
+ADDRESS = atom(_is_address, "IP address")
+SOCKET = atom(_is_socket, "IP address with port")
 
 
 def parse(text: bytes) -> dict[str, Any] | None:
@@ -139,7 +63,7 @@ def complaint(document: dict[str, Any]) -> str | None:
         told = document["error"]
     else:
         return None
-    return told if told and _is_text(told) else "something has gone wrong, and the agent does not tell what"
+    return told if told and is_text(told) else "something has gone wrong, and the agent does not tell what"
 
 
 def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:

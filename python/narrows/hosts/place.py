@@ -16,6 +16,7 @@ from narrows.campaign.agent import PROTOCOL, find_agent
 from narrows.errors import DataError, UnavailableError
 from narrows.hosts import answers, travel
 from narrows.hosts.ssh import BEGIN, Ssh
+from narrows.shapes import Shape
 
 #: Rights under which agents can run, the best first.
 ROOT, SUDO, USER = "root", "sudo", "user"
@@ -64,7 +65,7 @@ class Place:
                 f"{words[0]} can't be started: {(error.strerror or str(error)).lower()}"
             ) from None
 
-    def ask(self, shape: answers.Shape, *arguments: str) -> dict[str, Any]:
+    def ask(self, shape: Shape, *arguments: str) -> dict[str, Any]:
         """The document that the agent prints, which has this shape."""
         process = self.start(*arguments)
         try:

@@ -15,6 +15,7 @@ from narrows.hosts import answers
 from narrows.hosts.addresses import split_address
 from narrows.hosts.lines import Lines
 from narrows.hosts.place import Place, end
+from narrows.shapes import Shape
 
 #: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
 _ANSWER_S = 60.0
@@ -99,8 +100,11 @@ class Prober:
         self.strangers = 0
 
     def __enter__(self) -> Prober:
-        self._agent = self.place.start("probe", "--token", self._token)
-        assert self._agent.stdout
+        self._agent = self.place.start("probe")
+        assert self._agent.stdin and self._agent.stdout
+        with contextlib.suppress(OSError):  # the missing answer tells
+            self._agent.stdin.write(self._token.encode() + b"\n")
+            self._agent.stdin.flush()
         self._lines = Lines(self._agent.stdout, _LONGEST)
         try:
             self.shift_ns = self._answer(answers.READY)["clock_shift_ns"]
@@ -165,20 +169,20 @@ class Prober:
         """What has arrived at an opened port."""
         return self.seen.get(index) or Seen()
 
-    def _by(self, shape: answers.Shape, **order: Any) -> dict[str, Any]:
+    def _by(self, shape: Shape, **order: Any) -> dict[str, Any]:
         """An order that is about an interface if there is one to go by."""
         return self._order(shape, **order, **({"interface": self.interface} if self.interface else {}))
 
     # -- lines -------------------------------------------------------------------------------------
 
-    def _order(self, shape: answers.Shape, **order: Any) -> dict[str, Any]:
+    def _order(self, shape: Shape, **order: Any) -> dict[str, Any]:
         assert self._agent and self._agent.stdin
         with contextlib.suppress(OSError):  # the missing answer tells
             self._agent.stdin.write(json.dumps(order).encode() + b"\n")
             self._agent.stdin.flush()
         return self._answer(shape)
 
-    def _answer(self, shape: answers.Shape) -> dict[str, Any]:
+    def _answer(self, shape: Shape) -> dict[str, Any]:
         assert self._lines
         line = self._lines.next(_ANSWER_S)
         if line is None:

@@ -18,6 +18,7 @@ from narrows.errors import UnavailableError
 from narrows.hosts import answers
 from narrows.hosts.lines import Lines
 from narrows.hosts.place import USER, Place, end
+from narrows.shapes import Shape
 
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
 LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
@@ -143,7 +144,7 @@ class Holding:
         vanished."""
         return [change for change in self.changed if change not in self.restored]
 
-    def _line(self, shape: answers.Shape) -> dict[str, Any]:
+    def _line(self, shape: Shape) -> dict[str, Any]:
         assert self._lines
         answer = answers.parse(self._lines.next(_ANSWER_S) or b"")
         if answer is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from narrows.errors import DataError
 from narrows.models.format import Array
 from narrows.models.protobuf import BYTES, VARINT, fields, varint
-from narrows.models.reading import content_of
+from narrows.reading import read_whole
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
@@ -77,7 +77,7 @@ def tensors(prefix: Path) -> dict[str, Array]:
 
 def _read(path: Path) -> bytes:
     try:
-        return content_of(path, "such network")
+        return read_whole(path, "such network")
     except DataError as error:
         raise DataError(f"{path} {error}") from None
 

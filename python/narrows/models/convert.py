@@ -8,7 +8,8 @@ from pathlib import Path
 from narrows.errors import DataError
 from narrows.models import checkpoint, networks, remy
 from narrows.models.format import FAMILY, MAGIC, summary, write
-from narrows.models.reading import content_of, printable
+from narrows.models.reading import printable
+from narrows.reading import read_whole
 
 #: Checkpoints of a folder that a message names.
 _SHOWN = 4
@@ -56,7 +57,7 @@ def read(path: Path) -> bytes:
         listed = ", ".join([*found[:_SHOWN], "..."] if len(found) > _SHOWN else found)
         raise DataError(f"{path}: has {len(found)} checkpoints; name one of them: {listed}")
     try:
-        return content_of(path, "model")
+        return read_whole(path, "model")
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -12,7 +12,8 @@ from typing import Any
 from narrows.errors import DataError, NarrowsError
 from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
-from narrows.models.reading import content_of, printable
+from narrows.models.reading import printable
+from narrows.reading import named_path, read_whole
 from narrows.scenario.problems import did_you_mean, shorten
 
 #: Names another folder than that in the user's data.
@@ -81,7 +82,7 @@ def describe(path: Path) -> Installed:
     name, digest, size = printable(path.stem), "", 0
     try:
         size = path.stat().st_size
-        content = content_of(path, "model")
+        content = read_whole(path, "model")
         digest = hashlib.sha256(content).hexdigest()
         return Installed(name, path, digest, size, summary(content))
     except DataError as error:
@@ -102,7 +103,7 @@ def find(text: str, base: Path) -> Path | None:
     A path is meant relative to `base`; raises `DataError` for one that does not exist. A bare name is looked
     for there, and among the installed models.
     """
-    path = base / Path(text).expanduser()
+    path = named_path(text, base)
     if path.is_file():
         return path
     plain = _NAME.fullmatch(text) and not text.endswith(_ENDINGS)

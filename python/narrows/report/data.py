@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.campaign.documents import check_members
+from narrows.errors import DataError
+from narrows.reading import read_whole
 from narrows.report import ReportError, networks
 
 Floats = NDArray[np.float64]
@@ -42,12 +45,12 @@ def registry() -> Json:
 def read_json(path: Path) -> Json:
     """One JSON object from a file, or a `ReportError` that names the file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ReportError(
-            f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?"
-        ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        value = json.loads(read_whole(path, "file of a campaign"))
+    except (DataError, ValueError, RecursionError) as error:
+        if not path.exists():
+            raise ReportError(
+                f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?"
+            ) from error
         raise ReportError(
             f"{path} can't be read ({error}); run the campaign again or remove the cell."
         ) from error
@@ -64,6 +67,7 @@ def check_format(path: Path, value: Mapping[str, Any], wanted: str) -> None:
         raise ReportError(f"{path} has the format {value.get('format')!r}, expected {wanted!r}.")
     if int(version.split(".")[0]) > int(major):
         raise ReportError(f"{path} was written by a newer Narrows ({version} > {major}); update to read it.")
+    check_members(path, dict(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.reading import read_whole
+from narrows.reading import named_path, read_whole
 from narrows.scenario.written import Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -41,7 +41,7 @@ class Files:
 
     def read_object(self, value: Scalar) -> dict[str, str]:
         """The same for an object file of a BPF program."""
-        return self._keep(self._base(value) / Path(value.text).expanduser(), "object file")
+        return self._keep(named_path(value.text, self._base(value)), "object file")
 
     def _base(self, value: Scalar) -> Path:
         # What the command line names is meant relative to where the command runs.

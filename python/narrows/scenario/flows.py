@@ -11,11 +11,12 @@ from typing import Any
 
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
-from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network, Pair
+from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, join, shorten
 from narrows.scenario.registry import Entry, Param, Registry
+from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
 from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
 

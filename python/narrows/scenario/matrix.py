@@ -6,7 +6,6 @@ resolved as if its values had been written in their places, and gives rows of it
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +39,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     found: list[tuple[dict[str, str], Scenario]] = []
     names = _short_names([key for key, _ in axes])
     for values in itertools.product(*(values for _, values in axes)):
-        changed = copy.deepcopy(base)
+        changed = base.copy()
         told = {}
         for (key, _), value in zip(axes, values, strict=True):
             _place(changed, key, value)

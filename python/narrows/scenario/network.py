@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from narrows.scenario.elements import Link
 from narrows.scenario.problems import Problems, any_of, did_you_mean, shorten
 from narrows.scenario.quantity import NO_BDP, show
+from narrows.scenario.routes import Pair, Routes
 from narrows.scenario.written import Mark
 
 #: The hosts and links of a plain `path`.
 SENDER, RECEIVER = "sender", "receiver"
 FORWARD, BACKWARD = "forward", "backward"
-
-Pair = tuple[str, str]
 
 
 @dataclass
@@ -60,50 +59,37 @@ class Network:
     # -- routes ----------------------------------------------------------------------------------
 
     def route(self, origin: str, target: str) -> list[Link] | None:
-        """The links from host to host: the route that is given, or else the one with the least fixed
-        delay; among equals that with the fewest links; among equals the first by the names of its nodes.
-        Packets do not pass through other hosts."""
-        if (origin, target) in self.given:
-            return self.given[origin, target]
-        queue: list[tuple[int, int, tuple[str, ...], tuple[str, ...]]] = [(0, 0, (origin,), ())]
-        done: set[str] = set()
-        while queue:
-            delay, count, nodes, names = heapq.heappop(queue)
-            here = nodes[-1]
-            if here == target:
-                return [link for name in names for link in self.cuts[name]]
-            if here in done or (here != origin and here in self.hosts):
-                continue
-            done.add(here)
-            for link in self.links:
-                if link.origin == here and link.target not in done:
-                    step = (delay + link.delay_ns, count + 1, (*nodes, link.target), (*names, link.name))
-                    heapq.heappush(queue, step)
-        return None
+        """The links from host to host; None if there is no way. From the first call on, links and delays
+        must not change."""
+        return self._routes.find(origin, target)
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return Routes(self.links, self.hosts, self.given)
 
     def rtt_ns(self, pair: Pair) -> int:
         """The round-trip time between two hosts while nothing waits."""
         ways = (self.route(*pair) or [], self.route(pair[1], pair[0]) or [])
         return sum(link.delay_ns for way in ways for link in way)
 
-    def bdp(self, link: Link, pairs: list[Pair]) -> tuple[Fraction | None, str]:
-        """What `1 bdp` is on a link, in bytes: the slowest constant rate of the link times the round-trip
+    def bdps(self, pairs: list[Pair]) -> list[tuple[Fraction | None, str]]:
+        """What `1 bdp` is on each link, in bytes: the slowest constant rate of the link times the round-trip
         time of the flows that pass it (by their data, else by their acknowledgements); or why it is not
         known. On a link that nobody uses it hardly matters: there the longest round trip counts."""
-        over = [pair for pair in pairs if link in (self.route(*pair) or [])]
-        over = over or [pair for pair in pairs if link in (self.route(pair[1], pair[0]) or [])]
-        times = sorted({self.rtt_ns(pair) for pair in over})
-        if not over:
-            times = sorted({self.rtt_ns(pair) for pair in pairs})[-1:] or [0]
-        if len(times) > 1:
-            shown = " and ".join(show("span", time) for time in (times[0], times[-1]))
-            return (
-                None,
-                f"is not one amount here, because flows with round-trip times of {shown} pass this link",
-            )
-        if not link.rates or not times[0]:
-            return None, NO_BDP
-        return Fraction(min(link.rates) * times[0], 8 * 10**9), ""
+        pairs = list(dict.fromkeys(pairs))
+        times = {pair: self.rtt_ns(pair) for pair in pairs}
+        data, acks = self._passing(times), self._passing({(to, at): ns for (at, to), ns in times.items()})
+        longest = {max(times.values(), default=0)}
+        over = (data.get(link.name) or acks.get(link.name) or longest for link in self.links)
+        return [_bdp(link, sorted(times)) for link, times in zip(self.links, over, strict=True)]
+
+    def _passing(self, times: dict[Pair, int]) -> dict[str, set[int]]:
+        """The round-trip times of the ways that lead over a link, by its name."""
+        found: dict[str, set[int]] = {}
+        for pair, time in times.items():
+            for link in self.route(*pair) or []:
+                found.setdefault(link.name, set()).add(time)
+        return found
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -135,8 +121,9 @@ class Network:
     def check_connected(self, problems: Problems) -> None:
         """Every host must be able to reach every other one."""
         first = next(iter(self.hosts), "")
+        there, back = self._routes.reached_from(first), self._routes.reaching(first)
         for name, mark in self.hosts.items():
-            if name != first and (self.route(first, name) is None or self.route(name, first) is None):
+            if name not in there or name not in back:
                 problems.add(
                     mark,
                     f"network.hosts.{name}",
@@ -152,6 +139,19 @@ class Network:
     def host_problem(self, name: str) -> str:
         """What to say about a host that does not exist."""
         return _unknown("host", name, list(self.hosts))
+
+
+def _bdp(link: Link, times: list[int]) -> tuple[Fraction | None, str]:
+    """The product for a link that is passed by flows with these round-trip times, or why it is not known."""
+    if len(times) > 1:
+        shown = " and ".join(show("span", time) for time in (times[0], times[-1]))
+        return (
+            None,
+            f"is not one amount here, because flows with round-trip times of {shown} pass this link",
+        )
+    if not link.rates or not times[0]:
+        return None, NO_BDP
+    return Fraction(min(link.rates) * times[0], 8 * 10**9), ""
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:

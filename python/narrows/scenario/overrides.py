@@ -6,7 +6,6 @@ message names the option instead of a line.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 from narrows.errors import UsageError
@@ -46,7 +45,7 @@ class Override:
 
 def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     """A copy of the tree with the changes made."""
-    result = copy.deepcopy(tree)
+    result = tree.copy()
     for override in overrides:
         value = parse_value(override.text, override.option, is_option=True)
         if value is None:

@@ -107,9 +107,11 @@ EXAMPLES = {
     "file": "the name of a file such as traces/uplink.trace",
 }
 
+#: More than the largest value in its smallest unit has.
+MOST_DIGITS = 60
 _UNIT_OF_KIND = {"rate": "Mbit/s", "span": "ms", "bytes": "kB", "packets": "packets", "ratio": "%"}
 _PATTERN = re.compile(
-    r"(?P<number>[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?)"
+    r"(?P<number>[-+]?(?P<digits>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[-+]?[0-9]+))?)"
     r"\s*(?P<unit>\S.*)?",
     re.DOTALL,
 )
@@ -122,6 +124,11 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     if match is None:
         raise QuantityError(f'"{shorten(text)}" is not {what}')
     number, unit = match["number"], match["unit"]
+    # Beyond any value that fits, and costly to compute with.
+    if len(match["digits"]) > MOST_DIGITS:
+        raise QuantityError(f"{shorten(text)} has more than {MOST_DIGITS} digits")
+    if len((match["exponent"] or "").lstrip("+-0")) > 2:
+        raise QuantityError(f"{shorten(text)} is too {'small' if '-' in match['exponent'] else 'large'}")
     if unit is None:
         raise QuantityError(
             f"{shorten(text)} has no unit; write {what.split(' such as')[0]}{_examples(number, wanted)}"

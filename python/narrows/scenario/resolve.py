@@ -39,6 +39,9 @@ _FLAG_PDF = "pdf"
 
 __all__ = ["read_scheme", "resolve"]
 
+#: More than any network of 2,000 hosts has; what is far larger takes minutes to plan.
+MOST_ELEMENTS = 10_000
+
 
 def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None = None) -> Scenario:
     """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong.
@@ -57,6 +60,10 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     duration = values["duration"]
     between = realpath.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
+    if (count := sum(len(link.items) for link in network.links)) > MOST_ELEMENTS:
+        text = f"the network has {count} elements on its links; there can be {MOST_ELEMENTS}"
+        problems.add(tree.mark, "", text)
+        problems.raise_if_any()
     for link in network.links:
         link.probe(registry, Context(problems, files=files))
     for link in network.links:
@@ -138,8 +145,8 @@ def _flows(
 def _elements(network: Network, flows: Flows, registry: Registry, files: Files, problems: Problems) -> None:
     """Reads the elements of all links; amounts in bdp need the routes of the flows."""
     plain = network.kind == "dumbbell"
-    for link in network.links:
-        bdp, why = network.bdp(link, network.pairs if plain else flows.pairs)
+    bdps = network.bdps(network.pairs if plain else flows.pairs)
+    for link, (bdp, why) in zip(network.links, bdps, strict=True):
         link.resolve(registry, Context(problems, bdp, why or NO_BDP, files))
     same_names(network.links, problems)
     for link in network.links:

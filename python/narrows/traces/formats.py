@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError, UsageError
+from narrows.reading import read_whole
 from narrows.scenario.problems import any_of, shorten
 from narrows.traces.trace import (
     NS_PER_MS,
@@ -87,13 +88,9 @@ def read_rates(path: Path, form: str | None = None) -> tuple[Trace, str]:
 def read(path: Path, form: str | None = None) -> tuple[AnyTrace, str]:
     """The trace in a file, and the name of its format."""
     try:
-        if path.is_dir():
-            raise DataError(f"{path}: is a folder, not a trace")
-        if path.stat().st_size > LARGEST_FILE:
-            raise DataError(f"{path}: is larger than {LARGEST_FILE >> 20} MiB, too large for a trace")
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
+        content = read_whole(path, "trace", LARGEST_FILE)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     name = form or detect(content, path)
     if name not in FORMATS:
         raise UsageError(f'unknown format "{shorten(name)}"; known: {any_of(FORMATS)}')

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from narrows.errors import DataError
+from narrows.reading import named_path
 from narrows.scenario.problems import did_you_mean, shorten
 from narrows.scenario.shipped import folder as shipped_scenarios
 
@@ -43,7 +44,7 @@ def find(name: str, base: Path) -> Path:
     imported, and among the shipped ones, in this order; the last part (`.trace`, `.csv`) may be left out
     of the name of an imported or shipped one.
     """
-    path = base / Path(name).expanduser()
+    path = named_path(name, base)
     if path.is_file():
         return path
     if path.is_dir():

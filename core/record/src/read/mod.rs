@@ -3,10 +3,12 @@
 //! A file that is damaged, cut off or not a record gives an error that names it, whatever its
 //! bytes are.
 
+mod guard;
 mod packets;
 mod rows;
 mod table;
 
+pub(crate) use guard::guarded;
 pub use packets::PacketReader;
 pub use rows::{
     read_bins, read_capacity, read_delays, read_frames, read_queues, read_states, read_traces,

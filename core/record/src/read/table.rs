@@ -1,5 +1,6 @@
 //! A parquet file being read: whole, of the right schema, in batches.
 
+use super::guard::guarded;
 use crate::RecordError;
 use crate::checksum;
 use crate::write::Column;
@@ -12,7 +13,6 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Rows per batch.
@@ -70,13 +70,6 @@ impl TableReader {
         }
         Ok(batch)
     }
-}
-
-/// Runs a decoder. Decoders of foreign formats are allowed to have bugs; a record that makes one
-/// panic is a damaged record, not a reason to end the program.
-fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Result<T, RecordError> {
-    catch_unwind(AssertUnwindSafe(decode))
-        .map_err(|_| damaged(file, "the decoder found a contradiction"))
 }
 
 pub(crate) fn damaged(file: &str, detail: &str) -> RecordError {

@@ -75,18 +75,26 @@ struct Prober {
 ///
 /// Input or output that cannot be read or written. An order that cannot be carried out is answered with
 /// `{"error": ...}` and is none.
-pub fn serve(token: &str, orders: impl BufRead, mut answers: impl Write) -> Result<(), LiveError> {
-    let token = parse_token(token)?;
+pub fn serve(orders: impl BufRead, mut answers: impl Write) -> Result<(), LiveError> {
+    let mut orders = orders.lines();
+    let broken = |error: std::io::Error| LiveError::Io(format!("the other end is gone: {error}"));
+    // Not an argument: those of a process can be read by everybody on its host.
+    let token = parse_token(
+        &orders
+            .next()
+            .transpose()
+            .map_err(broken)?
+            .unwrap_or_default(),
+    )?;
     let shift_ns = clock_shift()?;
     let mut prober = Prober {
         token,
         shift_ns,
         ports: Vec::new(),
     };
-    let broken = |error: std::io::Error| LiveError::Io(format!("the other end is gone: {error}"));
     let mut tell = |answer: &Value| writeln!(answers, "{answer}").and_then(|()| answers.flush());
     tell(&json!({"ready": true, "clock_shift_ns": shift_ns})).map_err(broken)?;
-    for line in orders.lines() {
+    for line in orders {
         let line = line.map_err(broken)?;
         let answer = match serde_json::from_str::<Order>(&line) {
             Ok(order) => prober.follow(order),

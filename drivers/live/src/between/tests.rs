@@ -51,18 +51,14 @@ impl End {
         let (orders, inner_orders) = channel();
         let (inner_answers, answers) = channel();
         thread::spawn(move || {
-            serve(
-                token,
-                BufReader::new(Orders(inner_orders)),
-                Answers(inner_answers),
-            )
-            .unwrap();
+            serve(BufReader::new(Orders(inner_orders)), Answers(inner_answers)).unwrap();
         });
         let mut end = End {
             orders,
             answers,
             rest: Vec::new(),
         };
+        end.orders.send(format!("{token}\n").into_bytes()).unwrap();
         assert_eq!(end.line()["ready"], true);
         end
     }
@@ -232,7 +228,7 @@ fn tokens_must_be_tokens() {
         &format!("{TOKEN}0"),
         &"é".repeat(16),
     ] {
-        let refused = serve(text, BufReader::new(&b""[..]), Vec::new());
+        let refused = serve(BufReader::new(format!("{text}\n").as_bytes()), Vec::new());
         assert!(matches!(refused, Err(LiveError::Input(_))), "{text}");
     }
 }

@@ -21,6 +21,7 @@ pub use channel::{
 use crate::emulator::frame::FLOW_PORTS;
 use crate::error::{Context, LiveError};
 use crate::hosts;
+use crate::sys::privileges::{self, Need};
 use crate::sys::{cpu, process};
 use clock::RunClock;
 use narrows_cell::{Cell, Flow, SchemeRef, load_files};
@@ -158,22 +159,22 @@ fn play(channel: &mut Channel) -> Result<(), LiveError> {
         (SchemeRef::Bpf(_), _) => kernel_tcp(&part, loaded.as_deref(), channel)?,
         (SchemeRef::Datagrams, Role::Sender) => {
             let socket = datagrams::prepare(&part)?;
-            let clock = get_ready(channel)?;
+            let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(datagrams::send(&socket, &part, &clock, channel)?)
         }
         (SchemeRef::Datagrams, Role::Receiver) => {
             let socket = datagrams::prepare(&part)?;
-            let clock = get_ready(channel)?;
+            let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(datagrams::receive(&socket, &part, &clock, channel)?)
         }
         (SchemeRef::Media(..), _) => {
             let node = media::Node::prepare(&part)?;
-            let clock = get_ready(channel)?;
+            let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(node.run(&clock, channel)?)
         }
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&part)?;
-            let clock = get_ready(channel)?;
+            let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(node.run(&clock, channel)?)
         }
     };
@@ -193,21 +194,22 @@ fn kernel_tcp(
 ) -> Result<Outcome, LiveError> {
     if part.is_client() {
         let client = tcp::Client::prepare(part, name)?;
-        let clock = get_ready(channel)?;
+        let clock = get_ready(channel, Need::CongestionControls)?;
         client
             .run(&clock, channel)
             .map(|outcome| clock.tell(outcome))
     } else {
         let server = tcp::Server::prepare(part, name)?;
-        let clock = get_ready(channel)?;
+        let clock = get_ready(channel, Need::CongestionControls)?;
         server
             .run(&clock, channel)
             .map(|outcome| clock.tell(outcome))
     }
 }
 
-/// Says that everything is prepared and waits for the start.
-fn get_ready(channel: &mut Channel) -> Result<RunClock, LiveError> {
+/// Gives up all rights but what is still needed, says that everything is prepared and waits for the start.
+fn get_ready(channel: &mut Channel, need: Need) -> Result<RunClock, LiveError> {
+    privileges::give_up(need).could_not("give up the rights of the endpoint")?;
     channel
         .send(&News::Ready)
         .could_not("report to the agent")?;

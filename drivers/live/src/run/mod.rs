@@ -25,6 +25,7 @@ use crate::facts;
 use crate::hosts::{Common, Host, HostPlan, Hosts, enter_private_network};
 use crate::sys::cpu::{self, CpuTicks};
 use crate::sys::poll::{Epoll, Events, Signals};
+use crate::sys::privileges::{self, Need};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock, ring};
 use describe::{Wires, describe, describe_hosts};
@@ -107,6 +108,9 @@ pub fn emulate(
             Writer::prepare(&mut core.log, &elements);
             let duration = Span::from_ns(cell.duration.ns());
             let emulator = Emulator::new(core, wires, duration, writer, control);
+            // Its packet sockets are open; frames of any content come through them.
+            privileges::keep_in_thread(Need::Nothing)
+                .could_not("give up rights of the emulator")?;
             emulator.run().could_not("emulate the network")
         };
         let thread = std::thread::Builder::new()

@@ -33,6 +33,7 @@ use crate::facts;
 use crate::sys::inside::{self, Entrance};
 use crate::sys::netns::NetNs;
 use crate::sys::poll::{Epoll, Events, Signals, Waker};
+use crate::sys::privileges::{self, Need};
 use crate::sys::{cpu, socket};
 use addresses::{OUTSIDE, Prefix};
 use connections::Connections;
@@ -91,7 +92,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
     };
     let around = Around::find();
     let mut enclosing = around.enclosing()?;
-    let rootless = !inside::is_capable();
+    let rootless = !privileges::is_capable();
     let mut alone = None;
     if rootless {
         inside::enter_user_namespace()
@@ -292,6 +293,8 @@ fn emulate(
         replaced_rates: plan.replaced_rates(),
         shared,
     };
+    // Its packet sockets are open; the program sends it frames of any content.
+    privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
     emulator.run().could_not("emulate the path")
 }
 

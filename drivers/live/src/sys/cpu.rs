@@ -82,6 +82,12 @@ pub fn prefer_session(nice: i32) -> bool {
     own && std::fs::write("/proc/self/autogroup", nice.to_string()).is_ok()
 }
 
+/// Whether the scheduler groups tasks by session, so that niceness counts only inside one (sched(7)).
+pub fn groups_sessions() -> bool {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    enabled.is_ok_and(|text| text.trim() == "1")
+}
+
 /// Asks the scheduler for the shortest slices for the calling thread: it then runs sooner after
 /// each wake-up, also when other work keeps the processor busy. Needs no privilege; kernels before
 /// 6.12 have no such choice and change nothing.

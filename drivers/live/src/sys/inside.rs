@@ -3,7 +3,7 @@
 //! processes.
 
 use super::netns::NetNs;
-use super::{check, check_len};
+use super::{check, check_len, privileges};
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
@@ -11,34 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// Capabilities by their numbers (linux/capability.h) that make nested paths and `ping` possible.
-/// Outside of the user namespace they mean nothing.
-const AMBIENT: [u32; 4] = [
-    CAP_NET_BIND_SERVICE,
-    CAP_NET_ADMIN,
-    CAP_NET_RAW,
-    CAP_SYS_ADMIN,
-];
-const CAP_NET_BIND_SERVICE: u32 = 10;
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_NET_RAW: u32 = 13;
-const CAP_SYS_ADMIN: u32 = 21;
-
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 /// Where files are prepared for being mounted over others: any folder that is there.
 const WORKSHOP: &CStr = c"/tmp";
-
-/// Whether this process may create namespaces and interfaces as it is.
-pub fn is_capable() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
-        .unwrap_or(0);
-    [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN]
-        .iter()
-        .all(|&number| effective & (1 << number) != 0)
-}
 
 /// Moves this process into a user namespace in which it has all capabilities and its user and
 /// group keep their numbers. The process must have a single thread.
@@ -128,7 +102,7 @@ impl Entrance {
             self.mount_covers()?;
         }
         if self.ambient {
-            keep_capabilities()?;
+            privileges::keep_over_exec()?;
         }
         Ok(())
     }
@@ -183,44 +157,6 @@ fn write_new(path: &CStr, content: &[u8]) -> io::Result<()> {
             Err(io::Error::from_raw_os_error(libc::ENOSPC))
         }
     }
-}
-
-/// Keeps some capabilities over the next `exec` of a user who is not root: they must be
-/// inheritable before they can become ambient (capabilities(7)).
-fn keep_capabilities() -> io::Result<()> {
-    let mut header = [CAPABILITY_VERSION_3, 0];
-    // Effective, permitted and inheritable, for the lower and the upper 32 numbers.
-    let mut data = [0u32; 6];
-    // SAFETY: header and data have the layout of version 3 and outlive the calls.
-    unsafe {
-        check_call(libc::syscall(
-            libc::SYS_capget,
-            header.as_mut_ptr(),
-            data.as_mut_ptr(),
-        ))?;
-        for number in AMBIENT {
-            data[2] |= data[1] & (1 << number);
-        }
-        check_call(libc::syscall(
-            libc::SYS_capset,
-            header.as_mut_ptr(),
-            data.as_ptr(),
-        ))?;
-        for number in AMBIENT {
-            check(libc::prctl(
-                libc::PR_CAP_AMBIENT,
-                libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong,
-                libc::c_ulong::from(number),
-                0,
-                0,
-            ))?;
-        }
-    }
-    Ok(())
-}
-
-fn check_call(result: libc::c_long) -> io::Result<()> {
-    check(result as libc::c_int).map(drop)
 }
 
 /// Lets the kernel kill `command` when the calling thread ends, and lets it have all signals,

@@ -14,6 +14,7 @@ pub mod mmsg;
 pub mod netlink;
 pub mod netns;
 pub mod poll;
+pub mod privileges;
 pub mod process;
 pub mod ring;
 pub mod socket;

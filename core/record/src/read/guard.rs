@@ -1,0 +1,47 @@
+//! Decoders of foreign formats are allowed to have bugs: a file that makes one panic is a damaged file, not a reason to
+//! end the program, or to print what only its authors understand.
+
+use super::table::damaged;
+use crate::RecordError;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a decoder; its panic is the error of a damaged `file`, and is not printed.
+pub(crate) fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Result<T, RecordError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let told = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !DECODING.get() {
+                told(panic);
+            }
+        }));
+    });
+    let outer = DECODING.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(decode));
+    DECODING.set(outer);
+    result.map_err(|_| damaged(file, "the decoder found a contradiction"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_decoder_is_an_error_of_the_file() {
+        let error = guarded("packets.parquet", || -> u32 {
+            panic!("a bug of the decoder")
+        });
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.contains("packets.parquet") && text.contains("damaged"),
+            "{text}"
+        );
+        assert!(!DECODING.get(), "later panics are told");
+    }
+}

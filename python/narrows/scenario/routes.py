@@ -1,0 +1,95 @@
+"""The ways of packets through a network whose links are known with their fixed delays."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Container, Iterable
+
+from narrows.scenario.elements import Link
+
+Pair = tuple[str, str]
+
+
+class Routes:
+    """Routes from host to host, each found once: the one that is given, or else the one with the least fixed
+    delay; among equals that with the fewest links; among equals the first by the names of its nodes. Packets
+    do not pass through other hosts."""
+
+    def __init__(self, links: Iterable[Link], hosts: Container[str], given: dict[Pair, list[Link]]) -> None:
+        self._given = given
+        self._hosts = hosts
+        #: What leads out of a node: to routers, and by the host to which it leads.
+        self._onward: dict[str, list[Link]] = defaultdict(list)
+        self._last: dict[Pair, list[Link]] = defaultdict(list)
+        #: Links by the node to which they lead.
+        self._inward: dict[str, list[Link]] = defaultdict(list)
+        for link in links:
+            if link.target in hosts:
+                self._last[link.origin, link.target].append(link)
+            else:
+                self._onward[link.origin].append(link)
+            self._inward[link.target].append(link)
+        self._found: dict[Pair, list[Link] | None] = {}
+
+    def find(self, origin: str, target: str) -> list[Link] | None:
+        """The links from host to host; None if there is no way."""
+        pair = (origin, target)
+        if pair in self._given:
+            return self._given[pair]
+        if pair not in self._found:
+            self._found[pair] = self._search(origin, target)
+        return self._found[pair]
+
+    def _search(self, origin: str, target: str) -> list[Link] | None:
+        # Names come before links: equal ways are told apart before links would be compared.
+        queue: list[tuple[int, int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]]
+        queue = [(0, 0, (origin,), (), ())]
+        done: set[str] = set()
+        while queue:
+            delay, count, nodes, names, way = heapq.heappop(queue)
+            here = nodes[-1]
+            if here == target:
+                return list(way)
+            if here in done:
+                continue
+            done.add(here)
+            for link in (*self._onward[here], *self._last[here, target]):
+                if link.target not in done:
+                    heapq.heappush(
+                        queue,
+                        (
+                            delay + link.delay_ns,
+                            count + 1,
+                            (*nodes, link.target),
+                            (*names, link.name),
+                            (*way, link),
+                        ),
+                    )
+        return None
+
+    def reached_from(self, host: str) -> set[str]:
+        """All nodes to which packets of this host find a way, itself among them."""
+        found = {host} | {target for origin, target in self._given if origin == host}
+        routers = [host]
+        last: dict[str, list[str]] = defaultdict(list)
+        for origin, target in self._last:
+            last[origin].append(target)
+        while routers:
+            here = routers.pop()
+            found.update(last[here])
+            new = {link.target for link in self._onward[here]} - found
+            found |= new
+            routers.extend(new)
+        return found
+
+    def reaching(self, host: str) -> set[str]:
+        """All nodes from which packets find a way to this host, itself among them."""
+        found = {host} | {origin for origin, target in self._given if target == host}
+        routers = [host]
+        while routers:
+            new = {link.origin for link in self._inward[routers.pop()]} - found
+            found |= new
+            # A host sends, but does not pass on.
+            routers.extend(node for node in new if node not in self._hosts)
+        return found

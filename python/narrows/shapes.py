@@ -1,0 +1,111 @@
+"""What JSON documents must look like, checked where they come in.
+
+A shape takes a value and raises `Wrong` if the value has another one. Members that nobody here reads may be
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Takes a value and the words that lead to it.
+Shape = Callable[[Any, str], None]
+
+#: Longest text that is believed; a message of an agent is a sentence.
+_LONGEST = 4096
+_MOST = 2**63
+
+
+class Wrong(Exception):  # noqa: N818 - what is wrong with a document
+    """What is wrong, in words without full stop."""
+
+
+def atom(fits: Callable[[Any], bool], words: str) -> Shape:
+    """A single value that fits; `words` say what it should be."""
+
+    def shape(value: Any, at: str) -> None:
+        if not fits(value):
+            raise Wrong(f"{at} is no {words}")
+
+    return shape
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    # Neither infinities nor what is no number are less.
+    return _is_whole(value) or (isinstance(value, float) and abs(value) < _MOST)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text that may be printed: control characters would be orders to a terminal."""
+    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
+
+
+WHOLE = atom(_is_whole, "whole number")
+COUNT = atom(lambda value: _is_whole(value) and value >= 0, "count")
+LIST = atom(lambda value: isinstance(value, list), "list")
+OBJECT = atom(lambda value: isinstance(value, dict), "object")
+NUMBER = atom(_is_number, "number")
+TRUTH = atom(lambda value: isinstance(value, bool), "truth value")
+#: Text of any length, in lines.
+STRING = atom(
+    lambda value: isinstance(value, str) and all(line.isprintable() for line in value.splitlines()),
+    "printable text",
+)
+TEXT = atom(is_text, "printable text")
+
+
+def maybe(inner: Shape) -> Shape:
+    """Also null."""
+
+    def shape(value: Any, at: str) -> None:
+        if value is not None:
+            inner(value, at)
+
+    return shape
+
+
+def each(inner: Shape) -> Shape:
+    """A list of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, list):
+            raise Wrong(f"{at} is no list")
+        for index, one in enumerate(value):
+            inner(one, f"{at}[{index}]")
+
+    return shape
+
+
+def table(key: Shape, inner: Shape) -> Shape:
+    """Any names of a kind, each with one of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise Wrong(f"{at} is no object")
+        for name, one in value.items():
+            key(name, f"a name in {at}")
+            inner(one, f"{at}.{name}")
+
+    return shape
+
+
+def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
+    """An object with these members; others may be left out."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise Wrong(f"{at} is no object")
+        for name, inner in members.items():
+            if name not in value:
+                raise Wrong(f"{at}.{name} is missing")
+            inner(value[name], f"{at}.{name}")
+        for name, inner in (optional or {}).items():
+            if name in value:
+                inner(value[name], f"{at}.{name}")
+
+    return shape
