@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from narrows.errors import NarrowsError
 from narrows.report import ReportError, ReportPaths, document, drawing, figures
 from narrows.report.data import Campaign, Json, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
@@ -31,7 +32,7 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
     try:
         work = Path(tempfile.mkdtemp(prefix=".report.", suffix=".tmp", dir=folder))
     except OSError as error:
-        raise ReportError(f"{folder}: can't be written: {(error.strerror or str(error)).lower()}") from error
+        raise NarrowsError(f"{folder}: can't be written: {(error.strerror or str(error)).lower()}") from error
     try:
         drawn, charts = _draw_all(campaign, work / "figures", want_charts=html)
         content = document.compose(campaign, drawn)
@@ -45,8 +46,10 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
             (work / "report.pdf").write_bytes(render_pdf(content, work))
         return _publish(work, folder, pdf=pdf, html=html)
     except OSError as error:
-        raise ReportError(
-            f"{folder}: the report can't be written: {(error.strerror or str(error)).lower()}"
+        # The campaign is as good as before: this machine fails, not the input.
+        raise NarrowsError(
+            f"{folder}: the report can't be written: {(error.strerror or str(error)).lower()}; make room and"
+            f" write it again with: narrows report {folder}"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
