@@ -66,7 +66,7 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	    echo "== round $$round of $(ROUNDS): PROPTEST_RNG_SEED=$$seed, --hypothesis-seed=$$seed"; \
 	    export PROPTEST_RNG_SEED=$$seed; \
 	    cargo test --release --quiet $$crates; \
-	    cargo test --release --quiet -p narrows-tests --test fuzz; \
+	    cargo test --release --quiet -p narrows-tests --test all fuzz::; \
 	    cargo test --release --quiet -p narrows-live --test plans; \
 	    $(BIN)/pytest --hypothesis-seed=$$seed --numprocesses auto $$properties; \
 	done

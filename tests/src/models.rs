@@ -1,9 +1,10 @@
 //! Published models, where they are installed. The project ships none.
 //!
 //! They are looked for in the folder that `NARROWS_MODELS` names, else where `narrows models add` keeps them, under the
-//! names of `docs/guide/models.md`. A test skips what is not there and says so; with `NARROWS_MODELS` somebody has asked for
+//! names of `docs/guide/models.md`. A test skips what is not there and says so (`narrows_skips`); with `NARROWS_MODELS` somebody has asked for
 //! models, and a missing one is a failure.
 
+use narrows_skips::skip;
 use narrows_units::Files;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -36,12 +37,18 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> (PathBuf, bool) {
     (data.join("narrows/models"), false)
 }
 
-/// The content of the model called `name`; without it, a word on standard error that something is skipped.
+/// The content of the model called `name`; without it, the running test is skipped, or what it says of this model.
 ///
 /// # Panics
 /// When it is missing in a folder that was asked for.
 pub fn content(name: &str) -> Option<Vec<u8>> {
-    content_with(name, |name| std::env::var_os(name))
+    let content = content_with(name, |name| std::env::var_os(name));
+    if content.is_none() {
+        skip(format!(
+            "the model {name} is not installed: narrows models add {name} PATH"
+        ));
+    }
+    content
 }
 
 fn content_with(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<u8>> {
@@ -53,9 +60,6 @@ fn content_with(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Opti
         assert!(
             !asked,
             "there is no {path}; narrows models add {name} PATH puts it there, from where docs/guide/models.md says"
-        );
-        eprintln!(
-            "skipped, since there is no {path}: narrows models add {name} PATH puts it there"
         );
     }
     content

@@ -26,7 +26,7 @@ pub(crate) fn in_private_network(name: &str, body: impl FnOnce()) {
             "{name} failed inside its private network"
         ),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            eprintln!("skipped {name}: this machine forbids namespaces ({error})");
+            narrows_skips::skip(format!("this machine forbids namespaces ({error})"));
         }
         Err(error) => panic!("{name} could not be started: {error}"),
     }

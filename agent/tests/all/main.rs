@@ -1,0 +1,15 @@
+//! The agent as a black box: namespaces, rings, kernel TCP, tunnels and processes that are killed. One program, since
+//! each one of its own would take seconds to link. Every file of this folder is a module here.
+
+mod agreement;
+mod bpf;
+mod common;
+mod ecn;
+mod emulate;
+mod failures;
+mod shell;
+mod side;
+mod traffic;
+mod tunnel;
+mod tunnel_hostile;
+mod tunnel_path;

@@ -1,0 +1,91 @@
+"""The folder of a campaign: what it takes for its own, and how its file is replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from narrows.campaign import store
+from test_campaign import Lab
+from test_campaign_more import STORED, TRACE, with_trace
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_the_record_of_another_cell_is_not_adopted(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    cells = lab.out / "cells"
+    # As somebody does who copies folders by hand: whole, intact, and of another run of the same scheme.
+    shutil.rmtree(cells / "reno-r1")
+    shutil.copytree(cells / "reno-r2", cells / "reno-r1")
+    code, _, stderr = lab.run()
+    assert code == 3
+    assert "is not the record of this campaign's cell reno-r1" in stderr
+
+
+def test_a_file_is_replaced_and_never_written_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.json"
+    store.write_atomically(path, "old")
+    # Who has the file open goes on reading the old one, as after a power cut: it is another file.
+    os.link(path, tmp_path / "before")
+    store.write_atomically(path, "new")
+    assert (tmp_path / "before").read_text() == "old" and path.read_text() == "new"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["before", "campaign.json"]
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def synced(handle: int) -> None:
+        steps.append("folder" if Path(f"/proc/self/fd/{handle}").readlink() == tmp_path else "file")
+        sync(handle)
+
+    def replaced(self: Path, target: Path) -> Path:
+        steps.append("name")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    store.write_atomically(tmp_path / "x", "text")
+    assert steps == ["file", "name", "folder"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "campaign.json"
+    store.write_atomically(path, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(store.NarrowsError, match="no space left on device; what was finished before is kept"):
+        store.write_atomically(path, "new")
+    assert [one.name for one in tmp_path.iterdir()] == ["campaign.json"] and path.read_text() == "old"
+
+
+def test_a_kept_file_that_was_changed_is_put_right(lab: Lab) -> None:
+    with_trace(lab)
+    assert lab.run()[0] == 0
+    kept = lab.out / "files" / STORED
+    kept.write_bytes(TRACE + b"9\n")
+    assert lab.run()[0] == 0
+    assert kept.read_bytes() == TRACE
+
+
+def test_finished_cells_whose_record_is_gone_are_run_again(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    shutil.rmtree(lab.out / "cells" / "reno-r1")
+    assert lab.run()[0] == 0
+    assert lab.states() == ["finished"] * 6
+    run = json.loads((lab.out / "cells" / "reno-r1" / "run.json").read_text())
+    assert run["cell"]["id"] == "reno-r1"

@@ -1,0 +1,119 @@
+//! Tests that could not look at anything say so.
+//!
+//! Rust's test harness knows no test that finds out while it runs that it can't be run: without the rights, the programs
+//! or the files that it needs, it returns early and counts as passed. Such a test calls [`skip`] before it returns. That
+//! is noted in the file that `NARROWS_SKIPS` names, which `make test` sums up at its end; and where `CI` is `true`, it is
+//! a failure unless `tests/may-skip.txt` lists the test with the reason why nobody can do anything about it.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::path::Path;
+
+/// What may be skipped where everything is said to be there.
+const LIST: &str = include_str!("../../may-skip.txt");
+
+/// Notes that the running test is skipped, and why: a clause. (Only the harness's threads know the name of their test:
+/// call this on the thread of the test.)
+///
+/// # Panics
+/// Where `CI` is `true` and the test is not listed in `tests/may-skip.txt`.
+pub fn skip(why: impl Display) {
+    let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    let file = std::env::var_os("NARROWS_SKIPS");
+    skip_with(
+        &name(),
+        &why.to_string(),
+        file.as_deref().map(Path::new),
+        ci,
+    );
+}
+
+fn skip_with(test: &str, why: &str, file: Option<&Path>, ci: bool) {
+    let why = why.replace(['\n', '\t'], " ");
+    eprintln!("skipped {test}: {why}");
+    if let Some(file) = file {
+        let line = format!("{test}\t{why}\n");
+        let file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(file);
+        // One call for the line: other test programs write to the same file.
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.expect("NARROWS_SKIPS names a file that can be written");
+    }
+    assert!(
+        !ci || may_skip(LIST, test),
+        "{test} was skipped ({why}), and tests/may-skip.txt does not list it"
+    );
+}
+
+/// Whether the list has a test.
+fn may_skip(list: &str, test: &str) -> bool {
+    list.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(": "))
+        .any(|(name, reason)| name == test && !reason.trim().is_empty())
+}
+
+/// Test program and test, as in `emulate::both_ends_agree`.
+fn name() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = Path::new(&program)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    // Cargo appends a hash.
+    let program = program
+        .rsplit_once('-')
+        .map_or(&*program, |(name, _)| name)
+        .to_owned();
+    let thread = std::thread::current();
+    // With a single thread the harness runs tests on its own.
+    match thread.name() {
+        Some(test) if test != "main" => format!("{program}::{test}"),
+        _ => program,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_has_the_name_that_the_harness_prints() {
+        assert_eq!(
+            name(),
+            "narrows_skips::tests::a_test_has_the_name_that_the_harness_prints"
+        );
+    }
+
+    #[test]
+    fn skips_are_noted_one_per_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skips");
+        skip_with("x::a", "there is no\nship", Some(&file), false);
+        skip_with("x::b", "it is dark", Some(&file), false);
+        assert_eq!(
+            std::fs::read_to_string(file).unwrap(),
+            "x::a\tthere is no ship\nx::b\tit is dark\n"
+        );
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "x::a was skipped (it is dark), and tests/may-skip.txt does not list it"
+    )]
+    fn what_is_not_listed_fails_in_continuous_integration() {
+        skip_with("x::a", "it is dark", None, true);
+    }
+
+    #[test]
+    fn the_list_gives_a_reason_for_each() {
+        let list = "# x::a: a remark\nx::b: nobody has it\nx::c:  \n";
+        assert_eq!(
+            ["x::a", "x::b", "x::c", "x"].map(|test| may_skip(list, test)),
+            [false, true, false, false]
+        );
+    }
+}

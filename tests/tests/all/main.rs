@@ -1,0 +1,26 @@
+//! Tests of whole simulated worlds: one program, since each one of its own would take seconds to link. Every file of this
+//! folder is a module here.
+
+mod adding;
+mod bbr;
+mod copa;
+mod delay_schemes;
+mod ecn_background;
+mod elements;
+mod fuzz;
+mod golden;
+mod media;
+mod media_schemes;
+mod model_flows;
+mod models;
+mod muses;
+mod pcc;
+mod quic;
+mod remy;
+mod response;
+mod single_flows;
+mod sprout;
+mod survival;
+mod traffic;
+mod verus;
+mod world;
