@@ -33,8 +33,9 @@ RUST_FILES := $(shell find core bpf drivers agent python/binding -name '*.rs' -o
 # docs/decisions/0028.
 SEED := 1
 ROUNDS ?= 10
+MINUTES ?= 1
 
-.PHONY: help demo test explore check bench golden build generated wheel lock clean
+.PHONY: help demo test mutants fuzz explore check bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,10 +54,15 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 	fi; \
 	exit $$status
 
-test: build ## run all tests (Rust and Python)
-	PROPTEST_RNG_SEED=$(SEED) cargo test --release --quiet $(CRATES)
-	$(BIN)/pytest --hypothesis-profile=ci -m "not alone" --numprocesses auto
-	$(BIN)/pytest --hypothesis-profile=ci -m alone
+test: build ## run all tests (Rust and Python), and say what was skipped
+	@.ci/programs
+	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
+
+mutants: build ## break the program in small ways, one after the other, and see that the tests notice
+	$(BIN)/python .ci/mutants
+
+fuzz: ## run every fuzz target for MINUTES with a new seed, where a nightly compiler is there
+	@MINUTES=$(MINUTES) .ci/fuzz
 
 explore: build ## draw other cases for the property tests, ROUNDS times; each seed repeats its cases
 	@crates=$$(grep -l '^proptest' core/*/Cargo.toml | sed 's,core/\(.*\)/Cargo.toml,-p narrows-\1,'); \

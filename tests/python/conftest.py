@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,3 +47,29 @@ def one_shell(tmp_path: Path) -> Shell:
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is kept of agents that travel is kept for these tests alone, and made once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes what is skipped where `make test` sums it up, as `narrows-skips` does for tests in Rust; and
+    fails it where CI is "true", unless tests/may-skip.txt lists it with a reason."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        assert isinstance(report.longrepr, tuple)
+        name = report.nodeid.split("/")[-1].replace("\t", " ")
+        why = report.longrepr[2].removeprefix("Skipped: ").replace("\n", " ")
+        if place := os.environ.get("NARROWS_SKIPS"):
+            with Path(place).open("a") as file:
+                file.write(f"{name}\t{why}\n")
+        if os.environ.get("CI") == "true" and name.partition("[")[0] not in may_skip():
+            report.outcome = "failed"
+            report.longrepr = f"{name} was skipped ({why}), and tests/may-skip.txt does not list it"
+    return report
+
+
+def may_skip() -> set[str]:
+    """The tests that may be skipped where everything is said to be there."""
+    lines = (ROOT / "tests" / "may-skip.txt").read_text().splitlines()
+    return {line.split(": ")[0] for line in lines if not line.startswith("#")}

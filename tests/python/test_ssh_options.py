@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def told(tmp_path: Path) -> list[list[str]]:
 
 def options(words: list[str]) -> dict[str, str]:
     """What follows each `-o`; ssh takes the first that it is given."""
-    pairs = [after for before, after in zip(words, words[1:], strict=False) if before == "-o"]
+    pairs = [after for before, after in pairwise(words) if before == "-o"]
     return {name.lower(): value for name, value in reversed([pair.split("=", 1) for pair in pairs])}
 
 

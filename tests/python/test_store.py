@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from narrows.campaign import store
+from narrows.errors import NarrowsError
 from test_campaign import Lab
 from test_campaign_more import STORED, TRACE, with_trace
 
@@ -40,7 +41,9 @@ def test_a_file_is_replaced_and_never_written_in_place(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["before", "campaign.json"]
 
 
-def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     sync, replace = os.fsync, Path.replace
 
@@ -68,7 +71,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(store.NarrowsError, match="no space left on device; what was finished before is kept"):
+    with pytest.raises(NarrowsError, match="no space left on device; what was finished before is kept"):
         store.write_atomically(path, "new")
     assert [one.name for one in tmp_path.iterdir()] == ["campaign.json"] and path.read_text() == "old"
 

@@ -6,6 +6,7 @@ pub mod media;
 pub mod models;
 pub mod part;
 pub mod single_flow;
+pub mod worlds;
 
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;
@@ -66,6 +67,18 @@ pub fn cell(json: &Value) -> Cell {
 
 fn cell_with(json: &Value, files: Files) -> Cell {
     Cell::parse_with(&json.to_string(), |_| Ok(files)).expect("the cell is valid")
+}
+
+/// The example models of schemes, by the names under which cells find them.
+fn schemes_files() -> Vec<(String, Vec<u8>)> {
+    let files = example_files();
+    let named = narrows_cc::schemes::ALL.iter();
+    let named = named.map(|scheme| narrows_cc::testing::example_file(scheme.name));
+    let with_content = |file: narrows_units::FileRef| {
+        let content = files.get(&file)?.to_vec();
+        Some((file.sha256, content))
+    };
+    named.filter_map(with_content).collect()
 }
 
 /// Parameters without which `scheme` can't be built, in base units: mostly none.

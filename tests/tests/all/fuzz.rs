@@ -1,6 +1,6 @@
 //! The fuzz targets on random bytes, so that they run wherever tests run.
 
-use narrows_tests::fuzz;
+use narrows_tests::{fuzz, worlds};
 use proptest::prelude::*;
 
 proptest! {
@@ -46,5 +46,14 @@ proptest! {
     #[test]
     fn any_file_is_refused_or_read(data in prop::collection::vec(any::<u8>(), 0..30)) {
         fuzz::records(&data);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_world_ends_with_a_record_that_is_believed(data in prop::collection::vec(any::<u8>(), 40..200)) {
+        worlds::worlds(&data);
     }
 }

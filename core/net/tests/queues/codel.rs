@@ -196,6 +196,17 @@ fn one_full_packet_behind_is_never_dropped() {
         .collect();
     let log = play(&mut real("codel", &json!({})), &script, 600_000);
     assert_eq!(order(&log).len(), 400);
+    // Two at the start and then one every 20 ms: each waits for 20 ms and more, and exactly one waits behind it.
+    let script: Vec<_> = (0..400)
+        .map(|k| {
+            (
+                if k < 2 { 0 } else { (10 + 20 * (k - 2)) * MS },
+                packet(k, 1500),
+            )
+        })
+        .collect();
+    let log = play(&mut real("codel", &json!({})), &script, 600_000);
+    assert_eq!(order(&log).len(), 400);
 }
 
 #[test]
