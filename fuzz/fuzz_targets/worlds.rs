@@ -3,4 +3,6 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| narrows_tests::worlds::worlds(data));
+fuzz_target!(|data: &[u8]| {
+    narrows_tests::worlds::worlds(data);
+});

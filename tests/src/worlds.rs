@@ -15,11 +15,12 @@ const MOST_BPS: u64 = 10_000_000;
 const MOST_MS: u64 = 3_000;
 
 /// A random network of elements of all kinds, with random flows, as any bytes choose them: the run ends, its record is
-/// one that the verifier believes and that can be measured, and the same cell gives the same record again.
+/// one that the verifier believes and that can be measured, and the same cell gives the same record again. Gives whether
+/// there was a run: bytes may also choose parameters that do not fit each other.
 ///
 /// # Panics
 /// When that is not so.
-pub fn worlds(data: &[u8]) {
+pub fn worlds(data: &[u8]) -> bool {
     let mut dice = Dice::bytes(data);
     let text = world(&mut dice);
     let cell = match Cell::parse_with(&text.to_string(), |_| Ok(files())) {
@@ -28,13 +29,14 @@ pub fn worlds(data: &[u8]) {
         Err(error) => {
             let said = error.to_string();
             assert!(!said.is_empty() && !said.contains('\n'), "{said:?}");
-            return;
+            return false;
         }
     };
     let first = simulated(&cell, &text);
     if dice.percent(10) {
         assert_eq!(first, simulated(&cell, &text), "not the same again: {text}");
     }
+    !first.is_empty()
 }
 
 /// The record's files by their names, after everything that is asked of it.
