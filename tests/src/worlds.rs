@@ -51,7 +51,8 @@ fn simulated(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
             return Vec::new();
         }
     };
-    for check in run.checks.iter().filter(|check| !check.ok) {
+    let failed = run.checks.iter().find(|check| !check.ok);
+    if let Some(check) = failed {
         panic!("{}: {}: {text}", check.name, check.detail);
     }
     let record = narrows_cell::open_record(&out).expect("the record can be read");
