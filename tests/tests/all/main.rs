@@ -9,6 +9,7 @@ mod ecn_background;
 mod elements;
 mod fuzz;
 mod golden;
+mod late_hosts;
 mod media;
 mod media_schemes;
 mod model_flows;
