@@ -21,8 +21,8 @@ TIME, INTERVAL = "5 s", "1 s"
 
 
 def plan() -> Plan:
-    # FillP fills the queue so that of a newcomer nothing arrives within 5 s in 3 of 11 seeds, with noise of the hosts
-    # and without it; without it the scenario's seed is none of them.
+    # FillP fills the queue so that nothing of a newcomer arrives within 5 s in 3 of 11 seeds, with noise of
+    # the hosts and without it; without it the scenario's seed is none of them.
     short = [
         Override("--time", "duration", TIME),
         Override("--set", "flows.interval", INTERVAL),

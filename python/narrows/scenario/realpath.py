@@ -277,7 +277,9 @@ def sender_is_here(cell: dict[str, Any]) -> bool:
 
 def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Problems) -> None:
     """What other planes can do and a real path cannot."""
-    if found["tunnel"] == "off" and any(settings.keys() - {"noise"} for settings in network.settings.values()):
+    # Noise is of simulated hosts, and says nothing here.
+    made = [settings.keys() - {"noise"} for settings in network.settings.values()]
+    if found["tunnel"] == "off" and any(made):
         key = "network" if "network" in tree.entries else "hosts"
         mark = tree.key_marks.get(key, tree.mark)
         text = (
