@@ -203,6 +203,7 @@ def test_what_is_written_counts_before_what_a_name_brings_along(
     ("schemes", "settings", "place"),
     [
         ("[cubic]", "transport: {sack: false, acks_per_rtt: 4}", "transport.acks_per_rtt"),
+        ("[cubic]", "transport: {sack: false, sack_reach: 30}", "transport.sack_reach"),
         ("[copa]", "transport: {reliable: false, sack: false}", "transport.reliable"),
         ("[{scheme: copa, transport: {sack: false, reliable: false}}]", "", "schemes.0.transport.reliable"),
     ],

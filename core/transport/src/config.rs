@@ -69,6 +69,21 @@ pub const PARAMS: &[ParamSpec] = &[
     .default("true")
     .source("RFC 2018; without it RFC 6582 (NewReno)"),
     ParamSpec::new(
+        "sack_reach",
+        Kind::Packets,
+        "Acknowledgements tell what has arrived up to this many full packets beyond the one that is missing first, and nothing about what lies further; 0 for no limit.",
+    )
+    .default("0")
+    .range(0.0, 1e6)
+    .source("libutp: a mask of 30 packets"),
+    ParamSpec::new(
+        "repair_at_once",
+        Kind::Flag,
+        "What is found lost because later packets have arrived is sent again at once, also where the window is full. Without it repairs wait for room in the window.",
+    )
+    .default("false")
+    .source("libutp: selective_ack; of the first gap RFC 6675, section 5, step 4.3"),
+    ParamSpec::new(
         "reliable",
         Kind::Flag,
         "Lost data is sent again; without it, what is lost stays lost and every packet carries new data. Schemes that were made for datagrams are defined without it.",
@@ -129,6 +144,10 @@ pub struct Config {
     pub ecn: bool,
     /// Whether acknowledgements tell what has arrived beyond a gap.
     pub sack: bool,
+    /// Packets beyond the first gap that are told of; 0 for all.
+    pub sack_reach: u64,
+    /// Whether repairs leave also where the window is full.
+    pub repair_at_once: bool,
     /// Whether lost data is sent again.
     pub reliable: bool,
     /// Steps of the scheme's clock; zero for none.
@@ -173,6 +192,12 @@ impl Config {
             pacing_burst: span("pacing_burst"),
             ecn: params.flag("ecn").unwrap_or(false),
             sack: params.flag("sack").unwrap_or(true),
+            // Where all of it is missing there is nothing to limit.
+            sack_reach: match params.flag("sack") {
+                Some(false) => 0,
+                _ => integer("sack_reach"),
+            },
+            repair_at_once: params.flag("repair_at_once").unwrap_or(false),
             // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
             reliable: params.flag("reliable").unwrap_or(true) || params.flag("sack") == Some(false),
             clock: span("clock"),

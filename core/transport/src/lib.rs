@@ -18,6 +18,7 @@ mod pacing;
 mod prr;
 mod ranges;
 mod rate;
+mod reach;
 mod receiver;
 mod rtt;
 mod sender;

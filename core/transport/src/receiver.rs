@@ -1,5 +1,6 @@
 //! The receiving end of a bulk flow: what has arrived, and when to say so.
 
+use crate::reach::Reach;
 use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
 use narrows_units::{Ecn, Span, Time};
 
@@ -37,6 +38,7 @@ pub struct Receiver {
     quick_acks: u64,
     sack: bool,
     reliable: bool,
+    reach: Reach,
     /// The packet that last filled the stream up to `contiguous`.
     filler: Option<Arrival>,
     /// Packet numbers received, above the sender's floor.
@@ -65,6 +67,7 @@ impl Receiver {
             quick_acks: config.quick_acks,
             sack: config.sack,
             reliable: config.reliable,
+            reach: Reach::new(config.sack_reach, config.mss),
             filler: None,
             numbers: RangeSet::default(),
             stream: RangeSet::default(),
@@ -134,6 +137,26 @@ impl Receiver {
         }
     }
 
+    /// A packet is to be reported, and when it came.
+    #[inline]
+    fn note_arrival(&mut self, arrival: Arrival) {
+        let mut other = arrival;
+        if self
+            .largest
+            .is_none_or(|largest| arrival.number > largest.number)
+        {
+            // The previous largest becomes an ordinary arrival of this acknowledgement.
+            let previous = self.largest.replace(arrival);
+            match previous {
+                Some(previous) if self.unacknowledged > 0 => other = previous,
+                _ => return,
+            }
+        }
+        if self.arrivals.len() < Body::MAX_ARRIVALS {
+            self.arrivals.push(other);
+        }
+    }
+
     fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
         let counters = &mut self.counters;
         counters.received_packets += 1;
@@ -143,8 +166,15 @@ impl Receiver {
         counters.marked_packets += u64::from(marked);
 
         let mut new = false;
+        let arrival = Arrival {
+            number: data.number,
+            at: now,
+        };
         self.numbers.remove_below(data.floor);
-        if data.number >= data.floor {
+        let hidden = self.reliable && self.reach.hides(self.contiguous, data.offset);
+        if hidden {
+            new = self.reach.hold(arrival, data.offset);
+        } else if data.number >= data.floor {
             self.numbers
                 .insert(data.number, data.number, |_, _| new = true);
         }
@@ -160,26 +190,8 @@ impl Receiver {
             && self
                 .largest
                 .is_some_and(|largest| data.number > largest.number);
-        if self
-            .largest
-            .is_none_or(|largest| data.number > largest.number)
-        {
-            // The previous largest becomes an ordinary arrival of this acknowledgement.
-            if let Some(largest) = self.largest
-                && self.unacknowledged > 0
-                && self.arrivals.len() < Body::MAX_ARRIVALS
-            {
-                self.arrivals.push(largest);
-            }
-            self.largest = Some(Arrival {
-                number: data.number,
-                at: now,
-            });
-        } else if self.arrivals.len() < Body::MAX_ARRIVALS {
-            self.arrivals.push(Arrival {
-                number: data.number,
-                at: now,
-            });
+        if !hidden {
+            self.note_arrival(arrival);
         }
 
         let before = self.contiguous;
@@ -202,14 +214,24 @@ impl Receiver {
             }
         }
 
+        self.unacknowledged += 1;
         if self.contiguous > before {
-            self.filler = Some(Arrival {
-                number: data.number,
-                at: now,
+            self.filler = Some(arrival);
+            let numbers = &mut self.numbers;
+            let mut newer = self.largest;
+            self.reach.release(self.contiguous, |held| {
+                numbers.insert(held.number, held.number, |_, _| {});
+                newer = newer
+                    .filter(|newer| newer.number > held.number)
+                    .or(Some(held));
             });
+            if let Some(newer) = newer
+                && self.largest != Some(newer)
+            {
+                self.note_arrival(newer);
+            }
         }
 
-        self.unacknowledged += 1;
         if let Some(interval) = data.ack_interval {
             self.last_was_marked = marked;
             self.plan_tame(now, interval, gap);
@@ -240,7 +262,11 @@ impl Endpoint for Receiver {
         if !self.ack_now && self.deadline > now {
             return None;
         }
-        let largest = self.largest?;
+        let Some(largest) = self.largest else {
+            // All that has arrived is out of reach.
+            self.note_acknowledged(now);
+            return None;
+        };
         body.clear();
         if !self.sack {
             return Some(self.acknowledge_edge(now, largest, body));

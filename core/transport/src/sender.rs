@@ -354,8 +354,9 @@ impl Endpoint for Sender {
                 .map_or(self.next_fresh(), |Reverse(repair)| {
                     u64::from(repair.length)
                 });
-            let room = !self.repairs.is_empty() || self.fresh + length <= self.end_of_window();
-            if length > 0 && room && self.in_flight + length <= self.window() {
+            let repair = !self.repairs.is_empty();
+            let room = repair || self.fresh + length <= self.end_of_window();
+            if length > 0 && room && self.has_room(length, repair) {
                 wakeup = wakeup.min(self.pacer.due());
             }
         }

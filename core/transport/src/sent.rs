@@ -106,13 +106,15 @@ impl SentPackets {
     }
 
     /// Forgets settled packets from the bottom: acknowledged ones, and lost ones sent before
-    /// `horizon`.
+    /// `horizon` whose data lie below `settled`.
     #[inline]
-    pub(crate) fn forget(&mut self, horizon: Time) {
+    pub(crate) fn forget(&mut self, horizon: Time, settled: u64) {
         while let Some(packet) = self.packets.front() {
             match packet.state {
                 State::Acked => {}
-                State::Lost if packet.at < horizon => {}
+                State::Lost
+                    if packet.at < horizon
+                        && packet.offset + u64::from(packet.length) <= settled => {}
                 _ => break,
             }
             self.packets.pop_front();

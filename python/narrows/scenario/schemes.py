@@ -237,7 +237,7 @@ def check_settings(mapping: Mapping, path: str, values: dict[str, Any], problems
     """Refuses settings of the transport that are written together and can't be had together."""
     if values.get("sack") is not False:
         return
-    for name, unset in (("acks_per_rtt", 0), ("reliable", True)):
+    for name, unset in (("acks_per_rtt", 0), ("sack_reach", 0), ("reliable", True)):
         if name in mapping.entries and values.get(name) != unset:
             text = "needs selective acknowledgements; remove it, or remove sack: false"
             problems.add(mapping.key_marks[name], join(path, name), text)

@@ -125,8 +125,13 @@ impl Sender {
         }
         self.newly = packets;
 
-        self.sent
-            .forget(now - (self.rtt.smoothed() * 2 + LATE_GRACE));
+        let horizon = now - (self.rtt.smoothed() * 2 + LATE_GRACE);
+        // Beyond the reach of acknowledgements a packet may have arrived long before that is told.
+        let settled = match self.config.sack_reach {
+            0 => u64::MAX,
+            _ => self.settled,
+        };
+        self.sent.forget(horizon, settled);
         self.acked.remove_below(self.sent.base());
         if progress || !self.awaits_repair() {
             self.arm_timer(now);
@@ -235,12 +240,7 @@ impl Sender {
         } else {
             lowest.max(self.judged)
         };
-        let overtaken: u64 = self
-            .acked
-            .ranges()
-            .iter()
-            .map(|range| (range.last + 1).saturating_sub(range.first.max(lowest)))
-            .sum();
+        let overtaken = self.overtaking(lowest, newest);
         if !self.config.rack {
             return self.detect_by_count(now, lowest, newest, overtaken, in_flight_before);
         }

@@ -193,6 +193,26 @@ impl Sender {
         }
     }
 
+    /// Packets from `lowest` to `newest` that have arrived and count as sent later than what is missing. Where not all
+    /// that arrives is told, repairs do not: they would overtake what lies behind their gap and only is not told yet.
+    pub(super) fn overtaking(&self, lowest: u64, newest: u64) -> u64 {
+        if self.config.sack_reach > 0 {
+            let told = (lowest..=newest).filter(|&number| self.overtakes(number));
+            return told.count() as u64;
+        }
+        let ranges = self.acked.ranges().iter();
+        ranges
+            .map(|range| (range.last + 1).saturating_sub(range.first.max(lowest)))
+            .sum()
+    }
+
+    /// Whether packet `number` has arrived and counts.
+    fn overtakes(&self, number: u64) -> bool {
+        self.sent.get(number).is_some_and(|packet| {
+            packet.state == State::Acked && !(packet.retransmission && self.config.sack_reach > 0)
+        })
+    }
+
     /// Loss detection by count: `above` packets from `lowest` to `newest` have arrived.
     pub(super) fn detect_by_count(
         &mut self,
@@ -209,7 +229,7 @@ impl Sender {
             }
             self.judged = number + 1;
             match self.sent.get(number) {
-                Some(packet) if packet.state == State::Acked => above -= 1,
+                Some(_) if self.overtakes(number) => above -= 1,
                 Some(packet) if packet.state == State::Outstanding && !packet.retransmission => {
                     self.declare_lost(number, &mut lost);
                 }

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 mod feedback;
 mod held;
 mod less;
+mod reach;
 mod rig;
 mod tame;
 mod unreliable;

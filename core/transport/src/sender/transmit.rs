@@ -110,6 +110,14 @@ impl Sender {
         }
     }
 
+    /// Whether the window lets `length` bytes go.
+    #[inline]
+    pub(super) fn has_room(&self, length: u64, repair: bool) -> bool {
+        let urgent =
+            repair && self.config.repair_at_once && matches!(self.phase, Phase::Recovery(_));
+        urgent || self.in_flight + length <= self.window()
+    }
+
     /// Bytes of the next packet that window and application allow, and whether it is a repair.
     #[inline]
     fn next_packet(&mut self) -> Option<(u64, bool)> {
@@ -124,7 +132,7 @@ impl Sender {
             }
             return None;
         }
-        if self.in_flight + length > self.window() {
+        if !self.has_room(length, repair) {
             self.limited = true;
             return None;
         }
