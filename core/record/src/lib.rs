@@ -12,6 +12,7 @@
 mod capacity;
 mod cell;
 mod checksum;
+pub mod completions;
 mod error;
 mod histogram;
 pub mod log;
@@ -25,7 +26,10 @@ pub mod verify;
 pub mod write;
 
 pub use capacity::Capacities;
-pub use cell::{Cell, Element, Flow, Limit, Link, Network, PlannedChange, REAL, RateLaw, Route};
+pub use cell::{
+    Cell, Element, Flow, KeptTransfers, Limit, Link, Measure, Network, PlannedChange, REAL,
+    RateLaw, Route,
+};
 pub use error::RecordError;
 pub use histogram::{Bucket, Histogram};
 pub use log::{BinLog, Chunk, Log, PacketLog};
@@ -36,12 +40,12 @@ pub use run::{
     SenderCounters, Severity, Verdict, Versions,
 };
 pub use schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, FRAMES_FILE,
-    Fate, FrameRow, PACKETS_FILE, PacketRow, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE,
-    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
+    DelayRow, Direction, FRAMES_FILE, Fate, FrameRow, PACKETS_FILE, PacketRow, QUEUES_FILE,
+    QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 pub use steps::{PARQUET_MAGIC, Steps};
 pub use write::{
-    BinFile, CapacityFile, DelayFile, FrameFile, PacketFile, QueueFile, StateFile, TraceFile,
-    TransferFile,
+    BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, PacketFile, QueueFile, StateFile,
+    TraceFile, TransferFile,
 };

@@ -16,6 +16,8 @@ pub const QUEUES_FILE: &str = "queues.parquet";
 pub const TRACES_FILE: &str = "traces.parquet";
 /// Transfers of applications: when each began and was complete.
 pub const TRANSFERS_FILE: &str = "transfers.parquet";
+/// Histograms of completion times, kept in place of transfers for `transfers: bins`.
+pub const COMPLETIONS_FILE: &str = "completions.parquet";
 /// Frames of video that real-time schemes sent: when each was captured and complete.
 pub const FRAMES_FILE: &str = "frames.parquet";
 /// What servers could have carried over time, where the cell alone does not tell.
@@ -205,6 +207,25 @@ pub struct TransferRow {
     pub started_ns: u64,
     /// When its last byte arrived; absent if it was not complete at the end.
     pub ended_ns: Option<u64>,
+}
+
+/// One bucket of the histogram of the completion times of one flow (`completions.parquet`). Both bounds
+/// are inclusive, and exact at either end of a flow's histogram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletionRow {
+    /// Flow.
+    pub flow: u16,
+    /// Shortest time counted here; absent in the row of the transfers that were not complete.
+    pub low_ns: Option<u64>,
+    /// Longest time counted here.
+    pub high_ns: Option<u64>,
+    /// Number of transfers.
+    pub transfers: u64,
+    /// In the first row of a flow: sum of all its times; else 0.
+    pub sum_ns: u64,
+    /// In the first row of a flow: application bytes of all its complete transfers; in the row of
+    /// the others: of these; else 0.
+    pub bytes: u64,
 }
 
 /// One frame of video that a real-time scheme sent (`frames.parquet`, flow by flow in order of

@@ -3,6 +3,7 @@
 use crate::flow::{Flow, SchemeRef, WrittenFlow, flow};
 use crate::hosts::{Host, transport};
 use narrows_net::{Files, FlowSetup, Network, NetworkError, Packet, Plan, Topology};
+use narrows_record::{BinLog, KeptTransfers, Measure};
 use narrows_transport::{Config, PARAMS};
 use narrows_units::{ParamError, Params, Span, Time};
 use serde::Deserialize;
@@ -80,6 +81,10 @@ pub struct Cell {
     pub bin: Span,
     /// Time between samples of states and queues.
     pub sample: Span,
+    /// What of the run is measured.
+    pub measure: Measure,
+    /// What is kept of transfers.
+    pub transfers: KeptTransfers,
     /// Its flows, in ascending order of their numbers.
     pub flows: Vec<Flow>,
     /// Parameters of our transport, without what hosts and schemes set.
@@ -104,6 +109,10 @@ struct Written {
     flows: Vec<WrittenFlow>,
     #[serde(default)]
     transport: Map<String, Value>,
+    #[serde(default)]
+    measure: Measure,
+    #[serde(default)]
+    transfers: KeptTransfers,
 }
 
 impl Cell {
@@ -157,6 +166,8 @@ impl Cell {
             record: written.record,
             bin: Span::from_ns(written.bin_ns),
             sample: Span::from_ns(written.sample_ns),
+            measure: written.measure,
+            transfers: written.transfers,
             flows,
             transport,
             hosts,
@@ -180,6 +191,12 @@ impl Cell {
                     "{name} is so short that the run has more than {MOST_STEPS} of them"
                 ));
             }
+        }
+        let (from, to) = self.measure.span_ns().unwrap_or((0, u64::MAX));
+        if from >= to || from >= self.duration.ns() {
+            return conflict(
+                "the measured part must begin before it ends and before the run does".into(),
+            );
         }
         if self.flows.is_empty() {
             return conflict("at least one flow is needed".into());
@@ -233,6 +250,11 @@ impl Cell {
         };
         let host = |index: u16| &self.hosts[usize::from(index)];
         transport(&base, host(from), host(to), from == flow.client())
+    }
+
+    /// The log of a run of `record: bins`.
+    pub fn bin_log(&self) -> BinLog {
+        BinLog::new(self.bin.ns()).measuring(self.measure.clone())
     }
 
     /// The bottlenecks whose server the timeline replaces while the run goes on.

@@ -1,11 +1,13 @@
 //! The folder of a record: written under a temporary name, renamed when complete.
 
-use crate::read_regular;
+use crate::{Cell, read_regular};
+use narrows_record::completions::binned;
 use narrows_record::{
-    BINS_FILE, BinFile, BinLog, CAPACITY_FILE, CapacityFile, CapacityRow, DELAYS_FILE, DelayFile,
-    FRAMES_FILE, FrameFile, FrameRow, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow,
-    RUN_FILE, Record, RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow,
-    TRACES_FILE, TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
+    BINS_FILE, BinFile, BinLog, CAPACITY_FILE, COMPLETIONS_FILE, CapacityFile, CapacityRow,
+    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, FRAMES_FILE, FrameFile, FrameRow,
+    KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE, Record,
+    RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
+    TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -173,12 +175,18 @@ impl RecordFolder {
         write().map_err(self.record(STATES_FILE))
     }
 
-    /// Writes the transfers of applications; nothing if there were none.
+    /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none.
     pub fn transfers(
         &self,
+        cell: &Cell,
         rows: impl IntoIterator<Item = TransferRow>,
     ) -> Result<(), FolderError> {
         let mut rows = rows.into_iter().peekable();
+        match cell.transfers {
+            KeptTransfers::All => {}
+            KeptTransfers::Bins => return self.completions(&binned(rows, &cell.measure)),
+            KeptTransfers::None => return Ok(()),
+        }
         if rows.peek().is_none() {
             return Ok(());
         }
@@ -189,6 +197,19 @@ impl RecordFolder {
             Ok(())
         };
         write().map_err(self.record(TRANSFERS_FILE))
+    }
+
+    fn completions(&self, rows: &[CompletionRow]) -> Result<(), FolderError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let write = || -> Result<(), RecordError> {
+            let mut file = CompletionFile::create(self.open(COMPLETIONS_FILE).map_err(lower)?)?;
+            rows.iter().try_for_each(|row| file.push(row.clone()))?;
+            file.finish()?.flush()?;
+            Ok(())
+        };
+        write().map_err(self.record(COMPLETIONS_FILE))
     }
 
     /// Writes the frames of video; nothing if there were none.

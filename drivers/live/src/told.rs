@@ -152,9 +152,13 @@ impl Told {
     }
 
     /// Writes states, traces, transfers and frames.
-    pub(crate) fn write(self, folder: &RecordFolder) -> Result<Vec<EndpointFacts>, LiveError> {
+    pub(crate) fn write(
+        self,
+        cell: &Cell,
+        folder: &RecordFolder,
+    ) -> Result<Vec<EndpointFacts>, LiveError> {
         folder.states(self.states, self.traces)?;
-        folder.transfers(self.transfers)?;
+        folder.transfers(cell, self.transfers)?;
         folder.frames(&self.frames)?;
         Ok(self.endpoints)
     }

@@ -65,7 +65,7 @@ pub fn run(
         std::mem::take(&mut world.traces),
     )?;
     folder.queues(std::mem::take(&mut world.queues))?;
-    folder.transfers(world.take_transfers())?;
+    folder.transfers(cell, world.take_transfers())?;
     folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
     let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);

@@ -6,7 +6,7 @@ use crate::packet::SimPacket;
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Direction, Network, Outcomes};
-use narrows_record::{BinLog, FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
+use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
 use narrows_transport::{Body, Endpoint, Totals as FlowTotals};
 use narrows_units::{Time, Wakeups};
@@ -84,7 +84,7 @@ impl World {
             RecordKind::Packets => {
                 Log::Packets(PacketLog::new(narrows_cell::element_names(&network)))
             }
-            RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
+            RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
         let wakeups = Wakeups::new(ENDPOINTS + 2 * flows.len());
         let real_time = flows.iter().any(|flow| flow.media.is_some());

@@ -5,9 +5,11 @@ use crate::schema::{Direction, RUN_FILE};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+mod measure;
 mod network;
 mod rate;
 
+pub use measure::Measure;
 pub use network::{Element, Limit, Link, Network, Route};
 pub use rate::RateLaw;
 
@@ -22,6 +24,16 @@ const INSTANT: [&str; 9] = [
     "policer",
     "mtu",
     "gate",
+];
+
+/// Kinds of elements that delay single packets by amounts that vary, from nothing on: what they add is
+/// no propagation delay.
+const VARYING: [&str; 5] = [
+    "jitter",
+    "jittertrace",
+    "reorder",
+    "ackaggregation",
+    "ackdecimation",
 ];
 
 /// Kind of the element that stands for a real path.
@@ -44,6 +56,25 @@ pub struct Cell {
     pub timeline: Vec<PlannedChange>,
     /// The flows.
     pub flows: Vec<Flow>,
+    /// What of the run is measured.
+    #[serde(default)]
+    pub measure: Measure,
+    /// What is kept of transfers.
+    #[serde(default)]
+    pub transfers: KeptTransfers,
+}
+
+/// What is kept of the transfers of applications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeptTransfers {
+    /// Each of them.
+    #[default]
+    All,
+    /// Their number and histograms of their times.
+    Bins,
+    /// Nothing.
+    None,
 }
 
 /// One flow.
@@ -217,8 +248,9 @@ impl Cell {
     }
 
     /// The first element on the way of flow `number` in `direction` that delays packets by an
-    /// amount that is neither fixed nor queueing; without one, delay less propagation is the time
-    /// spent in queues.
+    /// amount that is neither fixed, nor queueing, nor a variation from nothing on: its part of
+    /// propagation is another one at other times. Without one, delay less the smallest possible
+    /// delay is the time spent in queues and by variation.
     pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&Element> {
         self.elements(number, direction).find(|element| {
             let moved = || {
@@ -229,7 +261,7 @@ impl Cell {
                 "bottleneck" => false,
                 "delay" => moved(),
                 "outage" => self.may_hold(element),
-                kind => !INSTANT.contains(&kind),
+                kind => !INSTANT.contains(&kind) && !VARYING.contains(&kind),
             }
         })
     }
@@ -263,17 +295,6 @@ impl Cell {
     /// The flows under test.
     pub fn tested(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter().filter(|flow| !flow.background)
-    }
-
-    /// The time during which all flows under test are meant to run.
-    pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
-        let from = self.tested().map(|flow| flow.start_ns).max()?;
-        let to = self
-            .tested()
-            .map(|flow| flow.stop_ns)
-            .min()?
-            .min(self.duration_ns);
-        (from < to).then_some((from, to))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The log for long runs: binned series and delay histograms in place of packets.
 
+use crate::cell::Measure;
 use crate::histogram::Histogram;
 use crate::schema::{BinRow, DelayRow, Direction};
 use std::collections::VecDeque;
@@ -61,6 +62,7 @@ impl Cursor {
 #[derive(Debug)]
 pub struct BinLog {
     bin_ns: u64,
+    measure: Measure,
     base: u64,
     rows: VecDeque<Row>,
     /// Indexed by flow, then direction.
@@ -76,10 +78,18 @@ impl BinLog {
         assert!(bin_ns > 0, "a bin lasts at least one nanosecond");
         BinLog {
             bin_ns,
+            measure: Measure::default(),
             base: 1,
             rows: VecDeque::with_capacity(4096),
             series: Vec::new(),
         }
+    }
+
+    /// The same, with histograms of the delays of the packets that arrive in the bins that are measured.
+    #[must_use]
+    pub fn measuring(mut self, measure: Measure) -> Self {
+        self.measure = measure;
+        self
     }
 
     /// A packet enters the network; returns its uid.
@@ -111,8 +121,13 @@ impl BinLog {
         let row = self.close(uid);
         let delay = arrived_ns.saturating_sub(row.sent_ns);
         let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
-        series.delays.add(delay);
         let index = series.arrivals.seek(arrived_ns, self.bin_ns);
+        if self
+            .measure
+            .counts_bin(index as u64 * self.bin_ns, self.bin_ns)
+        {
+            series.delays.add(delay);
+        }
         let bin = series.bin(index);
         if bin.arrived_packets == 0 {
             bin.first_arrival_ns = arrived_ns;

@@ -1,6 +1,8 @@
 //! Times that transfers of applications took.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+use crate::cell::KeptTransfers;
+use crate::histogram::Bucket;
 
 /// Registry entry.
 pub(super) const P50: Metric = Metric {
@@ -11,9 +13,11 @@ pub(super) const P50: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Median, by nearest rank, of the times from an application's request for a \
                  transfer until its last byte arrived, over the transfers that were complete at \
-                 the end. Read it beside the number of those that were not.",
+                 the end. Read it beside the number of those that were not. Transfers count if they \
+                 began in the part of the run that is measured.",
     source: "RFC 5166, section 2.1.1 (per-flow transfer times)",
     compute: p50,
 };
@@ -60,8 +64,15 @@ pub(super) const INCOMPLETE: Metric = Metric {
     ..COMPLETE
 };
 
-/// Times of the complete transfers, in order of size, and the number of the others.
-fn times(subject: &Subject<'_>) -> Result<(Vec<u64>, u64), String> {
+/// Times of the complete transfers, and the number of the others.
+fn times(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
+    match subject.cell.transfers {
+        KeptTransfers::None => {
+            return Err("the scenario keeps nothing of transfers (transfers: none)".into());
+        }
+        KeptTransfers::Bins => return binned(subject),
+        KeptTransfers::All => {}
+    }
     let mut complete = Vec::new();
     let mut open = 0;
     for row in subject.transfers() {
@@ -70,25 +81,46 @@ fn times(subject: &Subject<'_>) -> Result<(Vec<u64>, u64), String> {
             None => open += 1,
         }
     }
-    if complete.is_empty() && open == 0 {
-        return Err("no application made transfers".into());
-    }
-    complete.sort_unstable();
-    Ok((complete, open))
+    some(DelayDistribution::exact(complete), open)
 }
 
-fn done(subject: &Subject<'_>) -> Result<Vec<u64>, String> {
+/// The same from histograms.
+fn binned(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
+    let mut buckets = Vec::new();
+    let (mut sum, mut open) = (0_u128, 0_u64);
+    for row in subject.completions() {
+        sum += u128::from(row.sum_ns);
+        match (row.low_ns, row.high_ns) {
+            (Some(low), Some(high)) => buckets.push(Bucket {
+                low,
+                high,
+                count: row.transfers,
+            }),
+            _ => open = open.saturating_add(row.transfers),
+        }
+    }
+    some(DelayDistribution::buckets(buckets, sum), open)
+}
+
+fn some(times: DelayDistribution, open: u64) -> Result<(DelayDistribution, u64), String> {
+    if times.count() == 0 && open == 0 {
+        return Err("no application made transfers".into());
+    }
+    Ok((times, open))
+}
+
+fn done(subject: &Subject<'_>) -> Result<DelayDistribution, String> {
     let (complete, _) = times(subject)?;
-    if complete.is_empty() {
+    if complete.count() == 0 {
         return Err("no transfer was complete".into());
     }
     Ok(complete)
 }
 
 fn percentile(subject: &Subject<'_>, share: f64) -> Measured {
-    let times = done(subject)?;
-    let rank = (share * times.len() as f64).ceil() as usize;
-    Ok(times[rank.clamp(1, times.len()) - 1] as f64)
+    let time = done(subject)?.percentile(share);
+    time.map(|ns| ns as f64)
+        .ok_or_else(|| "no transfer was complete".into())
 }
 
 fn p50(subject: &Subject<'_>) -> Measured {
@@ -100,13 +132,12 @@ fn p95(subject: &Subject<'_>) -> Measured {
 }
 
 fn mean(subject: &Subject<'_>) -> Measured {
-    let times = done(subject)?;
-    let sum: u128 = times.iter().map(|&time| u128::from(time)).sum();
-    Ok(sum as f64 / times.len() as f64)
+    let mean = done(subject)?.mean();
+    mean.ok_or_else(|| "no transfer was complete".into())
 }
 
 fn complete(subject: &Subject<'_>) -> Measured {
-    Ok(times(subject)?.0.len() as f64)
+    Ok(times(subject)?.0.count() as f64)
 }
 
 fn incomplete(subject: &Subject<'_>) -> Measured {

@@ -12,6 +12,7 @@ pub(super) const LOSS: Metric = Metric {
     show_scale: 100.0,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Datagrams whose number never came to the sink, divided by these and those that \
                  came: what iperf reports as lost of total.",
     source: "RFC 7680 (one-way loss), by numbers at the receiver",
@@ -51,6 +52,7 @@ fn sinks<'a>(subject: &'a Subject<'_>) -> Result<Vec<&'a ReceiverCounters>, Stri
     if sinks.is_empty() {
         return Err("no sink of datagrams reported".into());
     }
+    subject.whole_run()?;
     Ok(sinks)
 }
 

@@ -11,6 +11,7 @@ const BASE: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute: mean,

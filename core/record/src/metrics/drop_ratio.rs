@@ -10,25 +10,44 @@ pub(super) const METRIC: Metric = Metric {
     show_unit: "%",
     show_scale: 100.0,
     better: Some(Better::Lower),
-    scope: Scope::All,
+    scope: Scope::AllAndLinks,
+    happened: None,
     definition: "Packets that the slowest bottleneck on the way of the data dropped, divided by \
                  those offered to it, background included; where flows have different \
-                 bottlenecks, of all of these.",
+                 bottlenecks, of all of these. Of a link: of that one.",
     source: "RFC 5166, section 2.1.3 (drop rate of the congested link)",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    let mut names: Vec<&str> = Vec::new();
+    if let Some(link) = subject.link {
+        names.push(&link.name);
+    } else {
+        let narrow = subject.bottlenecks(subject.whole_span_ns()?)?;
+        names.extend(narrow.iter().map(|(element, _)| element.label()));
+    }
     let (mut offered, mut dropped) = (0, 0);
-    for (element, _) in subject.bottlenecks(subject.whole_span_ns()?)? {
-        let name = element.label();
-        let counters = subject.run.elements.iter().find(|c| c.name == name);
-        let counters = counters.ok_or_else(|| format!("nothing was counted at {name}"))?;
-        offered += counters.in_packets;
-        dropped += counters.dropped_packets;
+    for name in names {
+        let (came, lost) = drops(subject, name)?;
+        offered += came;
+        dropped += lost;
     }
     match offered {
         0 => Err("no packet came to the bottleneck".into()),
         offered => Ok(dropped as f64 / offered as f64),
     }
+}
+
+/// Packets that came to the bottleneck called `name`, and those that it dropped: by its own counters,
+/// or by single packets where these do not tell because only a part of the run is measured.
+fn drops(subject: &Subject<'_>, name: &str) -> Result<(u64, u64), String> {
+    if subject.cell.measure.span_ns().is_some() {
+        let link = subject.link_called(name).and_then(|link| link.drops);
+        return link
+            .ok_or_else(|| format!("a record of bins does not tell when {name} dropped packets"));
+    }
+    let counters = subject.run.elements.iter().find(|c| c.name == name);
+    let counters = counters.ok_or_else(|| format!("nothing was counted at {name}"))?;
+    Ok((counters.in_packets, counters.dropped_packets))
 }

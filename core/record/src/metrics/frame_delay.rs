@@ -11,6 +11,7 @@ pub(super) const P50: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Median, by nearest rank, of the times from the capture of a frame until its last \
                  packet arrived, over the frames of which all packets arrived. The wait in the \
                  sender is included; decoding and a buffer for playing are not.",

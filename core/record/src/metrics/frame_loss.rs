@@ -14,6 +14,7 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 100.0,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Share of the frames that were not whole at the receiver 400 ms after their \
                  capture: thrown away by the sender, hit by a loss, or late. Frames of the last \
                  400 ms of a flow are left out.",

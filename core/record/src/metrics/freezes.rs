@@ -20,6 +20,7 @@ pub(super) const COUNT: Metric = Metric {
     show_scale: 1.0,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Times between two frames that were at least three times as long as the mean of the \
                  last 30, and at least 150 ms longer. Frames count at the moment at which they were \
                  whole, unless a later one was before; whether they could be decoded without those \

@@ -12,15 +12,21 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Higher),
     scope: Scope::Both,
+    happened: None,
     definition: "Bits of application data that the receiver got for the first time, without \
                  headers and repetitions, divided by the time between the first and the last \
                  arrival of the flow's packets; by the time between its start and its stop where nobody \
-                 has seen its packets (runs between hosts without a tunnel).",
+                 has seen its packets (runs between hosts without a tunnel). Where only a part of \
+                 the run is measured: application data that the sender saw acknowledged between \
+                 the first and the last sample of its states in that part, over that time.",
     source: "RFC 5166, section 2.1.1",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    if subject.whole_run().is_err() {
+        return of_a_part(subject);
+    }
     let span = match subject.active_ns() {
         Some(span) => span,
         None => subject.span_ns()?,
@@ -32,4 +38,18 @@ fn compute(subject: &Subject<'_>) -> Measured {
             .ok_or("the receiver did not count new data")?;
     }
     Ok(rate_bps(bytes, span))
+}
+
+/// The sum over flows, each over the time between its samples.
+fn of_a_part(subject: &Subject<'_>) -> Measured {
+    let mut sum = 0.0;
+    for (_, states) in subject.states() {
+        let missing = "the sender told fewer than two states in the part that is measured";
+        let ((from, before), (to, after)) = states.delivered.ok_or(missing)?;
+        if from >= to {
+            return Err(missing.into());
+        }
+        sum += rate_bps(after.saturating_sub(before), to - from);
+    }
+    Ok(sum)
 }

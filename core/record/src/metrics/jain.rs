@@ -11,6 +11,7 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 1.0,
     better: Some(Better::Higher),
     scope: Scope::All,
+    happened: None,
     definition: "(sum x)^2 / (n sum x^2) over the flows' throughputs x while all n flows run, from \
                  the last start to the first stop: 1 if all are equal, 1/n if one has everything.",
     source: "Jain, Chiu and Hawe, DEC-TR-301, 1984",

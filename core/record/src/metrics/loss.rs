@@ -11,6 +11,7 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 100.0,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Packets that the network dropped, divided by packets dropped or delivered. \
                  Packets still in flight at the end are neither.",
     source: "RFC 5166, section 2.1.3",

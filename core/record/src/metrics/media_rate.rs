@@ -12,6 +12,7 @@ pub(super) const SENT: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Higher),
     scope: Scope::Both,
+    happened: None,
     definition: "Bits of the frames that were sent whole, without any header, over the time for \
                  which the flow ran; the sum over flows.",
     source: "RFC 8867, section 4.1 (sending rate), of the media",

@@ -6,6 +6,7 @@
 //! packets or bins.
 
 mod completion;
+mod convergence;
 mod datagrams;
 mod delay;
 mod distribution;
@@ -15,7 +16,9 @@ mod frame_loss;
 mod freezes;
 mod goodput;
 mod jain;
+mod links;
 mod loss;
+mod loss_events;
 mod media_rate;
 mod offered;
 mod queueing_delay;
@@ -24,18 +27,23 @@ mod rtt;
 pub mod states;
 mod subject;
 mod throughput;
+mod throughput_ratio;
 mod time_scales;
 mod traffic;
 mod utilization;
 
 pub use distribution::DelayDistribution;
-pub use subject::{FramesOfFlow, Subject};
-pub use traffic::{FlowTraffic, Traffic};
+pub use links::LinkTraffic;
+pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
+pub use traffic::{Drop, FlowTraffic, Traffic};
 
 use crate::RecordError;
 use crate::capacity::Capacities;
-use crate::read::{Record, read_frames, read_states, read_traces, read_transfers};
-use crate::schema::TraceRow;
+use crate::cell::Measure;
+use crate::read::{
+    Record, read_completions, read_frames, read_states, read_traces, read_transfers,
+};
+use crate::schema::{RUN_FILE, TraceRow};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use subject::Material;
@@ -57,10 +65,13 @@ pub const METRICS: &[Metric] = &[
     loss::PANTHEON,
     utilization::METRIC,
     jain::METRIC,
+    throughput_ratio::METRIC,
     retransmitted::METRIC,
     rtt::MEAN,
     rtt::P95,
     drop_ratio::METRIC,
+    loss_events::COUNT,
+    loss_events::SYNCHRONISATION,
     completion::P50,
     completion::P95,
     completion::MEAN,
@@ -91,6 +102,10 @@ pub const METRICS: &[Metric] = &[
     time_scales::COV_40,
     time_scales::COV_80,
     time_scales::COV_160,
+    convergence::TIME_1,
+    convergence::SHARE_1,
+    convergence::TIME_10,
+    convergence::SHARE_10,
 ];
 
 /// A value, or the reason why there is none (a clause without full stop).
@@ -113,6 +128,9 @@ pub struct Metric {
     pub better: Option<Better>,
     /// What it is defined for.
     pub scope: Scope,
+    /// The metric that is 1 in runs in which what this one times happened, and 0 in the others. Runs in
+    /// which it did not happen have no value, so a mean over the runs would say nothing.
+    pub happened: Option<&'static str>,
     /// One or two sentences shown to readers.
     pub definition: &'static str,
     /// Where the definition comes from.
@@ -139,13 +157,25 @@ pub enum Scope {
     All,
     /// Both.
     Both,
+    /// All flows together, and bottlenecks that are looked at by name.
+    AllAndLinks,
+    /// Single flows, all together, and bottlenecks.
+    Any,
 }
 
 impl Metric {
     fn fits(&self, subject: &Subject<'_>) -> Result<(), String> {
+        if subject.link.is_some() {
+            return match self.scope {
+                Scope::AllAndLinks | Scope::Any => Ok(()),
+                _ => Err("it is not defined for links".into()),
+            };
+        }
         match (self.scope, subject.flow) {
             (Scope::Flow, None) => Err("it is defined for single flows only".into()),
-            (Scope::All, Some(_)) => Err("it is defined for all flows together only".into()),
+            (Scope::All | Scope::AllAndLinks, Some(_)) => {
+                Err("it is defined for all flows together only".into())
+            }
             _ => Ok(()),
         }
     }
@@ -170,9 +200,11 @@ impl Metric {
             }),
             "scope": match self.scope {
                 Scope::Flow => "flow",
-                Scope::All => "all",
-                Scope::Both => "both",
+                Scope::All | Scope::AllAndLinks => "all",
+                Scope::Both | Scope::Any => "both",
             },
+            "links": matches!(self.scope, Scope::AllAndLinks | Scope::Any),
+            "happened": self.happened,
             "definition": self.definition,
             "source": self.source,
         })
@@ -186,7 +218,8 @@ pub fn registry() -> Value {
 
 /// All metrics of a record, per flow and for all flows together:
 /// `{"span_ns", "flows": [{"flow", "scheme", "metrics"}], "absent": {flow: {metric: reason}}}`.
-/// Rows of background flows have `"background": true` and are no part of `all`.
+/// Rows of background flows have `"background": true` and are no part of `all`. Bottlenecks that the
+/// scenario asks for are in `"links": [{"link", "metrics", "absent"}]`.
 ///
 /// # Errors
 /// A damaged or contradictory record.
@@ -222,7 +255,34 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     }
     let all = Subject::of_all(&material);
     add(&all, &record.cell.scheme, false);
-    Ok(json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent }))
+    let mut result = json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent });
+    let named = &record.cell.measure.links;
+    if !named.is_empty() {
+        let links = named.iter().map(|name| of_link(&material, name));
+        result["links"] = links.collect::<Result<Vec<Value>, RecordError>>()?.into();
+    }
+    Ok(result)
+}
+
+/// The metrics of one bottleneck that are defined for it.
+fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
+    let mut links = material.traffic.links.iter();
+    let link = links.find(|link| link.name == name).ok_or_else(|| {
+        let problem = format!("the cell measures {name}, which is no element of its network");
+        RecordError::data(RUN_FILE, problem)
+    })?;
+    let subject = Subject::of_link(material, link);
+    let (mut values, mut reasons) = (Map::new(), Map::new());
+    for metric in METRICS.iter().filter(|m| m.fits(&subject).is_ok()) {
+        match metric.of(&subject) {
+            Ok(value) => values.insert(metric.name.into(), json!(value)),
+            Err(reason) => {
+                reasons.insert(metric.name.into(), json!(reason));
+                values.insert(metric.name.into(), Value::Null)
+            }
+        };
+    }
+    Ok(json!({"link": name, "metrics": values, "absent": reasons}))
 }
 
 /// Reads everything that metrics look at, once.
@@ -232,16 +292,33 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         None => Vec::new(),
     };
     let flows = &record.cell.flows;
-    let mut rtts: Vec<Vec<u64>> = vec![Vec::new(); flows.len()];
+    let mut told = vec![StatesOfFlow::default(); flows.len()];
     for row in &states {
-        let index = flows.iter().position(|flow| flow.flow == row.flow);
+        let Some(index) = flows.iter().position(|flow| flow.flow == row.flow) else {
+            continue;
+        };
+        let own = &mut told[index];
         // The kernel tells only its smoothed value.
-        if let (Some(index), Some(rtt)) = (index, row.rtt_ns.or(row.srtt_ns)) {
-            rtts[index].push(rtt);
+        if let Some(rtt) = row.rtt_ns.or(row.srtt_ns) {
+            own.rtts.push((row.time_ns, rtt));
         }
+        if let Some(bytes) = row.delivered_bytes
+            && record.cell.measure.counts(row.time_ns)
+        {
+            let now = (row.time_ns, bytes);
+            let (first, _) = own.delivered.unwrap_or((now, now));
+            own.delivered = Some((first, now));
+        }
+    }
+    for own in &mut told {
+        own.rtts.sort_by_key(|&(time, _)| time);
     }
     let transfers = match &record.transfers {
         Some(bytes) => read_transfers(bytes.clone())?,
+        None => Vec::new(),
+    };
+    let completions = match &record.completions {
+        Some(bytes) => read_completions(bytes.clone())?,
         None => Vec::new(),
     };
     let frames = match &record.frames {
@@ -249,7 +326,9 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         None => Vec::new(),
     };
     let targets = match &record.traces {
-        Some(bytes) if !frames.is_empty() => targets(&read_traces(bytes.clone())?),
+        Some(bytes) if !frames.is_empty() => {
+            targets(&read_traces(bytes.clone())?, &record.cell.measure)
+        }
         _ => BTreeMap::new(),
     };
     Ok(Material {
@@ -259,7 +338,8 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         transfers,
         frames,
         targets,
-        rtts,
+        states: told,
+        completions,
     })
 }
 
@@ -267,9 +347,10 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
 const TARGET: &str = "target_bps";
 
 /// The mean target of each flow that told one.
-fn targets(traces: &[TraceRow]) -> BTreeMap<u16, f64> {
+fn targets(traces: &[TraceRow], measure: &Measure) -> BTreeMap<u16, f64> {
     let mut sums: BTreeMap<u16, (f64, u64)> = BTreeMap::new();
-    for row in traces.iter().filter(|row| row.name == TARGET) {
+    let told = traces.iter().filter(|row| row.name == TARGET);
+    for row in told.filter(|row| measure.counts(row.time_ns)) {
         let (sum, count) = sums.entry(row.flow).or_default();
         *sum += row.value;
         *count += 1;

@@ -11,6 +11,7 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 1e-6,
     better: None,
     scope: Scope::Both,
+    happened: None,
     definition: "Application data that sources with a load of their own offered while they ran, \
                  in bits over that time; the sum over flows.",
     source: "count of the sources",
@@ -18,6 +19,7 @@ pub(super) const METRIC: Metric = Metric {
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    subject.whole_run()?;
     let flows = subject.summaries().flatten();
     let offered = flows.filter_map(|flow| Some(flow.offered?.mean_bps));
     let sum = offered.fold(None, |sum: Option<f64>, bps| Some(sum.unwrap_or(0.0) + bps));

@@ -1,4 +1,9 @@
-//! Queueing delay: one-way delay less propagation, or on a real path less the smallest delay that was seen.
+//! Queueing delay: one-way delay less the smallest one that is possible, or on a real path less the
+//! smallest one that was seen.
+//!
+//! Where nothing but delays that are fixed and queues is on the way, that is the time spent in queues. Where
+//! elements delay single packets by amounts that vary (jitter), what they add is in it: nobody can tell
+//! it from queueing by looking at delays. Where propagation itself changes during the run, there is no number.
 
 use super::subject::ARRIVED;
 use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
@@ -11,8 +16,9 @@ const BASE: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "",
-    source: "RFC 5166, section 2.1.2",
+    source: "RFC 5166, section 2.1.2; RFC 5481, section 4.2 (variation from the smallest delay)",
     compute: |subject| of(subject, DelayDistribution::mean),
 };
 
@@ -21,7 +27,8 @@ pub(super) const MEAN: Metric = Metric {
     name: "queueing_delay_mean_ns",
     label: "mean queueing delay",
     definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent \
-                 waiting in queues and being serialised. On a real path, whose propagation delay \
+                 waiting in queues and being serialised, and what elements added that vary the \
+                 delays of single packets, such as jitter. On a real path, whose propagation delay \
                  nobody knows: less the smallest delay of any packet of that direction in the run.",
     ..BASE
 };

@@ -12,6 +12,7 @@ pub(super) const METRIC: Metric = Metric {
     show_scale: 100.0,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Packets that repeated data divided by all packets sent, as the sender counted \
                  them; bytes in place of packets where a sender counts only bytes.",
     source: "counters of the sender (our transport, or TCP_INFO of the kernel)",
@@ -19,6 +20,7 @@ pub(super) const METRIC: Metric = Metric {
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    subject.whole_run()?;
     let by = |pick: fn(&SenderCounters) -> (Option<u64>, Option<u64>)| {
         subject
             .summaries()

@@ -11,6 +11,7 @@ pub(super) const MEAN: Metric = Metric {
     show_scale: 1e-6,
     better: Some(Better::Lower),
     scope: Scope::Both,
+    happened: None,
     definition: "Mean of the sender's round-trip time, sampled at regular intervals: the latest one \
                  of our transport, the smoothed one that the kernel tells. Each sample counts once.",
     source: "states of the sender (our transport, or TCP_INFO of the kernel)",

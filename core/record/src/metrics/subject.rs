@@ -1,12 +1,13 @@
 //! What a metric is computed for: one flow, or all flows of a cell together.
 
 use super::distribution::DelayDistribution;
+use super::links::LinkTraffic;
 use super::traffic::{FlowTraffic, Traffic};
 use crate::capacity::Capacities;
 use crate::cell::{Cell, Element};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
-use crate::schema::{FrameRow, TransferRow};
+use crate::schema::{CompletionRow, FrameRow, TransferRow};
 use std::collections::BTreeMap;
 
 /// What happens to packets that are counted as throughput.
@@ -22,8 +23,19 @@ pub(super) struct Material<'a> {
     pub(super) frames: Vec<FrameRow>,
     /// Mean bitrate that each flow asked its encoder for.
     pub(super) targets: BTreeMap<u16, f64>,
-    /// Round-trip samples, per flow of the cell.
-    pub(super) rtts: Vec<Vec<u64>>,
+    /// What the states of each flow of the cell tell.
+    pub(super) states: Vec<StatesOfFlow>,
+    /// Histograms of completion times, in place of transfers.
+    pub(super) completions: Vec<CompletionRow>,
+}
+
+/// What the sampled states of one sender tell.
+#[derive(Clone, Debug, Default)]
+pub struct StatesOfFlow {
+    /// Round-trip samples of the whole run with their times, in order of time.
+    pub rtts: Vec<(u64, u64)>,
+    /// Time and bytes acknowledged so far, of the first and the last sample that is measured.
+    pub delivered: Option<((u64, u64), (u64, u64))>,
 }
 
 /// The frames of video of one flow.
@@ -41,8 +53,10 @@ pub struct FramesOfFlow<'a> {
 
 /// One flow or all flows of a record, with what metrics ask about them.
 pub struct Subject<'a> {
-    /// The flow's number; `None` for all flows together.
+    /// The flow's number; `None` for all flows together, and for a link.
     pub flow: Option<u16>,
+    /// The bottleneck, if the subject is one.
+    pub link: Option<&'a LinkTraffic>,
     /// The cell.
     pub cell: &'a Cell,
     /// The run.
@@ -58,8 +72,13 @@ pub struct Subject<'a> {
     /// All flows of the cell, background included.
     whole: &'a [FlowTraffic],
     transfers: Vec<&'a TransferRow>,
+    completions: Vec<&'a CompletionRow>,
     frames: Vec<FramesOfFlow<'a>>,
     rtts: Vec<u64>,
+    /// Of the subject's flows, and of those under test.
+    states: Vec<&'a StatesOfFlow>,
+    tested: Vec<(&'a FlowTraffic, &'a StatesOfFlow)>,
+    links: &'a [LinkTraffic],
 }
 
 impl<'a> Subject<'a> {
@@ -78,31 +97,53 @@ impl<'a> Subject<'a> {
         Self::new(material, None, &tested)
     }
 
+    /// The bottleneck called `name`.
+    pub(super) fn of_link(material: &'a Material<'a>, link: &'a LinkTraffic) -> Self {
+        Subject {
+            link: Some(link),
+            ..Self::new(material, None, &[])
+        }
+    }
+
     fn new(material: &'a Material<'a>, flow: Option<u16>, indices: &[usize]) -> Self {
         let record = material.record;
         let cell = &record.cell;
         let whole = &material.traffic.flows;
         let traffic: Vec<&FlowTraffic> = indices.iter().map(|&index| &whole[index]).collect();
         let transfers = material.transfers.iter();
+        let mine = |number: u16| traffic.iter().any(|t| t.flow == number);
+        let begun = |row: &&TransferRow| cell.measure.counts(row.started_ns);
         let transfers = transfers
-            .filter(|row| traffic.iter().any(|t| t.flow == row.flow))
+            .filter(|row| mine(row.flow))
+            .filter(begun)
             .collect();
+        let completions = material.completions.iter();
+        let completions = completions.filter(|row| mine(row.flow)).collect();
+        let (from_ns, to_ns) = cell.measure.span_ns().unwrap_or((0, u64::MAX));
         let frames = material.frames.chunk_by(|a, b| a.flow == b.flow);
         let frames = frames.filter_map(|rows| {
             let known = cell.flow(rows[0].flow)?;
-            let mine = traffic.iter().any(|t| t.flow == known.flow);
-            mine.then(|| FramesOfFlow {
-                rows,
-                start_ns: known.start_ns,
-                stop_ns: known.stop_ns.min(cell.duration_ns),
+            // Frames are in the order of their capture.
+            let first = rows.partition_point(|row| row.captured_ns < from_ns);
+            let last = rows.partition_point(|row| row.captured_ns < to_ns);
+            (mine(known.flow) && first < last).then(|| FramesOfFlow {
+                rows: &rows[first..last],
+                start_ns: known.start_ns.max(from_ns),
+                stop_ns: known.stop_ns.min(cell.duration_ns).min(to_ns),
                 target_bps: material.targets.get(&known.flow).copied(),
             })
         });
         let frames = frames.collect();
-        let mut rtts: Vec<u64> = indices
+        let pairs = whole.iter().zip(&material.states).zip(&cell.flows);
+        let pairs = pairs.filter(|(_, flow)| !flow.background);
+        let tested = pairs.map(|(pair, _)| pair).collect();
+        let states: Vec<&StatesOfFlow> = indices
             .iter()
-            .flat_map(|&index| material.rtts[index].iter().copied())
+            .map(|&index| &material.states[index])
             .collect();
+        let samples = states.iter().flat_map(|states| &states.rtts);
+        let samples = samples.filter(|(time, _)| cell.measure.counts(*time));
+        let mut rtts: Vec<u64> = samples.map(|&(_, rtt)| rtt).collect();
         rtts.sort_unstable();
         // Nobody knows how long a real path takes without queues; the fastest packet took the least.
         let least = &material.traffic.least_ns;
@@ -120,8 +161,8 @@ impl<'a> Subject<'a> {
         let unsteady = modelled.find_map(|t| cell.unsteady(t.flow, t.direction));
         let queueing = if let Some(element) = unsteady {
             Err(format!(
-                "{} ({}) delays packets by an amount that is not fixed, so the part due to queues \
-                 is not known",
+                "what {} ({}) adds to the propagation delay is not fixed or not known, so the part \
+                 due to queues is not known",
                 element.label(),
                 element.kind
             ))
@@ -139,6 +180,7 @@ impl<'a> Subject<'a> {
         };
         Subject {
             flow,
+            link: None,
             cell,
             run: &record.run,
             delays,
@@ -147,15 +189,22 @@ impl<'a> Subject<'a> {
             traffic,
             whole,
             transfers,
+            completions,
             frames,
             rtts,
+            states,
+            tested,
+            links: &material.traffic.links,
         }
     }
 
-    /// The row's name in results: the number of the flow, or `all`.
+    /// The row's name in results: the number of the flow, the name of the link, or `all`.
     pub fn label(&self) -> String {
-        self.flow
-            .map_or_else(|| "all".to_owned(), |flow| flow.to_string())
+        match (self.link, self.flow) {
+            (Some(link), _) => link.name.clone(),
+            (None, Some(flow)) => flow.to_string(),
+            (None, None) => "all".to_owned(),
+        }
     }
 
     /// The traffic of each flow.
@@ -166,6 +215,45 @@ impl<'a> Subject<'a> {
     /// Transfers of the applications of the subject's flows.
     pub fn transfers(&self) -> impl Iterator<Item = &TransferRow> {
         self.transfers.iter().copied()
+    }
+
+    /// Histograms of the completion times of the subject's flows, where transfers are not kept.
+    pub fn completions(&self) -> impl Iterator<Item = &CompletionRow> {
+        self.completions.iter().copied()
+    }
+
+    /// What the states of each flow tell, beside its traffic.
+    pub fn states(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
+        self.traffic().zip(self.states.iter().copied())
+    }
+
+    /// All flows under test, in the order of the cell, with what their states tell.
+    pub fn tested(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
+        self.tested.iter().copied()
+    }
+
+    /// Whether it is a flow that is not under test.
+    pub fn is_background(&self) -> bool {
+        let flow = self.flow.and_then(|number| self.cell.flow(number));
+        flow.is_some_and(|flow| flow.background)
+    }
+
+    /// What is known of the bottleneck called `name` from single packets or bins.
+    pub fn link_called(&self, name: &str) -> Option<&LinkTraffic> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
+    /// That the whole run is measured, for what is counted over all of it.
+    ///
+    /// # Errors
+    /// Only a part is.
+    pub fn whole_run(&self) -> Result<(), String> {
+        match self.cell.measure.span_ns() {
+            None => Ok(()),
+            Some(_) => {
+                Err("it is counted over the whole run, of which only a part is measured".to_owned())
+            }
+        }
     }
 
     /// The frames of each flow of the subject that sent any.
@@ -179,11 +267,29 @@ impl<'a> Subject<'a> {
         Ok(self.frames.iter().copied())
     }
 
-    /// The flow, or all flows of the cell, background included.
-    pub fn with_background(&self) -> impl Iterator<Item = &FlowTraffic> {
-        let one = self.flow.is_some();
-        let own = self.traffic().filter(move |_| one);
-        own.chain(self.whole.iter().filter(move |_| !one))
+    /// The flow; or of all flows together those, background included, whose data pass a slowest
+    /// bottleneck of a flow under test, or where that is not known a link that is on the way of the
+    /// data of one.
+    pub fn with_company(&self) -> Vec<&FlowTraffic> {
+        if self.flow.is_some() {
+            return self.traffic().collect();
+        }
+        let span = self.cell.shared_span_ns().unwrap_or((0, u64::MAX));
+        let narrow = self.bottlenecks(span).ok();
+        let links = |t: &FlowTraffic| {
+            let route = self.cell.route_of(t.flow, t.direction);
+            route.map_or(&[][..], |route| &self.cell.network.routes[route].links)
+        };
+        let shares = |t: &&FlowTraffic| match &narrow {
+            Some(narrow) => self.cell.elements(t.flow, t.direction).any(|passed| {
+                let mut narrow = narrow.iter();
+                narrow.any(|(element, _)| element.label() == passed.label())
+            }),
+            None => self
+                .traffic()
+                .any(|own| own.flow == t.flow || links(own).iter().any(|l| links(t).contains(l))),
+        };
+        self.whole.iter().filter(shares).collect()
     }
 
     /// The slowest bottleneck on the way of the data of each flow, each once, with its mean

@@ -11,15 +11,21 @@ pub(super) const METRIC: Metric = Metric {
     show_unit: "Mbit/s",
     show_scale: 1e-6,
     better: Some(Better::Higher),
-    scope: Scope::Both,
+    scope: Scope::Any,
+    happened: None,
     definition: "Bits of all IP packets that arrived, repeated data included, divided by the time \
                  between the first and the last arrival. The first packet's bits are counted, \
-                 although its arrival starts the time.",
+                 although its arrival starts the time. Of a link: bits of all IP packets that \
+                 passed it, in either role, over the time between the first and the last.",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    if let Some(link) = subject.link {
+        let (first, last) = link.span_ns()?;
+        return Ok(rate_bps(link.carried_bytes, last - first));
+    }
     Ok(rate_bps(
         subject.sum(|t| t.arrived_bytes),
         subject.span_ns()?,

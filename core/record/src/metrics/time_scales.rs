@@ -21,6 +21,7 @@ const fn jain(
         show_scale: 1.0,
         better: Some(Better::Higher),
         scope: Scope::All,
+        happened: None,
         definition: "Mean of Jain's index over successive windows of the time that all flows \
                      share, each over the bits that arrived in the window; windows in which \
                      nothing arrived are left out.",
@@ -39,10 +40,11 @@ const fn cov(
         name,
         label,
         better: Some(Better::Lower),
-        scope: Scope::Both,
+        scope: Scope::Any,
         definition: "Standard deviation divided by mean of the throughput in successive windows \
-                     of the time that all flows share. For all flows together: of their sum, \
-                     background included.",
+                     of the time that all flows share. For all flows together: of the sum of those, \
+                     background included, whose data pass the slowest bottleneck of a flow under \
+                     test. Of a link: of what passed it, in bytes on its wire.",
         source: "RFC 5166, section 2.1.4 (oscillation); Ha et al., PFLDnet 2006",
         ..jain(name, label, compute)
     }
@@ -69,7 +71,7 @@ pub(super) const COV_80: Metric = cov("cov_80s", "CoV of throughput, 80 s", cov_
 pub(super) const COV_160: Metric = cov("cov_160s", "CoV of throughput, 160 s", cov_over::<160>);
 
 /// Sums of `seconds` over whole windows of `width` seconds, of which there must be `least`.
-fn windows(
+pub(super) fn windows(
     subject: &Subject<'_>,
     seconds: &[u64],
     width: usize,
@@ -110,10 +112,15 @@ fn jain_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
 
 fn cov_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
     let mut seconds: Vec<u64> = Vec::new();
-    for flow in subject.with_background() {
-        seconds.resize(seconds.len().max(flow.seconds.len()), 0);
-        let sums = seconds.iter_mut().zip(&flow.seconds);
-        sums.for_each(|(sum, bytes)| *sum += bytes);
+    match subject.link {
+        Some(link) => seconds.extend(&link.seconds),
+        None => {
+            for flow in subject.with_company() {
+                seconds.resize(seconds.len().max(flow.seconds.len()), 0);
+                let sums = seconds.iter_mut().zip(&flow.seconds);
+                sums.for_each(|(sum, bytes)| *sum += bytes);
+            }
+        }
     }
     let windows = windows(subject, &seconds, WIDTH, 2)?;
     let mean = windows.iter().sum::<f64>() / windows.len() as f64;

@@ -1,6 +1,7 @@
 //! What each flow sent, lost and delivered in the direction of its data, from packets or bins.
 
 use super::distribution::DelayDistribution;
+use super::links::{LinkTraffic, Links};
 use crate::cell::Cell;
 use crate::histogram::Bucket;
 use crate::log::{Chunk, NOT_ARRIVED};
@@ -8,6 +9,7 @@ use crate::read::{PacketReader, Record, read_bins, read_delays};
 use crate::schema::{DELAYS_FILE, Direction, Fate, PACKETS_FILE};
 use crate::{RecordError, schema::BINS_FILE};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// A second, the unit of time scales.
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -19,7 +21,7 @@ pub struct FlowTraffic {
     pub flow: u16,
     /// Direction of its data.
     pub direction: Direction,
-    /// Packets that entered the network.
+    /// Packets that entered the network within the measured span.
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
@@ -27,7 +29,7 @@ pub struct FlowTraffic {
     pub arrived_packets: u64,
     /// Their bytes.
     pub arrived_bytes: u64,
-    /// Packets that were dropped.
+    /// Packets sent within the measured span that were dropped.
     pub dropped_packets: u64,
     /// First and last arrival.
     pub arrivals_ns: Option<(u64, u64)>,
@@ -38,6 +40,19 @@ pub struct FlowTraffic {
     pub seconds: Vec<u64>,
     /// One-way delays of the packets that arrived; copies that the network made are left out.
     pub delays: DelayDistribution,
+    /// Packets that were dropped, in the order in which they were sent: when each was sent, and when
+    /// it came to the element that dropped it at the soonest. Bins do not tell.
+    pub drops: Option<Vec<Drop>>,
+}
+
+/// One packet that was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drop {
+    /// When it was sent.
+    pub sent_ns: u64,
+    /// When it came to the element that dropped it: the time of sending and the smallest delay of
+    /// the elements before.
+    pub at_ns: u64,
 }
 
 /// The traffic of all flows of a cell, in the order of the cell.
@@ -47,6 +62,8 @@ pub struct Traffic {
     pub flows: Vec<FlowTraffic>,
     /// Smallest one-way delay of any packet that travelled forward, and of any backward.
     pub least_ns: [Option<u64>; 2],
+    /// What single bottlenecks carried.
+    pub links: Vec<LinkTraffic>,
 }
 
 impl Traffic {
@@ -79,24 +96,25 @@ impl FlowTraffic {
             shared_bytes: 0,
             seconds: Vec::new(),
             delays: DelayDistribution::exact(Vec::new()),
-        }
-    }
-
-    /// Counts bytes that arrived at `time` if that is within the seconds of the span.
-    fn count_second(&mut self, time: u64, (from, to): (u64, u64), bytes: u64) {
-        let whole = from + to.saturating_sub(from) / SECOND * SECOND;
-        if (from..whole).contains(&time) {
-            let index = ((time - from) / SECOND) as usize;
-            if self.seconds.len() <= index {
-                self.seconds.resize(index + 1, 0);
-            }
-            self.seconds[index] += bytes;
+            drops: None,
         }
     }
 
     fn arrived(&mut self, first: u64, last: u64) {
         let (low, high) = self.arrivals_ns.unwrap_or((first, last));
         self.arrivals_ns = Some((low.min(first), high.max(last)));
+    }
+}
+
+/// Counts bytes of `time` if that is within the whole seconds of the span.
+pub(super) fn count_second(seconds: &mut Vec<u64>, time: u64, (from, to): (u64, u64), bytes: u64) {
+    let whole = from + to.saturating_sub(from) / SECOND * SECOND;
+    if (from..whole).contains(&time) {
+        let index = ((time - from) / SECOND) as usize;
+        if seconds.len() <= index {
+            seconds.resize(index + 1, 0);
+        }
+        seconds[index] += bytes;
     }
 }
 
@@ -135,6 +153,12 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
     let index = Index::new(&flows);
     let mut delays: Vec<Vec<u64>> = vec![Vec::new(); flows.len()];
     let (from, to) = cell.shared_span_ns().unwrap_or((1, 0));
+    let measure = &cell.measure;
+    let mut links = Links::new(cell, true);
+    let mut before = Before::default();
+    for flow in &mut flows {
+        flow.drops = Some(Vec::new());
+    }
     let mut reader = PacketReader::open(bytes)?;
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
@@ -142,6 +166,9 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
             if chunk.arrived_ns[i] != NOT_ARRIVED && chunk.copy_of[i] == 0 {
                 let delay = chunk.arrived_ns[i].saturating_sub(chunk.sent_ns[i]);
                 lower(&mut least_ns, chunk.direction[i], delay);
+            }
+            if !links.is_empty() {
+                links.packet(&chunk, i);
             }
             let Some(&place) = index.0.get(usize::from(chunk.flow[i])) else {
                 continue;
@@ -155,23 +182,28 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
             let size = u64::from(chunk.size_bytes[i]);
             // The sender sent the original only, and a copy's stamp is not that of a host.
             let copy = chunk.copy_of[i] > 0;
-            flow.sent_packets += u64::from(!copy);
-            flow.sent_bytes += if copy { 0 } else { size };
+            let sent = chunk.sent_ns[i];
+            let sent_counts = measure.counts(sent);
+            flow.sent_packets += u64::from(!copy && sent_counts);
+            flow.sent_bytes += if copy || !sent_counts { 0 } else { size };
             let arrived = chunk.arrived_ns[i];
             match chunk.fate[i] {
                 Fate::Delivered if arrived != NOT_ARRIVED => {
+                    let delay = arrived.checked_sub(sent).ok_or_else(|| {
+                        let uid = chunk.uid[i];
+                        let problem = format!("packet {uid} arrives before it is sent");
+                        RecordError::data(PACKETS_FILE, problem)
+                    })?;
+                    if !measure.counts(arrived) {
+                        continue;
+                    }
                     flow.arrived_packets += 1;
                     flow.arrived_bytes += size;
                     flow.arrived(arrived, arrived);
                     if (from..=to).contains(&arrived) {
                         flow.shared_bytes += size;
                     }
-                    flow.count_second(arrived, (from, to), size);
-                    let delay = arrived.checked_sub(chunk.sent_ns[i]).ok_or_else(|| {
-                        let uid = chunk.uid[i];
-                        let problem = format!("packet {uid} arrives before it is sent");
-                        RecordError::data(PACKETS_FILE, problem)
-                    })?;
+                    count_second(&mut flow.seconds, arrived, (from, to), size);
                     if !copy {
                         delays[place].push(delay);
                     }
@@ -180,15 +212,65 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
                     let problem = format!("packet {} is delivered but never arrives", chunk.uid[i]);
                     return Err(RecordError::data(PACKETS_FILE, problem));
                 }
-                Fate::Dropped => flow.dropped_packets += 1,
-                Fate::InFlight => {}
+                Fate::Dropped if sent_counts => {
+                    flow.dropped_packets += 1;
+                    let name = chunk.elements.get(usize::from(chunk.element[i]));
+                    let way = (flow.flow, flow.direction);
+                    let at_ns = sent.saturating_add(before.delay_ns(cell, way, name));
+                    let drop = Drop {
+                        sent_ns: sent,
+                        at_ns,
+                    };
+                    flow.drops.get_or_insert_default().push(drop);
+                }
+                Fate::Dropped | Fate::InFlight => {}
             }
         }
     }
     for (flow, delays) in flows.iter_mut().zip(delays) {
         flow.delays = DelayDistribution::exact(delays);
+        if let Some(drops) = &mut flow.drops {
+            drops.sort_unstable_by_key(|drop| drop.sent_ns);
+        }
     }
-    Ok(Traffic { flows, least_ns })
+    let links = links.finish();
+    Ok(Traffic {
+        flows,
+        least_ns,
+        links,
+    })
+}
+
+/// Remembers the smallest delays on the ways of flows to elements that drop packets.
+#[derive(Default)]
+struct Before(BTreeMap<u16, Vec<(String, u64)>>);
+
+impl Before {
+    /// The smallest delay of the elements before `name` on the way of flow `number`; 0 where the
+    /// way is not known to lead there.
+    fn delay_ns(
+        &mut self,
+        cell: &Cell,
+        (number, direction): (u16, Direction),
+        name: Option<&String>,
+    ) -> u64 {
+        let Some(name) = name else { return 0 };
+        let known = self.0.entry(number).or_default();
+        if let Some((_, delay)) = known.iter().find(|(known, _)| known == name) {
+            return *delay;
+        }
+        let mut delay = cell.access_ns(number, direction);
+        let reached = cell.elements(number, direction).any(|element| {
+            let here = element.label() == name;
+            if !here {
+                delay = delay.saturating_add(cell.least_delay_ns(element));
+            }
+            here
+        });
+        let delay = if reached { delay } else { 0 };
+        known.push((name.clone(), delay));
+        delay
+    }
 }
 
 fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
@@ -208,7 +290,12 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
         )
     })?;
     let (from, to) = cell.shared_span_ns().unwrap_or((1, 0));
+    let mut links = Links::new(cell, false);
     for bin in read_bins(bins)? {
+        if !cell.measure.counts_bin(bin.bin_ns, width) {
+            continue;
+        }
+        links.bin(&bin);
         let Some(flow) = index.get(&mut flows, bin.flow) else {
             continue;
         };
@@ -227,7 +314,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
         if bin.bin_ns >= from && bin.bin_ns.saturating_add(width) <= to {
             flow.shared_bytes += bin.arrived_bytes;
         }
-        flow.count_second(bin.bin_ns, (from, to), bin.arrived_bytes);
+        count_second(&mut flow.seconds, bin.bin_ns, (from, to), bin.arrived_bytes);
         sums[index.0[usize::from(bin.flow)]] += u128::from(bin.delay_sum_ns);
     }
     let mut buckets: Vec<Vec<Bucket>> = vec![Vec::new(); flows.len()];
@@ -252,5 +339,10 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
     for ((flow, buckets), sum) in flows.iter_mut().zip(buckets).zip(sums) {
         flow.delays = DelayDistribution::buckets(buckets, sum);
     }
-    Ok(Traffic { flows, least_ns })
+    let links = links.finish();
+    Ok(Traffic {
+        flows,
+        least_ns,
+        links,
+    })
 }

@@ -1,7 +1,7 @@
 //! Utilization of the bottleneck.
 
+use super::links::mean_wire_bytes;
 use super::{Better, Measured, Metric, Scope, Subject};
-use crate::cell::Element;
 
 /// Registry entry.
 pub(super) const METRIC: Metric = Metric {
@@ -11,34 +11,33 @@ pub(super) const METRIC: Metric = Metric {
     show_unit: "%",
     show_scale: 100.0,
     better: Some(Better::Higher),
-    scope: Scope::All,
+    scope: Scope::AllAndLinks,
+    happened: None,
     definition: "Total throughput of all flows, background included, divided by the rate of the \
                  slowest bottleneck on the way of the data, as a mean over the time between the \
                  first and the last arrival. Where flows have different bottlenecks: the sum of \
                  what each carried, divided by the sum of their rates. Link-layer overhead counts \
                  where a bottleneck has it. It may exceed 100 % by the first packet, whose bits \
-                 are counted although its arrival starts the time.",
+                 are counted although its arrival starts the time. Of a link: what passed it, \
+                 acknowledgements included, over what it could have carried between the first and \
+                 the last packet that did.",
     source: "RFC 5166, section 2.1.1; Yan et al., Pantheon, USENIX ATC 2018",
     compute,
 };
 
 fn compute(subject: &Subject<'_>) -> Measured {
+    if let Some(link) = subject.link {
+        let (first, last) = link.span_ns()?;
+        let capacity = subject.capacities.mean_bps(&link.name, first, last)?;
+        return Ok(link.wire_bytes as f64 * 8e9 / (last - first) as f64 / capacity);
+    }
     let (first, last) = subject.whole_span_ns()?;
     let capacity = subject.bottlenecks((first, last))?;
     let mut carried = 0.0;
     for &(element, _) in &capacity {
         let (bytes, packets) = subject.through(element);
-        carried += wire_bytes(element, bytes, packets);
+        carried += mean_wire_bytes(element, bytes, packets);
     }
     let capacity: f64 = capacity.iter().map(|(_, bps)| bps).sum();
     Ok(carried * 8e9 / (last - first) as f64 / capacity)
-}
-
-/// What packets cost on the wire, each taken to be of mean size.
-fn wire_bytes(element: &Element, bytes: u64, packets: u64) -> f64 {
-    let plain = element.wire_bytes(1) == 1 && element.wire_bytes(1500) == 1500;
-    if plain || packets == 0 {
-        return bytes as f64;
-    }
-    element.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
 }

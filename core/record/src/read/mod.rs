@@ -11,15 +11,15 @@ mod table;
 pub(crate) use guard::guarded;
 pub use packets::PacketReader;
 pub use rows::{
-    read_bins, read_capacity, read_delays, read_frames, read_queues, read_states, read_traces,
-    read_transfers,
+    read_bins, read_capacity, read_completions, read_delays, read_frames, read_queues, read_states,
+    read_traces, read_transfers,
 };
 pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;
 use crate::schema::{
-    BINS_FILE, CAPACITY_FILE, DELAYS_FILE, FRAMES_FILE, PACKETS_FILE, QUEUES_FILE, RUN_FILE,
-    STATES_FILE, TRACES_FILE, TRANSFERS_FILE,
+    BINS_FILE, CAPACITY_FILE, COMPLETIONS_FILE, DELAYS_FILE, FRAMES_FILE, PACKETS_FILE,
+    QUEUES_FILE, RUN_FILE, STATES_FILE, TRACES_FILE, TRANSFERS_FILE,
 };
 use crate::{RecordError, RunDocument};
 use bytes::Bytes;
@@ -45,6 +45,8 @@ pub struct Record {
     pub traces: Option<Bytes>,
     /// `transfers.parquet`.
     pub transfers: Option<Bytes>,
+    /// `completions.parquet`, of `transfers: bins`.
+    pub completions: Option<Bytes>,
     /// `frames.parquet`.
     pub frames: Option<Bytes>,
     /// `capacity.parquet`.
@@ -78,6 +80,7 @@ impl Record {
             queues: load(QUEUES_FILE)?,
             traces: load(TRACES_FILE)?,
             transfers: load(TRANSFERS_FILE)?,
+            completions: load(COMPLETIONS_FILE)?,
             frames: load(FRAMES_FILE)?,
             capacity: load(CAPACITY_FILE)?,
         };

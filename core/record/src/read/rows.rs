@@ -3,9 +3,9 @@
 use super::table::{TableReader, damaged, whole};
 use crate::RecordError;
 use crate::schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, CapacityRow, DELAYS_FILE, DelayRow, Direction, FRAMES_FILE,
-    FrameRow, QUEUES_FILE, QueueRow, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow,
-    TransferRow,
+    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
+    DelayRow, Direction, FRAMES_FILE, FrameRow, QUEUES_FILE, QueueRow, STATES_FILE, StateRow,
+    TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 use crate::write::{Column, Rows};
 use arrow_array::{
@@ -156,6 +156,38 @@ pub fn read_transfers(bytes: Bytes) -> Result<Vec<TransferRow>, RecordError> {
             started_ns: started.value(i),
             ended_ns: ended(i),
         }));
+        Ok(())
+    })
+}
+
+/// Reads `completions.parquet`.
+pub fn read_completions(bytes: Bytes) -> Result<Vec<CompletionRow>, RecordError> {
+    read(COMPLETIONS_FILE, bytes, |batch, rows| {
+        let flow = batch.get::<UInt16Array>("flow")?;
+        let (low, high) = (batch.maybe("low_ns")?, batch.maybe("high_ns")?);
+        let transfers = batch.get::<UInt64Array>("transfers")?;
+        let sum = batch.get::<UInt64Array>("sum_ns")?;
+        let size = batch.get::<UInt64Array>("bytes")?;
+        for i in 0..flow.len() {
+            let row = CompletionRow {
+                flow: flow.value(i),
+                low_ns: low(i),
+                high_ns: high(i),
+                transfers: transfers.value(i),
+                sum_ns: sum.value(i),
+                bytes: size.value(i),
+            };
+            let sound = match (row.low_ns, row.high_ns) {
+                (Some(low), Some(high)) => low <= high,
+                (None, None) => true,
+                _ => false,
+            };
+            if !sound {
+                let problem = format!("a bucket of flow {} has no sound bounds", row.flow);
+                return Err(RecordError::data(COMPLETIONS_FILE, problem));
+            }
+            rows.push(row);
+        }
         Ok(())
     })
 }

@@ -5,7 +5,7 @@
 //! was raised (see [`Evidence::slack_ns`]) only makes the packet slower.
 
 use super::{Check, Evidence, Faults, Outcome};
-use crate::schema::Direction;
+use crate::schema::{BinRow, Direction};
 use std::collections::BTreeMap;
 
 pub(super) const CHECK: Check = Check {
@@ -64,7 +64,13 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     // The histogram must tell of the packets that the bins count.
-    let counted: u64 = bins.iter().map(|bin| bin.arrived_packets).sum();
+    let width = cell.bin_ns.unwrap_or(0);
+    let kept = |bin: &&BinRow| cell.measure.counts_bin(bin.bin_ns, width);
+    let counted: u64 = bins
+        .iter()
+        .filter(kept)
+        .map(|bin| bin.arrived_packets)
+        .sum();
     let measured: u64 = delays.iter().map(|row| row.packets).sum();
     if counted != measured {
         faults.add(|| format!("{counted} packets arrived, but {measured} delays are recorded"));

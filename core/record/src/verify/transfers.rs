@@ -2,6 +2,7 @@
 //! more than their flow delivered.
 
 use super::{Check, Evidence, Faults, Outcome};
+use crate::cell::KeptTransfers;
 use std::collections::BTreeMap;
 
 pub(super) const CHECK: Check = Check {
@@ -12,6 +13,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(evidence: &Evidence<'_>) -> Outcome {
+    if evidence.cell.transfers != KeptTransfers::All {
+        return Outcome::Skipped("the record keeps no single transfers".into());
+    }
     if evidence.transfers.is_empty() {
         return Outcome::Holds("no application made transfers".into());
     }

@@ -14,5 +14,6 @@ pub(crate) use rows::Rows;
 pub(crate) use table::{Coding, Column, Table, column};
 
 pub use rows::{
-    BinFile, CapacityFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile, TransferFile,
+    BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile,
+    TransferFile,
 };

@@ -1,10 +1,11 @@
-//! The files with few rows: states, queues, traces, transfers, frames, bins and delays. Rows are pushed one by one
+//! The files with few rows: states, queues, traces, transfers, completions, frames, bins and delays. Rows are pushed one by one
 //! and encoded in batches.
 
 use super::table::{Coding, Column, Table, column, optional};
 use crate::RecordError;
 use crate::schema::{
-    BinRow, CapacityRow, DelayRow, FrameRow, QueueRow, StateRow, TraceRow, TransferRow,
+    BinRow, CapacityRow, CompletionRow, DelayRow, FrameRow, QueueRow, StateRow, TraceRow,
+    TransferRow,
 };
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, StringArray, UInt16Array, UInt32Array, UInt64Array,
@@ -148,6 +149,32 @@ impl Rows for TransferRow {
             u64s(rows, |r| r.bytes),
             u64s(rows, |r| r.started_ns),
             maybe(rows, |r| r.ended_ns),
+        ]
+    }
+}
+
+impl Rows for CompletionRow {
+    fn columns() -> Vec<Column> {
+        let optional = |name| optional(name, DataType::UInt64, Coding::Delta);
+        let column = |name| column(name, DataType::UInt64, Coding::Delta);
+        vec![
+            super::table::column("flow", DataType::UInt16, Coding::Words),
+            optional("low_ns"),
+            optional("high_ns"),
+            column("transfers"),
+            column("sum_ns"),
+            column("bytes"),
+        ]
+    }
+
+    fn arrays(rows: &[Self]) -> Vec<ArrayRef> {
+        vec![
+            flows(rows, |r| r.flow),
+            maybe(rows, |r| r.low_ns),
+            maybe(rows, |r| r.high_ns),
+            u64s(rows, |r| r.transfers),
+            u64s(rows, |r| r.sum_ns),
+            u64s(rows, |r| r.bytes),
         ]
     }
 }
@@ -330,6 +357,11 @@ file!(
     /// Writes `transfers.parquet`.
     TransferFile,
     TransferRow
+);
+file!(
+    /// Writes `completions.parquet`.
+    CompletionFile,
+    CompletionRow
 );
 file!(
     /// Writes `frames.parquet`.

@@ -6,6 +6,7 @@
 mod files;
 mod frames;
 mod graph;
+mod measures;
 mod metrics;
 mod reference;
 mod time_scales;

@@ -11,7 +11,7 @@ use narrows_cell::{
     Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
 };
 use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
-use narrows_record::{BinLog, CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
+use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -213,7 +213,7 @@ impl Core {
         }
         let log = match cell.record {
             RecordKind::Packets => Log::Packets(PacketLog::new(element_names(&network))),
-            RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
+            RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
         let purpose = Purpose {
             flows,

@@ -153,7 +153,7 @@ pub(super) fn describe(
     });
     let told = Told::gather(cell, ends.collect(), summary, seen, run);
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
-    facts.endpoints = told.write(folder)?;
+    facts.endpoints = told.write(cell, folder)?;
     folder.queues(report.queues)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {

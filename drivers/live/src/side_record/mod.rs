@@ -70,7 +70,7 @@ pub fn side_record(
         |flow| packets.seen(flow),
         &mut run,
     );
-    let endpoints = told.write(&folder)?;
+    let endpoints = told.write(cell, &folder)?;
     judge_pair(&mut run, &facts, &endpoints);
     folder.complete(&mut run)?;
     Ok(run)

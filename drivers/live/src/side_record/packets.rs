@@ -11,7 +11,7 @@ use crate::error::LiveError;
 use crate::told::Seen;
 use crate::tunnel::direction;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
-use narrows_record::{BinLog, Direction, ElementCounters, Log, PacketLog, REAL};
+use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
 use narrows_tunnel::join::{Packet, Summary, Way, is_resolved, summarise};
 use narrows_tunnel::log::Content;
 use narrows_tunnel::size::overhead;
@@ -146,7 +146,7 @@ impl Packets {
     ) -> Result<Vec<ElementCounters>, LiveError> {
         let mut log = match cell.record {
             RecordKind::Packets => Log::Packets(PacketLog::new(names.to_vec())),
-            RecordKind::Bins => Log::Bins(BinLog::new(cell.bin.ns())),
+            RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
         let mut file = match cell.record {
             RecordKind::Packets => Some(folder.packets()?),

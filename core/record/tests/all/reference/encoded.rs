@@ -104,6 +104,7 @@ impl Draft {
             queues: Some(self.queues().into()),
             traces: (!self.traces.is_empty()).then(|| self.traces().into()),
             transfers: Some(self.transfers().into()),
+            completions: None,
             frames: Some(self.frames().into()),
             capacity: None,
         }
@@ -111,7 +112,8 @@ impl Draft {
 
     /// The same run, kept as bins.
     pub fn record_of_bins(&self, bin_ns: u64) -> Record {
-        let mut log = BinLog::new(bin_ns);
+        let cell = Cell::parse(&self.run.cell).unwrap();
+        let mut log = BinLog::new(bin_ns).measuring(cell.measure);
         for row in &self.rows {
             log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);
         }

@@ -1,0 +1,49 @@
+//! What of a run is measured: a span of time, and links that are looked at by name.
+
+use super::Cell;
+use serde::Deserialize;
+
+/// What the scenario says about measuring; by default the whole run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Measure {
+    /// Nothing before this time counts.
+    #[serde(default)]
+    pub from_ns: Option<u64>,
+    /// Nothing from this time on counts.
+    #[serde(default)]
+    pub to_ns: Option<u64>,
+    /// Names of the bottlenecks that get rows of their own.
+    #[serde(default)]
+    pub links: Vec<String>,
+}
+
+impl Measure {
+    /// The span of time that counts, `to` excluded; `None` for the whole run.
+    pub fn span_ns(&self) -> Option<(u64, u64)> {
+        let given = self.from_ns.is_some() || self.to_ns.is_some();
+        given.then(|| (self.from_ns.unwrap_or(0), self.to_ns.unwrap_or(u64::MAX)))
+    }
+
+    /// Whether what happened at `time` counts.
+    pub fn counts(&self, time: u64) -> bool {
+        self.span_ns()
+            .is_none_or(|(from, to)| (from..to).contains(&time))
+    }
+
+    /// Whether the bin of `width` that begins at `start` counts: all of it has to.
+    pub fn counts_bin(&self, start: u64, width: u64) -> bool {
+        self.span_ns()
+            .is_none_or(|(from, to)| start >= from && start.saturating_add(width) <= to)
+    }
+}
+
+impl Cell {
+    /// The time during which all flows under test are meant to run, as far as it is measured.
+    pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
+        let from = self.tested().map(|flow| flow.start_ns).max()?;
+        let to = self.tested().map(|flow| flow.stop_ns).min()?;
+        let (first, last) = self.measure.span_ns().unwrap_or((0, u64::MAX));
+        let (from, to) = (from.max(first), to.min(last).min(self.duration_ns));
+        (from < to).then_some((from, to))
+    }
+}

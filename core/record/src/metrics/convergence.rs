@@ -1,0 +1,122 @@
+//! How long flows take until they share fairly.
+//!
+//! Successive windows of the time that all flows share are looked at; the flows have converged in the
+//! first one in which each got its fair part but for a tenth. Runs in which they never do have no
+//! time, only the knowledge that it is longer than what was seen. A mean over runs that takes the
+//! length of the run for it, as tables of measurements have done, depends on how long the runs were;
+//! therefore summaries give the share of the runs that converged, and the median of their times.
+
+use super::time_scales::windows;
+use super::traffic::SECOND;
+use super::{Better, Measured, Metric, Scope, Subject};
+
+/// How far from the mean of all flows each may be.
+const DELTA: f64 = 0.1;
+
+const fn time(
+    name: &'static str,
+    label: &'static str,
+    happened: &'static str,
+    compute: fn(&Subject<'_>) -> Measured,
+) -> Metric {
+    Metric {
+        name,
+        label,
+        unit: "ns",
+        show_unit: "s",
+        show_scale: 1e-9,
+        better: Some(Better::Lower),
+        scope: Scope::All,
+        happened: Some(happened),
+        definition: "Time from the last start of a flow to the middle of the first window in which \
+                     the throughput of every flow is within 10 % of their mean. Runs in which that \
+                     never happens have none: read it beside the share of the runs that converged.",
+        source: "delta-fair convergence time with delta = 0.1 (RFC 5166; Bansal et al., SIGCOMM \
+                 2001); windows of 10 s as in Ha et al., PFLDnet 2006",
+        compute,
+    }
+}
+
+const fn share(
+    name: &'static str,
+    label: &'static str,
+    compute: fn(&Subject<'_>) -> Measured,
+) -> Metric {
+    Metric {
+        unit: "1",
+        show_unit: "",
+        show_scale: 1.0,
+        better: Some(Better::Higher),
+        happened: None,
+        definition: "1 if there is a window in which the throughput of every flow is within 10 % of \
+                     their mean while all flows run, else 0; the mean over runs is the share of the \
+                     runs in which the flows converged.",
+        ..time(name, label, "", compute)
+    }
+}
+
+/// Registry entries.
+pub(super) const TIME_1: Metric = time(
+    "convergence_1s_ns",
+    "convergence time, windows of 1 s",
+    "converged_1s",
+    time_over::<1>,
+);
+pub(super) const SHARE_1: Metric = share(
+    "converged_1s",
+    "runs converged, windows of 1 s",
+    share_over::<1>,
+);
+pub(super) const TIME_10: Metric = time(
+    "convergence_10s_ns",
+    "convergence time, windows of 10 s",
+    "converged_10s",
+    time_over::<10>,
+);
+pub(super) const SHARE_10: Metric = share(
+    "converged_10s",
+    "runs converged, windows of 10 s",
+    share_over::<10>,
+);
+
+/// The first window in which all flows got about as much, and the number of windows.
+fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize>, usize), String> {
+    if subject.traffic().count() < 2 {
+        return Err("there is only one flow".into());
+    }
+    let starts = subject.cell.tested().map(|flow| flow.start_ns);
+    let shared = subject.cell.shared_span_ns();
+    if let (Some(began), Some((from, _))) = (starts.max(), shared)
+        && began < from
+    {
+        return Err("the part of the run that is measured begins after the last start".into());
+    }
+    let flows: Vec<Vec<f64>> = subject
+        .traffic()
+        .map(|flow| windows(subject, &flow.seconds, WIDTH, 1))
+        .collect::<Result<_, _>>()?;
+    let count = flows[0].len();
+    let fair = |&window: &usize| {
+        let mean = flows.iter().map(|flow| flow[window]).sum::<f64>() / flows.len() as f64;
+        // The last part only keeps rounding from deciding.
+        let near = |bytes: f64| (bytes - mean).abs() <= mean * (DELTA + 1e-12);
+        mean > 0.0 && flows.iter().all(|flow| near(flow[window]))
+    };
+    Ok(((0..count).find(fair), count))
+}
+
+fn time_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
+    let (first, count) = first_fair::<WIDTH>(subject)?;
+    let first = first.ok_or_else(|| {
+        format!(
+            "the flows did not converge in the {} s that were looked at",
+            count * WIDTH
+        )
+    })?;
+    Ok(((first * 2 + 1) as u64 * WIDTH as u64 * SECOND / 2) as f64)
+}
+
+fn share_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
+    let (first, _) = first_fair::<WIDTH>(subject)?;
+    Ok(f64::from(u8::from(first.is_some())))
+}

@@ -1,0 +1,149 @@
+//! Loss events, and whether flows have them at the same time.
+//!
+//! Losses of one flow within one round trip are one event: a sender that answers once per round trip
+//! answers them once. The round trip is the sender's latest sample before, or without any the
+//! smallest delay of both ways.
+//!
+//! Loss events of different flows belong to one congestion event if they begin within one round trip of
+//! its first loss, of the longest round trip among the flows under test at that time: so long the
+//! slowest one may take to answer what the first one has met. Events are compared at the element that
+//! dropped, not at the senders.
+
+use super::subject::StatesOfFlow;
+use super::{Better, Drop, FlowTraffic, Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const COUNT: Metric = Metric {
+    name: "loss_events",
+    label: "loss events",
+    unit: "1",
+    show_unit: "",
+    show_scale: 1.0,
+    better: Some(Better::Lower),
+    scope: Scope::Both,
+    happened: None,
+    definition: "Number of loss events: packets of one flow that were dropped and had been sent \
+                 within one round-trip time after the first of them are one event. The sum over \
+                 flows.",
+    source: "RFC 5348, section 5.2",
+    compute: count,
+};
+
+/// Registry entry.
+pub(super) const SYNCHRONISATION: Metric = Metric {
+    name: "loss_synchronisation",
+    label: "loss synchronisation",
+    better: None,
+    definition: "Of a flow: share of the congestion events, while all flows under test run, in which \
+                 it lost packets. Of all: their mean share of the flows, from 1 / n if losses never \
+                 coincide to 1 if they always do. A congestion event is made of the loss events \
+                 that begin within one round trip, of the flow with the longest, after its first.",
+    source: "synchronisation of losses as in Shorten, Wirth and Leith, IEEE/ACM Transactions on \
+             Networking 14(3), 2006",
+    compute: synchronisation,
+    ..COUNT
+};
+
+/// The round-trip time of a flow at `time`.
+fn rtt_ns(subject: &Subject<'_>, flow: &FlowTraffic, states: &StatesOfFlow, time: u64) -> u64 {
+    let before = states.rtts.partition_point(|&(sampled, _)| sampled <= time);
+    let sample = states.rtts.get(before.saturating_sub(1));
+    sample.map_or_else(
+        || {
+            let one_way = |direction| subject.cell.propagation_ns(flow.flow, direction);
+            one_way(flow.direction).saturating_add(one_way(flow.direction.reverse()))
+        },
+        |&(_, rtt)| rtt,
+    )
+}
+
+/// When each loss event of a flow began.
+fn events(
+    subject: &Subject<'_>,
+    flow: &FlowTraffic,
+    states: &StatesOfFlow,
+) -> Result<Vec<Drop>, String> {
+    let drops = flow.drops.as_ref().ok_or_else(|| {
+        if subject.run.has_only_ends() {
+            subject.nothing("was dropped")
+        } else {
+            "a record of bins does not tell when single packets were dropped".to_owned()
+        }
+    })?;
+    let mut begun: Vec<Drop> = Vec::new();
+    let mut over = 0;
+    for drop in drops {
+        if begun.is_empty() || drop.sent_ns > over {
+            begun.push(*drop);
+            over = drop
+                .sent_ns
+                .saturating_add(rtt_ns(subject, flow, states, drop.sent_ns));
+        }
+    }
+    Ok(begun)
+}
+
+fn count(subject: &Subject<'_>) -> Measured {
+    if subject.sum(|t| t.sent_packets) == 0 {
+        return Err(subject.nothing("was sent"));
+    }
+    let mut sum = 0;
+    for (flow, states) in subject.states() {
+        sum += events(subject, flow, states)?.len();
+    }
+    Ok(sum as f64)
+}
+
+/// The flows (by their place among those under test) that lost packets in each congestion event.
+fn congestion_events(subject: &Subject<'_>) -> Result<Vec<Vec<usize>>, String> {
+    let tested: Vec<(&FlowTraffic, &StatesOfFlow)> = subject.tested().collect();
+    if tested.len() < 2 {
+        return Err("there is only one flow".into());
+    }
+    let shared = subject.cell.shared_span_ns();
+    let (from, to) = shared.ok_or("there is no time at which all flows run")?;
+    let mut begun: Vec<(u64, usize)> = Vec::new();
+    for (place, (flow, states)) in tested.iter().enumerate() {
+        let all = events(subject, flow, states)?.into_iter();
+        let within = all.filter(|event| (from..to).contains(&event.at_ns));
+        begun.extend(within.map(|event| (event.at_ns, place)));
+    }
+    begun.sort_unstable();
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut over = 0;
+    for (at, place) in begun {
+        match found.last_mut() {
+            Some(flows) if at <= over => {
+                if !flows.contains(&place) {
+                    flows.push(place);
+                }
+            }
+            _ => {
+                let rtts = tested.iter();
+                let longest = rtts.map(|(flow, states)| rtt_ns(subject, flow, states, at));
+                over = at.saturating_add(longest.max().unwrap_or(0));
+                found.push(vec![place]);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err("no flow lost packets while all ran".into());
+    }
+    Ok(found)
+}
+
+fn synchronisation(subject: &Subject<'_>) -> Measured {
+    if subject.is_background() {
+        return Err("it is traffic that is not under test".into());
+    }
+    let found = congestion_events(subject)?;
+    let all = subject.tested().count();
+    let own = subject.flow.map(|number| {
+        let place = subject.tested().position(|(t, _)| t.flow == number);
+        let hit = |flows: &&Vec<usize>| place.is_some_and(|place| flows.contains(&place));
+        found.iter().filter(hit).count() as f64
+    });
+    let sum = own
+        .unwrap_or_else(|| found.iter().map(|flows| flows.len() as f64).sum::<f64>() / all as f64);
+    Ok(sum / found.len() as f64)
+}

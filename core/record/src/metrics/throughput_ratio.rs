@@ -1,0 +1,34 @@
+//! Ratio of throughputs.
+
+use super::{Better, Measured, Metric, Scope, Subject};
+
+/// Registry entry.
+pub(super) const METRIC: Metric = Metric {
+    name: "throughput_ratio",
+    label: "throughput ratio",
+    unit: "1",
+    show_unit: "",
+    show_scale: 1.0,
+    better: Some(Better::Higher),
+    scope: Scope::All,
+    happened: None,
+    definition: "Smallest throughput of a flow divided by the largest, while all flows run, from \
+                 the last start to the first stop: 1 if all are equal, 0 if one got nothing.",
+    source: "Ha et al., PFLDnet 2006 (throughput ratio of two flows)",
+    compute,
+};
+
+fn compute(subject: &Subject<'_>) -> Measured {
+    if subject.traffic().count() < 2 {
+        return Err("there is only one flow".into());
+    }
+    if subject.cell.shared_span_ns().is_none() {
+        return Err("there is no time at which all flows run".into());
+    }
+    // All throughputs refer to the same span, so bytes serve as well.
+    let shares = || subject.traffic().map(|t| t.shared_bytes);
+    match (shares().min(), shares().max()) {
+        (Some(least), Some(most)) if most > 0 => Ok(least as f64 / most as f64),
+        _ => Err(subject.nothing("arrived while all flows ran")),
+    }
+}
