@@ -80,3 +80,21 @@ def summarise(values: Sequence[float]) -> dict[str, Any]:
         "ci95": list(interval) if interval else None,
         "n": len(values),
     }
+
+
+def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dict[str, Any]:
+    """Share of the runs in which something happened, and the median of the times that it took there.
+
+    There is no mean: of the other runs all that is known is that it would have taken longer than they
+    lasted, and a mean that leaves them out, or takes their length for it, says how long the runs were.
+    """
+    happened = sum(outcome > 0 for outcome in outcomes)
+    return {
+        "mean": None,
+        "median": median(times) if times else None,
+        "ci95": None,
+        "n": len(times),
+        "happened": happened,
+        "of": len(outcomes),
+        "share": happened / len(outcomes),
+    }

@@ -37,6 +37,13 @@ PER_FLOW = (
     "retransmitted_ratio",
 )
 
+#: What is shown of several flows together.
+SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
+#: Of these the first that any run has an answer to.
+CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
+#: What is shown of a link.
+PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
+
 NOT_AVAILABLE = "N/A"
 #: A note that holds for all of more rows than these does not name them.
 FEW_ROWS = 4
@@ -250,6 +257,50 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     for line in lines:
         flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
         table.add_row(line["scheme"], flow, *(_value(line, metric) for metric in metrics))
+    console.print(table)
+
+
+def print_sharing(console: Console, results: dict[str, Any]) -> None:
+    """How several flows under test share: nothing where there is one."""
+    lines = [line for line in results["summary"] if line["flow"] == "all"]
+    lines = [line for line in lines if line["metrics"].get(SHARING[0])]
+    if not lines:
+        return
+    console.print()
+    metrics = _metrics(results, SHARING)
+    times = [one for one in _metrics(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("scheme", no_wrap=True)
+    for metric in [*metrics, *times[:1]]:
+        table.add_column(_title(metric), justify="right", no_wrap=True)
+    if times:
+        table.add_column("runs\nconverged", justify="right", no_wrap=True)
+    for line in lines:
+        cells = [_value(line, metric) for metric in metrics]
+        if times:
+            found = line["metrics"].get(times[0]["name"])
+            cells += [
+                _with_interval(found, times[0]),
+                f"{found['happened']} of {found['of']}" if found else "",
+            ]
+        table.add_row(line["scheme"], *cells)
+    console.print(table)
+
+
+def print_links(console: Console, results: dict[str, Any]) -> None:
+    """The table per scheme and link, where the scenario asks for links."""
+    lines = results.get("link_summary", [])
+    if not lines:
+        return
+    console.print()
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("scheme", no_wrap=True)
+    table.add_column("link", no_wrap=True)
+    metrics = _metrics(results, PER_LINK)
+    for metric in metrics:
+        table.add_column(_title(metric), justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(line["scheme"], line["link"], *(_value(line, metric) for metric in metrics))
     console.print(table)
 
 

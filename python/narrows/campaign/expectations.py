@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,7 +39,8 @@ def judge(
         wanted = [expectation["scheme"]] if expectation["scheme"] is not None else labels
         for label in wanted:
             own = [row for row in rows if row["scheme"] == label and row["flow"] == expectation["flow"]]
-            found = _judge_one(expectation, own, reasons.get(label))
+            happened = known.get(expectation["metric"], {}).get("happened")
+            found = _judge_one(expectation, own, reasons.get(label), happened)
             metric = expectation.get("about") or known.get(expectation["metric"], {"unit": ""})
             name = next((row["label"] for row in own if "label" in row), None)
             text = in_words({**expectation, "scheme": label}, metric, name)
@@ -64,8 +66,9 @@ def add_answers(
 
 
 def _judge_one(
-    expectation: dict[str, Any], rows: list[dict[str, Any]], skipped: str | None
+    expectation: dict[str, Any], rows: list[dict[str, Any]], skipped: str | None, happened: str | None = None
 ) -> dict[str, Any]:
+    """`happened` is the metric that is 0 in runs in which what is timed never happened."""
     if skipped is not None:
         return {"outcome": SKIPPED, "value": None, "reason": skipped}
     valid = [row for row in rows if row["verdict"] != INVALID]
@@ -74,6 +77,8 @@ def _judge_one(
         for row in valid
         if row["metrics"].get(expectation["metric"]) is not None
     ]
+    # It would have taken longer than the run: a scheme gains nothing by never getting there.
+    values += [math.inf for row in valid if happened and row["metrics"].get(happened) == 0]
     if not values:
         told = [row["absent"].get(expectation["metric"]) for row in valid]
         why = next((reason for reason in told if reason), None)
@@ -81,7 +86,12 @@ def _judge_one(
     value = _STATISTICS[expectation["of"]](values)
     low, high = expectation["at_least"], expectation["at_most"]
     holds = (low is None or value >= low) and (high is None or value <= high)
-    return {"outcome": HOLDS if holds else FAILS, "value": value, "reason": None}
+    outcome = HOLDS if holds else FAILS
+    if math.isinf(value):
+        never = sum(math.isinf(one) for one in values)
+        reason = f"in {never} of {len(values)} runs it did not happen"
+        return {"outcome": outcome, "value": None, "reason": reason}
+    return {"outcome": outcome, "value": value, "reason": None}
 
 
 def in_words(expectation: dict[str, Any], metric: dict[str, Any], name: str | None = None) -> str:

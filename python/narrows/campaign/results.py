@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.analysis.statistics import summarise
+from narrows.analysis.statistics import summarise, summarise_happened
 from narrows.campaign.documents import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
@@ -62,8 +62,9 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
     of_cells = [_rows(cell, result, document) for cell, result in zip(finished, measured, strict=True)]
     rows = [row for cell_rows in of_cells for row in cell_rows]
+    of_links = [_link_rows(cell, result) for cell, result in zip(finished, measured, strict=True)]
+    links = [row for cell_rows in of_links for row in cell_rows]
     metrics = metric_list()
-    names = [metric["name"] for metric in metrics]
     resolved = resolved_scenario(document)
     expect = resolved.get("expect", [])
     expected = _expected(folder, expect, finished, of_cells, metrics) if expect else []
@@ -73,8 +74,9 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         "hash": document["hash"],
         "metrics": metrics,
         "rows": rows,
-        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, names)],
+        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, metrics)],
         "skipped": document["skipped"],
+        **({"links": links, "link_summary": _link_summary(order, links, metrics)} if links else {}),
         **({"expect": expected} if expected else {}),
     }
 
@@ -129,6 +131,51 @@ def _rows(cell: dict[str, Any], measured: dict[str, Any], document: dict[str, An
     ]
 
 
+def _link_rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row per link that the scenario asks for."""
+    return [
+        {
+            "scheme": cell["scheme"],
+            "run": cell["run"],
+            "link": link["link"],
+            "verdict": cell["verdict"],
+            "cell": cell["id"],
+            "metrics": link["metrics"],
+            "absent": link["absent"],
+        }
+        for link in measured.get("links", [])
+    ]
+
+
+def _link_summary(
+    order: list[str], links: list[dict[str, Any]], metrics: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    names = list(dict.fromkeys(row["link"] for row in links))
+    lines = []
+    for scheme in order:
+        for name in names:
+            own = [row for row in links if row["scheme"] == scheme and row["link"] == name]
+            if own:
+                lines.append({"scheme": scheme, "link": name, "metrics": _over_runs(own, metrics)})
+    return lines
+
+
+def _over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dict[str, Any]:
+    """The statistics of each metric over the valid ones of these rows."""
+    valid = [row["metrics"] for row in rows if row["verdict"] != INVALID]
+    found: dict[str, Any] = {}
+    for metric in metrics:
+        name, happened = metric["name"], metric.get("happened")
+        values = [one[name] for one in valid if one.get(name) is not None]
+        if happened:
+            outcomes = [one[happened] for one in valid if one.get(happened) is not None]
+            if outcomes:
+                found[name] = summarise_happened(values, outcomes)
+        elif values:
+            found[name] = summarise(values)
+    return found
+
+
 def _flow_labels(cell: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
     """What the scenario calls the flows of a cell, by number."""
     listed = resolved_scenario(document)["schemes"]
@@ -142,7 +189,7 @@ def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[
 
 
 def _summary(
-    scheme: str, cells: list[dict[str, Any]], rows: list[dict[str, Any]], names: list[str]
+    scheme: str, cells: list[dict[str, Any]], rows: list[dict[str, Any]], metrics: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     mine = [cell for cell in cells if cell["scheme"] == scheme]
     if not mine:
@@ -160,18 +207,10 @@ def _summary(
         of_flow.setdefault(row["flow"], []).append(row)
     lines = []
     for flow, rows_of_flow in of_flow.items():
-        metrics: dict[str, Any] = {}
-        for name in names:
-            values = [
-                row["metrics"][name]
-                for row in rows_of_flow
-                if row["verdict"] != INVALID and row["metrics"].get(name) is not None
-            ]
-            if values:
-                metrics[name] = summarise(values)
+        found = _over_runs(rows_of_flow, metrics)
         label = next((row["label"] for row in rows_of_flow if "label" in row), None)
         named = {"label": label} if label else {}
-        lines.append({"scheme": scheme, "flow": flow, **named, **counts, "metrics": metrics})
+        lines.append({"scheme": scheme, "flow": flow, **named, **counts, "metrics": found})
     return lines
 
 
@@ -202,13 +241,13 @@ def _csv(results: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["scheme", "run", "flow", "verdict", "cell", *names])
-    for row in results["rows"]:
+    for row in [*results["rows"], *results.get("links", [])]:
         values = [row["metrics"].get(name) for name in names]
         writer.writerow(
             [
                 row["scheme"],
                 row["run"],
-                row["flow"],
+                row["flow"] if "flow" in row else f"link {row['link']}",
                 row["verdict"],
                 row["cell"],
                 *("" if value is None else repr(value) for value in values),

@@ -44,8 +44,15 @@ def show(
         print_json(told[0] if len(told) == 1 else told)
         return
     from narrows.analysis.attempts import print_attempts
-    from narrows.analysis.tables import print_cells, print_flows, print_summary
+    from narrows.analysis.tables import (
+        print_cells,
+        print_flows,
+        print_links,
+        print_sharing,
+        print_summary,
+    )
     from narrows.cli.common import print_expectations
+    from narrows.scenario.measure import part_in_words
 
     asked: dict[str, list[str]] = {}
     for folder in opened:
@@ -54,12 +61,17 @@ def show(
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
         console.print(f"{line} ({', '.join(places)})", soft_wrap=True)
+    parts = [folder.document["scenario"]["resolved"].get("measure") or {} for folder in opened]
+    for words in dict.fromkeys(part_in_words(part) for part in parts):
+        if words:
+            console.print(words, soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
     if len(found) == 1:
         console.print()
-        print_flows(console, found[0][1])
+        for part in (print_flows, print_sharing, print_links):
+            part(console, found[0][1])
         print_expectations(console, found[0][1])
         console.print()
         print_cells(console, opened[0].cells)
@@ -136,9 +148,12 @@ def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
     table.add_column("metric")
     for flow in measured["flows"]:
         table.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
+    links = measured.get("links", [])
+    for link in links:
+        table.add_column(link["link"], justify="right")
     table.add_column("unit")
     for metric in metric_list():
-        values = [flow["metrics"].get(metric["name"]) for flow in measured["flows"]]
+        values = [one["metrics"].get(metric["name"]) for one in [*measured["flows"], *links]]
         shown = [show_number(value, metric) for value in values]
         if any(value is not None for value in values):
             table.add_row(metric["label"], *shown, metric["show_unit"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
-from narrows.report import imported, real, standing, tables, units, words
+from narrows.report import imported, real, sharing, standing, tables, units, words
 from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
@@ -56,6 +56,8 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
 def _more_tables(campaign: Campaign) -> list[Json]:
     """Tables about traffic and expectations, where the campaign has them."""
     remarks = (
+        ("Flows together", sharing.flows(campaign), sharing.FLOWS_WORDS),
+        ("Links", sharing.links(campaign), sharing.LINKS_WORDS),
         (
             "Completion times of transfers",
             tables.completion(campaign),

@@ -13,6 +13,7 @@ from typing import Any
 from narrows.analysis.tables import ENDS
 from narrows.report import real, standing, units
 from narrows.report.data import Campaign, Json, Run
+from narrows.scenario.measure import part_in_words
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -35,6 +36,9 @@ OPTIONAL = (
     "offered_",
     "jain_",
     "cov_",
+    "converge",
+    "throughput_ratio",
+    "loss_synchronisation",
     "frame_",
     "freeze",
     "media_",
@@ -215,6 +219,7 @@ def results_words(campaign: Campaign) -> str:
         e.get("n") or 0
         for s in campaign.results.get("summary") or []
         for e in (s.get("metrics") or {}).values()
+        if "happened" not in e
     ]
     if not counts:
         return "No run is valid, so there are no numbers."
@@ -229,6 +234,9 @@ def results_words(campaign: Campaign) -> str:
         parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
+    resolved = (campaign.record.get("scenario") or {}).get("resolved") or {}
+    if part := part_in_words(resolved.get("measure") or {}):
+        parts.append(part)
     parts.append("The row “all” pools the packets of all flows of a run.")
     if _repeats(campaign):
         parts.append(SAME)

@@ -6,15 +6,18 @@ the end, as Pantheon does. A list of flows says all of it one by one, and may gi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
+from narrows.scenario.model import SPREAD
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
@@ -41,6 +44,8 @@ KNOWN = (
     "label",
 )
 
+#: Between an amount and how far it may be off.
+_PLUS_MINUS = re.compile(r"\+-|±")
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 _COUNT = Param("", "count", (), None, 1, MOST_FLOWS, False, "", "")
 _CONNECTIONS = Param("", "count", (), None, 1, 1000, False, "", "")
@@ -65,6 +70,8 @@ class Flow:
     #: What people call it, and what it shares with the others of the same entry.
     label: str | None = None
     group: str | None = None
+    #: By how much the start is off at most, either way, drawn in each run.
+    spread_ns: int = 0
     #: Which of start and stop the entry says itself.
     says: tuple[str, ...] = ()
     #: Where the entry asks for other traffic than one bulk transfer, by the name of the key.
@@ -81,6 +88,7 @@ class Flow:
             **({"transport": scheme.transport} if scheme.transport else {}),
             **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
             "start_ns": self.start_ns,
+            **({SPREAD: self.spread_ns} if self.spread_ns else {}),
             "stop_ns": self.stop_ns,
             "direction": FORWARD if graph else self.direction,
             "extra_rtt_ns": self.extra_rtt_ns,
@@ -103,6 +111,13 @@ class Flows:
     def pairs(self) -> list[Pair]:
         """The hosts that flows join, each pair once."""
         return list(dict.fromkeys(flow.hosts for flow in self.items))
+
+    @property
+    def background_hosts(self) -> list[str]:
+        """The hosts that only background flows use."""
+        tested = {host for flow in self.items if not flow.background for host in flow.hosts}
+        others = (host for flow in self.items if flow.background for host in flow.hosts)
+        return [host for host in dict.fromkeys(others) if host not in tested]
 
 
 @dataclass
@@ -161,7 +176,7 @@ class FlowReader:
             return default if found is None else found
 
         count = value("count", _COUNT, most)
-        interval = value("interval", _SPAN, 0)
+        interval, spread = self._interval(mapping, join(path, "interval"), context)
         traffic, entry = self._traffic(mapping, path)
         scheme = self._scheme(mapping, path, entry, background)
         connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, path, entry)
@@ -179,7 +194,7 @@ class FlowReader:
             return
         if duration is None or stop is None:
             return
-        if not self._times(mapping, path, first, stop, count, interval):
+        if not self._times(mapping, path, first, stop, count, interval, spread):
             return
         for k in range(count):
             hosts = self._hosts(mapping, path, direction, background, k)
@@ -199,10 +214,31 @@ class FlowReader:
                     background,
                     f"{label} {k + 1}" if label and count > 1 else label,
                     label,
+                    spread if k else 0,
                     tuple(key for key in ("start", "stop") if key in mapping.entries),
                     special,
                 )
             )
+
+    def _interval(self, mapping: Mapping, at: str, context: Context) -> tuple[int, int]:
+        """The time between starts, and by how much each may be off: `10 s +- 500 ms`."""
+        written = mapping.entries.get("interval")
+        if written is None:
+            return 0, 0
+        parts = _PLUS_MINUS.split(written.text) if isinstance(written, Scalar) else []
+        if len(parts) != 2:
+            return read_value(written, at, _SPAN, context) or 0, 0
+        found = [read_value(Scalar(written.mark, part.strip()), at, _SPAN, context) for part in parts]
+        if None in found:
+            return 0, 0
+        interval, spread = (int(one or 0) for one in found)
+        if 2 * spread > interval:
+            text = (
+                f"is off by more than half of itself; write at most {show('span', interval // 2)} behind +-"
+            )
+            context.problems.add(written.mark, at, text)
+            return interval, 0
+        return interval, spread
 
     def _traffic(self, mapping: Mapping, path: str) -> tuple[dict[str, Any], Entry | None]:
         written = mapping.entries.get("traffic")
@@ -284,7 +320,9 @@ class FlowReader:
             self.found.extra_rtt_mark = written.mark
         return found
 
-    def _times(self, mapping: Mapping, path: str, start: int, stop: int, count: int, interval: int) -> bool:
+    def _times(
+        self, mapping: Mapping, path: str, start: int, stop: int, count: int, interval: int, spread: int
+    ) -> bool:
         """Whether all flows of an entry have time to run; notes what is wrong."""
         assert self.duration_ns is not None
         end = self.duration_ns
@@ -304,7 +342,7 @@ class FlowReader:
                 "start",
                 f"the flow starts at {start / 1e9:g} s, which is not before it stops at {stop / 1e9:g} s",
             )
-        elif (last := start + (count - 1) * interval) >= min(stop, end):
+        elif (last := start + (count - 1) * interval + (spread if count > 1 else 0)) >= min(stop, end):
             what = "the duration is" if stop >= end else "it stops at"
             add(
                 "interval",

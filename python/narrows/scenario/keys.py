@@ -78,8 +78,8 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "hosts",
-        "Settings of hosts by name, or of `all`: what the kernel of the host is told, or in simulation our"
-        " transport where it has the same.",
+        "Settings of hosts by name, of `all`, or of those that only `background` flows use: what the kernel"
+        " of the host is told, or in simulation our transport where it has the same.",
         "{all: {tcp_sack: 0}}",
     ),
     Key(
@@ -96,7 +96,8 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "flows",
-        "`{count, interval}`: flow k starts at (k-1) x interval and all stop together; or a list of flows,"
+        "`{count, interval}`: flow k starts at (k-1) x interval, or with `10 s +- 500 ms` at a time drawn"
+        " around it per run, and all stop together; or a list of flows,"
         " each with any of `scheme`, `from`, `to`, `start`, `stop`, `direction`, `traffic`, `connections`,"
         " `dscp`, `count`, `interval`, `extra_rtt`, `label`. Default: one flow.",
         "{count: 3, interval: 10 s}",
@@ -155,6 +156,20 @@ KEYS: tuple[Key, ...] = (
         "`packets` keeps every packet; `bins` keeps binned series and delay histograms (for long runs).",
         "packets",
         param=_param("record", "choice", "packets", choices=("packets", "bins")),
+    ),
+    Key(
+        "transfers",
+        "What is kept of the transfers of applications: `all` of them; `bins` keeps their number and"
+        " histograms of their times, in the measured part of the run; `none` keeps nothing.",
+        "bins",
+        param=_param("transfers", "choice", "all", choices=("all", "bins", "none")),
+    ),
+    Key(
+        "measure",
+        "What metrics look at: `from` and `to` bound the part of the run that counts, `links` names"
+        " bottlenecks that get a row of their own (throughput, utilization, drops, CoV). Default: the"
+        " whole run, no links.",
+        "{from: 10 s, links: [forward.0]}",
     ),
     Key(
         "bin",

@@ -29,7 +29,12 @@ OVERLAID = (
     "transport",
     "timeline",
     "drawn",
+    "measure",
+    "transfers",
 )
+
+#: In the flows of a resolved scenario: by how much the start may be off, either way, in each run.
+SPREAD = "start_spread_ns"
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,9 @@ class Scenario:
     report: dict[str, Any]
     #: Changes of elements in order of time.
     timeline: list[dict[str, Any]] = field(default_factory=list)
+    #: What metrics look at, and what is kept of transfers.
+    measure: dict[str, Any] = field(default_factory=dict)
+    transfers: str = "all"
     #: What is asserted about the results.
     expect: list[dict[str, Any]] = field(default_factory=list)
     #: Of runs between two hosts: the other one, and how it is reached.
@@ -127,10 +135,16 @@ class Scenario:
             "report": self.report,
             # Left out when they say nothing, as they are by scenarios that know nothing of them.
             **({"timeline": self.timeline} if self.timeline else {}),
+            **self.kept(),
             **({"expect": self.expect} if self.expect else {}),
             **({"real_path": self.real_path} if self.real_path else {}),
             **({"draw": self.draw, "drawn": [one.to_json() for one in self.drawn]} if self.draw else {}),
         }
+
+    def kept(self) -> dict[str, Any]:
+        """What is measured and kept, where it is not everything."""
+        measured = {"measure": self.measure} if self.measure else {}
+        return {**measured, **({"transfers": self.transfers} if self.transfers != "all" else {})}
 
     @property
     def hash(self) -> str:
@@ -150,6 +164,25 @@ def run_seed(seed: int, run: int) -> int:
     """
     digest = hashlib.sha256(f"narrows/run-seed/1:{seed}:{run}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 11
+
+
+def start_offset(seed: int, flow: int, spread_ns: int) -> int:
+    """By how much flow number `flow` of the run with this seed starts later than its plan says.
+
+    Uniform from -spread to spread: the first 64 bits of SHA-256 of `narrows/start/1:SEED:FLOW`, scaled.
+    Like all chance of a run it is the same for every scheme.
+    """
+    digest = hashlib.sha256(f"narrows/start/1:{seed}:{flow}".encode()).digest()
+    return (int.from_bytes(digest[:8], "big") * (2 * spread_ns + 1) >> 64) - spread_ns
+
+
+def _started(flow: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A flow of a run: with the time at which it really starts."""
+    if SPREAD not in flow:
+        return flow
+    content = {key: value for key, value in flow.items() if key != SPREAD}
+    content["start_ns"] += start_offset(seed, flow["flow"], flow[SPREAD])
+    return content
 
 
 @dataclass(frozen=True)
@@ -193,9 +226,10 @@ def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
         "bin_ns": scenario.bin_ns,
         "sample_ns": scenario.sample_ns,
         "network": scenario.network,
-        "flows": row.flows,
+        "flows": [_started(flow, seed) for flow in row.flows],
         "transport": scenario.transport,
         **({"timeline": scenario.timeline} if scenario.timeline else {}),
         **({"drawn": drawn.values} if drawn is not None else {}),
+        **scenario.kept(),
     }
     return Cell(cell_id, row.label, run, seed, content)

@@ -15,6 +15,9 @@ from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")
 #: Under this name settings are those of every host.
 ALL_HOSTS = "all"
+#: Under this one those of every host that only background flows use.
+BACKGROUND_HOSTS = "background"
+_MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
 def section(
@@ -45,11 +48,10 @@ def named_hosts(value: Written, path: str, problems: Problems) -> dict[str, Mark
         return {}
     found: dict[str, Mark] = {}
     for name, mark, at in listed:
-        if not _NAME.match(name) or name == ALL_HOSTS:
-            text = f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"'
-            problems.add(
-                mark, at, text if name != ALL_HOSTS else f'"{name}" means every host; choose another'
-            )
+        if name in _MEANINGS:
+            problems.add(mark, at, f'"{name}" means {_MEANINGS[name]}; choose another')
+        elif not _NAME.match(name):
+            problems.add(mark, at, f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"')
         elif name in found:
             problems.add(mark, at, f'the name "{name}" is there twice')
         else:
@@ -69,18 +71,31 @@ def add_hosts(network: Network, hosts: dict[str, Mark], problems: Problems) -> N
 
 
 def read_settings(
-    value: Mapping, path: str, network: Network, registry: Registry, problems: Problems
+    value: Mapping,
+    path: str,
+    network: Network,
+    background: Iterable[str],
+    registry: Registry,
+    problems: Problems,
 ) -> None:
-    """`hosts: {all: {tcp_sack: 0}, left: {...}}`."""
+    """`hosts: {all: {tcp_sack: 0}, background: {window: 64 KiB}, left: {...}}`.
+
+    `background` are the hosts that only background flows use.
+    """
+    groups = {ALL_HOSTS: list(network.hosts), BACKGROUND_HOSTS: list(background)}
+    found: dict[str, dict[str, Any]] = {}
     for name, mark, written in value:
-        if name != ALL_HOSTS and name not in network.hosts:
-            problems.unknown_key(mark, path, name, [*network.hosts, ALL_HOSTS])
+        if name not in groups and name not in network.hosts:
+            problems.unknown_key(mark, path, name, [*network.hosts, *groups])
             continue
-        found = host_settings(written, join(path, name), registry, problems)
-        for host in network.hosts if name == ALL_HOSTS else [name]:
-            # What is said of one host weighs more than what is said of all, in whatever order.
-            old = network.settings.get(host, {})
-            network.settings[host] = {**found, **old} if name == ALL_HOSTS else {**old, **found}
+        if name == BACKGROUND_HOSTS and not groups[name]:
+            problems.add(mark, join(path, name), "no host is used by background flows alone; remove it")
+        found[name] = host_settings(written, join(path, name), registry, problems)
+    # What is said of one host weighs more than what is said of several, in whatever order.
+    for name in (ALL_HOSTS, BACKGROUND_HOSTS, *network.hosts):
+        for host in groups.get(name, [name]):
+            if name in found:
+                network.settings[host] = {**network.settings.get(host, {}), **found[name]}
 
 
 def host_settings(value: Written, path: str, registry: Registry, problems: Problems) -> dict[str, Any]:

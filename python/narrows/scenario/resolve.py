@@ -13,6 +13,7 @@ from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
+from narrows.scenario.measure import read_measure
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
@@ -70,11 +71,12 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         if link.mirrors is not None:
             link.delay_ns = link.mirrors.delay_ns
     network.check_connected(problems)
-    if "hosts" in tree.entries:
-        hosts = problems.expect_mapping(tree.entries["hosts"], "hosts", BY_NAME["hosts"].example)
-        read_settings(hosts or Mapping(tree.mark), "hosts", network, registry, problems)
     schemes = _schemes(tree, registry, files, problems)
     flows = _flows(tree, duration, network, registry, files, problems)
+    if "hosts" in tree.entries:
+        hosts = problems.expect_mapping(tree.entries["hosts"], "hosts", BY_NAME["hosts"].example)
+        only = flows.background_hosts
+        read_settings(hosts or Mapping(tree.mark), "hosts", network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[dict[str, Any]] = []
@@ -89,6 +91,9 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         flow.scheme = flow.scheme and with_settings(flow.scheme, written, registry)
     rows = _rows(schemes, flows, tree, network, problems)
     report = _report(tree, problems)
+    measure: dict[str, Any] = {}
+    if "measure" in tree.entries:
+        measure = read_measure(tree.entries["measure"], duration, network, problems)
     expect = read_expectations(tree, rows, problems) if "expect" in tree.entries else []
     name = _name(tree, file_name, problems)
     question = _text(tree, "question", problems)
@@ -114,6 +119,8 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         transport=transport,
         report=report,
         timeline=timeline,
+        measure=measure,
+        transfers=values["transfers"],
         expect=expect,
         real_path=between,
         files=files,

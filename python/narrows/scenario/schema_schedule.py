@@ -60,7 +60,11 @@ def _flow_keys(registry: Registry) -> dict[str, Any]:
             "maximum": MOST_FLOWS,
             "description": "Number of such flows.",
         },
-        "interval": _span("Time from the start of one flow to that of the next."),
+        "interval": {
+            "description": "Time from the start of one flow to that of the next; +- how far each start is"
+            " off it at most, drawn in each run.",
+            "anyOf": [_SPAN, {"type": "string", "pattern": r"^[^+±]+(\+-|±)[^+±]+$"}],
+        },
         "extra_rtt": {
             "description": "Round-trip time beyond that of the path, for all flows or for each.",
             "anyOf": [_SPAN, {"type": "array", "items": _SPAN}],

@@ -260,7 +260,7 @@ class TimelineReader:
                 self.problems.add(event.key_mark, event.path, text)
             flow.says = (*flow.says, key)
             if key == "start":
-                flow.start_ns = event.at_ns
+                flow.start_ns, flow.spread_ns = event.at_ns, 0
             else:
                 flow.stop_ns = event.at_ns
 

@@ -53,6 +53,9 @@ def absent(data: Campaign) -> str | None:
     """Most scenarios have bulk transfers that never end."""
     if not any(has_transfers(run.rows) for run in data.runs):
         return "Applications made no transfers of a size of their own, so none was completed."
+    kept = {run.settings.get("transfers", "all") for run in data.runs}
+    if "all" not in kept:
+        return "The record keeps no single transfers (key transfers of the scenario)."
     return None if _times(data) else "No transfer was completed in a valid run."
 
 

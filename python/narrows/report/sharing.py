@@ -1,0 +1,71 @@
+"""Tables of the report about several flows together, and about links by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.report import units
+from narrows.report.data import Campaign
+from narrows.report.tables import cell
+
+Json = dict[str, Any]
+
+FLOWS = ("throughput_ratio", "loss_events", "loss_synchronisation", "convergence_1s_ns", "convergence_10s_ns")
+LINKS = (
+    "throughput_bps",
+    "utilization_ratio",
+    "bottleneck_drop_ratio",
+    "cov_1s",
+    "cov_10s",
+    "cov_80s",
+)
+FLOWS_WORDS = (
+    "Medians over the valid runs, of the flows under test while all of them run. Convergence times are "
+    "medians of the runs in which the flows converged, of which there are as many as it says below."
+)
+LINKS_WORDS = (
+    "What passed each link that the scenario measures, acknowledgements and background included: medians "
+    "over the valid runs."
+)
+
+
+def flows(campaign: Campaign) -> Json | None:
+    """How several flows share, by scheme; nothing where there is one."""
+    lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
+    found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
+    return _table(campaign, ["scheme"], [one for one in found if FLOWS[0] in one[1]], FLOWS)
+
+
+def links(campaign: Campaign) -> Json | None:
+    """What links carried, by scheme and link; nothing where the scenario asks for none."""
+    lines = campaign.results.get("link_summary") or []
+    found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
+    return _table(campaign, ["scheme", "link"], found, LINKS)
+
+
+def _table(
+    campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: tuple[str, ...]
+) -> Json | None:
+    """A row per line, a column per metric of which any line has something."""
+    told = [name for name in names if any(name in found for _, found in lines)]
+    metrics = [metric for name in told if (metric := campaign.metric(name)) is not None]
+    if not lines or not metrics:
+        return None
+    head = [cell(title) for title in titles]
+    for metric in metrics:
+        head.append(cell(str(metric["label"]), small=str(metric.get("show_unit") or ""), align="right"))
+    rows = []
+    for words, found in lines:
+        row = [cell(words[0], kind="scheme"), *(cell(word) for word in words[1:])]
+        rows.append(row + [_value(found.get(metric["name"]), metric) for metric in metrics])
+    return {"head": head, "rows": rows, "notes": []}
+
+
+def _value(entry: Json | None, metric: Json) -> Json:
+    if entry is None:
+        return cell("N/A", align="right", kind="absent")
+    share = f"{entry['happened']} of {units.plural(entry['of'], 'run')}" if "happened" in entry else None
+    if entry["median"] is None:
+        return cell("–", small=share, align="right", kind="absent")
+    value = entry["median"] * float(metric.get("show_scale") or 1)
+    return cell(units.number(value, units.decimals_for([value])), small=share, align="right")

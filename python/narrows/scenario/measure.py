@@ -1,0 +1,100 @@
+"""The key `measure`: which part of a run metrics look at, and which links get numbers of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.scenario.network import Network
+from narrows.scenario.params import Context, read_value
+from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.quantity import show
+from narrows.scenario.registry import Param
+from narrows.scenario.written import Scalar, Sequence, Written
+
+KEY = "measure"
+EXAMPLE = "{from: 10 s, links: [forward.0]}"
+KNOWN = ("from", "to", "links")
+#: Each named link costs a look at every packet.
+MOST_LINKS = 100
+
+_SPAN = Param("", "span", (), None, 0, None, False, "", "")
+
+
+def schema() -> dict[str, Any]:
+    """What the key takes, for the JSON Schema."""
+    span = {"$ref": "#/definitions/span"}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "from": {"description": "Nothing before counts. Default: the start.", "allOf": [span]},
+            "to": {"description": "Nothing from then on counts. Default: the end.", "allOf": [span]},
+            "links": {
+                "description": "Names of bottlenecks that get a row of their own.",
+                "type": "array",
+                "maxItems": MOST_LINKS,
+                "items": {"type": "string", "minLength": 1},
+            },
+        },
+    }
+
+
+def read_measure(
+    value: Written, duration_ns: int | None, network: Network, problems: Problems
+) -> dict[str, Any]:
+    """The key in base units; what is not written is left out."""
+    mapping = problems.expect_mapping(value, KEY, EXAMPLE)
+    found: dict[str, Any] = {}
+    for key, mark, written in mapping or ():
+        if key not in KNOWN:
+            problems.unknown_key(mark, KEY, key, KNOWN)
+        elif key == "links":
+            found[key] = _links(written, network, problems)
+        else:
+            time = read_value(written, join(KEY, key), _SPAN, Context(problems))
+            if time is not None:
+                found[f"{key}_ns"] = time
+    if mapping is None or duration_ns is None:
+        return found
+    start, end = found.get("from_ns", 0), found.get("to_ns", duration_ns)
+    if end > duration_ns:
+        text = f"is after the end of the scenario at {show('span', duration_ns)} (duration)"
+        problems.add(mapping.entries["to"].mark, join(KEY, "to"), text)
+    elif start >= end:
+        key = "from" if "from" in mapping.entries else "to"
+        what = "to" if "to" in mapping.entries else "the end of the scenario"
+        text = f"must be before {what} ({show('span', end)})" if key == "from" else "must be after 0 s"
+        problems.add(mapping.entries[key].mark, join(KEY, key), text)
+    return found
+
+
+def _links(value: Written, network: Network, problems: Problems) -> list[str]:
+    """Names of bottlenecks, each once."""
+    at = join(KEY, "links")
+    if not isinstance(value, Sequence) or not value.items:
+        problems.add(value.mark, at, "must be a list of names of bottlenecks such as [forward.0]")
+        return []
+    if len(value.items) > MOST_LINKS:
+        problems.add(value.mark, at, f"has more than {MOST_LINKS} names")
+        return []
+    elements = [element for link in network.links for element in link.elements]
+    bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
+    found: list[str] = []
+    for index, item in enumerate(value.items):
+        name = item.text if isinstance(item, Scalar) else ""
+        if name in found:
+            problems.add(item.mark, join(at, index), f'"{shorten(name)}" is there twice')
+        elif name not in bottlenecks:
+            hint = did_you_mean(name, bottlenecks)
+            problems.add(item.mark, join(at, index), f'there is no bottleneck "{shorten(name)}"{hint}')
+        else:
+            found.append(name)
+    return found
+
+
+def part_in_words(measure: dict[str, Any]) -> str:
+    """A sentence about the part of the run that counts; nothing if all of it does."""
+    since = f"from {show('span', measure['from_ns'])}" if "from_ns" in measure else ""
+    until = f"to {show('span', measure['to_ns'])}" if "to_ns" in measure else ""
+    bounds = " ".join(bound for bound in (since, until) if bound)
+    return f"Only the part of each run {bounds} is measured." if bounds else ""

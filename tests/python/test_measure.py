@@ -1,0 +1,211 @@
+"""What is measured of a run, when its flows start, and statistics of times that are not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from narrows.analysis.statistics import summarise_happened
+from narrows.campaign.expectations import FAILS, HOLDS, judge
+from narrows.campaign.results import _over_runs
+from narrows.errors import ScenarioError
+from narrows.scenario import loads
+from narrows.scenario.model import Scenario, cells_of, start_offset
+
+pytestmark = pytest.mark.usefixtures("fixed_registry")
+
+GOOD = """\
+schema: narrows/scenario/1
+question: Does it work?
+path:
+  forward:
+    - {rate: 12 Mbit/s, queue: {droptail: 60 kB}, name: narrow}
+    - {delay: 20 ms}
+schemes: [reno, cubic]
+flows: {count: 3, interval: 2 s}
+duration: 10 s
+runs: 4
+"""
+
+
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as error:
+        loads(text, "test.yaml")
+    return [str(problem) for problem in error.value.problems]
+
+
+def starts(scenario: Scenario) -> dict[tuple[str, int], list[int]]:
+    return {
+        (cell.scheme, cell.run): [flow["start_ns"] for flow in cell.content["flows"]]
+        for cell in cells_of(scenario)
+    }
+
+
+def test_a_part_of_the_run_and_links() -> None:
+    scenario = loads(GOOD + "measure: {from: 4 s, to: 9 s, links: [narrow]}\ntransfers: bins\n")
+    content = cells_of(scenario)[0].content
+    assert content["measure"] == {"from_ns": 4 * 10**9, "to_ns": 9 * 10**9, "links": ["narrow"]}
+    assert content["transfers"] == "bins"
+    plain = loads(GOOD)
+    assert scenario.hash != plain.hash
+    # Nothing is added to scenarios that do not ask, so results of earlier versions stay theirs.
+    assert not {"measure", "transfers"} & set(cells_of(plain)[0].content)
+    assert loads(GOOD + "transfers: all\n").hash == plain.hash
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("{from: 10 s}", "measure.from: must be before the end of the scenario (10 s)"),
+        ("{from: 5 s, to: 5 s}", "measure.from: must be before to (5 s)"),
+        ("{to: 11 s}", "measure.to: is after the end of the scenario at 10 s (duration)"),
+        ("{to: 0 s}", "measure.to: must be after 0 s"),
+        ("{until: 5 s}", "measure.until: unknown key"),
+        ("{links: narrow}", "must be a list of names of bottlenecks"),
+        ("{links: [narow]}", 'there is no bottleneck "narow"; did you mean "narrow"?'),
+        ("{links: [forward.1]}", 'there is no bottleneck "forward.1"'),
+        ("{links: [narrow, narrow]}", '"narrow" is there twice'),
+        ("60 s", "measure"),
+    ],
+)
+def test_what_cannot_be_measured(written: str, told: str) -> None:
+    problems = problems_of(GOOD + f"measure: {written}\n")
+    assert len(problems) == 1
+    assert told in problems[0]
+
+
+@pytest.mark.parametrize("sign", ["+-", "±"])
+def test_starts_are_drawn_per_run_and_flow(sign: str) -> None:
+    scenario = loads(GOOD.replace("2 s}", f"2 s {sign} 500 ms}}"))
+    found = starts(scenario)
+    for run in range(1, 5):
+        first, second, third = found["reno", run]
+        assert found["cubic", run] == [first, second, third], "common to all schemes"
+        assert first == 0
+        assert abs(second - 2 * 10**9) <= 5 * 10**8
+        assert abs(third - 4 * 10**9) <= 5 * 10**8
+    others = {tuple(found["reno", run]) for run in range(1, 5)}
+    assert len(others) == 4, "another draw in every run"
+    assert all("start_spread_ns" not in flow for cell in cells_of(scenario) for flow in cell.content["flows"])
+    assert starts(loads(GOOD))["reno", 1] == [0, 2 * 10**9, 4 * 10**9]
+
+
+def test_the_draw_of_starts_is_uniform_and_fixed() -> None:
+    drawn = [start_offset(seed, flow, 1000) for seed in range(400) for flow in range(1, 6)]
+    assert min(drawn) >= -1000
+    assert max(drawn) <= 1000
+    # Standard error of the mean of 2000 uniform draws: 1000 / sqrt(3 x 2000) = 13; five of them.
+    assert abs(sum(drawn) / len(drawn)) < 65
+    # A quarter in each quarter, 500 with a standard deviation of 19; five of them.
+    for low in (-1000, -500, 0, 500):
+        assert abs(sum(low <= one < low + 500 for one in drawn) - 500) < 97
+    # Part of the identity of runs: must not change.
+    assert start_offset(1, 2, 500_000_000) == START_OF_FLOW_2
+
+
+#: The first 64 bits of the SHA-256 of `narrows/start/1:1:2`, scaled to -500 to 500 ms.
+START_OF_FLOW_2 = -105_735_832
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("2 s +- 1.1 s", "is off by more than half of itself; write at most 1 s behind +-"),
+        ("2 s +- 5", "flows.interval"),
+        ("2 s +- ", "flows.interval"),
+        ("4.9 s +- 300 ms", "flow 3 would start at"),
+    ],
+)
+def test_spreads_that_are_refused(written: str, told: str) -> None:
+    problems = problems_of(GOOD.replace("interval: 2 s", f"interval: {written}"))
+    assert len(problems) == 1
+    assert told in problems[0]
+
+
+NETWORK = """\
+schema: narrows/scenario/1
+question: Does it work?
+topology:
+  dumbbell:
+    left: [one, two, web]
+    right: [one-peer, two-peer, web-peer]
+path:
+  forward: [{rate: 12 Mbit/s, queue: {droptail: 60 kB}}, {delay: 20 ms}]
+schemes: [reno]
+flows: [{from: one, to: one-peer}]
+background:
+  - {scheme: reno, from: two, to: two-peer}
+  - {scheme: reno, from: web-peer, to: one}
+duration: 10 s
+"""
+
+
+def settings_of(scenario: Scenario) -> dict[str, Any]:
+    return {host["name"]: host.get("settings", {}) for host in scenario.network["hosts"]}
+
+
+def test_hosts_of_background_flows_have_one_name() -> None:
+    text = "hosts: {two: {tcp_sack: 1}, background: {tcp_sack: 0}, all: {mtu: 1400 B}}\n"
+    found = settings_of(loads(NETWORK + text))
+    # A host that a flow under test uses, too, is not one of them; nor is one that nobody uses.
+    assert found["one"] == found["web"] == {"mtu": 1400}
+    assert found["web-peer"] == found["two-peer"] == {"mtu": 1400, "tcp_sack": 0}
+    assert found["two"] == {"mtu": 1400, "tcp_sack": 1}, "what is said of one host weighs more"
+    alone = NETWORK[: NETWORK.index("background:")] + "duration: 10 s\n"
+    (problem,) = problems_of(alone + "hosts: {background: {tcp_sack: 0}}\n")
+    assert "no host is used by background flows alone" in problem
+    (problem,) = problems_of(NETWORK.replace("web", "background"))[:1]
+    assert '"background" means every host that only background flows use' in problem
+
+
+def test_times_that_did_not_happen_enter_no_mean() -> None:
+    metrics: list[dict[str, Any]] = [
+        {"name": "convergence", "happened": "converged"},
+        {"name": "converged", "happened": None},
+    ]
+
+    def row(time: float | None, verdict: str = "ok") -> dict[str, Any]:
+        happened = None if time == 0 else float(time is not None)
+        return {"verdict": verdict, "metrics": {"convergence": time or None, "converged": happened}}
+
+    # Two converged, one did not, one could not tell, one is invalid.
+    found = _over_runs([row(15.0), row(None), row(35.0), row(0), row(5.0, "invalid")], metrics)
+    assert found["convergence"] == {
+        "mean": None,
+        "median": 25.0,
+        "ci95": None,
+        "n": 2,
+        "happened": 2,
+        "of": 3,
+        "share": 2 / 3,
+    }
+    assert found["converged"]["mean"] == pytest.approx(2 / 3)
+    never = summarise_happened([], [0.0, 0.0])
+    assert (never["median"], never["share"]) == (None, 0.0)
+    assert "convergence" not in _over_runs([row(0)], metrics)
+
+
+def test_expectations_take_what_never_happened_for_late() -> None:
+    metrics: list[dict[str, Any]] = [{"name": "convergence_10s_ns", "unit": "ns", "happened": "converged"}]
+
+    def judged(times: list[float | None], limit: dict[str, float | None]) -> dict[str, Any]:
+        rows = [
+            {
+                "scheme": "x",
+                "flow": "all",
+                "verdict": "ok",
+                "metrics": {"convergence_10s_ns": time, "converged": float(time is not None)},
+                "absent": {},
+            }
+            for time in times
+        ]
+        limits: dict[str, Any] = {"at_least": None, "at_most": None, **limit}
+        one = {"metric": "convergence_10s_ns", "scheme": None, "flow": "all", "of": "median", **limits}
+        return judge([one], ["x"], rows, [], metrics)[0]
+
+    at_most: dict[str, float | None] = {"at_most": 20e9}
+    assert judged([15e9, 15e9, None], at_most)["outcome"] == HOLDS
+    found = judged([15e9, None, None], at_most)
+    assert (found["outcome"], found["value"]) == (FAILS, None)
+    assert found["reason"] == "in 2 of 3 runs it did not happen"
