@@ -11,7 +11,8 @@
  * Deviations: the papers leave open how slow start and losses are dealt with; here slow start (Reno's, paced)
  * ends when more than alpha packets wait, and a loss halves the window. The kernel paces, at 2 windows per
  * smoothed round trip in early slow start and 1.2 afterwards: with a rate of its own a program would have to do
- * the kernel's recovery as well. Rounds end by sequence numbers.
+ * the kernel's recovery as well. Rounds end by sequence numbers. An alpha of 0 is one by rate, as the authors' was:
+ * 8 packets up to 10 Mbit/s, 20 up to 100, 200 above.
  *
  * Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets. RTTs have steps of
  * 2^-16 us, their ratio of 2^-24, the window of 2^-16 packets.
@@ -74,9 +75,21 @@ INLINE u64 unqueued(const struct rules *now, u64 window)
 	return (window * ratio) >> 24;
 }
 
-INLINE u64 next(const struct rules *now, u64 window)
+/* Packets to keep queued (Q16) with this window of packets of `mss` bytes; bits per us are Mbit/s. */
+INLINE u64 alpha(const struct rules *now, u64 window, u32 mss)
 {
-	u64 wanted = unqueued(now, window) + (param_alpha << 16);
+	u64 bits = window * mss * 8;
+
+	if (param_alpha)
+		return param_alpha << 16;
+	if (!now->average || bits <= 10 * now->average)
+		return 8 << 16;
+	return bits <= 100 * now->average ? 20 << 16 : 200 << 16;
+}
+
+INLINE u64 next(const struct rules *now, u64 window, u64 packets)
+{
+	u64 wanted = unqueued(now, window) + packets;
 	u64 gamma = min_u64(param_gamma, Q16_ONE);
 
 	return min_u64(2 * window, (((Q16_ONE - gamma) * window) >> 16) + ((gamma * wanted) >> 16));
@@ -89,7 +102,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	struct state *ca = private_state(sk);
 	struct rules *now = &ca->now;
 	struct rtt_round round = {};
-	u64 window = window_q16(tp, ca->fraction), wanted;
+	u64 window = window_q16(tp, ca->fraction), wanted, packets;
 	_Bool ended;
 
 	if (sample->rtt_us >= 0)
@@ -97,8 +110,9 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	ended = rtt_on_ack(&now->rtt, sk, sample, round_starts(tp, &ca->round_end), &round);
 	if (phase(sk) == REDUCED || phase(sk) == RECOVERY)
 		return;
+	packets = alpha(now, window, tp->mss_cache);
 	if (in_slow_start(tp)) {
-		if (window - unqueued(now, window) > param_alpha << 16) {
+		if (window - unqueued(now, window) > packets) {
 			exit_slow_start(tp);
 			now->due = 1;
 		}
@@ -109,7 +123,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	now->due = !now->due;
 	if (now->due)
 		return;
-	wanted = max_u64(next(now, window), Q16(2.0));
+	wanted = max_u64(next(now, window, packets), Q16(2.0));
 	if (wanted < window || window_limited(tp)) {
 		set_window_q16(tp, &ca->fraction, wanted);
 		exit_slow_start(tp);

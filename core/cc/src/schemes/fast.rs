@@ -8,9 +8,10 @@
 //!
 //! Deviations: the papers leave open how slow start and losses are dealt with; here slow start (Reno's, paced
 //! at two windows per round trip) ends when more than alpha packets wait, and a loss halves the window. The
-//! authors chose alpha by rate (8 up to 10 Mbit/s, 20 up to 100, 200 above); here it is a parameter, because
-//! flows with different values do not share fairly. The pacing rate is 1.2 windows per round trip, so that
-//! the window and not the pacing is the limit (Linux `net/ipv4/tcp_input.c`).
+//! authors chose alpha by rate: 8 up to 10 Mbit/s, 20 up to 100, 200 above. `alpha: 0` does so, by the window over
+//! avgRTT whenever alpha is needed; the default is 20 at every rate, because flows on different sides of a bound do
+//! not share: whoever is above keeps 2.5 or ten times as many packets queued, which keeps it above. The pacing rate is
+//! 1.2 windows per round trip, so that the window and not the pacing is the limit (Linux `net/ipv4/tcp_input.c`).
 //!
 //! Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets; with less they
 //! lose packets all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A
@@ -36,10 +37,14 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: &[
-        ParamSpec::new("alpha", Kind::Packets, "Packets that the flow keeps queued.")
-            .default("20")
-            .range(1.0, 1e6)
-            .source("Wei et al. 2006: 20 for 10 to 100 Mbit/s"),
+        ParamSpec::new(
+            "alpha",
+            Kind::Packets,
+            "Packets that the flow keeps queued; 0: by its rate, 8 up to 10 Mbit/s, 20 up to 100, 200 above.",
+        )
+        .default("20")
+        .range(0.0, 1e6)
+        .source("Wei et al. 2006: 20 for 10 to 100 Mbit/s"),
         ParamSpec::new("gamma", Kind::Ratio, "Share of the way to the equation's window per step.")
             .default("0.5")
             .range(0.01, 1.0)
@@ -52,6 +57,9 @@ pub const SCHEME: Scheme = Scheme {
 const SLOW_START_GAIN: f64 = 2.0;
 const GAIN: f64 = 1.2;
 
+/// Packets kept queued up to so many bit/s.
+const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 200.0)];
+
 /// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
 const AVERAGE_PACKETS: f64 = 3.0;
 const AVERAGE_MOST: f64 = 0.25;
@@ -62,6 +70,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 #[derive(Clone)]
 struct Fast {
+    /// Zero: by rate.
     alpha: f64,
     gamma: f64,
     rtt: RttRounds,
@@ -99,8 +108,18 @@ impl Fast {
         }
     }
 
-    fn next(&self, window: f64) -> f64 {
-        let wanted = self.ratio() * window + self.alpha;
+    /// Packets to keep queued with a window of `bytes`.
+    fn alpha(&self, bytes: f64) -> f64 {
+        if self.alpha > 0.0 {
+            return self.alpha;
+        }
+        let bps = self.average.map_or(0.0, |average| bytes * 8.0 / average);
+        let tier = BY_RATE.iter().find(|(most, _)| bps <= *most);
+        tier.map_or(BY_RATE[0].1, |(_, alpha)| *alpha)
+    }
+
+    fn next(&self, window: f64, alpha: f64) -> f64 {
+        let wanted = self.ratio() * window + alpha;
         (2.0 * window).min((1.0 - self.gamma) * window + self.gamma * wanted)
     }
 }
@@ -114,8 +133,9 @@ impl Rules for Fast {
         if ack.in_recovery {
             return;
         }
+        let alpha = self.alpha(window.cwnd().get() as f64);
         if window.in_slow_start() {
-            if window.packets() * (1.0 - self.ratio()) > self.alpha {
+            if window.packets() * (1.0 - self.ratio()) > alpha {
                 window.exit_slow_start();
                 self.due = true;
             }
@@ -126,7 +146,7 @@ impl Rules for Fast {
         }
         self.due = !self.due;
         if !self.due {
-            let next = self.next(window.packets()).max(2.0);
+            let next = self.next(window.packets(), alpha).max(2.0);
             if next < window.packets() || ack.cwnd_limited {
                 window.set_packets(next);
                 window.exit_slow_start();
@@ -184,11 +204,11 @@ mod tests {
         rules.average = Some(0.060);
         let mut window = 100.0;
         for expected in [116.667, 131.944, 145.949, 158.787] {
-            window = rules.next(window);
+            window = rules.next(window, 50.0);
             assert!((window - expected).abs() < 0.001, "{window} instead of {expected}");
         }
         for _ in 0..200 {
-            window = rules.next(window);
+            window = rules.next(window, 50.0);
         }
         // alpha RTT / (RTT - base)
         assert!((window - 300.0).abs() < 0.001, "{window}");
@@ -202,14 +222,27 @@ mod tests {
         let mut window: f64 = 20.0;
         for expected in [40.0, 65.0, 82.5, 91.25, 95.625] {
             rules.average = Some((window / 1000.0).max(0.050));
-            window = rules.next(window);
+            window = rules.next(window, 50.0);
             assert!((window - expected).abs() < 1e-9, "{window} instead of {expected}");
         }
         for _ in 0..60 {
             rules.average = Some((window / 1000.0).max(0.050));
-            window = rules.next(window);
+            window = rules.next(window, 50.0);
         }
         assert!((window - 100.0).abs() < 1e-6, "{window}");
+    }
+
+    #[test]
+    fn alpha_is_chosen_by_rate_unless_it_is_given() {
+        let mut rules = fast("0");
+        assert_eq!(rules.alpha(1e9), 8.0, "nothing is known of the round trip");
+        rules.average = Some(0.1);
+        // A window over 100 ms; the bounds belong to the lower rate.
+        for (mbps, alpha) in [(1.0, 8.0), (10.0, 8.0), (10.1, 20.0), (100.0, 20.0), (100.1, 200.0), (1e4, 200.0)] {
+            assert_eq!(rules.alpha(mbps * 1e6 * 0.1 / 8.0), alpha, "{mbps} Mbit/s");
+        }
+        rules.alpha = 50.0;
+        assert_eq!(rules.alpha(1e9), 50.0);
     }
 
     #[test]
