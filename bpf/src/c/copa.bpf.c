@@ -24,6 +24,7 @@
  * | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it | 0 standing, 1 smoothed |
  * | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 | 65536 times the value |
  * | beyond | 0 | genericCC: 1, by its count of what is in flight | packets |
+ * | halving | paper | paper, section 2.2; genericCC d0153f8 | 0 paper, 1 reference |
  */
 #include "include/narrows_extreme.h"
 
@@ -33,6 +34,7 @@ PARAM(velocity, 0);
 PARAM(rtt, 0);
 PARAM(pacing_gain, Q16(2.0));
 PARAM(beyond, 0);
+PARAM(halving, 0);
 
 enum { REFERENCE, PAPER, AGREEMENT };
 
@@ -166,7 +168,9 @@ INLINE void judge_mode(struct state *ca, u64 now, u32 rtt)
 		return;
 	if ((low - base) * NEARLY <= high - base) {
 		ca->competitive = 0;
-		ca->inverse = default_inverse();
+		/* The reference keeps what a loss has left for a round trip. */
+		if (!param_halving || !ca->lowered || now > ca->lowered + rtt)
+			ca->inverse = default_inverse();
 	} else if (!ca->competitive) {
 		ca->competitive = 1;
 		ca->inverse = default_inverse();
@@ -181,7 +185,7 @@ INLINE void on_loss(struct state *ca, u64 now, u32 lost)
 {
 	ca->packets += lost;
 	ca->braked_lost += lost;
-	if (!ca->competitive || (ca->lowered && now <= ca->lowered + ca->last_rtt))
+	if (!ca->competitive || (!param_halving && ca->lowered && now <= ca->lowered + ca->last_rtt))
 		return;
 	ca->inverse = max_u64(ca->inverse / 2, default_inverse());
 	ca->lowered = now;

@@ -395,9 +395,10 @@ pub(crate) const CASES: &[Case] = &[
         packets: 2.0,
         share: 0.01,
         except: &["trouble on a long path"],
-        settings: &[&[("alpha", "50"), ("gamma", "0.8")]],
+        settings: &[&[("alpha", "50"), ("gamma", "0.8")], &[("alpha", "0")]],
         mutations: &[
             ("PARAM(alpha, 20)", "PARAM(alpha, 30)"),
+            ("20 << 16", "30 << 16"),
             ("PARAM(gamma, Q16(0.5))", "PARAM(gamma, Q16(0.25))"),
             ("Q16(12.0)", "Q16(48.0)"),
         ],
@@ -450,6 +451,7 @@ pub(crate) const CASES: &[Case] = &[
                 ("delta", "0.1"),
                 ("velocity", "paper"),
             ],
+            &[("halving", "reference")],
             &[
                 ("mode", "constant"),
                 ("delta", "1"),

@@ -36,6 +36,9 @@ pub struct Allowance {
     /// Another rate than before counts from the last packet on, not from the next: for schemes that keep a distance
     /// between packets.
     pub at_once: bool,
+    /// When the window had no room, the next packet's time begins with the acknowledgement that makes some: for schemes
+    /// whose sender looks at its window and its spacing one after the other.
+    pub anew: bool,
 }
 
 /// What a scheme is born with.

@@ -18,6 +18,8 @@ pub(crate) struct Pacer {
     min_burst: Bytes,
     /// The next packet waits for its time and for nothing else.
     held: bool,
+    /// The window had no room, and the next packet's time has not begun.
+    shut: bool,
 }
 
 impl Pacer {
@@ -30,6 +32,7 @@ impl Pacer {
             burst,
             min_burst,
             held: false,
+            shut: false,
         }
     }
 
@@ -48,6 +51,21 @@ impl Pacer {
     /// Whether that was told since the last packet.
     pub(crate) fn is_held(&self) -> bool {
         self.held
+    }
+
+    /// The window has no room: the time of the next packet begins when it has some.
+    #[inline]
+    pub(crate) fn shut(&mut self) {
+        self.shut = true;
+    }
+
+    /// The window has room for a packet of `bytes` at `now`.
+    #[inline]
+    pub(crate) fn open(&mut self, now: Time, bytes: Bytes, rate: Rate) {
+        if std::mem::take(&mut self.shut) {
+            (self.last, self.from) = (bytes, now);
+            self.due = now + rate.time_for(bytes);
+        }
     }
 
     /// `bytes` are sent at `now` while `rate` is in force; `quantum` is the scheme's own burst.
@@ -148,6 +166,24 @@ mod tests {
         // It went when it was allowed to, not late: nothing is made up for.
         pacer.sent(at(5_900), packet, RATE, Some(packet));
         assert_eq!(pacer.due(), at(6_900));
+    }
+
+    #[test]
+    fn after_a_full_window_the_time_of_a_packet_begins_anew() {
+        let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
+        let packet = Bytes::new(1000);
+        let at = |us: u64| Time::ZERO + Span::from_us(us);
+        pacer.sent(at(5_000), packet, RATE, Some(packet));
+        pacer.open(at(5_100), packet, RATE);
+        assert_eq!(pacer.due(), at(6_000), "there was room all the time");
+        pacer.shut();
+        pacer.open(at(9_000), packet, RATE);
+        assert_eq!(pacer.due(), at(10_000));
+        // Another rate counts from then on too.
+        pacer.hasten(Rate::from_bps(RATE.bps() * 2));
+        assert_eq!(pacer.due(), at(9_500));
+        pacer.open(at(9_400), packet, RATE);
+        assert_eq!(pacer.due(), at(9_500), "it has been open since");
     }
 
     #[test]

@@ -7,12 +7,17 @@
 //!
 //! Deviations: from the paper as the reference has them (the queue must have been nearly empty within four smoothed RTTs,
 //! not five; 30 % of losses cut the window; velocity never more than doubles the window in a round trip). From the
-//! reference: the window does not grow while neither it nor pacing by it limits the sender; a path without any queue counts as empty
-//! (its strict comparison, `strict`, takes a path on which all RTTs are equal for a queue that is never empty, and competes); before the first adjustment packets are
-//! spaced by a tenth of the first RTT, because there is no handshake to measure; the first window leaves unspaced;
-//! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by
-//! time (the profiles: as soon as a later one has). Of the version of 2018-01 it is not published what its velocity does when a
-//! round trip went the same way without two thirds agreeing: here it begins anew.
+//! reference: the window does not grow while neither it nor pacing by it limits the sender; acknowledgements that were lost
+//! are made up for by the next. And by default, but not in the profiles: a path without any queue counts as empty (its strict
+//! comparison, `strict`, takes a path on which all RTTs are equal for a queue that is never empty, and competes); the losses
+//! of a round trip halve 1/delta once, as in the paper (`halving`: there each acknowledgement that shows some does, and what is
+//! left stays for a round trip after the mode has ended); between the first window, which leaves unspaced, and the first adjustment
+//! packets are spaced by a tenth of the first RTT, and what a full window kept back goes with the acknowledgement that makes
+//! room (`spacing`: there nothing is spaced before the first adjustment, and then such a packet waits the whole space from the
+//! acknowledgement on, because its sender moves the time of the last packet forward as long as the window is full; its
+//! timers count whole ms, so above 1 ms the wait is up to a space, here always one); a packet is lost when three later ones
+//! have arrived, or by time (there as soon as a later one has). Of the version of early 2018 it is not known what its velocity
+//! does when a round trip went the same way without two thirds agreeing: here it begins anew.
 //!
 //! The queueing delay is the smallest RTT of the last half round trip less the smallest of ten seconds. Below the
 //! target of RTT / (delta x queueing delay) packets the window grows by velocity / delta packets per round trip, above it
@@ -24,7 +29,9 @@
 //!
 //! Pitfalls: with delta 0.5 it takes tens of seconds to fill a large bandwidth-delay product when slow start ended early;
 //! RTTs that vary by more than the queue it wants make it slow; who joins a standing queue takes it for the path; flows
-//! that swing together now and then take each other for competitors. Alone on a path whose product is below about four
+//! that swing together now and then take each other for competitors. With delta 0.1 the window swings in one of two ways:
+//! around a short queue, or from a third of the product to beyond the buffer, with velocities of hundreds; tenths of a ms decide
+//! which (on 50 Mbit/s, 80 ms and half a product of buffer 49 or 36 Mbit/s). Alone on a path whose product is below about four
 //! times 1/delta packets (2.5 with five round trips, the paper's) it may take itself for a competitor and stay one,
 //! since its own queue then outlasts the four round trips: delta 0.5 on 1 Mbit/s and 50 ms makes 1.8 s of queue on average
 //! where the buffer lets it, and so does the reference; `mode: constant` 0.03 s. When a competitor leaves, 1/delta has
@@ -40,6 +47,8 @@
 //! | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 |
 //! | beyond | 0 | genericCC: 1, by its count of what is in flight |
 //! | strict | no | own choice; genericCC: yes |
+//! | halving | paper | paper, section 2.2; genericCC d0153f8 |
+//! | spacing | even | paper, section 2.1; genericCC d0153f8: ctcp.hh |
 
 mod mode;
 mod rtts;
@@ -74,32 +83,33 @@ pub const SCHEME: Scheme = Scheme {
         Profile {
             name: "pantheon",
             doc: "Pantheon after March 2020: genericCC d0153f8 with do_ss:auto:0.1, 1440 bytes of UDP payload.",
-            params: &[("mode", "auto"), ("delta", "0.1"), ("beyond", "1"), ("strict", "true")],
+            params: &[("mode", "auto"), ("delta", "0.1"), BEYOND, STRICT, HALVING, SPACING],
             transport: DATAGRAMS,
         },
         Profile {
             name: "pantheon-2018",
             doc: "Pantheon from mid 2018 to March 2020: genericCC d0153f8 with do_ss:auto:0.5.",
-            params: &[("mode", "auto"), ("delta", "0.5"), ("beyond", "1"), ("strict", "true")],
+            params: &[("mode", "auto"), ("delta", "0.5"), BEYOND, STRICT, HALVING, SPACING],
             transport: DATAGRAMS,
         },
         Profile {
             name: "pantheon-2018-01",
-            doc: "Pantheon in January 2018: genericCC 80b516c, whose parser took do_ss:auto for a constant delta of 1; smoothed RTT, one window per RTT; 1500 bytes with headers, for its 1500 of payload would not fit into one packet.",
+            doc: "Pantheon in January 2018, inferred from its tables: delta 0.5 and switching between modes; 1500 bytes with headers, for its 1500 of payload would not fit into one packet. As configured (pantheon-2018-01-constant) it would have had less throughput and shorter queues than published.",
+            params: &[("mode", "auto"), ("delta", "0.5"), BEYOND, STRICT, HALVING, SPACING],
+            transport: LARGE,
+        },
+        Profile {
+            name: "pantheon-2018-01-constant",
+            doc: "What Pantheon's configuration of January 2018 says: genericCC 80b516c, whose parser took do_ss:auto for a constant delta of 1; smoothed RTT, one window per RTT; 1500 bytes with headers.",
             params: &[
                 ("mode", "constant"),
                 ("delta", "1"),
                 ("velocity", "agreement"),
                 ("rtt", "smoothed"),
                 ("pacing_gain", "1"),
-                ("beyond", "1"),
+                BEYOND,
             ],
-            transport: &[
-                ("packet_size", "1500"),
-                ("packet_threshold", "1"),
-                ("rack", "false"),
-                ("tail_loss_probe", "false"),
-            ],
+            transport: LARGE,
         },
     ],
     params: &[
@@ -143,6 +153,20 @@ pub const SCHEME: Scheme = Scheme {
         )
         .default("false")
         .source("own choice; genericCC: true"),
+        ParamSpec::new(
+            "halving",
+            Kind::Choice(&["paper", "reference"]),
+            "What of losses halves 1/delta: those of a round trip once, or each acknowledgement that shows some.",
+        )
+        .default("paper")
+        .source("paper, section 2.2; genericCC d0153f8"),
+        ParamSpec::new(
+            "spacing",
+            Kind::Choice(&["even", "reference"]),
+            "How packets are spaced: from the first RTT on, or, as the reference's sender does, from the first adjustment on and anew whenever a full window has room again.",
+        )
+        .default("even")
+        .source("paper, section 2.1; genericCC d0153f8: ctcp.hh"),
     ],
     build,
 };
@@ -154,6 +178,20 @@ const DATAGRAMS: &[(&str, &str)] = &[
     ("rack", "false"),
     ("tail_loss_probe", "false"),
 ];
+
+/// The same with 1500 bytes.
+const LARGE: &[(&str, &str)] = &[
+    ("packet_size", "1500"),
+    ("packet_threshold", "1"),
+    ("rack", "false"),
+    ("tail_loss_probe", "false"),
+];
+
+/// What genericCC's sender does.
+const BEYOND: (&str, &str) = ("beyond", "1");
+const STRICT: (&str, &str) = ("strict", "true");
+const HALVING: (&str, &str) = ("halving", "reference");
+const SPACING: (&str, &str) = ("spacing", "reference");
 
 /// Smallest window in packets.
 const FLOOR: f64 = 2.0;
@@ -189,6 +227,8 @@ struct Copa {
     strict: bool,
     pacing_gain: f64,
     beyond: f64,
+    /// As the reference's sender.
+    anew: bool,
     rtts: Rtts,
     last_rtt: Span,
     mode: Mode,
@@ -221,11 +261,13 @@ impl Copa {
             strict: params.flag("strict").unwrap_or(false),
             pacing_gain: params.real("pacing_gain").unwrap_or(2.0),
             beyond: params.integer("beyond").unwrap_or(0) as f64,
+            anew: params.word("spacing") == Some("reference"),
             rtts: Rtts::default(),
             last_rtt: Span::ZERO,
             mode: Mode::new(
                 params.word("mode") != Some("constant"),
                 params.real("delta").unwrap_or(0.5),
+                params.word("halving") == Some("reference"),
             ),
             velocity: Velocity::new(rule),
             rule,
@@ -273,7 +315,7 @@ impl Copa {
         if self.acked >= 2.0 * self.initial - 1.0 {
             self.adjust(now, rtt, limited);
             self.pace();
-        } else if self.acked == 0.0 {
+        } else if self.acked == 0.0 && !self.anew {
             self.pacing = self.spaced_by(rtt.ns() as f64 * FIRST_SPACING);
         }
         self.acked += 1.0;
@@ -391,11 +433,16 @@ impl CongestionControl for Copa {
     }
 
     fn allowance(&self) -> Allowance {
-        let window = (self.window + self.beyond).ceil() * self.mss;
+        let anew = self.anew && self.pacing.is_some();
+        // The space begins again and again as long as the window is in flight: the packet beyond it never goes.
+        let beyond = if anew { 0.0 } else { self.beyond };
+        let window = (self.window + beyond).ceil() * self.mss;
         Allowance {
             cwnd: Some(Bytes::new(self.written_off.saturating_add(window as u64))),
             pacing: self.pacing,
-            ..Allowance::default()
+            quantum: anew.then(|| Bytes::new(self.mss as u64)),
+            at_once: anew,
+            anew,
         }
     }
 

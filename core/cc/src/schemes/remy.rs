@@ -263,6 +263,7 @@ impl CongestionControl for Remy {
             quantum: paced.then_some(mss),
             // The rule in force says how far the next packet keeps from the last one.
             at_once: true,
+            anew: false,
         }
     }
 

@@ -296,6 +296,40 @@ fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
     );
 }
 
+/// How long after an acknowledgement the next packet leaves, with four packets in 40 ms and a packet per ms at most.
+fn after_a_full_window(anew: bool) -> Vec<Span> {
+    let config = Config {
+        ack_every: 1,
+        ..Config::default()
+    };
+    let mut rig = Rig::with(4, &config);
+    {
+        let mut heard = rig.heard.lock().unwrap();
+        heard.pacing = Some(Rate::from_bps(8 * MSS * 1000));
+        heard.anew = anew;
+    }
+    rig.run(1000);
+    // Four packets later, and a round trip of 40 ms.
+    let late = rig.sends.iter().filter(|(at, _)| at.secs() > 0.3);
+    let times: Vec<Time> = late.map(|(at, _)| *at).collect();
+    let trips = times
+        .windows(5)
+        .map(|w| w[4].since(w[0]).saturating_sub(OWD * 2));
+    trips.collect()
+}
+
+#[test]
+fn a_packet_that_a_full_window_kept_back_waits_for_its_time_if_the_scheme_says_so() {
+    for (anew, wait) in [(false, Span::ZERO), (true, Span::from_ms(1))] {
+        let waits = after_a_full_window(anew);
+        assert!(waits.len() > 40, "{}", waits.len());
+        assert!(
+            waits.iter().all(|found| *found == wait),
+            "{anew}: {waits:?}"
+        );
+    }
+}
+
 #[test]
 fn a_window_is_spread_over_the_round_trip_on_request() {
     let config = Config {

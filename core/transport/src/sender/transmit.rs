@@ -134,6 +134,9 @@ impl Sender {
         }
         if !self.has_room(length, repair) {
             self.limited = true;
+            if self.allowance.anew {
+                self.pacer.shut();
+            }
             return None;
         }
         let fits = repair || self.fresh + length <= self.end_of_window();
@@ -147,9 +150,12 @@ impl Sender {
             self.pacer.hold(false);
             return None;
         };
-        if self.pacing.is_some() && self.pacer.due() > now {
-            self.pacer.hold(true);
-            return None;
+        if let Some(rate) = self.pacing {
+            self.pacer.open(now, Bytes::new(length), rate);
+            if self.pacer.due() > now {
+                self.pacer.hold(true);
+                return None;
+            }
         }
         if repair {
             let Reverse(repair) = self.repairs.pop()?;

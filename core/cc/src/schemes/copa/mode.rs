@@ -7,6 +7,8 @@ use narrows_units::{Span, Time};
 pub(super) struct Mode {
     automatic: bool,
     default: f64,
+    /// Every acknowledgement that shows losses halves 1/delta.
+    each: bool,
     delta: f64,
     competitive: bool,
     /// When 1/delta last grew, and when losses last doubled delta.
@@ -15,10 +17,11 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    pub(super) fn new(automatic: bool, default: f64) -> Self {
+    pub(super) fn new(automatic: bool, default: f64, each: bool) -> Self {
         Mode {
             automatic,
             default,
+            each,
             delta: default,
             competitive: false,
             grown: Time::ZERO,
@@ -42,7 +45,10 @@ impl Mode {
         }
         if empty {
             self.competitive = false;
-            self.delta = self.default;
+            // The reference keeps what a loss has left for a round trip.
+            if !self.each || self.is_a_round_trip_past_losses(now, rtt) {
+                self.delta = self.default;
+            }
         } else if !self.competitive {
             self.competitive = true;
             self.delta = self.default;
@@ -54,9 +60,13 @@ impl Mode {
         }
     }
 
+    fn is_a_round_trip_past_losses(&self, now: Time, rtt: Span) -> bool {
+        self.lowered.is_none_or(|at| now > at + rtt)
+    }
+
     /// Packets were lost.
     pub(super) fn on_loss(&mut self, now: Time, rtt: Span) {
-        if self.competitive && self.lowered.is_none_or(|at| now > at + rtt) {
+        if self.competitive && (self.each || self.is_a_round_trip_past_losses(now, rtt)) {
             self.delta = self.default.min(2.0 * self.delta);
             self.lowered = Some(now);
         }
@@ -64,7 +74,7 @@ impl Mode {
 
     /// Begins anew.
     pub(super) fn reset(&mut self) {
-        *self = Mode::new(self.automatic, self.default);
+        *self = Mode::new(self.automatic, self.default, self.each);
     }
 }
 
@@ -76,7 +86,7 @@ mod tests {
 
     #[test]
     fn one_packet_more_per_round_trip_and_half_after_a_loss() {
-        let mut mode = Mode::new(true, 0.5);
+        let mut mode = Mode::new(true, 0.5, false);
         let mut now = Time::ZERO + Span::from_ms(1000);
         mode.on_ack(now, RTT, true);
         assert_eq!((mode.delta(), mode.is_competitive()), (0.5, false));
@@ -104,8 +114,27 @@ mod tests {
     }
 
     #[test]
+    fn in_the_reference_each_acknowledgement_with_losses_halves_and_what_is_left_stays_for_a_round_trip() {
+        let mut mode = Mode::new(true, 0.5, true);
+        let mut now = Time::ZERO + Span::from_ms(1000);
+        for _ in 0..31 {
+            now += RTT + Span::from_ns(1);
+            mode.on_ack(now, RTT, false);
+        }
+        assert!((1.0 / mode.delta() - 32.0).abs() < 1e-9);
+        mode.on_loss(now, RTT);
+        mode.on_loss(now, RTT);
+        mode.on_loss(now + Span::from_ns(1), RTT);
+        assert!((1.0 / mode.delta() - 4.0).abs() < 1e-9);
+        mode.on_ack(now + RTT, RTT, true);
+        assert!(!mode.is_competitive() && (1.0 / mode.delta() - 4.0).abs() < 1e-9);
+        mode.on_ack(now + RTT + Span::from_ns(2), RTT, true);
+        assert_eq!(mode.delta(), 0.5);
+    }
+
+    #[test]
     fn a_constant_is_constant() {
-        let mut mode = Mode::new(false, 1.0);
+        let mut mode = Mode::new(false, 1.0, false);
         for ms in 0..1000 {
             mode.on_ack(Time::ZERO + Span::from_ms(ms), RTT, false);
             mode.on_loss(Time::ZERO + Span::from_ms(ms), RTT);

@@ -283,3 +283,22 @@ fn competitive_while_the_queue_never_empties() {
     assert!(!peer.copa.mode.is_competitive());
     assert_eq!(peer.copa.mode.delta(), 0.5);
 }
+
+#[test]
+fn as_the_reference_sends_nothing_is_spaced_before_the_first_adjustment() {
+    let mut peer = Peer::new(&[("spacing", "reference"), ("beyond", "1")]);
+    for _ in 0..19 {
+        peer.ack(1.0, 40.0);
+        let allowance = peer.copa.allowance();
+        assert_eq!((allowance.pacing, allowance.anew), (None, false));
+        assert_eq!(allowance.cwnd, Some(Bytes::new(11 * MSS)));
+    }
+    peer.ack(1.0, 40.0);
+    let allowance = peer.copa.allowance();
+    // 11 packets and twice that per 40 ms; the packet beyond the window waits for ever.
+    assert_eq!(allowance.cwnd, Some(Bytes::new(11 * MSS)));
+    assert_eq!(allowance.pacing, Some(Rate::from_bps(4_400_000)));
+    assert!(allowance.anew && allowance.at_once);
+    assert_eq!(allowance.quantum, Some(Bytes::new(MSS)));
+    assert!(!copa(&[]).allowance().anew);
+}

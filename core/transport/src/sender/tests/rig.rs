@@ -22,6 +22,8 @@ pub(super) struct Heard {
     pub(super) pacing: Option<Rate>,
     /// Whether another pacing rate counts from the last packet on.
     pub(super) at_once: bool,
+    /// Whether the time of a packet that a full window kept back begins when there is room.
+    pub(super) anew: bool,
     pub(super) rates: Vec<(u64, bool)>,
     /// Of each packet, how long it took by both clocks, where the peer has said so.
     pub(super) delays: Vec<Option<Span>>,
@@ -86,6 +88,7 @@ impl CongestionControl for Fixed {
             cwnd: Some(Bytes::new(self.window * MSS)),
             pacing: heard.pacing,
             at_once: heard.at_once,
+            anew: heard.anew,
             ..Allowance::default()
         }
     }
