@@ -42,6 +42,11 @@ impl Failure {
         Failure::new("io", message)
     }
 
+    /// The limit of memory was reached.
+    pub(crate) fn memory(message: String) -> Self {
+        Failure::new("memory", message)
+    }
+
     pub(crate) fn internal(message: String) -> Self {
         Failure::new("internal", message)
     }

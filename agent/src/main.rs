@@ -12,6 +12,7 @@ mod run;
 mod shell;
 mod side;
 mod tunnel;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use events::Failure;
@@ -94,6 +95,12 @@ struct CellArguments {
     /// Stop and clean up when standard input ends.
     #[arg(long)]
     watch_stdin: bool,
+    /// Most memory that the run may take, in bytes (default: three quarters of the machine's).
+    #[arg(long)]
+    memory: Option<u64>,
+    /// How many such runs share the machine's memory, unless --memory says how much there is.
+    #[arg(long, default_value_t = 1)]
+    beside: u64,
 }
 
 fn main() -> ExitCode {

@@ -119,6 +119,13 @@ def check_scheme(name: str, params_json: str, files: dict[str, bytes]) -> str | 
     ``files`` has the contents of the files that they name, by their SHA-256.
     """
 
+def bounds(cell_json: str) -> str:
+    """What bounds each flow of a cell (JSON text), as JSON.
+
+    ``flows`` has the number of each flow and ``by``, what bounds it as part of a sentence, or null;
+    ``refusal`` says why the cell must not be simulated, or is null.
+    """
+
 def bpf_object_name(content: bytes) -> str:
     """What the congestion control in the content of a BPF object file calls itself.
 

@@ -198,7 +198,20 @@ def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
     """A host with the few programs that are needed, but for some."""
     with somebody() as (connection, home):
         tools = home.parent / "path"
-        needed = {"sh", "uname", "id", "cat", "cut", "mkdir", "chmod", "mv", "rm", "sha256sum", "setpriv"}
+        needed = {
+            "sh",
+            "uname",
+            "id",
+            "cat",
+            "cut",
+            "ls",
+            "mkdir",
+            "chmod",
+            "mv",
+            "rm",
+            "sha256sum",
+            "setpriv",
+        }
         for name in needed - set(lack):
             program = shutil.which(name)
             assert program is not None

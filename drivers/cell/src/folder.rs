@@ -82,12 +82,7 @@ impl RecordFolder {
         if out.exists() {
             return Err(FolderError::Exists(out.to_owned()));
         }
-        let name = out.file_name().unwrap_or_default().to_string_lossy();
-        let parent = match out.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let partial = parent.join(format!(".{name}.partial"));
+        let partial = RecordFolder::partial(out);
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(at(&partial))?;
         }
@@ -97,6 +92,16 @@ impl RecordFolder {
             out: out.to_owned(),
             complete: false,
         })
+    }
+
+    /// Where the record `out` grows until it is complete.
+    pub fn partial(out: &Path) -> PathBuf {
+        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        let parent = match out.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        parent.join(format!(".{name}.partial"))
     }
 
     /// The folder in which the record grows; `logs/` is in it.

@@ -1,6 +1,7 @@
 //! What all drivers share: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod cell;
 mod check;
 mod files;
@@ -12,6 +13,7 @@ mod noise;
 mod registry;
 mod summary;
 
+pub use bounds::{Bound, LEAST_LOSS, LOSS_BASED, in_words};
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
 pub use files::{as_text, keep_file, load_files, read_regular, sha256};

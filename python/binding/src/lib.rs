@@ -42,8 +42,8 @@ mod _native {
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]
     use super::{
-        answer_states, bpf_object_name, check_element, check_scheme, measure, metrics_registry,
-        registry, simulate, verify_record, version,
+        answer_states, bounds, bpf_object_name, check_element, check_scheme, measure,
+        metrics_registry, registry, simulate, verify_record, version,
     };
 }
 
@@ -113,6 +113,19 @@ fn bpf_object_name(content: &[u8]) -> PyResult<String> {
     let object =
         object.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     Ok(object.name().to_owned())
+}
+
+/// What bounds each flow of a cell (JSON text), as JSON: `flows` has the number of each flow and `by`, what bounds it
+/// as part of a sentence, or null; `refusal` says why the cell must not be simulated, or is null.
+#[pyfunction]
+fn bounds(cell_json: &str) -> PyResult<String> {
+    let cell = narrows_cell::Cell::parse(cell_json).map_err(cell_error)?;
+    let flows: Vec<_> = cell
+        .bounds()
+        .into_iter()
+        .map(|bound| serde_json::json!({"flow": bound.flow, "by": bound.by}))
+        .collect();
+    Ok(serde_json::json!({"flows": flows, "refusal": cell.unbounded()}).to_string())
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.

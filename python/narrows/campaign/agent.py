@@ -95,6 +95,8 @@ class CellOutcome:
     message: str = ""
     exit_code: int = 0
     seconds: float = 0.0
+    #: Of the files of a finished cell.
+    digest: str | None = None
 
 
 @dataclass

@@ -36,6 +36,7 @@ _CELL = record(
         "error": maybe(OBJECT),
         "failures": each(OBJECT),
         "attempts": COUNT,
+        "digest": maybe(STRING),
         "input": maybe(OBJECT),
     },
 )

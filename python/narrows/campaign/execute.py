@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from narrows.campaign import disk
+from narrows.campaign import disk, intact
 from narrows.campaign.agent import CellOutcome
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
@@ -130,7 +130,7 @@ class Executor:
                 self.folder.fail(cell.id, "interrupted", "the agent was stopped by a signal")
         elif outcome.state == "finished":
             try:
-                self.folder.finish(cell.id)
+                self.folder.finish(cell.id, outcome.digest)
             except DataError as error:
                 self.folder.fail(cell.id, "internal", str(error))
         else:
@@ -249,7 +249,9 @@ class Executor:
     def _put_back(self, cell: Cell, outcome: CellOutcome) -> bool:
         """Puts a failed cell at the end of its round, if it may be tried again."""
         # What is wrong with the cell stays wrong; and if nothing has worked yet, the user is told at once.
-        hopeless = outcome.kind == "input" or (outcome.kind == "unavailable" and not self.any_finished)
+        hopeless = outcome.kind in ("input", "memory") or (
+            outcome.kind == "unavailable" and not self.any_finished
+        )
         with self.lock:
             if self.plane.ends_campaign(outcome):
                 self.stopping = True
@@ -281,6 +283,11 @@ class Executor:
             self.running[cell.id] = run
         try:
             outcome = run.run()
+            if outcome.state == "finished":
+                # Here, so that nothing is hashed while the next run measures.
+                outcome.digest = intact.digest(self.folder.cell_dir(cell.id))
+        except DataError as error:
+            outcome = CellOutcome("failed", "internal", str(error), 1)
         finally:
             with self.lock:
                 self.running.pop(cell.id, None)

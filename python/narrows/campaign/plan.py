@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import Any
 
-from narrows.errors import UnavailableError
+from narrows.errors import DataError, UnavailableError
 from narrows.models.store import how_to_add
+from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.realpath import HERE, WHERE, sender_is_here
 from narrows.scenario.schemes import missing_model
+
+#: More flows or schemes than this are counted in plans, not listed.
+_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,9 @@ class Plan:
     scenario: Scenario
     cells: list[Cell]
     skipped: list[Skipped]
+    #: What bounds the flows of each scheme's cells, by the labels of schemes: number of the flow and what
+    #: bounds it, as part of a sentence.
+    bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
 
 def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
@@ -111,7 +119,48 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
     if not cells:
         listed = "; ".join(f"{one.scheme}: {one.reason}" for one in skipped)
         raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
-    return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped)
+    bounds = _bounds(cells) if other is None else {}
+    return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped, bounds)
+
+
+def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
+    """What bounds the flows of the cells of each scheme; refuses simulations of flows that nothing bounds."""
+    known = registry.load()
+    found = {}
+    for cell in cells:
+        if cell.scheme in found:
+            continue
+        try:
+            said = known.bounds(json.dumps(cell.content))
+        except ValueError as error:
+            raise DataError(f"{cell.scheme}: {error}") from None
+        if said["refusal"] and cell.content["where"] == "simulate":
+            raise DataError(f"{cell.scheme}: {said['refusal']}")
+        found[cell.scheme] = [(one["flow"], one["by"] or "nothing but this machine") for one in said["flows"]]
+    return found
+
+
+def bounds_in_words(plan: Plan) -> list[str]:
+    """What bounds the flows, each with those that it bounds."""
+    flows: dict[str, dict[int, None]] = {}
+    schemes: dict[str, dict[str, None]] = {}
+    for scheme, listed in plan.bounds.items():
+        for flow, by in listed:
+            flows.setdefault(by, {})[flow] = None
+            schemes.setdefault(by, {})[scheme] = None
+    if len(flows) <= 1:
+        return [f"every flow is bounded by {by}" for by in flows]
+    return [
+        f"bounded by {by}: {_some('flow', list(map(str, flows[by])))} of {_some('scheme', list(schemes[by]))}"
+        for by in flows
+    ]
+
+
+def _some(what: str, names: list[str]) -> str:
+    """`flow 1`, `flows 1, 2`, or how many there are."""
+    if len(names) > _LISTED:
+        return f"{len(names)} {what}s"
+    return f"{what}{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _missing_models(row: SchemeRow) -> list[str]:

@@ -50,8 +50,10 @@ class LocalPlane:
 
     retries = 0
 
-    def __init__(self, where: str, agent: Path, files: Path) -> None:
+    def __init__(self, where: str, agent: Path, files: Path, memory: int | None = None) -> None:
         self._where = where
+        self._memory = memory
+        self._beside = 1
         self._agent = agent
         self._files = files
 
@@ -60,11 +62,15 @@ class LocalPlane:
         if self._where != "simulate":
             return 1
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        return max(1, min(cells, usable or 1))
+        self._beside = max(1, min(cells, usable or 1))
+        return self._beside
 
     def run_of(self, _cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
         """An agent for the cell."""
-        return AgentRun(self._agent, self._where, cell_file, out, log_file, progress, self._files)
+        more: tuple[str, ...] = ()
+        if self._where == "simulate":
+            more = ("--memory", str(self._memory)) if self._memory else ("--beside", str(self._beside))
+        return AgentRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
 
     def around_round(self, _number: int, _when: str) -> None:
         """Nothing: facts about this machine are in each record."""

@@ -74,6 +74,7 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         "hash": document["hash"],
         "metrics": metrics,
         "rows": rows,
+        "digests": {cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
         "summary": [line for scheme in order for line in _summary(scheme, cells, rows, metrics)],
         "skipped": document["skipped"],
         **({"links": links, "link_summary": _link_summary(order, links, metrics)} if links else {}),
@@ -232,8 +233,11 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
-    finished = {cell["id"] for cell in folder.cells if cell["state"] == "finished"}
-    return finished == {row["cell"] for row in results["rows"]}
+    """Whether they are of just these records."""
+    finished = {cell["id"]: cell.get("digest") for cell in folder.cells if cell["state"] == "finished"}
+    if finished.keys() != {row["cell"] for row in results["rows"]}:
+        return False
+    return all(results.get("digests", {}).get(cell) == digest for cell, digest in finished.items() if digest)
 
 
 def _csv(results: dict[str, Any]) -> str:

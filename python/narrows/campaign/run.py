@@ -185,8 +185,10 @@ def run_campaign(
     console: Console,
     quiet: bool = False,
     reach: Reach | None = None,
+    memory: int | None = None,
 ) -> Finished:
-    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says."""
+    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; a
+    simulated run may take `memory` bytes of memory, if not its share of the machine's."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -210,7 +212,7 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, agent, console, quiet, again)
+            return _run_in(folder, found, agent, console, quiet, again, memory)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
@@ -229,11 +231,17 @@ def run_campaign(
 
 
 def _run_in(
-    folder: CampaignFolder, found: Planned, agent: Path, console: Console, quiet: bool, again: bool
+    folder: CampaignFolder,
+    found: Planned,
+    agent: Path,
+    console: Console,
+    quiet: bool,
+    again: bool,
+    memory: int | None,
 ) -> Finished:
     plan = found.plan
     scenario = plan.scenario
-    plane = _plane(folder, found, agent)
+    plane = _plane(folder, found, agent, memory)
     states = {cell["id"]: cell["state"] for cell in folder.cells}
     missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
     finished = sum(state == "finished" for state in states.values())
@@ -269,8 +277,8 @@ def _run_in(
     return Finished(folder, results)
 
 
-def _plane(folder: CampaignFolder, found: Planned, agent: Path) -> Plane:
+def _plane(folder: CampaignFolder, found: Planned, agent: Path, memory: int | None) -> Plane:
     """Where the cells run."""
     if found.partner is None:
-        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir)
+        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir, memory)
     return BetweenHosts(found.partner, found.meeting, agent, folder.path)

@@ -12,11 +12,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.campaign import intact
 from narrows.campaign.documents import check_members
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.reading import read_whole
@@ -164,7 +166,7 @@ class CampaignFolder:
         """A campaign to look at."""
         if not path.is_dir():
             raise DataError(f"{path}: there is no such folder")
-        return cls(path, read_json(path / "campaign.json", FORMAT))
+        return cls(path, read_document(path))
 
     def close(self) -> None:
         """Gives the folder free for other processes."""
@@ -189,12 +191,24 @@ class CampaignFolder:
         """Where the record of a cell is, once it is complete."""
         return self.path / "cells" / cell_id
 
-    def finish(self, cell_id: str) -> dict[str, Any]:
-        """Notes that a cell's record is complete; takes the verdict from it."""
-        entry = self.entry(cell_id)
-        run = read_json(self.cell_dir(cell_id) / "run.json", "narrows/run/1")
+    def finish(self, cell_id: str, digest: str | None = None) -> dict[str, Any]:
+        """Notes that a cell's record is complete; takes the verdict from it. `digest` is that of its files,
+        if it is known already."""
+        entry, cell = self.entry(cell_id), self.cell_dir(cell_id)
+        digest = digest or intact.digest(cell)
+        run = read_json(cell / "run.json", "narrows/run/1")
         entry.update(state="finished", verdict=run.get("verdict"), reasons=run.get("reasons", []), error=None)
+        entry["digest"] = digest
         return entry
+
+    def check_records(self) -> None:
+        """Refuses records that are not those that were noted."""
+        finished = [cell for cell in self.cells if cell["state"] == "finished"]
+        with ThreadPoolExecutor() as pool:
+            found = pool.map(lambda entry: intact.changed(self.cell_dir(entry["id"]), entry), finished)
+            for problem in found:
+                if problem:
+                    raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
         """Notes that a cell gave no record."""
@@ -317,19 +331,31 @@ class CampaignFolder:
                 # The cell is made again: how it failed is still told.
                 entry.setdefault("failures", []).append({"at": entry["ended_at"], **entry["error"]})
             entry.update(state="pending", verdict=None, reasons=[], error=None)
+            entry.pop("digest", None)
             return
+        intact.check_plain(folder)
         run = read_json(folder / "run.json", "narrows/run/1")
         if run.get("cell") != content:
             raise DataError(
                 f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
                 " the cell again"
             )
-        self.finish(entry["id"])
+        known = entry["state"] == "finished"
+        if known and (problem := intact.changed(folder, entry)):
+            raise DataError(problem)
+        self.finish(entry["id"], entry.get("digest") if known else None)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The content of a folder's campaign.json, whose cells are known to lie in the folder."""
+    document = read_json(path / "campaign.json", FORMAT)
+    intact.check_document(path / "campaign.json", document)
+    return document
 
 
 def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
     """The content of a folder's campaign.json, which must be of this scenario."""
-    document = read_json(path / "campaign.json", FORMAT)
+    document = read_document(path)
     if document.get("hash") != scenario.hash:
         raise UsageError(
             f"{path} holds another campaign ({document.get('name')}, {document.get('hash')}) than the one"

@@ -27,10 +27,10 @@ def check(
     from narrows.cli.common import print_json
     from narrows.errors import EXIT_FAILURE
 
-    cells = [cell for folder in folders for cell in _cells(folder)]
+    cells = [one for folder in folders for one in _cells(folder)]
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(_verify, cells))
-    outcome = [{"cell": str(cell), **result} for cell, result in zip(cells, found, strict=True)]
+    outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, found, strict=True)]
     ok = all(result["ok"] for result in outcome)
     if as_json:
         print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome})
@@ -40,27 +40,37 @@ def check(
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _cells(folder: Path) -> list[Path]:
+def _cells(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Folders of records, and what their campaign says about them."""
     from narrows.campaign.store import CampaignFolder
     from narrows.errors import DataError
 
     if (folder / "run.json").exists():
-        return [folder]
+        return [(folder, {})]
     campaign = CampaignFolder.read(folder)
-    cells = [campaign.cell_dir(cell["id"]) for cell in campaign.cells if cell["state"] == "finished"]
+    finished = [cell for cell in campaign.cells if cell["state"] == "finished"]
+    cells = [(campaign.cell_dir(cell["id"]), cell) for cell in finished]
     if not cells:
         raise DataError(f"{folder}: the campaign has no finished cell to check")
     return cells
 
 
-def _verify(cell: Path) -> dict[str, Any]:
+def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     from narrows import _native
+    from narrows.campaign import intact
     from narrows.errors import DataError
 
+    cell, entry = one
+    problem = intact.changed(cell, entry)
     try:
-        return dict(json.loads(_native.verify(str(cell))))
+        result = dict(json.loads(_native.verify(str(cell))))
     except (ValueError, OSError) as error:
-        raise DataError(f"{cell}: can't be checked: {error}") from None
+        raise DataError(problem or f"{cell}: can't be checked: {error}") from None
+    if entry.get("digest"):
+        detail = problem or "all files are those that the run has left"
+        check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
+        result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
+    return result
 
 
 def _print(outcome: list[dict[str, Any]]) -> None:

@@ -22,6 +22,7 @@ def report(
     from narrows.campaign.store import CampaignFolder
 
     opened = CampaignFolder.read(folder)
+    opened.check_records()
     results.write(opened, results.read(folder))
     for file in build_report(folder, pdf=pdf):
         print(f"report: {file}")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from narrows.hosts.partner import Reach
     from narrows.scenario import Loaded, Override
 
+#: What an agent takes before it does anything, and some more.
+_LEAST_MEMORY = 20_000_000
+
 
 @command(example="narrows run first-look --where simulate -o look")
 def run(
@@ -79,6 +82,14 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help='Most memory of one simulated run, such as "2 GB"; one that needs more fails.'
+            " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")
@@ -113,6 +124,7 @@ def run(
         console=console,
         quiet=as_json,
         reach=reach,
+        memory=_memory(memory),
     )
     cells = finished.folder.cells
     if as_json:
@@ -177,6 +189,22 @@ def _real_path(host: str | None, prepare: bool) -> list[Override]:
     return overrides + ([Override("--prepare", f"{KEY}.prepare", "true")] if prepare else [])
 
 
+def _memory(text: str | None) -> int | None:
+    """The option --memory in bytes."""
+    from narrows.errors import UsageError
+    from narrows.scenario.quantity import QuantityError, convert, parse
+
+    if text is None:
+        return None
+    try:
+        most = int(convert(parse(text, "bytes"), "bytes", None))
+    except QuantityError as error:
+        raise UsageError(f"--memory: {error}") from None
+    if most < _LEAST_MEMORY:
+        raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
+    return most
+
+
 def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
     import shlex
 
@@ -223,6 +251,11 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
                     for cell in plan.cells
                 ],
                 "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+                "bounds": [
+                    {"scheme": scheme, "flow": flow, "by": by}
+                    for scheme, flows in plan.bounds.items()
+                    for flow, by in flows
+                ],
                 **({"way": way} if way is not None else {}),
             }
         )
@@ -234,6 +267,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
 
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
     from narrows.analysis.words import network_in_words
+    from narrows.campaign.plan import bounds_in_words
     from narrows.campaign.progress import show_time
     from narrows.campaign.run import OVERHEAD_S
 
@@ -241,6 +275,7 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
     lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario)]
     if joined is not None:
         lines += [f"  {joined}", "  what the scenario says of a path is for other planes, and not applied"]
+    lines += [f"  {words}" for words in bounds_in_words(plan)]
     lines.append("")
     width = max(len(cell.scheme) for cell in plan.cells)
     for number, cell in enumerate(plan.cells, 1):

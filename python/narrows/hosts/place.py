@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import select
 import shutil
 import subprocess
@@ -215,7 +216,8 @@ def arrive(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Arri
     else:
         program = travel.examine(agent)
         travel.fitting(program, hello.machine, ssh.host)
-    folder = f"{hello.folder}/{program.sha256}"
+    # From here on where it really is: links on the way there are not followed again.
+    folder = _private(ssh, f"{hello.folder}/{program.sha256}")
     copied = _bring(ssh, program, folder, travel.AGENT)
     loader = (agent or find_agent()).with_name(travel.LOADER)
     if loader.is_file():
@@ -232,12 +234,13 @@ def arrive(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Arri
             f"{program.path} speaks protocol {version.get('protocol')}, this package {PROTOCOL}; build both"
             " from the same source with: make build"
         )
-    return Arrival(place, program, hello.folder, copied, hello.machine, hello.connection)
+    return Arrival(place, program, posixpath.dirname(folder), copied, hello.machine, hello.connection)
 
 
 def clean(ssh: Ssh, folder: str | None = None) -> tuple[str, int]:
     """Removes all copies of agents there; gives their folder and how many there were."""
     hello = _hello(ssh, folder)
+    _private(ssh, hello.folder, make=False)
     before = "sudo -n " if hello.sudo and not hello.root else ""
     done = ssh.run(travel.clean_script(hello.folder, before))
     try:
@@ -265,6 +268,26 @@ def _hello(ssh: Ssh, folder: str | None) -> _Hello:
     elif not folder.startswith("/"):
         folder = f"{home}/{folder}"
     return _Hello(machine, user == "0", sudo == "yes", folder.rstrip("/"), tuple(connection.split()))
+
+
+def _private(ssh: Ssh, folder: str, make: bool = True) -> str:
+    """Where a folder there really is, which is made if need be; refused if others than root and the user may
+    write there."""
+    done = ssh.run(travel.private_script(folder, make))
+    lines = done.stdout.decode(errors="replace").splitlines()
+    if done.returncode == travel.EXIT_NOT_PRIVATE and len(lines) >= 2:
+        raise UnavailableError(
+            f"{ssh.host}: {lines[-2]} {lines[-1]}, who could exchange the agent before it starts; choose"
+            " another folder with --remote-folder, or take that right away with: chmod go-w"
+        )
+    if done.returncode != 0 or (make and not lines):
+        complaint = done.stderr.decode(errors="replace").strip().splitlines()
+        why = complaint[-1] if complaint else f"exit code {done.returncode}"
+        raise UnavailableError(
+            f"{ssh.host}: {folder} can't be made or examined ({why}); choose another folder with"
+            " --remote-folder"
+        )
+    return lines[-1] if lines else folder
 
 
 def _bring(ssh: Ssh, program: travel.Program, folder: str, name: str) -> bool:

@@ -1,8 +1,9 @@
 """How the agent gets to another host: copied once into a cache folder of the remote user, under its hash.
 
 Beside it goes the program that loads congestion controls into the kernel, where there is one here. Nothing
-else is installed. Copies are verified each time before they are used. A statically linked agent, as
-`make build` makes it where the C library allows, runs on any Linux of its architecture.
+else is installed. Copies are verified each time before they are used, and lie where nobody but root and the
+user may write, so that what was verified is what runs. A statically linked agent, as `make build` makes it
+where the C library allows, runs on any Linux of its architecture.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import os
 import posixpath
 import shutil
+import stat
 import struct
 import subprocess
 import tempfile
@@ -91,7 +93,7 @@ def lightened(original: Program) -> Program:
     """A program without symbols and tables for debuggers, which are most of a fresh build; kept in our own
     cache folder.
 
-    Where no program `strip` is, the program itself.
+    Where no program `strip` is, or others may write into that folder, the program itself.
     """
     strip = shutil.which("strip") or shutil.which("llvm-strip")
     if strip is None:
@@ -99,10 +101,12 @@ def lightened(original: Program) -> Program:
     # Not the folder that other hosts, or this one as another host, keep agents in.
     folder = cache_folder() / "stripped" / original.path.name
     kept = folder / original.sha256
-    if kept.is_file():
-        return examine(kept)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not _is_private(folder):
+            return original
+        if kept.is_file():
+            return examine(kept)
         handle, name = tempfile.mkstemp(dir=folder)
         os.close(handle)
         new = Path(name)
@@ -119,6 +123,19 @@ def lightened(original: Program) -> Program:
         return original
     _forget_others(folder, kept)
     return examine(kept)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody but root and we may write into a folder here: what `private_script` asks there."""
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        facts = place.stat()
+        shared = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if facts.st_uid not in (0, os.geteuid()) or (
+            shared and (place == folder or not facts.st_mode & stat.S_ISVTX)
+        ):
+            return False
+    return True
 
 
 def _forget_others(folder: Path, kept: Path) -> None:
@@ -181,10 +198,40 @@ _HASH = (
 )
 
 
+#: What `private_script` ends with where others may write.
+EXIT_NOT_PRIVATE = 5
+
+
+def private_script(folder: str, make: bool = True) -> str:
+    """Prints where a folder really is, if nobody but root and the user may write into it or into any folder
+    above it; else the one that others may write into, and why. With `make`, the folder is made.
+
+    What lies in such a folder is what the user has put there: it cannot be exchanged between a look at it and
+    its start. A folder above may be writable for all where only owners may remove things (sticky, as /tmp).
+    """
+    place = quoted(folder)
+    begin = 'umask 077; mkdir -p "$d" || exit 3' if make else '[ -d "$d" ] || exit 0'
+    return (
+        f'd={place}; {begin}; d=$(cd -P "$d" && pwd -P) || exit 3; u=$(id -u); p=$d;'
+        f' bad() {{ echo "$p"; echo "$1"; exit {EXIT_NOT_PRIVATE}; }};'
+        ' while :; do q=$p; [ -n "$q" ] || q=/; l=$(ls -ldn "$q") || exit 3; set -f; set -- $l; m=$1; o=$3;'
+        ' case "$o" in 0|"$u") ;; *) bad "belongs to user $o";; esac;'
+        ' w=; case "$m" in ?????w*|????????w*) w=yes;; esac;'
+        ' case "$w$m" in yes?????????[tT]*) [ "$p" = "$d" ] || w=;; esac;'
+        ' [ -z "$w" ] || bad "is writable for others";'
+        ' [ -n "$p" ] || break; p=${p%/*}; done; echo "$d"'
+    )
+
+
 def seek_script(folder: str, name: str) -> str:
-    """Prints the hash of the copy of that name in a folder, or `absent`."""
+    """Prints the hash of the copy of that name in a folder, or `absent`; only what belongs to root or the
+    user, and what nobody else may write, is such a copy."""
     place = quoted(f"{folder}/{name}")
-    return f'f={place}; if [ -f "$f" ]; then {_HASH}; else echo absent; fi'
+    return (
+        f'f={place}; set -f; set -- $(ls -ldn "$f" 2>/dev/null);'
+        ' case "$1" in -????-??-*) case "$3" in 0|"$(id -u)") ;; *) f=/;; esac;; *) f=/;; esac;'
+        f' if [ -f "$f" ]; then {_HASH}; else echo absent; fi'
+    )
 
 
 def put_script(folder: str, name: str, sha256: str) -> str:

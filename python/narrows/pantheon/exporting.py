@@ -34,6 +34,7 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
     cells = [entry for entry in folder.cells if entry["state"] == "finished"]
     if not cells:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
+    folder.check_records()
     imported = folder.document["where"] == WHERE
     names = _names([entry["scheme"] for entry in (folder.cells if imported else cells)])
     with filled(target, last=METADATA) as partial:

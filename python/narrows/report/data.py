@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.campaign.documents import check_members
+from narrows.campaign.intact import check_document
 from narrows.errors import DataError
 from narrows.reading import read_whole
 from narrows.report import ReportError, networks
@@ -335,6 +336,7 @@ def load(folder: Path) -> Campaign:
     path = folder / "campaign.json"
     record = read_json(path)
     check_format(path, record, "narrows/campaign/1")
+    check_document(path, record)
     path = folder / "results.json"
     results: Json = {}
     if path.exists():

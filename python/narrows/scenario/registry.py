@@ -107,6 +107,9 @@ class Registry:
     #: What the congestion control in the content of a BPF object file calls itself; raises `ValueError`
     #: with one sentence if there is none.
     object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
+    #: What bounds each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`, why it
+    #: must not be simulated, or None.
+    bounds: Callable[[str], dict[str, Any]] = field(default=lambda _cell: {"flows": [], "refusal": None})
 
 
 def parse(text: str) -> Registry:
@@ -150,6 +153,7 @@ def load() -> Registry:
         refusal=lambda element, files: _native.check_element(json.dumps(element), files),
         scheme_refusal=lambda name, params, files: _native.check_scheme(name, json.dumps(params), files),
         object_name=_native.bpf_object_name,
+        bounds=lambda cell: json.loads(_native.bounds(cell)),
     )
 
 

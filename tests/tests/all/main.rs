@@ -3,6 +3,7 @@
 
 mod adding;
 mod bbr;
+mod bounds;
 mod copa;
 mod delay_schemes;
 mod ecn_background;

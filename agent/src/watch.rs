@@ -1,0 +1,152 @@
+//! What ends work that never waits, in real time, wherever it is: signals, the end of standard input, and a limit
+//! of memory.
+//!
+//! Simulated time may stand still while a program works, and a phase such as the verification of a large record has
+//! no steps at all. So a thread beside the work looks around every [`LOOK`], and ends the whole process itself: it
+//! removes what was half-written, says why, and leaves.
+
+use crate::CellArguments;
+use crate::events::{self, Failure, TERMINATE};
+use narrows_cell::RecordFolder;
+use narrows_live::sys::poll::Signals;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Time between two looks: a flow that nothing bounds takes some 100 MB within it.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the last words may wait for a reader.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Tries to remove a folder into which the work may still write.
+const TRIES: u32 = 5;
+
+/// Does `work`, which writes its record to the folder that the arguments name, unless something ends the process
+/// before.
+pub(crate) fn over<T, E: Into<Failure>>(
+    arguments: &CellArguments,
+    signals: &Signals,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Failure> {
+    let orphaned = Arc::new(AtomicBool::new(false));
+    if arguments.watch_stdin {
+        let orphaned = orphaned.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 256];
+            while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
+            orphaned.store(true, Ordering::Release);
+        });
+    }
+    let most = arguments.memory.or_else(|| share(arguments.beside));
+    let partial = RecordFolder::partial(&arguments.out);
+    // Whoever is first, the work or what ends it, has the last word.
+    let over = AtomicBool::new(false);
+    let look = || {
+        let orphaned = orphaned.load(Ordering::Acquire);
+        if let Some(signal) = signals.next().or(orphaned.then_some(TERMINATE)) {
+            return Some(Failure::interrupted(signal));
+        }
+        let most = most?;
+        (taken()? > most).then(|| {
+            Failure::memory(format!(
+                "the run needs more memory than the {} that it may take: allow more with --memory, or let less be \
+                 under way, waiting or recorded (lower rates and delays, shorter queues, record: bins)",
+                narrows_cell::in_words(most, "B")
+            ))
+        })
+    };
+    thread::scope(|scope| {
+        let (done, end) = mpsc::channel::<()>();
+        let (look, over, partial) = (&look, &over, &partial);
+        scope.spawn(move || {
+            while end.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let Some(failure) = look() else { continue };
+                if !over.swap(true, Ordering::AcqRel) {
+                    leave(partial, failure);
+                }
+            }
+        });
+        let result = work();
+        if over.swap(true, Ordering::AcqRel) {
+            // The process is being ended; whatever came of the work is not told.
+            loop {
+                thread::park();
+            }
+        }
+        drop(done);
+        result.map_err(Into::into)
+    })
+}
+
+/// Ends the process.
+fn leave(partial: &Path, failure: Failure) -> ! {
+    for _ in 0..TRIES {
+        if std::fs::remove_dir_all(partial).is_ok() || !partial.exists() {
+            break;
+        }
+    }
+    let code = failure.exit_code();
+    let (said, heard) = mpsc::channel();
+    // The work may hold the lock of standard output, because nobody reads there any more.
+    thread::spawn(move || {
+        events::error(&failure);
+        let _ = said.send(());
+    });
+    let _ = heard.recv_timeout(PATIENCE);
+    std::process::exit(i32::from(code))
+}
+
+/// The share of this machine's memory that one of so many runs may take: three quarters are for all of them.
+fn share(beside: u64) -> Option<u64> {
+    Some(memory()? / 4 * 3 / beside.max(1))
+}
+
+/// The memory that there is: the machine's, or what groups of processes that hold us may take.
+fn memory() -> Option<u64> {
+    let machine = field("/proc/meminfo", "MemTotal:")?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut limits = vec![PathBuf::from("/sys/fs/cgroup/memory/memory.limit_in_bytes")];
+    if let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::/")) {
+        let root = Path::new("/sys/fs/cgroup");
+        let inside = root.join(group);
+        let groups = inside
+            .ancestors()
+            .take_while(|place| place.starts_with(root));
+        limits.extend(groups.map(|place| place.join("memory.max")));
+    }
+    // "max" is no number, and no limit.
+    let limits = limits
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+    limits.chain([machine]).min()
+}
+
+/// The memory that this process takes.
+fn taken() -> Option<u64> {
+    field("/proc/self/status", "VmRSS:")
+}
+
+/// A number of kilobytes in one of the kernel's tables, in bytes.
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(number * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_and_this_process_have_memory() {
+        let (all, mine) = (memory().unwrap(), taken().unwrap());
+        assert!(mine < all, "{mine} {all}");
+        assert!(share(1).unwrap() < all);
+        assert_eq!(share(2).unwrap(), all / 4 * 3 / 2);
+        assert_eq!(share(0), share(1));
+    }
+}

@@ -1,0 +1,460 @@
+//! What bounds each flow: the reason why a run of it ends in finite memory and time.
+//!
+//! Between real machines something always gives way first. In a simulation nothing does: a sender that meets no
+//! limit doubles its window until the memory is gone, or sends without end at one instant. A flow is bounded by
+//!
+//! | what | because |
+//! | --- | --- |
+//! | its application | it offers a rate, or no more data than [`MOST_BYTES`]; answers wait for requests |
+//! | its window | with a round trip that takes time, window / RTT is a rate |
+//! | a real-time scheme | its encoder, or its model, has a largest rate |
+//! | a link with a rate in the direction of its data | acknowledgements come no faster |
+//! | a policer that drops, there too | the same, for schemes that answer losses or follow what is delivered |
+//! | loss of at least [`LEAST_LOSS`], there too | a scheme of [`LOSS_BASED`] takes back more than it adds |
+//!
+//! A server in the direction of acknowledgements alone is no bound: its queue overflows, and each acknowledgement
+//! that is left stands for more data. Neither are delays, outages, a list of losses (it ends), marks without a
+//! queue, loss for schemes that do not answer each loss, or huge buckets of tokens. A bound may still be high (a
+//! link of 10 Tbit/s): the agent's limit of memory is for these.
+
+use crate::cell::Cell;
+use crate::flow::{Flow, SchemeRef};
+use narrows_record::Element;
+use narrows_traffic::Class;
+use narrows_units::Span;
+use serde_json::{Map, Value};
+
+/// Data that may be under way without harm: a million packets, whose traces take some 100 MB.
+const MOST_BYTES: u64 = 1_000_000_000;
+/// Most bits per second that count as a bound: what links may have at most.
+const MOST_RATE: f64 = 1e13;
+/// Least share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets in
+/// the mean, and as many are under way.
+pub const LEAST_LOSS: f64 = 1e-4;
+/// Schemes that make their window smaller at every loss by more than they add between two, whatever the delay (held
+/// against runs on a path without rate by `tests/tests/all/bounds.rs`).
+pub const LOSS_BASED: &[&str] = &[
+    "tahoe",
+    "reno",
+    "newreno",
+    "cubic",
+    "cubic-linux",
+    "cubic2008",
+    "quic-cubic",
+    "scalable",
+    "highspeed",
+    "bic",
+    "htcp",
+    "hybla",
+    "vegas",
+    "vegas-linux",
+    "veno",
+    "illinois",
+    "yeah",
+    "compound",
+    "dctcp",
+    "prague",
+    "ledbat",
+    "lp",
+    "utp",
+    "ledbat++",
+];
+
+/// What bounds a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The flow.
+    pub flow: u16,
+    /// What bounds it, as part of a sentence; `None` if nothing does.
+    pub by: Option<String>,
+}
+
+impl Cell {
+    /// What bounds each flow, in the order of the flows.
+    pub fn bounds(&self) -> Vec<Bound> {
+        let Ok(path) = narrows_record::Cell::parse(&self.json) else {
+            return Vec::new();
+        };
+        let bound = |flow: &Flow| Bound {
+            flow: flow.flow,
+            by: own(&path, flow)
+                .or_else(|| window(self, &path, flow))
+                .or_else(|| way(&path, flow)),
+        };
+        self.flows.iter().map(bound).collect()
+    }
+
+    /// Why this cell must not be simulated: the flows that nothing bounds, and what to add.
+    pub fn unbounded(&self) -> Option<String> {
+        let bounds = self.bounds().into_iter();
+        let free: Vec<u16> = bounds.filter(|b| b.by.is_none()).map(|b| b.flow).collect();
+        let first = free.first()?;
+        let flow = self.flows.iter().find(|flow| flow.flow == *first)?;
+        let others = match free.len() {
+            1 => String::new(),
+            2 => " (nor one other flow)".into(),
+            more => format!(" (nor {} other flows)", more - 1),
+        };
+        Some(format!(
+            "nothing bounds flow {first} ({}){others}, so that a simulation of it would take all memory: add a link \
+             with a rate in the direction of its data (rate: 100 Mbit/s), or give its hosts a window, or its traffic \
+             a rate or a size",
+            flow.name
+        ))
+    }
+}
+
+/// Whatever the path is like.
+fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
+    let (kind, params) = (flow.traffic.kind, &flow.traffic.params);
+    let name = kind.entry.name;
+    let takes_time = !round_trip(path, flow).is_zero();
+    if let SchemeRef::Media(scheme, _) = &flow.scheme {
+        return Some(format!("the largest rate of {}", scheme.name));
+    }
+    if let SchemeRef::Native(_, params) = &flow.scheme
+        && let Some(packets) = params.integer("max_window").filter(|&packets| packets > 0)
+        && packets.saturating_mul(1500 * u64::from(flow.connections)) <= MOST_BYTES
+        && takes_time
+    {
+        return Some(format!("its largest window, {packets} packets"));
+    }
+    let size = |name| params.integer(name).filter(|&bytes| bytes <= MOST_BYTES);
+    match name {
+        _ if kind.class == Class::Datagrams => Some(format!("its application ({name})")),
+        "transfer" => size("bytes")
+            .filter(|bytes| bytes.saturating_mul(u64::from(flow.connections)) <= MOST_BYTES)
+            .map(|bytes| format!("its application (a transfer of {})", in_words(bytes, "B"))),
+        "arrivals" => size("size").map(|_| "its application (arrivals)".into()),
+        "onoff" => params.rate("rate").map(|rate| {
+            format!(
+                "its application (onoff at {})",
+                in_words(rate.bps(), "bit/s")
+            )
+        }),
+        "requests" => {
+            let waits = params.span("think").is_some_and(|think| !think.is_zero());
+            size("response")
+                .filter(|_| waits || takes_time)
+                .map(|_| "its application (requests)".into())
+        }
+        "web" => takes_time.then(|| "its application (web)".into()),
+        _ => None,
+    }
+}
+
+/// The least round trip; at least a nanosecond if some element delays by what is not known.
+fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
+    let least = |direction| path.propagation_ns(flow.flow, direction);
+    let [there, back] = directions(flow);
+    let delays = |element: &Element| match element.kind.as_str() {
+        "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "bottleneck" => 1_000,
+        _ => 0,
+    };
+    let way = |direction| path.elements(flow.flow, direction).map(delays).sum::<u64>();
+    let sum = least(there).saturating_add(least(back));
+    Span::from_ns(sum.max(way(there)).max(way(back)))
+}
+
+fn directions(flow: &Flow) -> [narrows_record::Direction; 2] {
+    let data = crate::recorded(flow.direction);
+    let acks = crate::recorded(flow.direction.reverse());
+    [data, acks]
+}
+
+/// By the buffers of its hosts.
+fn window(cell: &Cell, path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
+    if !matches!(flow.scheme, SchemeRef::Native(..)) {
+        return None;
+    }
+    let window = cell.transport(flow, flow.from).window;
+    let all = window.checked_mul(u64::from(flow.connections))?;
+    let rtt = round_trip(path, flow);
+    let fits = all <= MOST_BYTES && !rtt.is_zero() && all as f64 * 8.0 / rtt.secs() <= MOST_RATE;
+    fits.then(|| format!("its window of {}", in_words(window, "B")))
+}
+
+/// By what its data meet on their way.
+fn way(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
+    let [there, _] = directions(flow);
+    // A link says most; loss least.
+    let elements: Vec<&Element> = path.elements(flow.flow, there).collect();
+    let mut found: Vec<(u8, String)> = elements
+        .iter()
+        .filter_map(|element| by_element(path, element, flow))
+        .collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().next().map(|(_, by)| by)
+}
+
+/// What an element is through the whole run: its parameters, and those after each change.
+fn states(path: &narrows_record::Cell, element: &Element) -> Vec<Map<String, Value>> {
+    let mut now = element.params.clone();
+    let mut all = vec![now.clone()];
+    for change in path.changes_of(element.label()) {
+        now.extend(change.set.clone());
+        all.push(now.clone());
+    }
+    all
+}
+
+fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Option<(u8, String)> {
+    let name = element.label();
+    let states = states(path, element);
+    let number = |state: &Map<String, Value>, name: &str, default: f64| {
+        state.get(name).and_then(Value::as_f64).unwrap_or(default)
+    };
+    let loses = |share: &dyn Fn(&Map<String, Value>) -> f64| {
+        let least = states.iter().map(share).fold(1.0, f64::min);
+        let answers = match &flow.scheme {
+            SchemeRef::Native(scheme, _) => LOSS_BASED.contains(&scheme.name),
+            _ => true,
+        };
+        (answers && least >= LEAST_LOSS)
+            .then(|| (2, format!("loss of {:.3} % at {name}", least * 100.0)))
+    };
+    match element.kind.as_str() {
+        narrows_record::REAL => Some((0, "the real path".into())),
+        "bottleneck" => {
+            let small = |state: &Map<String, Value>| {
+                let rate = state.get("rate").and_then(Value::as_object);
+                rate.is_none_or(|rate| {
+                    rate.get("peak").is_some_and(|peak| !peak.is_null())
+                        || number(rate, "burst", 0.0) <= MOST_BYTES as f64
+                })
+            };
+            let constant = element.params.get("rate").filter(|_| states.len() == 1);
+            let constant = constant.filter(|rate| rate["kind"] == "constant");
+            let rate = constant.and_then(|rate| rate["rate"].as_u64());
+            let rate = rate.map_or(String::new(), |bps| {
+                format!(" ({})", in_words(bps, "bit/s"))
+            });
+            states
+                .iter()
+                .all(small)
+                .then(|| (0, format!("link {name}{rate}")))
+        }
+        // Groups at fixed times are a rate.
+        "ackaggregation" => Some((0, format!("groups at {name}"))),
+        "policer" => states
+            .iter()
+            .all(|state| {
+                state.get("action").is_none_or(|action| action != "remark")
+                    && number(state, "burst", 0.0) <= MOST_BYTES as f64
+            })
+            .then(|| (1, format!("policer {name}"))),
+        "loss" | "corrupt" => loses(&|state| number(state, "ratio", 0.0)),
+        "periodicloss" => loses(&|state| {
+            let late = number(state, "offset", 0.0) > 1.0 / LEAST_LOSS;
+            if late {
+                0.0
+            } else {
+                1.0 / number(state, "every", 1e15).max(1.0)
+            }
+        }),
+        "gilbert" => loses(&|state| {
+            let (p, r) = (number(state, "p", 0.0), number(state, "r", 0.0));
+            let bad = if p + r > 0.0 { p / (p + r) } else { 0.0 };
+            bad * number(state, "bad", 1.0) + (1.0 - bad) * number(state, "good", 0.0)
+        }),
+        _ => None,
+    }
+}
+
+/// An amount as people write it: `12 Mbit/s`, `64 kB`.
+pub fn in_words(value: u64, unit: &str) -> String {
+    let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let fitting = scales.iter().find(|(scale, _)| value as f64 >= *scale);
+    let (scale, prefix) = fitting.copied().unwrap_or((1.0, ""));
+    let number = (value as f64 / scale * 1000.0).round() / 1000.0;
+    format!("{number} {prefix}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell(change: impl FnOnce(&mut Value)) -> Cell {
+        let mut cell = json!({
+            "format": "narrows/cell/1", "id": "reno-r1", "scheme": "reno", "run": 1,
+            "where": "simulate", "seed": 1, "duration_ns": 1_000_000_000u64,
+            "record": "packets", "bin_ns": 100_000_000, "sample_ns": 10_000_000,
+            "network": {"kind": "dumbbell", "forward": [{"kind": "delay", "delay": 10_000_000}],
+                        "backward": [{"kind": "delay", "delay": 10_000_000}]},
+            "flows": [{"flow": 1, "scheme": "reno", "start_ns": 0, "stop_ns": 1_000_000_000u64,
+                       "direction": "forward"}],
+        });
+        change(&mut cell);
+        Cell::parse(&cell.to_string()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn by(change: impl FnOnce(&mut Value)) -> Option<String> {
+        let cell = cell(change);
+        assert_eq!(
+            cell.unbounded().is_some(),
+            cell.bounds().iter().any(|b| b.by.is_none())
+        );
+        cell.bounds().remove(0).by
+    }
+
+    /// A change that puts an element before the delay of the data.
+    fn with(element: Value) -> impl FnOnce(&mut Value) {
+        move |cell| {
+            let forward = cell["network"]["forward"].as_array_mut();
+            forward.unwrap().insert(0, element);
+        }
+    }
+
+    fn link(rate: Value) -> Value {
+        json!({"kind": "bottleneck", "name": "l", "rate": rate, "queue": {"kind": "unlimited"}})
+    }
+
+    #[test]
+    fn nothing_bounds_a_bulk_flow_without_a_link() {
+        let cell = cell(|_| {});
+        let says = cell.unbounded().unwrap();
+        assert!(
+            says.starts_with("nothing bounds flow 1 (reno), so that") && says.contains("rate"),
+            "{says}"
+        );
+        for element in [
+            json!({"kind": "delay", "delay": 5}),
+            json!({"kind": "jitter"}),
+            json!({"kind": "outage", "start": 5, "length": 5, "period": 20}),
+            json!({"kind": "losslist", "packets": [1, 2, 3]}),
+            json!({"kind": "duplicate", "ratio": 0.5}),
+            json!({"kind": "reorder", "ratio": 0.5}),
+            json!({"kind": "gate"}),
+            json!({"kind": "mtu", "bytes": 1500}),
+            json!({"kind": "loss", "ratio": 0.00005}),
+            json!({"kind": "periodicloss", "every": 100_000}),
+            json!({"kind": "periodicloss", "every": 10, "offset": 1_000_000}),
+            json!({"kind": "gilbert", "p": 0.0, "r": 0.1}),
+            json!({"kind": "policer", "rate": 1_000_000, "burst": 10_000, "action": "remark"}),
+            json!({"kind": "policer", "rate": 1_000_000, "burst": 100_000_000_000u64}),
+            link(json!({"kind": "tokenbucket", "rate": 1_000_000, "burst": 100_000_000_000u64})),
+        ] {
+            let said = element.to_string();
+            assert_eq!(by(with(element)), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn links_policers_and_losses_bound() {
+        let is = |element: Value, says: &str| {
+            assert_eq!(by(with(element)).as_deref(), Some(says));
+        };
+        is(
+            link(json!({"kind": "constant", "rate": 12_000_000})),
+            "link l (12 Mbit/s)",
+        );
+        is(
+            link(json!({"kind": "tokenbucket", "rate": 12_000_000, "burst": 10_000})),
+            "link l",
+        );
+        let groups = json!({"kind": "ackaggregation", "packets": 1, "time": 1_000_000});
+        is(groups, "groups at forward.0");
+        let policer = json!({"kind": "policer", "rate": 1_000_000, "burst": 10_000});
+        is(policer, "policer forward.0");
+        is(
+            json!({"kind": "loss", "ratio": 0.001}),
+            "loss of 0.100 % at forward.0",
+        );
+        is(
+            json!({"kind": "periodicloss", "every": 100}),
+            "loss of 1.000 % at forward.0",
+        );
+        is(
+            json!({"kind": "gilbert", "p": 0.01, "r": 0.99}),
+            "loss of 1.000 % at forward.0",
+        );
+    }
+
+    #[test]
+    fn loss_bounds_those_alone_that_answer_it() {
+        for scheme in ["bbr1", "copa", "pcc-allegro", "fast", "exp"] {
+            let found = by(|cell| {
+                cell["flows"][0]["scheme"] = scheme.into();
+                with(json!({"kind": "loss", "ratio": 0.001}))(cell);
+            });
+            assert_eq!(found, None, "{scheme}");
+        }
+        for name in LOSS_BASED {
+            assert!(narrows_cc::schemes::find(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn changes_on_the_way_count() {
+        let later = |set: Value| {
+            by(|cell| {
+                cell["timeline"] = json!([{"at_ns": 5, "element": "x", "set": set}]);
+                with(json!({"kind": "loss", "name": "x", "ratio": 0.01}))(cell);
+            })
+        };
+        assert_eq!(later(json!({"ratio": 0.0})), None);
+        assert!(later(json!({"ratio": 0.5})).is_some());
+    }
+
+    #[test]
+    fn the_link_must_carry_the_data() {
+        let server = link(json!({"kind": "constant", "rate": 12_000_000}));
+        let back = |direction: &str| {
+            by(|cell| {
+                cell["network"]["backward"] = json!([server, {"kind": "delay", "delay": 5}]);
+                cell["flows"][0]["direction"] = direction.into();
+            })
+        };
+        assert_eq!(back("forward"), None);
+        assert!(back("backward").is_some());
+    }
+
+    #[test]
+    fn windows_bound_where_a_round_trip_lasts() {
+        let window = |bytes: u64, delay: u64| {
+            by(|cell| {
+                cell["transport"] = json!({"window": bytes});
+                cell["network"]["forward"][0]["delay"] = delay.into();
+                cell["network"]["backward"][0]["delay"] = delay.into();
+            })
+        };
+        assert_eq!(
+            window(64_000, 1_000_000).as_deref(),
+            Some("its window of 64 kB")
+        );
+        assert_eq!(window(64_000, 0), None, "time stands still");
+        assert_eq!(window(64_000, 1), None, "256 Tbit/s");
+        assert_eq!(window(100_000_000_000, 1_000_000_000), None);
+        let hosts = by(|cell| {
+            cell["network"]["hosts"] =
+                json!([{"name": "receiver", "settings": {"window": 64_000}}]);
+        });
+        assert!(hosts.is_some());
+    }
+
+    #[test]
+    fn applications_bound_by_rate_or_size() {
+        let traffic = |traffic: Value| by(|cell| cell["flows"][0]["traffic"] = traffic);
+        let transfer = |bytes: u64| traffic(json!({"kind": "transfer", "bytes": bytes}));
+        assert!(transfer(1_000_000).is_some());
+        assert_eq!(transfer(1_000_000_000_000), None);
+        let onoff = |rate: Value| {
+            traffic(json!({"kind": "onoff", "on": 1_000_000, "off": 1_000_000, "rate": rate}))
+        };
+        assert!(onoff(json!(1_000_000)).is_some());
+        assert_eq!(onoff(Value::Null), None);
+        assert!(traffic(json!({"kind": "requests", "response": 5000})).is_some());
+        let cbr = by(|cell| {
+            cell["flows"][0]["scheme"] = "udp".into();
+            cell["flows"][0]["traffic"] = json!({"kind": "cbr", "rate": 1_000_000});
+        });
+        assert_eq!(cbr.as_deref(), Some("its application (cbr)"));
+        let standing = by(|cell| {
+            cell["flows"][0]["traffic"] = json!({"kind": "requests", "response": 5000});
+            cell["network"]["forward"][0]["delay"] = 0.into();
+            cell["network"]["backward"][0]["delay"] = 0.into();
+        });
+        assert_eq!(standing, None, "all at one instant");
+    }
+}

@@ -1,0 +1,125 @@
+"""Whether a campaign's folder is what its campaign.json says.
+
+Folders of results travel: they are mailed, shared and unpacked. So nothing that such a file says leads out of
+its folder, and each finished cell has a digest over all its files, by which exchanged or edited ones are
+told. The digests detect accidents and mixtures; whoever rewrites campaign.json as well can make them fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError
+
+#: Folders of a campaign that commands write into and remove leftovers from.
+_PARTS = ("cells", "files", "logs", "figures")
+#: Names of cells: slugs (narrows.scenario.slugs) and the number of the run. No separators, no leading dot.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}")
+_STATES = ("pending", "finished", "failed", "skipped")
+_BLOCK = 1 << 20
+
+
+def check_document(path: Path, document: dict[str, Any]) -> None:
+    """Refuses a campaign.json (at `path`) whose cells have names that are no names of folders, or parts that
+    lead elsewhere."""
+    for part in _PARTS:
+        if (path.parent / part).is_symlink():
+            raise DataError(
+                f"{path.parent / part}: is a link to another place, where results would be read and leftovers"
+                " removed; put the folder itself there"
+            )
+    seen: set[str] = set()
+    for number, entry in enumerate(document["cells"], 1):
+        problem = _problem(entry, seen)
+        if problem:
+            raise DataError(f"{path}: is damaged or was tampered with: cell {number} {problem}")
+        seen.add(entry["id"])
+
+
+def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
+    """What is wrong with an entry whose members are of the right types (narrows.campaign.documents)."""
+    name, state = entry["id"], entry["state"]
+    if not _ID.fullmatch(name):
+        return f"has the id {name[:60]!r}, which is no name of a folder"
+    if name in seen:
+        return f"has the same id as an earlier one, {name}"
+    if state not in _STATES:
+        return f"({name}) has the state {state[:60]!r}; there are {', '.join(_STATES)}"
+    return None
+
+
+def digest(cell: Path) -> str:
+    """One SHA-256 over the names, sizes and contents of all files of a cell's folder, in the order of names.
+
+    Hashed is, for each file, a line `SHA-256  SIZE  NAME`, where NAME is its path inside of the folder: what
+    `sha256sum` and `stat` print is enough to compute it by hand.
+    """
+    whole = hashlib.sha256()
+    for path in sorted(_files(cell), key=lambda file: file.relative_to(cell).as_posix()):
+        try:
+            # A file could have been exchanged for a pipe since it was listed; opening must not wait.
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(handle, "rb") as file:
+                one = hashlib.file_digest(file, "sha256").hexdigest()
+                size = file.tell()
+        except OSError as error:
+            raise DataError(f"{path}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        name = path.relative_to(cell).as_posix()
+        whole.update(f"{one}  {size}  {name}\n".encode("utf-8", "surrogateescape"))
+    return f"sha256:{whole.hexdigest()}"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files below a folder, which must be plain ones."""
+    try:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+    except OSError as error:
+        raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+    for entry in found:
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            yield from _files(Path(entry.path))
+        elif stat.S_ISREG(mode):
+            yield Path(entry.path)
+        else:
+            raise DataError(
+                f"{entry.path}: is no plain file, and records hold nothing else; remove the cell's folder"
+            )
+
+
+def check_plain(cell: Path) -> None:
+    """Refuses the folder of a cell that is a link, or holds anything but plain files."""
+    if cell.is_symlink():
+        raise DataError(f"{cell}: is a link to another place; put the record itself there")
+    if cell.is_dir():
+        for _ in _files(cell):
+            pass
+
+
+def changed(cell: Path, entry: dict[str, Any]) -> str | None:
+    """How the files of a finished cell differ from those that were noted; None if they don't, or if
+    campaign.json is of a version that noted no digests."""
+    noted = entry.get("digest")
+    if not noted:
+        check_plain(cell)
+        return None
+    if cell.is_symlink():
+        return f"{cell}: is a link to another place; put the record itself there"
+    found = digest(cell)
+    if found == noted:
+        return None
+    return (
+        f"{cell}: its files are not those that the run has left (digest {_short(found)}, campaign.json has"
+        f" {_short(noted)}); put the right ones back, or remove the folder and run the campaign again"
+    )
+
+
+def _short(text: str) -> str:
+    return text.removeprefix("sha256:")[:12]

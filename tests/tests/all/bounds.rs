@@ -1,0 +1,61 @@
+//! Loss alone bounds the schemes that `narrows_cell::LOSS_BASED` lists, on paths without any rate.
+
+use narrows_cell::{Cell, LEAST_LOSS, LOSS_BASED};
+use narrows_sim::World;
+use narrows_units::Time;
+use serde_json::{Value, json};
+
+const MS: u64 = 1_000_000;
+/// Round-trip time.
+const RTT: u64 = 100 * MS;
+const ROUNDS: u64 = 100;
+/// Most packets that may arrive within a round trip. Slow start goes on until the first loss, before which 1 /
+/// LEAST_LOSS packets arrive in the mean; once in e^10 runs it is ten times as many.
+const MOST: f64 = 10.0 / LEAST_LOSS;
+
+fn cell(scheme: &str, loss: &Value) -> Cell {
+    let delay = json!({"kind": "delay", "delay": RTT / 2});
+    let cell = json!({
+        "format": "narrows/cell/1", "id": "x", "scheme": scheme, "run": 1, "where": "simulate", "seed": 5,
+        "duration_ns": ROUNDS * RTT, "record": "bins", "bin_ns": 100 * MS, "sample_ns": 100 * MS,
+        "network": {"kind": "dumbbell", "forward": [loss, delay], "backward": [delay]},
+        "flows": [{"flow": 1, "scheme": scheme, "start_ns": 0, "stop_ns": ROUNDS * RTT}],
+    });
+    Cell::parse(&cell.to_string()).unwrap_or_else(|error| panic!("{scheme}: {error}"))
+}
+
+/// The most packets that arrive within a round trip; given up as soon as that is beyond all bounds.
+fn peak(cell: &Cell) -> u64 {
+    let mut world = World::new(cell).unwrap();
+    let (mut peak, mut before) = (0, 0);
+    for round in 1..=ROUNDS {
+        world.run_until(Time::from_ns(round * RTT));
+        let now = world.totals().data_delivered;
+        peak = peak.max(now - before);
+        before = now;
+        if peak as f64 > MOST {
+            break;
+        }
+    }
+    peak
+}
+
+#[test]
+fn loss_bounds_what_answers_it() {
+    let losses = [
+        json!({"kind": "loss", "ratio": LEAST_LOSS}),
+        json!({"kind": "periodicloss", "every": (1.0 / LEAST_LOSS) as u64}),
+    ];
+    let mut beyond = Vec::new();
+    for scheme in LOSS_BASED {
+        for loss in &losses {
+            let cell = cell(scheme, loss);
+            assert_eq!(cell.unbounded(), None, "{scheme}");
+            let peak = peak(&cell);
+            if peak as f64 > MOST {
+                beyond.push(format!("{scheme} with {}: {peak}", loss["kind"]));
+            }
+        }
+    }
+    assert_eq!(beyond, Vec::<String>::new());
+}
