@@ -47,12 +47,10 @@ def main() -> int:
         print(json.dumps(FACTS | SETTINGS.get("facts", {})))
         return 0
     if command == "bpf":
-        asked = sys.argv[3::2]
+        # Of objects, NAME=PATH.
+        asked = [what.partition("=")[0] for what in sys.argv[3::2]]
         refused = SETTINGS.get("bpf") or {}
-        results = [
-            {"what": what, "ok": Path(what).name not in refused, **refused.get(Path(what).name, {})}
-            for what in asked
-        ]
+        results = [{"what": what, "ok": what not in refused, **refused.get(what, {})} for what in asked]
         print(json.dumps({"results": results}))
         return 0
     arguments = dict(zip(sys.argv[2:-1:2], sys.argv[3::2], strict=False))

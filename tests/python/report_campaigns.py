@@ -54,7 +54,7 @@ class Spec:
     def cell(self) -> str:
         """The name of the folder."""
         plain = "".join(c if c.isalnum() else "-" for c in self.scheme.lower())
-        return f"{plain}-r{self.run}"
+        return f"{plain.strip('-')}-r{self.run}"
 
 
 def network(rate: int = RATE, queue_bytes: int = QUEUE_BYTES) -> dict[str, Any]:

@@ -57,7 +57,9 @@ def test_pipes_and_devices_are_not_waited_for(pipe: Path, command: tuple[str, ..
 def test_files_of_the_kernel_that_never_end_are_refused() -> None:
     if not os.access("/proc/kmsg", os.R_OK):
         pytest.skip("only root may read /proc/kmsg")
-    assert "can't be read" in refusal("run", "/proc/kmsg")
+    # What is there at the moment may be no scenario, or nothing.
+    done = narrows("run", "/proc/kmsg")
+    assert done.returncode == 3 and "/proc/kmsg:" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("run",), ("show",), ("report",), ("check",), ("trace", "show")])
@@ -102,7 +104,9 @@ def test_a_pipe_in_a_record_is_not_waited_for(tmp_path: Path, kind: str) -> None
     record.unlink()
     os.mkfifo(record)
     done = narrows("check", out)
-    assert done.returncode in (3, 6) and "regular file" in done.stdout + done.stderr
+    assert done.returncode in (3, 6) and (
+        "regular file" in done.stdout + done.stderr or "plain file" in done.stderr
+    )
     assert "internal error" not in done.stderr
 
 

@@ -49,21 +49,22 @@ def lab_of_somebody() -> Iterator[Lab]:
         pytest.skip(shell_kit.refusal())
     shell_kit.needs("setpriv")
     with shell_kit.folder_for_everybody() as folder, kit.hosts(folder) as pair:
-        programs, campaign = folder / "path", folder / "campaign"
-        for made in (programs, campaign):
+        programs, campaign, home = folder / "path", folder / "campaign", folder / "home"
+        for made in (programs, campaign, home):
             made.mkdir()
-        for own in (folder, campaign, folder / "user_key"):
+        # Not what holds the other host's folder, too: there an agent is started by root.
+        for own in (home, campaign, folder / "user_key"):
             os.chown(own, SOMEBODY, SOMEBODY)
         sudo(programs)
         # ssh asks for the name of whoever runs it.
         users = folder / "passwd"
         users.write_text(
-            f"{Path('/etc/passwd').read_text()}somebody:x:{SOMEBODY}:{SOMEBODY}::{folder}:/bin/sh\n"
+            f"{Path('/etc/passwd').read_text()}somebody:x:{SOMEBODY}:{SOMEBODY}::{home}:/bin/sh\n"
         )
         pair.here.do(f"mount --bind {users} /etc/passwd")
         words = (
-            *("env", f"PATH={programs}:{os.environ['PATH']}", f"HOME={folder}"),
-            f"XDG_CACHE_HOME={folder}/cache",
+            *("env", f"PATH={programs}:{os.environ['PATH']}", f"HOME={home}"),
+            f"XDG_CACHE_HOME={home}/cache",
             *_RUN,
         )
         check(pair, words)

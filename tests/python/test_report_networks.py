@@ -113,7 +113,7 @@ def test_completion_times_are_those_of_the_transfers(folder: Path, campaign: Cam
 
 def test_datagrams_and_expectations_have_tables(campaign: Campaign) -> None:
     found = {table["title"]: table["table"] for table in document.compose(campaign, {})["tables"]}
-    assert list(found) == ["Completion times of transfers", "Datagrams", "Expectations"]
+    assert list(found) == ["Flows together", "Completion times of transfers", "Datagrams", "Expectations"]
     assert [row[1]["text"] for row in found["Datagrams"]["rows"]] == ["6 (udp, background)"]
     assert [row[2]["text"] for row in found["Expectations"]["rows"]] == ["holds", "fails"]
 

@@ -19,20 +19,19 @@ from narrows.shapes import (
     Wrong,
     atom,
     each,
+    is_text,
     maybe,
     record,
     table,
 )
 
 _REASON = record({}, {"severity": STRING, "code": STRING, "text": STRING})
-_NAME = atom(
-    lambda value: isinstance(value, str) or (isinstance(value, int) and value >= 0), "name or number"
-)
+_NAME = atom(lambda value: is_text(value) or (isinstance(value, int) and value >= 0), "name or number")
 _CELL = record(
     {"id": STRING, "scheme": STRING, "run": COUNT, "state": STRING},
     {
         "verdict": maybe(STRING),
-        "reasons": maybe(each(_REASON)),
+        "reasons": each(_REASON),
         "error": maybe(OBJECT),
         "failures": each(OBJECT),
         "attempts": COUNT,
@@ -52,6 +51,7 @@ _RESOLVED = record(
         "title": maybe(STRING),
         "network": maybe(OBJECT),
         "expect": maybe(each(OBJECT)),
+        "measure": maybe(OBJECT),
     },
 )
 _CAMPAIGN = record(
@@ -82,7 +82,15 @@ _SUMMARY = record(
 )
 _RESULTS = record(
     {"rows": each(_ROW), "metrics": each(_METRIC), "summary": each(_SUMMARY)},
-    {"scenario": STRING, "hash": STRING, "skipped": _SKIPPED},
+    {
+        "scenario": STRING,
+        "hash": STRING,
+        "skipped": _SKIPPED,
+        "digests": table(STRING, STRING),
+        "links": each(OBJECT),
+        "link_summary": each(OBJECT),
+        "expect": each(OBJECT),
+    },
 )
 _SHAPES: dict[str, Shape] = {"narrows/campaign": _CAMPAIGN, "narrows/results": _RESULTS}
 

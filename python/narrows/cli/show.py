@@ -61,7 +61,7 @@ def show(
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
         console.print(f"{line} ({', '.join(places)})", soft_wrap=True)
-    parts = [folder.document["scenario"]["resolved"].get("measure") or {} for folder in opened]
+    parts = [resolved(folder.document).get("measure") or {} for folder in opened]
     for words in dict.fromkeys(part_in_words(part) for part in parts):
         if words:
             console.print(words, soft_wrap=True)
