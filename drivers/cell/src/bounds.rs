@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    fn link(rate: Value) -> Value {
+    fn link(rate: &Value) -> Value {
         json!({"kind": "bottleneck", "name": "l", "rate": rate, "queue": {"kind": "unlimited"}})
     }
 
@@ -333,7 +333,7 @@ mod tests {
             json!({"kind": "gilbert", "p": 0.0, "r": 0.1}),
             json!({"kind": "policer", "rate": 1_000_000, "burst": 10_000, "action": "remark"}),
             json!({"kind": "policer", "rate": 1_000_000, "burst": 100_000_000_000u64}),
-            link(json!({"kind": "tokenbucket", "rate": 1_000_000, "burst": 100_000_000_000u64})),
+            link(&json!({"kind": "tokenbucket", "rate": 1_000_000, "burst": 100_000_000_000u64})),
         ] {
             let said = element.to_string();
             assert_eq!(by(with(element)), None, "{said}");
@@ -346,11 +346,11 @@ mod tests {
             assert_eq!(by(with(element)).as_deref(), Some(says));
         };
         is(
-            link(json!({"kind": "constant", "rate": 12_000_000})),
+            link(&json!({"kind": "constant", "rate": 12_000_000})),
             "link l (12 Mbit/s)",
         );
         is(
-            link(json!({"kind": "tokenbucket", "rate": 12_000_000, "burst": 10_000})),
+            link(&json!({"kind": "tokenbucket", "rate": 12_000_000, "burst": 10_000})),
             "link l",
         );
         let groups = json!({"kind": "ackaggregation", "packets": 1, "time": 1_000_000});
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn the_link_must_carry_the_data() {
-        let server = link(json!({"kind": "constant", "rate": 12_000_000}));
+        let server = link(&json!({"kind": "constant", "rate": 12_000_000}));
         let back = |direction: &str| {
             by(|cell| {
                 cell["network"]["backward"] = json!([server, {"kind": "delay", "delay": 5}]);
