@@ -64,7 +64,7 @@ fn program() -> Vec<String> {
     [
         this.to_str().unwrap(),
         "--exact",
-        "inside",
+        "tunnel::inside",
         "--ignored",
         "--nocapture",
     ]
