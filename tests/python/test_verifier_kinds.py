@@ -19,7 +19,7 @@ DELAY: Json = {"name": "d", "kind": "delay", "delay": 10 * MS}
 def bottleneck(queue: Json | None = None, rate: Json | None = None, **more: Any) -> Json:
     queue = queue or {"kind": "droptail", "bytes": 60_000}
     rate = rate or {"kind": "constant", "rate": 12_000_000}
-    return {"name": "b", "kind": "bottleneck", "rate": rate, "queue": queue, **more}
+    return {"name": "b", "kind": "bottleneck", "rate": rate, "queue": queue} | more
 
 
 def cell(
@@ -57,6 +57,11 @@ def cell(
     }
 
 
+RATES_TICKS: Json = {"kind": "ticks", "rate": 12_000_000, "tick": 1 * MS}
+RATES_WIFI: Json = {"kind": "wifi", "rate": 14_400_000}
+#: At 12 Mbit/s 20 packets would be under way in it.
+LINE: Json = {"name": "b", "kind": "delay", "delay": 20 * MS, "limit": 12}
+
 LINKS: list[Json] = [
     {"kind": "loss", "ratio": 0.01},
     {"kind": "gilbert", "p": 0.01, "r": 0.3, "good": 0.0, "bad": 0.5},
@@ -72,6 +77,7 @@ LINKS: list[Json] = [
     {"kind": "outage", "start": 2000 * MS, "length": 300 * MS},
     {"kind": "outage", "start": 2000 * MS, "length": 300 * MS, "period": 1000 * MS, "mode": "hold"},
     {"kind": "gate", "open": True},
+    {"kind": "delay", "delay": 20 * MS, "limit": 12},
     {"kind": "jitter", "spread": 2 * MS},
     {"kind": "jitter", "spread": 2 * MS, "reorder": True},
     {"kind": "drift", "delay": 5 * MS, "amplitude": 2 * MS, "period": 1000 * MS},
@@ -81,6 +87,8 @@ QUEUES: list[Json] = [
     {"kind": "drophead", "bytes": 30_000},
     {"kind": "onepacket"},
     {"kind": "red", "packets": 100},
+    {"kind": "step", "threshold": 10},
+    {"kind": "step", "threshold_time": 5 * MS, "packets": 60},
     {"kind": "codel"},
     {"kind": "pie"},
     {"kind": "fqcodel"},
@@ -103,6 +111,10 @@ RATES: list[Json] = [
     {"kind": "poissondrift", "rate": 12_000_000, "deviation": 0.3, "time": 500 * MS},
     {"kind": "onoff", "rate": 12_000_000, "on": 100 * MS, "off": 50 * MS},
     {"kind": "tokenbucket", "rate": 8_000_000, "burst": 30_000},
+    {"kind": "ticks", "rate": 12_000_000, "tick": 1 * MS},
+    {"kind": "ticks", "rate": 12_000_000, "tick": 10 * MS},
+    {"kind": "wifi", "rate": 14_400_000},
+    {"kind": "wifi", "rate": 300_000_000},
 ]
 
 
@@ -126,8 +138,9 @@ def _cases() -> dict[str, Json]:
         )
         found[f"{name} in bins"] = cell([bottleneck(), own, DELAY], record="bins")
     for queue in QUEUES:
-        found[f"queue {queue['kind']}"] = cell([bottleneck(queue), DELAY])
-        found[f"queue {queue['kind']}, two RTTs"] = cell([bottleneck(queue), DELAY], extra=(0, 7 * MS))
+        kind = " ".join([str(queue["kind"]), *[key for key in queue if key.startswith("threshold")]])
+        found[f"queue {kind}"] = cell([bottleneck(queue), DELAY])
+        found[f"queue {kind}, two RTTs"] = cell([bottleneck(queue), DELAY], extra=(0, 7 * MS))
     for index, rate in enumerate(RATES):
         found[f"rate {index} {rate['kind']}"] = cell([bottleneck(rate=rate), DELAY])
         found[f"rate {index} {rate['kind']} in bins"] = cell([bottleneck(rate=rate), DELAY], record="bins")
@@ -168,3 +181,37 @@ def test_nothing_is_wrong_with_it(name: str, tmp_path: Path) -> None:
     measured = json.loads(_native.measure(tmp_path / "x"))
     utilization = measured["flows"][-1]["metrics"]["utilization_ratio"]
     assert utilization is not None and 0 < utilization < 1.02
+
+
+#: What really happened, what the cell says afterwards, and which check must notice.
+LIES: list[tuple[str, list[Json], Json, str]] = [
+    ("a slower tick", [bottleneck(rate=RATES_TICKS), DELAY], {"rate": {"tick": 3 * MS}}, "bursts"),
+    (
+        "a tick with less credit",
+        [bottleneck(rate=RATES_TICKS), DELAY],
+        {"rate": {"rate": 9_000_000}},
+        "bursts",
+    ),
+    ("a slower radio", [bottleneck(rate=RATES_WIFI), DELAY], {"rate": {"rate": 12_000_000}}, "bursts"),
+    ("smaller aggregates", [bottleneck(rate=RATES_WIFI), DELAY], {"rate": {"frames": 2}}, "bursts"),
+    ("longer contention", [bottleneck(rate=RATES_WIFI), DELAY], {"rate": {"overhead": 300_000}}, "bursts"),
+    ("a shorter line", [bottleneck(name="c"), LINE], {"limit": 11}, "lines"),
+    ("a line without limit", [bottleneck(name="c"), LINE], {"limit": None}, "fates"),
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie[0])
+def test_a_cell_that_says_otherwise_is_noticed(
+    lie: tuple[str, list[Json], Json, str], tmp_path: Path
+) -> None:
+    _, forward, change, check = lie
+    own = cell(forward)
+    _native.simulate(json.dumps(own), tmp_path / "x")
+    path = tmp_path / "x" / "run.json"
+    record = json.loads(path.read_text())
+    [element] = [each for each in record["cell"]["network"]["forward"] if each["name"] == "b"]
+    for key, value in change.items():
+        element[key] = {**element[key], **value} if isinstance(value, dict) else value
+    path.write_text(json.dumps(record))
+    found = json.loads(_native.verify(tmp_path / "x"))["checks"]
+    assert check in [one["name"] for one in found if not one["ok"]]

@@ -2,6 +2,7 @@
 
 use crate::{Backlog, Change, Element, Outcomes, Packet, Queue, RateServer};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use std::collections::VecDeque;
 
 /// Parameters of a bottleneck besides its rate and its queue.
 pub const PARAMS: &[ParamSpec] = &[
@@ -56,13 +57,22 @@ impl Framing {
 /// Before a server by openings (traces of opportunities, Poisson) packets stay in the queue until
 /// the opening at which their first byte leaves: they count for its limits, and a discipline that
 /// looks at sojourn times sees the whole wait.
+///
+/// A server in groups (frames of one transmission) takes as many packets as fit when it begins. One
+/// that turns out not to fit is out of the queue by then and goes first in the next group.
 pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
     framing: Framing,
     /// What [`RateServer::by_openings`] says of the server.
     by_openings: bool,
+    /// What [`RateServer::in_groups`] says of the server.
+    in_groups: bool,
     in_service: Option<P>,
+    /// The others that leave with it.
+    group: VecDeque<P>,
+    /// What did not fit into the group.
+    spare: Option<P>,
     /// When the packet in service began, or the rate last changed since.
     began: Time,
     /// Bytes on the wire that were left of it then.
@@ -80,9 +90,12 @@ impl<P: Packet> Bottleneck<P> {
         Bottleneck {
             queue,
             by_openings: server.by_openings(),
+            in_groups: server.in_groups(),
             server,
             framing: Framing::new(params),
             in_service: None,
+            group: VecDeque::new(),
+            spare: None,
             began: Time::ZERO,
             left: 0,
             wakeup: Time::FAR,
@@ -94,9 +107,10 @@ impl<P: Packet> Bottleneck<P> {
     #[inline]
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         if self.by_openings {
-            self.wakeup = match self.queue.backlog().packets {
-                0 => Time::FAR,
-                _ => self.server.opens(now),
+            self.wakeup = if self.waits() {
+                self.server.opens(now)
+            } else {
+                Time::FAR
             };
             if self.wakeup > now {
                 return;
@@ -107,7 +121,10 @@ impl<P: Packet> Bottleneck<P> {
 
     #[inline]
     fn serve_next(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        self.in_service = self.queue.dequeue(now, outcomes);
+        self.in_service = match self.spare.take() {
+            None => self.queue.dequeue(now, outcomes),
+            spare => spare,
+        };
         self.wakeup = match &self.in_service {
             Some(packet) => {
                 self.began = now;
@@ -116,6 +133,33 @@ impl<P: Packet> Bottleneck<P> {
             }
             None => Time::FAR,
         };
+        if self.in_groups && self.in_service.is_some() {
+            self.gather(now, outcomes);
+        }
+    }
+
+    /// Takes the packets that are served with the one in service.
+    fn gather(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+        while self.server.has_room()
+            && let Some(packet) = self.queue.dequeue(now, outcomes)
+        {
+            let Some(end) = self.server.join(self.framing.wire_bytes(packet.size())) else {
+                self.spare = Some(packet);
+                return;
+            };
+            self.group.push_back(packet);
+            self.wakeup = end;
+        }
+    }
+
+    /// What has left the queue and not the element.
+    fn out_of_queue(&self) -> impl Iterator<Item = &P> {
+        self.in_service.iter().chain(&self.group).chain(&self.spare)
+    }
+
+    /// Whether there is a packet to serve next.
+    fn waits(&self) -> bool {
+        self.spare.is_some() || self.queue.backlog().packets > 0
     }
 }
 
@@ -144,7 +188,10 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             }
         }
         let packet = self.in_service.take();
-        self.start_service(now, outcomes);
+        self.in_service = self.group.pop_front();
+        if self.in_service.is_none() {
+            self.start_service(now, outcomes);
+        }
         packet
     }
 
@@ -159,14 +206,14 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
 
     fn held(&self) -> Backlog {
         let mut held = self.queue.backlog();
-        if let Some(packet) = &self.in_service {
+        for packet in self.out_of_queue() {
             held.add(packet.size());
         }
         held
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
-        self.in_service.iter().for_each(&mut *visit);
+        self.out_of_queue().for_each(&mut *visit);
         self.queue.visit(visit);
     }
 
@@ -186,12 +233,15 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
                 self.by_openings = self.server.by_openings();
-                if self.in_service.is_some() {
+                self.in_groups = self.server.in_groups();
+                if self.in_service.is_some() && old.in_groups() {
+                    // What is in the air ends as it was begun.
+                } else if self.in_service.is_some() {
                     let served = old.served(self.began, now).get();
                     self.left -= served.min(u64::from(self.left)) as u32;
                     self.began = now;
                     self.wakeup = self.server.serve(now, self.left);
-                } else if self.queue.backlog().packets > 0 {
+                } else if self.waits() {
                     self.start_service(now, outcomes);
                 }
             }

@@ -169,6 +169,21 @@ pub trait RateServer {
     fn opens(&mut self, now: Time) -> Time {
         now
     }
+    /// Whether several packets may be served together, as frames of one transmission: all of them
+    /// leave when the last one has been served. See [`RateServer::join`].
+    fn in_groups(&self) -> bool {
+        false
+    }
+    /// Whether there is room for another packet, however small, in the service that has just begun.
+    /// Asked of servers in groups only.
+    fn has_room(&self) -> bool {
+        false
+    }
+    /// A packet of `bytes` is to be served with those whose service has just begun; returns when all
+    /// of them have left, or `None` if it does not fit any more.
+    fn join(&mut self, _bytes: u32) -> Option<Time> {
+        None
+    }
     /// How much of the packet in service, which began at `began`, has been served until just before
     /// `now`.
     fn served(&self, began: Time, now: Time) -> Bytes {

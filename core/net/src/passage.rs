@@ -68,6 +68,9 @@ pub(crate) enum Fate {
     Dropped(Reason),
 }
 
+/// Why an element that holds all that it may hold drops.
+pub(crate) const LINE_FULL: Reason = Reason("line_full");
+
 /// Decides about each packet when it arrives.
 pub(crate) trait Law<P: Packet> {
     /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
@@ -83,6 +86,10 @@ pub(crate) trait Law<P: Packet> {
     /// Whether packets inside wait, as in a queue, and do not just travel.
     fn queues(&self) -> bool {
         false
+    }
+    /// Most packets that may be inside; what comes beyond is dropped without being decided about.
+    fn most(&self) -> u32 {
+        u32::MAX
     }
     /// All parameters have these values from `now` on; what is inside stays as decided.
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
@@ -107,6 +114,9 @@ impl<P: Packet, L: Law<P>> Passage<P, L> {
 impl<P: Packet, L: Law<P>> Element<P> for Passage<P, L> {
     #[inline]
     fn push(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+        if self.line.held.packets >= self.law.most() {
+            return outcomes.drop(now, packet, LINE_FULL);
+        }
         match self.law.fate(now, &mut packet, outcomes) {
             Fate::Leaves(due) if self.law.reorders() => self.line.insert(due, packet),
             Fate::Leaves(due) => self.line.push(due, packet),

@@ -2,5 +2,5 @@
 
 use crate::Queue;
 
-crate::registry::registry!("queue", dyn Queue<P>: droptail, drophead, unlimited, onepacket, red, codel, pie,
-    fqcodel, sfq, drr, dualpi2, priority);
+crate::registry::registry!("queue", dyn Queue<P>: droptail, drophead, unlimited, onepacket, red, step, codel,
+    pie, fqcodel, sfq, drr, dualpi2, priority);

@@ -2,4 +2,4 @@
 
 use crate::RateServer;
 
-crate::registry::registry!("rate", dyn RateServer: constant, poisson, poissondrift, poissontrace, trace, steps, square, sine, onoff, tokenbucket);
+crate::registry::registry!("rate", dyn RateServer: constant, poisson, poissondrift, poissontrace, trace, steps, square, sine, onoff, tokenbucket, ticks, wifi);

@@ -10,6 +10,7 @@
 //! | a real-time scheme | its encoder, or its model, has a largest rate |
 //! | a link with a rate in the direction of its data | acknowledgements come no faster |
 //! | a policer that drops, there too | the same, for schemes that answer losses or follow what is delivered |
+//! | a delay line with a limit, there too | no more than its limit arrives in its delay |
 //! | loss of at least [`LEAST_LOSS`], there too | a scheme of [`LOSS_BASED`] takes back more than it adds |
 //!
 //! A server in the direction of acknowledgements alone is no bound: its queue overflows, and each acknowledgement
@@ -243,6 +244,13 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
                     && number(state, "burst", 0.0) <= MOST_BYTES as f64
             })
             .then(|| (1, format!("policer {name}"))),
+        "delay" => states
+            .iter()
+            .all(|state| {
+                let bytes = number(state, "limit", f64::INFINITY) * 1500.0;
+                bytes <= MOST_BYTES as f64 && number(state, "delay", 0.0) > 0.0
+            })
+            .then(|| (1, format!("the limit of {name}"))),
         "loss" | "corrupt" => loses(&|state| number(state, "ratio", 0.0)),
         "periodicloss" => loses(&|state| {
             let late = number(state, "offset", 0.0) > 1.0 / LEAST_LOSS;

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from narrows.reference.probe import ECT0, ECT1, Load, Stream
+from narrows.reference.probe import ECT0, ECT1, NOT_ECT, Load, Stream
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ QUEUES = {
         "{red: {packets: 100 packets, min_threshold: 10 packets, max_threshold: 30 packets}}",
         "Between the thresholds (12 and 36 ms) the share of packets that are dropped, or marked where the"
         " sender can be told, grows with the mean queue; the mean lags behind the queue.",
+    ),
+    "step": _queue(
+        "{step: {threshold: 20 packets, packets: 100 packets}}",
+        "While more than 20 packets wait (24 ms), flow 1 is marked, and what flow 2 has too much is dropped.",
+        Load((Stream(6000.0, ((0.0, 3.2),), ecn=ECT0), Stream(857.0, _BURSTS, ecn=NOT_ECT))),
     ),
     "codel": _queue(
         "{codel: {packets: 100 packets}}",
@@ -150,6 +155,18 @@ RATES = {
         "200 kB pass at the peak rate, then the bucket is empty and the rate is that of its tokens.",
         seconds=1.0,
         bin_ms=20,
+    ),
+    "ticks": Example(
+        "{ticks: {rate: 12 Mbit/s, tick: 10 ms}}",
+        "The credit of 10 ms leaves at every tenth millisecond, and nothing in between.",
+        seconds=0.2,
+        bin_ms=1,
+    ),
+    "wifi": Example(
+        "{wifi: {rate: 14.4 Mbit/s}}",
+        "Packets arrive in aggregates of four, one of which takes 3.6 ms.",
+        seconds=0.1,
+        bin_ms=1,
     ),
 }
 

@@ -1,4 +1,8 @@
 //! A fixed propagation delay. Order is kept and nothing is ever queued.
+//!
+//! With a `limit` it is a delay line of so many places, such as netem's: all packets under way count, so that a
+//! rate above limit / delay loses the rest although nothing waits. A packet that comes at the instant at which
+//! another one leaves finds its place free.
 
 use crate::passage::{Fate, Law, Passage};
 use crate::{Element, Entry, Outcomes, Packet, Setup};
@@ -8,11 +12,18 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "delay",
     summary: "Delivers each packet a fixed time after it arrived",
-    source: "propagation only: nothing is queued, and order is kept",
+    source: "propagation only: nothing is queued, and order is kept; limit: Linux tc-netem(8)",
     params: &[
         ParamSpec::new("delay", Kind::Span, "One-way propagation delay.")
             .range(0.0, 3.6e12)
             .required(),
+        ParamSpec::new(
+            "limit",
+            Kind::Packets,
+            "Most packets under way at once; what comes beyond is dropped; absent: no limit.",
+        )
+        .range(1.0, 4e9)
+        .source("Linux tc-netem(8): its limit, 1000 packets where none is given, counts packets that are being delayed"),
     ],
     shorthand: &["delay"],
 };
@@ -22,32 +33,49 @@ pub fn build<P: Packet + 'static>(
     params: &Params,
     _: &Setup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(new(params.span("delay").unwrap_or_default())))
+    Ok(Box::new(Passage::new(Fixed::new(params))))
 }
 
 /// A delay of `delay`; also used by the network for access delays of single flows.
 pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {
-    Passage::new(Fixed(delay))
+    Passage::new(Fixed { delay, most: u32::MAX })
 }
 
 pub(crate) type Delay<P> = Passage<P, Fixed>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Fixed(Span);
+pub(crate) struct Fixed {
+    delay: Span,
+    most: u32,
+}
+
+impl Fixed {
+    fn new(params: &Params) -> Self {
+        let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
+        Fixed {
+            delay: params.span("delay").unwrap_or_default(),
+            most: params.integer("limit").map_or(u32::MAX, most),
+        }
+    }
+}
 
 impl<P: Packet> Law<P> for Fixed {
     #[inline]
     fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + self.0)
+        Fate::Leaves(now + self.delay)
     }
 
     fn propagation(&self) -> Span {
-        self.0
+        self.delay
+    }
+
+    fn most(&self) -> u32 {
+        self.most
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
         // Packets under way keep their delay; when it shrinks, later ones wait for them.
-        self.0 = params.span("delay").unwrap_or_default();
+        *self = Fixed::new(params);
         Ok(())
     }
 }

@@ -38,7 +38,8 @@ pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
     let mut base = Map::new();
     for spec in entry.params {
         let limit = ["bytes", "packets"].contains(&spec.name) && spec.default.is_none();
-        if spec.required || limit {
+        let threshold = (entry.name, spec.name) == ("step", "threshold");
+        if spec.required || limit || threshold {
             base.insert(spec.name.to_owned(), guess(entry, spec, 0));
         }
     }
@@ -114,6 +115,10 @@ fn fitting(entry: &str, param: &str, variant: usize) -> Option<Value> {
         ("drift", "amplitude") => two(2_000_000, 5_000_000),
         ("drift", "slope") => Some(json!(0.001)),
         ("jitter", "most") => two(20_000_000, 9_000_000),
+        ("step", "threshold" | "threshold_bytes") => {
+            Some(json!([3, 9_000][usize::from(param != "threshold")]))
+        }
+        ("wifi", "bytes") => two(65_535, 4_000),
         ("mtu", "bytes") => two(1_500, 576),
         ("red", "min_threshold") => two(2, 2),
         ("red", "max_threshold") => two(6, 6),

@@ -80,6 +80,12 @@ fn capacity_is_what_a_busy_server_carries() {
                 }
                 at = server.serve(at, 1_500);
                 carried += 1_500;
+                while server.has_room()
+                    && let Some(end) = server.join(1_500)
+                {
+                    at = end;
+                    carried += 1_500;
+                }
                 times.push(at);
             }
             let capacity = |from, to| server.capacity(from, to).get();

@@ -35,6 +35,28 @@ fn planned_losses_are_exact() {
 }
 
 #[test]
+fn a_delay_line_has_as_many_places_as_its_limit() {
+    // A packet per millisecond into 5 ms: five are under way, and the sixth comes as the first leaves.
+    let dropped = |limit: u64, delay: u64| {
+        let params = json!({"delay": delay, "limit": limit});
+        let out = play(&mut *element("delay", &params), stream(12, MS));
+        assert!(
+            out.left
+                .iter()
+                .all(|&(at, packet)| at == (packet.uid - 1) * MS + delay)
+        );
+        out.drops
+    };
+    assert_eq!(dropped(5, 5 * MS), []);
+    let late: Vec<(u64, u64)> = [3, 4, 8, 9].map(|at| (at * MS, at + 1)).into();
+    assert_eq!(dropped(3, 5 * MS), late);
+    // netem's default on a long path: 1000 packets in 1 s, the rest is lost.
+    let params = json!({"delay": 1000 * MS, "limit": 1000});
+    let out = play(&mut *element("delay", &params), stream(4000, MS / 2));
+    assert_eq!((out.left.len(), out.drops.len()), (2000, 2000));
+}
+
+#[test]
 fn outages_drop_or_hold() {
     let times = |params: Value| {
         let script = (0..12).map(|ms| (ms * MS, packet(ms, 1000)));

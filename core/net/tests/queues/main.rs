@@ -13,3 +13,4 @@ mod harness;
 mod pie;
 mod red;
 mod simple;
+mod step;

@@ -13,6 +13,7 @@
 //! Record -> Evidence (columns, layout of the path, time line of the bottleneck) -> checks -> Report
 //! ```
 
+mod bursts;
 mod conservation;
 mod copies;
 mod cuts;
@@ -22,6 +23,7 @@ mod fates;
 mod frames;
 mod lateness;
 mod layout;
+mod lines;
 mod natures;
 mod order;
 mod propagation;
@@ -53,6 +55,8 @@ const CHECKS: &[Check] = &[
     lateness::CHECK,
     propagation::CHECK,
     rate::CHECK,
+    bursts::CHECK,
+    lines::CHECK,
     stay::CHECK,
     order::CHECK,
     cuts::CHECK,

@@ -164,6 +164,7 @@ pub(super) const QUEUES: &[Discipline] = &[
     fifo("red", true, false),
     fifo("pie", true, false),
     fifo("codel", false, false),
+    fifo("step", false, false),
 ];
 
 /// The discipline of a bottleneck's queue; a bottleneck without one has an unlimited queue.
@@ -171,6 +172,13 @@ pub(super) fn discipline(element: &Element) -> Discipline {
     let name = element.queue_kind().unwrap_or("unlimited");
     let known = QUEUES.iter().find(|queue| queue.name == name);
     known.copied().unwrap_or(ANY_QUEUE)
+}
+
+/// Most packets that a delay line ever may hold, if it has a limit at some time.
+pub(super) fn limit_of_line(cell: &Cell, element: &Element) -> Option<u64> {
+    let changes = cell.changes_of(element.label()).map(|change| &change.set);
+    let sets = std::iter::once(&element.params).chain(changes);
+    sets.filter_map(|set| set.get("limit")?.as_u64()).max()
 }
 
 /// What is known about an element that is no bottleneck.
@@ -186,6 +194,9 @@ pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<Kind> {
     };
     if set("reorder") {
         kind.in_order = false;
+    }
+    if element.kind == "delay" && limit_of_line(cell, element).is_some() {
+        kind.drops = Drops::Only(&["line_full"]);
     }
     let moved = cell.changes_of(element.label()).next().is_some();
     if kind.hold == Hold::Delay && moved {

@@ -107,16 +107,41 @@ fn arrivals(
     (server, law): (&Server, &RateLaw),
     faults: &mut Faults,
 ) -> Result<String, String> {
+    let name = &evidence.stages[queueing.index].name;
+    let rows = departed(evidence, queueing)?;
+    let packets = evidence.packets.as_ref();
+    let mut window = Window::new(law);
+    for &(leave, row) in &rows {
+        let size = packets.map_or(0, |packets| packets.size[row]);
+        let bits = server.wire_bits(size);
+        // When the server idled is not known, so every packet may bring its own rounding.
+        if let Some(excess) = window.depart(leave, bits, 1) {
+            faults.add(|| over(name, row, excess));
+        }
+    }
+    Ok(format!(
+        "{} departures of {name} by windows of time",
+        rows.len()
+    ))
+}
+
+/// When packets left a bottleneck behind which there are only fixed delays, in order, with their rows.
+///
+/// # Errors
+/// Why that is not known.
+pub(super) fn departed(
+    evidence: &Evidence<'_>,
+    queueing: &Queueing,
+) -> Result<Vec<(u64, usize)>, String> {
     let Some(packets) = &evidence.packets else {
         return Err("there are no packets".into());
     };
-    let name = &evidence.stages[queueing.index].name;
     let mut behind: Vec<Option<(usize, u64)>> = evidence.lanes.iter().map(|_| None).collect();
     for &(lane, place) in &queueing.lanes {
         let after = Layout::fixed_ns(&evidence.lanes[lane].stages[place + 1..])?;
         behind[lane] = Some((place, after));
     }
-    let mut rows: Vec<(i128, usize)> = Vec::new();
+    let mut rows: Vec<(u64, usize)> = Vec::new();
     for row in 0..packets.len() {
         let lane = usize::from(packets.lane[row]);
         let Some(&(place, after)) = behind.get(lane).and_then(Option::as_ref) else {
@@ -128,23 +153,12 @@ fn arrivals(
                 .iter()
                 .any(|stage| stage.copies);
         if let Some(arrival) = packets.model_arrival(row).filter(|_| !copied_behind) {
-            rows.push((arrival - i128::from(after), row));
+            let leave = u64::try_from(arrival - i128::from(after)).unwrap_or(0);
+            rows.push((leave, row));
         }
     }
     rows.sort_unstable();
-    let mut window = Window::new(law);
-    for &(leave, row) in &rows {
-        let leave = u64::try_from(leave).unwrap_or(0);
-        let bits = server.wire_bits(packets.size[row]);
-        // When the server idled is not known, so every packet may bring its own rounding.
-        if let Some(excess) = window.depart(leave, bits, 1) {
-            faults.add(|| over(name, row, excess));
-        }
-    }
-    Ok(format!(
-        "{} departures of {name} by windows of time",
-        rows.len()
-    ))
+    Ok(rows)
 }
 
 /// What left a server of unknown rate in all, against what it could have carried.

@@ -1,0 +1,118 @@
+//! A step: above a threshold every packet is marked, or dropped where its sender cannot be told by a mark.
+//!
+//! The marking of DCTCP: a packet that finds more than the threshold waiting when it arrives is marked, by the
+//! queue as it is at this instant and not by an average. The threshold counts packets or bytes, on arrival, or the
+//! time that the packet has waited, when it leaves; of several thresholds each is enough. Packets that cannot be
+//! marked are dropped above it, as RFC 8257, section 5, expects of switches with one threshold for all.
+//! As everywhere here the packet in service does not count: K packets at a switch that counts it are K - 1.
+
+use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, Verdict};
+use crate::fifo::{Limit, OPTIONAL_LIMIT};
+use crate::{Backlog, Entry, Packet, Queue, Reason, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "step",
+    summary: "Marks every packet while more than a threshold waits, and drops those that cannot be marked",
+    source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, section 3.1; RFC 8257, section 3.1",
+    params: &[
+        ParamSpec::new(
+            "threshold",
+            Kind::Packets,
+            "A packet that finds more packets than this waiting is marked.",
+        )
+        .range(0.0, 4e9)
+        .source("K; SIGCOMM 2010, section 3.5: 20 packets at 1 Gbit/s, 65 at 10 Gbit/s"),
+        ParamSpec::new(
+            "threshold_bytes",
+            Kind::Bytes,
+            "A packet that finds more bytes than this waiting is marked.",
+        )
+        .range(0.0, 1e15),
+        ParamSpec::new(
+            "threshold_time",
+            Kind::Span,
+            "A packet that has waited longer than this is marked when it leaves.",
+        )
+        .range(0.0, 1e12),
+        ParamSpec::new(
+            "ecn",
+            Kind::Flag,
+            "Whether packets that can be marked are marked in place of dropped.",
+        )
+        .default("true"),
+        OPTIONAL_LIMIT[0],
+        OPTIONAL_LIMIT[1],
+    ],
+    shorthand: &["threshold", "threshold_bytes", "threshold_time"],
+};
+
+/// Why it drops before the queue is full.
+const STEP: Reason = Reason("step");
+
+/// Builds the queue; at least one threshold must be given.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    _: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let law = Step::new(params)?;
+    Ok(Box::new(LawQueue::new(Limit::optional(params), law)))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    packets: Option<u64>,
+    bytes: Option<u64>,
+    time: Option<Span>,
+    ecn: bool,
+}
+
+impl Step {
+    fn new(params: &Params) -> Result<Self, ParamError> {
+        let step = Step {
+            packets: params.integer("threshold"),
+            bytes: params.integer("threshold_bytes"),
+            time: params.span("threshold_time"),
+            ecn: params.flag("ecn").unwrap_or_default(),
+        };
+        if step.packets.is_none() && step.bytes.is_none() && step.time.is_none() {
+            return Err(ParamError::Conflict(
+                "a threshold is missing: give threshold (packets), threshold_bytes or threshold_time"
+                    .into(),
+            ));
+        }
+        Ok(step)
+    }
+
+    fn exceeded(&self, backlog: Backlog) -> bool {
+        self.packets.is_some_and(|most| u64::from(backlog.packets) > most)
+            || self.bytes.is_some_and(|most| backlog.bytes > most)
+    }
+
+    fn signal(&self, ect: bool) -> Verdict {
+        if self.ecn && ect { Verdict::Mark } else { Verdict::Drop(STEP) }
+    }
+}
+
+impl AqmLaw for Step {
+    fn arriving(&mut self, _: Time, packet: &Arrival) -> Verdict {
+        // Of what finds no room nobody needs to be told twice.
+        if packet.room && self.exceeded(packet.backlog) {
+            return self.signal(packet.ect);
+        }
+        Verdict::Pass
+    }
+
+    fn leaving(&mut self, _: Time, packet: &Departure) -> Verdict {
+        if self.time.is_some_and(|most| packet.sojourn > most) {
+            return self.signal(packet.ect);
+        }
+        Verdict::Pass
+    }
+
+    fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
+        *self = Step::new(params)?;
+        Ok(())
+    }
+}

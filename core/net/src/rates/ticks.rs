@@ -1,0 +1,162 @@
+//! A server with ticks: packets leave at multiples of a tick only, as those of an emulator driven by the timer
+//! interrupt of its kernel.
+//!
+//! At each multiple of `tick` since the start of the run the server gets as many bytes of credit as the rate carries
+//! in a tick, if it had anything to serve since the tick before. At that instant all packets leave, one after the
+//! other, for which there is credit; what is left of it stays for the packet that is next, and is lost when none is.
+//! So the mean rate is exact while packets wait, they leave in bursts of rate * tick, and a packet that finds the
+//! server idle waits for the next tick even if the rate would have carried it earlier, or leaves then although the
+//! rate alone would have kept it a little longer: up to a tick either way.
+
+use crate::{Entry, RateServer, Setup};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "ticks",
+    summary: "Serves packets at multiples of a tick only, with the credit of a rate, as dummynet does",
+    source: "Rizzo, Dummynet: a simple approach to the evaluation of network protocols, ACM CCR 27(1), 1997: at every \
+             tick a pipe moves as many bytes as its bandwidth carries in one, and keeps what is left over",
+    params: &[
+        ParamSpec::new("rate", Kind::Rate, "Rate in IP bits per second.")
+            .range(1.0, 1e13)
+            .required(),
+        ParamSpec::new("tick", Kind::Span, "Time from one tick to the next.")
+            .default("1000000")
+            .range(1000.0, 1e10)
+            .source("FreeBSD's HZ = 1000; 10 ms at HZ = 100, as in the paper"),
+    ],
+    shorthand: &["rate"],
+};
+
+/// Builds the server.
+pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+    let rate = params.integer("rate").unwrap_or(1);
+    let tick = params.integer("tick").unwrap_or(1);
+    Ok(Box::new(Ticks { rate, tick, credit: 0, last: None }))
+}
+
+/// Work that a byte is; it is measured in bits times nanoseconds per second, so that it is a whole number.
+const PER_BYTE: u128 = 8_000_000_000;
+
+struct Ticks {
+    /// In bit/s.
+    rate: u64,
+    /// In ns.
+    tick: u64,
+    /// Work that may be done at the instant of tick `last`, or later if the server does not rest.
+    credit: u128,
+    /// Number of the last tick whose credit was given; `None` while the server rests.
+    last: Option<u64>,
+}
+
+impl Ticks {
+    /// Work that a tick brings.
+    fn each(&self) -> u128 {
+        u128::from(self.rate) * u128::from(self.tick)
+    }
+
+    fn bytes(&self, ticks: u64) -> Bytes {
+        let bytes = u128::from(ticks) * self.each() / PER_BYTE;
+        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+impl RateServer for Ticks {
+    fn serve(&mut self, now: Time, bytes: u32) -> Time {
+        let current = now.ns() / self.tick;
+        let last = self.last.unwrap_or(current).max(current);
+        let wanted = u128::from(bytes) * PER_BYTE;
+        let missing = wanted.saturating_sub(self.credit);
+        let ticks = missing.div_ceil(self.each());
+        // At the least it is the next tick, unless this is one that has brought credit already.
+        let fresh = self.last.is_none() || last * self.tick < now.ns();
+        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX).max(u64::from(fresh));
+        self.credit += u128::from(ticks) * self.each();
+        self.credit -= wanted;
+        let end = last.saturating_add(ticks);
+        self.last = Some(end);
+        match end.checked_mul(self.tick) {
+            Some(ns) => Time::from_ns(ns),
+            None => Time::FAR,
+        }
+    }
+
+    fn rest(&mut self) {
+        self.credit = 0;
+        self.last = None;
+    }
+
+    fn served(&self, began: Time, now: Time) -> Bytes {
+        let before = now.ns().saturating_sub(1) / self.tick;
+        self.bytes(before.saturating_sub(began.ns() / self.tick))
+    }
+
+    /// Credit of the ticks after `from`, up to and with one at `to`.
+    fn capacity(&self, from: Time, to: Time) -> Bytes {
+        let before = Span::from_ns(from.ns() / self.tick);
+        let until = Span::from_ns(to.ns() / self.tick);
+        let bytes = |span: Span| self.bytes(span.ns()).get();
+        Bytes::new(bytes(until) - bytes(before))
+    }
+
+    fn rate(&self, _: Time) -> Rate {
+        Rate::from_bps(self.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn server(rate: u64) -> Box<dyn RateServer> {
+        let params = json!({"rate": rate});
+        let params = Params::from_json(ENTRY.params, params.as_object().unwrap()).unwrap();
+        build(&params, &Setup::default()).unwrap()
+    }
+
+    fn us(time: Time) -> u64 {
+        time.ns() / 1000
+    }
+
+    #[test]
+    fn packets_leave_in_bursts_at_ticks_with_what_the_rate_carries() {
+        // 40 Mbit/s are 5000 bytes in a millisecond: three packets and a third.
+        let mut server = server(40_000_000);
+        let mut at = Time::from_ns(300_000);
+        let left: Vec<u64> = (0..11)
+            .map(|_| {
+                at = server.serve(at, 1500);
+                us(at)
+            })
+            .collect();
+        assert_eq!(left, [1000, 1000, 1000, 2000, 2000, 2000, 3000, 3000, 3000, 3000, 4000]);
+    }
+
+    #[test]
+    fn an_idle_server_keeps_no_credit() {
+        let mut server = server(40_000_000);
+        assert_eq!(us(server.serve(Time::from_ns(300_000), 1500)), 1000);
+        server.rest();
+        // At the very tick too: what it had is lost, and the next tick brings the next.
+        assert_eq!(us(server.serve(Time::from_ns(1_000_000), 1500)), 2000);
+        server.rest();
+        let mut at = Time::from_ns(7_999_999);
+        let left = [0; 4].map(|_| {
+            at = server.serve(at, 1500);
+            us(at)
+        });
+        assert_eq!(left, [8000, 8000, 8000, 9000]);
+    }
+
+    #[test]
+    fn a_packet_may_need_several_ticks() {
+        // 375 bytes in a millisecond.
+        let mut server = server(3_000_000);
+        assert_eq!(us(server.serve(Time::from_ns(100), 1500)), 4000);
+        assert_eq!(us(server.serve(Time::from_ns(4_000_000), 1000)), 7000);
+        // 125 bytes are left.
+        assert_eq!(us(server.serve(Time::from_ns(7_000_000), 1250)), 10_000);
+    }
+}
