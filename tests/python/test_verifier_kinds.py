@@ -92,6 +92,7 @@ QUEUES: list[Json] = [
     {"kind": "codel"},
     {"kind": "pie"},
     {"kind": "fqcodel"},
+    {"kind": "cake"},
     {"kind": "sfq"},
     {"kind": "drr", "packets": 100},
     {"kind": "dualpi2"},

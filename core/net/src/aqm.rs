@@ -6,12 +6,14 @@
 //! is a FIFO with a limit that does what its law says. To add an AQM, write its law and its entry in a
 //! file of `queues/`.
 
+mod cobalt;
 mod codel;
 mod flows;
 mod law;
 mod stamped;
 mod table;
 
+pub(crate) use cobalt::{Settings as CobaltSettings, State as CobaltState};
 pub(crate) use codel::{
     Codel, PARAMS as CODEL_PARAMS, Settings as CodelSettings, State as CodelState,
 };

@@ -11,6 +11,7 @@ use narrows_units::{Span, Time, Wakeups};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::ops::Add;
+use std::sync::Arc;
 
 /// Everything a network is built from, in base units.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +110,8 @@ impl<P: Packet + 'static> Network<P> {
     /// A malformed description, unknown names or refused parameters, with the element's name.
     pub fn new(plan: &Plan) -> Result<Self, NetworkError> {
         let topology = Topology::from_json(plan.network)?;
+        let ends = |route: &Route| (route.from, route.to);
+        let hosts: Arc<[(u16, u16)]> = topology.routes.iter().map(ends).collect();
         let mut links: Vec<Link<P>> = Vec::new();
         let mut bases = vec![0];
         let mut places: Vec<(String, u16, u16, Map<String, Value>)> = Vec::new();
@@ -127,7 +130,7 @@ impl<P: Packet + 'static> Network<P> {
                 if places.iter().any(|(known, ..)| known == name) {
                     return Err(NetworkError::shape(name, "two elements have this name"));
                 }
-                let setup = setup(plan, name);
+                let setup = setup(plan, name, &hosts);
                 let (kind, element) = build_element(object, &setup)?;
                 places.push((
                     name.clone(),
@@ -152,7 +155,7 @@ impl<P: Packet + 'static> Network<P> {
                 let what = format!("there is no element '{}'", planned.element);
                 return Err(NetworkError::shape("timeline", what));
             };
-            for change in plan_changes(object, planned.set, &setup(plan, name))? {
+            for change in plan_changes(object, planned.set, &setup(plan, name, &hosts))? {
                 timeline.push_back(Due {
                     at: planned.at,
                     link: *link,
@@ -368,8 +371,9 @@ impl<P: Packet + 'static> Network<P> {
     }
 }
 
-fn setup(plan: &Plan, name: &str) -> Setup {
+fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> Setup {
     Setup {
+        hosts: Arc::clone(hosts),
         seed: plan.seed,
         name: name.to_owned(),
         files: plan.files.clone(),

@@ -3,4 +3,4 @@
 use crate::Queue;
 
 crate::registry::registry!("queue", dyn Queue<P>: droptail, drophead, unlimited, onepacket, red, step, codel,
-    pie, fqcodel, sfq, drr, dualpi2, priority);
+    pie, fqcodel, cake, sfq, drr, dualpi2, priority);

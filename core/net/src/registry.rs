@@ -2,6 +2,7 @@
 
 use crate::Files;
 use narrows_units::{FileRef, ParamError, Stream};
+use std::sync::Arc;
 
 /// What a constructor gets besides its parameters.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Setup {
     pub name: String,
     /// Contents of the files that parameters name.
     pub files: Files,
+    /// Numbers of the hosts at the ends of each route: the one that sends, the one that receives.
+    pub hosts: Arc<[(u16, u16)]>,
 }
 
 impl Setup {
@@ -21,6 +24,7 @@ impl Setup {
             seed,
             name: name.to_owned(),
             files: Files::default(),
+            hosts: Arc::default(),
         }
     }
 

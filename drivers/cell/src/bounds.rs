@@ -328,6 +328,8 @@ mod tests {
         );
         for element in [
             json!({"kind": "delay", "delay": 5}),
+            json!({"kind": "delay", "delay": 5, "limit": null}),
+            json!({"kind": "delay", "delay": 0, "limit": 100}),
             json!({"kind": "jitter"}),
             json!({"kind": "outage", "start": 5, "length": 5, "period": 20}),
             json!({"kind": "losslist", "packets": [1, 2, 3]}),
@@ -365,6 +367,8 @@ mod tests {
         is(groups, "groups at forward.0");
         let policer = json!({"kind": "policer", "rate": 1_000_000, "burst": 10_000});
         is(policer, "policer forward.0");
+        let line = json!({"kind": "delay", "delay": 5_000_000, "limit": 1000});
+        is(line, "the limit of forward.0");
         is(
             json!({"kind": "loss", "ratio": 0.001}),
             "loss of 0.100 % at forward.0",

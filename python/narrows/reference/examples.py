@@ -85,6 +85,11 @@ QUEUES = {
         "Flow 1 has a queue of its own and keeps below 3 ms; flow 2 fills its own up to the limit of all,"
         " where half of the longest queue is dropped at once.",
     ),
+    "cake": _queue(
+        "cake",
+        "Flow 1 has a queue of its own and keeps below 3 ms. For flow 2, which does not answer, signals come"
+        " at growing frequency.",
+    ),
     "sfq": _queue(
         "{sfq: {packets: 60 packets}}",
         "Each flow has its share, so that flow 1 hardly waits; the longest queue, that of flow 2, is cut.",

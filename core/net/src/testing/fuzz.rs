@@ -12,6 +12,7 @@ pub fn setup() -> Setup {
         seed: 5,
         name: "forward.0".to_owned(),
         files: example_files(),
+        ..Setup::default()
     }
 }
 

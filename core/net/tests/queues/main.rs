@@ -5,6 +5,8 @@
 //! before a server, and every packet must leave, be marked or be dropped at the same time in both.
 //! Beside that stand vectors that were worked out by hand.
 
+mod cake;
+mod cake_model;
 mod codel;
 mod dualpi2;
 mod fair;

@@ -1,0 +1,158 @@
+//! The COBALT law: CoDel and BLUE beside each other, for each queue of `cake`.
+//!
+//! Source: Palmei et al., Design and Evaluation of COBALT Queue Discipline, LANMAN 2019; Høiland-Jørgensen, Täht and
+//! Morton, Piece of CAKE, LANMAN 2018, section III.C. The CoDel part signals at the times of CoDel's law from the
+//! first packet above the target on that finds a signal due, keeps its count when the queue gets better, and lets it
+//! fall at the same times at which it would have risen. It drops or marks one packet at a time. The BLUE part is a
+//! probability of drops (also of packets that could be marked) that grows with each overflow and shrinks with each
+//! time at which the queue is found empty, at most once in a `target`.
+
+use super::{Departure, Verdict};
+use crate::Reason;
+use narrows_units::{Span, Stream, Time};
+
+/// Why it drops on schedule.
+const COBALT: Reason = Reason("cobalt");
+/// Why it drops by chance.
+const BLUE: Reason = Reason("blue");
+
+/// What an overflow adds to the probability.
+const MORE: f64 = 1.0 / 256.0;
+/// What an empty queue takes from it.
+const LESS: f64 = 1.0 / 4096.0;
+
+/// What all queues under the law share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Waiting time that may persist.
+    pub(crate) target: Span,
+    /// Time in which senders can answer.
+    pub(crate) interval: Span,
+    /// Whether packets are marked that can be.
+    pub(crate) ecn: bool,
+}
+
+impl Settings {
+    /// When to signal next, after `count` signals.
+    fn next(&self, from: Time, count: u32) -> Time {
+        let divisor = f64::from(count.max(1)).sqrt();
+        from + Span::from_ns((self.interval.ns() as f64 / divisor) as u64)
+    }
+}
+
+/// The state of one queue under the law.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    count: u32,
+    /// When the next signal is due, or the count falls.
+    next: Time,
+    dropping: bool,
+    /// Probability of a drop by chance.
+    blue: f64,
+    /// When that changed last.
+    changed: Time,
+    /// When the queue was found empty last.
+    emptied: Time,
+}
+
+impl State {
+    pub(crate) const fn new() -> Self {
+        State {
+            count: 0,
+            next: Time::ZERO,
+            dropping: false,
+            blue: 0.0,
+            changed: Time::ZERO,
+            emptied: Time::ZERO,
+        }
+    }
+
+    /// A packet of this queue had to be dropped because there was no room.
+    pub(crate) fn overflow(&mut self, set: &Settings, now: Time) {
+        if now.since(self.changed) > set.target {
+            self.blue = (self.blue + MORE).min(1.0);
+            self.changed = now;
+        }
+        self.dropping = true;
+        self.next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// The queue is found empty at `now`.
+    pub(crate) fn empty(&mut self, set: &Settings, now: Time) {
+        if self.blue > 0.0 && now.since(self.changed) > set.target {
+            self.blue = (self.blue - LESS).max(0.0);
+            self.changed = now;
+        }
+        self.emptied = now;
+        self.dropping = false;
+        self.decay(set, now);
+    }
+
+    /// The queue has been empty until `now`: what would have been found, had anybody looked, is made up for.
+    pub(crate) fn idle(&mut self, set: &Settings, now: Time) {
+        if self.blue > 0.0 {
+            let since = self.changed.max(self.emptied);
+            let times = now.since(since).ns() / set.target.ns().max(1);
+            if times > 0 {
+                self.blue = (self.blue - times as f64 * LESS).max(0.0);
+                self.changed = now;
+            }
+        }
+        self.decay(set, now);
+    }
+
+    /// Whether nothing is left of what it has learned.
+    pub(crate) fn forgotten(&self) -> bool {
+        self.count == 0 && self.blue <= 0.0
+    }
+
+    fn decay(&mut self, set: &Settings, now: Time) {
+        while self.count > 0 && now >= self.next {
+            self.count -= 1;
+            self.next = set.next(self.next, self.count);
+        }
+    }
+
+    /// About a packet that is about to leave.
+    pub(crate) fn leaving(
+        &mut self,
+        set: &Settings,
+        now: Time,
+        packet: &Departure,
+        chance: &mut Stream,
+    ) -> Verdict {
+        let due = self.count > 0 && now >= self.next;
+        if packet.sojourn > set.target {
+            if !self.dropping {
+                self.dropping = true;
+                self.next = set.next(now, self.count);
+            }
+            self.count = self.count.max(1);
+        } else {
+            self.dropping = false;
+        }
+        let mut verdict = Verdict::Pass;
+        if due && self.dropping {
+            verdict = if set.ecn && packet.ect {
+                Verdict::Mark
+            } else {
+                Verdict::Drop(COBALT)
+            };
+            self.count = self.count.saturating_add(1);
+            self.next = set.next(self.next, self.count);
+        } else if due {
+            self.decay(set, now);
+        }
+        if self.blue > 0.0 && !matches!(verdict, Verdict::Drop(_)) && chance.chance(self.blue) {
+            verdict = Verdict::Drop(BLUE);
+        }
+        // Signals that are overdue are not made up for in a burst.
+        if self.count == 0 {
+            self.next = now + set.interval;
+        } else if now > self.next && !matches!(verdict, Verdict::Drop(_)) {
+            self.next = now;
+        }
+        verdict
+    }
+}

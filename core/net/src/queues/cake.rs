@@ -1,0 +1,448 @@
+//! CAKE: traffic classes, fair shares for hosts and then for their connections, and COBALT for each queue.
+//!
+//! Source: Høiland-Jørgensen, Täht and Morton, Piece of CAKE, LANMAN 2018; Linux tc-cake(8). From outside to inside:
+//!
+//! * **classes** (tins) by DSCP. The link has a rate of its own, so this is CAKE without `bandwidth`: there is no
+//!   shaper, and no share of a rate up to which a class has priority; classes take turns by weight.
+//! * **queues** of connections by a hash in sets of eight: a connection may use any queue of its set and takes one
+//!   that nobody uses. Queues that send little are served first, as in FQ-CoDel.
+//! * **hosts**: a queue that stays busy gets a quantum divided by the number of busy queues of its host, of the one
+//!   that sends or the one that receives, whichever has more (triple isolation). Hosts are those of the packet's
+//!   route. On a plain path all flows have the same two, so that there it is fairness of connections.
+//! * **COBALT** decides in each queue (`aqm/cobalt.rs`). Without room the oldest packet of the longest queue goes.
+//!
+//! Deviations: what a queue has learned decays with time and not when the scheduler comes past it. Not here: the
+//! shaper with its overheads (the bottleneck's `overhead` and `atm`), the filter of acknowledgements, GSO splitting,
+//! DSCP washing, and NAT lookup. A class is hashed by its own 1024 queues, hosts are known exactly and not hashed.
+
+use crate::aqm::{
+    CobaltSettings, CobaltState, Departure, Flows, List, Verdict, can_be_marked, mark, mix,
+};
+use crate::fifo::QUEUE_FULL;
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use std::sync::Arc;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "cake",
+    summary: "CAKE: classes by DSCP, fair shares for hosts and their connections, COBALT in each queue; no shaper",
+    source: "Høiland-Jørgensen, Täht and Morton, Piece of CAKE, LANMAN 2018; Linux tc-cake(8)",
+    params: &[
+        ParamSpec::new("memory", Kind::Bytes, "Most bytes that may wait in all queues.")
+            .default("15360000")
+            .range(1.0, 1e15)
+            .source("Linux without bandwidth: 10240 packets of an Ethernet frame; here of 1500 IP bytes"),
+        ParamSpec::new("rtt", Kind::Span, "Round-trip time to expect: COBALT's interval; its target is a twentieth.")
+            .default("100000000")
+            .range(1000.0, 1e12)
+            .source("tc-cake(8): 100 ms (internet)"),
+        ParamSpec::new(
+            "classes",
+            Kind::Choice(&["diffserv3", "diffserv4", "besteffort"]),
+            "Which classes there are.",
+        )
+        .default("diffserv3")
+        .source("tc-cake(8)"),
+        ParamSpec::new(
+            "isolation",
+            Kind::Choice(&["triple", "source", "destination", "flows"]),
+            "Whose shares are equal before those of connections: hosts that send and receive, one of them, or nobody's.",
+        )
+        .default("triple")
+        .source("tc-cake(8): triple-isolate, dual-srchost, dual-dsthost, flows"),
+        ParamSpec::new(
+            "ecn",
+            Kind::Flag,
+            "Whether packets that can be marked are marked in place of dropped.",
+        )
+        .default("true")
+        .source("tc-cake(8): always"),
+    ],
+    shorthand: &["memory", "rtt"],
+};
+
+/// Queues of a class, and how many of them a connection may use.
+const QUEUES: u32 = 1024;
+const WAYS: u32 = 8;
+/// Bytes of a turn: a full packet; Linux without a rate has 1514, with the Ethernet header.
+const QUANTUM: i64 = 1500;
+/// Most classes.
+const MOST: usize = 4;
+
+/// Bytes that the classes send in turn, best effort first. With a common factor they are Linux's.
+const WEIGHTS_3: &[i64] = &[1024, 64, 256];
+const WEIGHTS_4: &[i64] = &[1024, 64, 512, 256];
+
+/// The class of a code point: 0 best effort, 1 bulk, 2 voice (diffserv3) or video, 3 voice.
+fn class_of(dscp: u8, classes: usize) -> usize {
+    let (voice, video) = (classes - 1, if classes == 4 { 2 } else { 0 });
+    match dscp {
+        _ if classes == 1 => 0,
+        // LE and CS1.
+        1 | 8 => 1,
+        // CS6, CS7, EF and VA.
+        48 | 56 | 46 | 44 => voice,
+        // CS4, CS5.
+        32 | 40 if classes == 4 => voice,
+        // The old TOS bit of little delay.
+        4 if classes == 3 => voice,
+        // AF2x to AF4x, CS2, CS3 and the TOS bit.
+        4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38 => video,
+        _ => 0,
+    }
+}
+
+/// Builds the queue.
+pub fn build<P: Packet + 'static>(
+    params: &Params,
+    setup: &Setup,
+) -> Result<Box<dyn Queue<P>>, ParamError> {
+    let mut chance = setup.stream();
+    let most = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
+    let mut cake = Cake {
+        queues: Flows::new(),
+        tins: std::array::from_fn(|_| Tin::new(usize::from(most) + 1)),
+        current: 0,
+        salt: chance.bits(),
+        chance,
+        hosts: setup.hosts.clone(),
+        set: Settings::new(params),
+    };
+    cake.grow();
+    Ok(Box::new(cake))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    memory: u64,
+    classes: usize,
+    weights: &'static [i64],
+    /// Whether hosts that send, and hosts that receive, get equal shares.
+    isolate: (bool, bool),
+    cobalt: CobaltSettings,
+}
+
+impl Settings {
+    fn new(params: &Params) -> Self {
+        let weights = match params.word("classes") {
+            Some("besteffort") => &WEIGHTS_3[..1],
+            Some("diffserv4") => WEIGHTS_4,
+            _ => WEIGHTS_3,
+        };
+        let interval = params.span("rtt").unwrap_or_default();
+        Settings {
+            memory: params.integer("memory").unwrap_or(u64::MAX),
+            classes: weights.len(),
+            weights,
+            isolate: match params.word("isolation") {
+                Some("flows") => (false, false),
+                Some("source") => (true, false),
+                Some("destination") => (false, true),
+                _ => (true, true),
+            },
+            cobalt: CobaltSettings {
+                target: Span::from_ns(interval.ns() / 20),
+                interval,
+                ecn: params.flag("ecn").unwrap_or_default(),
+            },
+        }
+    }
+}
+
+/// Where a queue stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In no list.
+    Idle,
+    /// Among the new ones.
+    Sparse,
+    /// Among the old ones without having sent a whole quantum in one go: empty as its turn ended.
+    Waiting,
+    /// Among the old ones.
+    Bulk,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The connection that uses it, and its hosts.
+    connection: Option<u32>,
+    hosts: (u16, u16),
+    place: Place,
+    deficit: i64,
+    cobalt: CobaltState,
+}
+
+impl Flow {
+    const fn new() -> Self {
+        Flow {
+            connection: None,
+            hosts: (0, 0),
+            place: Place::Idle,
+            deficit: 0,
+            cobalt: CobaltState::new(),
+        }
+    }
+}
+
+/// A class.
+struct Tin {
+    sparse: List,
+    bulk: List,
+    deficit: i64,
+    /// Busy queues of each host, as the one that sends and the one that receives.
+    busy: (Vec<u32>, Vec<u32>),
+}
+
+impl Tin {
+    fn new(hosts: usize) -> Self {
+        Tin {
+            sparse: List::new(),
+            bulk: List::new(),
+            deficit: 0,
+            busy: (vec![0; hosts], vec![0; hosts]),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sparse.first().is_none() && self.bulk.first().is_none()
+    }
+}
+
+struct Cake<P> {
+    queues: Flows<P, Flow>,
+    tins: [Tin; MOST],
+    /// The class whose turn it is.
+    current: usize,
+    salt: u64,
+    chance: Stream,
+    /// Hosts at the ends of each route.
+    hosts: Arc<[(u16, u16)]>,
+    set: Settings,
+}
+
+impl<P: Packet> Cake<P> {
+    fn grow(&mut self) {
+        while self.queues.len() < QUEUES * self.set.classes as u32 {
+            self.queues.add(Flow::new());
+        }
+    }
+
+    /// The queue of a packet in class `tin`: its own, else a free one of its set, else the one that its hash says.
+    fn queue_of(&mut self, tin: usize, packet: &P, now: Time) -> u32 {
+        let hash = (mix(u64::from(packet.connection()) ^ self.salt) >> 32) as u32;
+        let set = tin as u32 * QUEUES + hash % QUEUES / WAYS * WAYS;
+        let way = |number: u32| set + (hash % WAYS + number) % WAYS;
+        let connection = Some(packet.connection());
+        let mut free = None;
+        for number in 0..WAYS {
+            let flow = self.queues.state(way(number));
+            if flow.connection == connection {
+                return way(number);
+            }
+            if flow.place == Place::Idle && free.is_none() {
+                flow.cobalt.idle(&self.set.cobalt, now);
+                if flow.connection.is_none() || flow.cobalt.forgotten() {
+                    free = Some(way(number));
+                }
+            }
+        }
+        let queue = free.unwrap_or(way(0));
+        let flow = self.queues.state(queue);
+        flow.connection = connection;
+        if flow.place == Place::Idle {
+            flow.cobalt = CobaltState::new();
+        }
+        queue
+    }
+
+    /// What a queue may send in a turn. Chance rounds it, so that small shares are right in the mean.
+    fn quantum(&mut self, tin: usize, hosts: (u16, u16)) -> i64 {
+        let busy = &self.tins[tin].busy;
+        let source = busy.0[usize::from(hosts.0)] * u32::from(self.set.isolate.0);
+        let destination = busy.1[usize::from(hosts.1)] * u32::from(self.set.isolate.1);
+        let load = u64::from(source.max(destination).max(1));
+        if load == 1 {
+            return QUANTUM;
+        }
+        (QUANTUM + self.chance.below(load) as i64) / load as i64
+    }
+
+    /// A queue begins to be busy, or ends.
+    fn count(&mut self, tin: usize, hosts: (u16, u16), begins: bool) {
+        let busy = &mut self.tins[tin].busy;
+        for host in [&mut busy.0[usize::from(hosts.0)], &mut busy.1[usize::from(hosts.1)]] {
+            *host = if begins { *host + 1 } else { *host - 1 };
+        }
+    }
+
+    /// Drops the oldest packet of the longest queue.
+    fn relieve(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+        let bytes = |backlog: Backlog| backlog.bytes;
+        let mut longest: Option<(u64, u32)> = None;
+        for list in self.tins.iter().flat_map(|tin| [tin.sparse, tin.bulk]) {
+            let found = list.largest(&self.queues, bytes);
+            if found.map(|(most, _)| most) > longest.map(|(most, _)| most) {
+                longest = found;
+            }
+        }
+        let Some((_, queue)) = longest else { return };
+        self.queues.state(queue).cobalt.overflow(&self.set.cobalt, now);
+        if let Some((_, packet)) = self.queues.pop(queue) {
+            outcomes.drop(now, packet, QUEUE_FULL);
+        }
+    }
+
+    /// The next class that has something, by weighted turns. Classes that a change took away are served with the
+    /// smallest weight.
+    fn choose(&mut self) -> Option<usize> {
+        if self.tins.iter().all(Tin::is_empty) {
+            return None;
+        }
+        loop {
+            let tin = &mut self.tins[self.current];
+            if tin.deficit > 0 && !tin.is_empty() {
+                return Some(self.current);
+            }
+            if tin.deficit <= 0 {
+                tin.deficit += self.set.weights.get(self.current).copied().unwrap_or(64);
+            }
+            self.current = (self.current + 1) % MOST;
+        }
+    }
+
+    /// Ends the turn of a queue of class `tin` that has used up what it may send.
+    fn end_turn(&mut self, tin: usize, queue: u32, was_new: bool) {
+        let hosts = self.queues.state(queue).hosts;
+        let waits = self.queues.of(queue).packets > 0;
+        if was_new {
+            self.tins[tin].sparse.take(&self.queues);
+            self.tins[tin].bulk.append(&mut self.queues, queue);
+            self.queues.state(queue).place = if waits { Place::Bulk } else { Place::Waiting };
+            if waits {
+                self.count(tin, hosts, true);
+            }
+        } else {
+            self.tins[tin].bulk.rotate(&mut self.queues);
+        }
+        let quantum = self.quantum(tin, hosts);
+        self.queues.state(queue).deficit += quantum;
+    }
+
+    /// A packet of class `tin` that is let go; `None` if the class is empty by then.
+    fn serve(&mut self, tin: usize, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        loop {
+            let (queue, is_new) = match (self.tins[tin].sparse.first(), self.tins[tin].bulk.first()) {
+                (Some(queue), _) => (queue, true),
+                (None, queue) => (queue?, false),
+            };
+            if self.queues.state(queue).deficit <= 0 {
+                self.end_turn(tin, queue, is_new);
+                continue;
+            }
+            if let Some(packet) = self.let_go(queue, now, outcomes) {
+                self.queues.state(queue).deficit -= i64::from(packet.size());
+                return Some(packet);
+            }
+            self.queues.state(queue).cobalt.empty(&self.set.cobalt, now);
+            if is_new {
+                // It stays for a round among the old ones, so that it cannot come back as new at once.
+                self.tins[tin].sparse.take(&self.queues);
+                self.tins[tin].bulk.append(&mut self.queues, queue);
+                self.queues.state(queue).place = Place::Waiting;
+            } else {
+                self.tins[tin].bulk.take(&self.queues);
+                let Flow { place, hosts, .. } = *self.queues.state(queue);
+                if place == Place::Bulk {
+                    self.count(tin, hosts, false);
+                }
+                self.queues.state(queue).place = Place::Idle;
+            }
+        }
+    }
+
+    /// The oldest packet of a queue that its law does not drop.
+    fn let_go(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        while let Some((at, mut packet)) = self.queues.pop(queue) {
+            let departure = Departure {
+                size: packet.size(),
+                ect: can_be_marked(&packet),
+                sojourn: now.since(at),
+                left: self.queues.of(queue),
+            };
+            let law = &mut self.queues.state(queue).cobalt;
+            match law.leaving(&self.set.cobalt, now, &departure, &mut self.chance) {
+                Verdict::Drop(reason) => {
+                    outcomes.drop(now, packet, reason);
+                    continue;
+                }
+                Verdict::Mark => mark(&mut packet, outcomes),
+                Verdict::Pass => {}
+            }
+            return Some(packet);
+        }
+        None
+    }
+}
+
+impl<P: Packet> Queue<P> for Cake<P> {
+    fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let tin = class_of(packet.dscp() & 63, self.set.classes);
+        let queue = self.queue_of(tin, &packet, now);
+        self.queues.push(queue, now, packet);
+        let route = self.hosts.get(usize::from(packet.route()));
+        let hosts = route.copied().unwrap_or_default();
+        match self.queues.state(queue).place {
+            Place::Idle => {
+                let quantum = self.quantum(tin, hosts);
+                let flow = self.queues.state(queue);
+                flow.cobalt.idle(&self.set.cobalt, now);
+                (flow.place, flow.hosts, flow.deficit) = (Place::Sparse, hosts, quantum);
+                self.tins[tin].sparse.append(&mut self.queues, queue);
+            }
+            Place::Waiting => {
+                let flow = self.queues.state(queue);
+                flow.place = Place::Bulk;
+                let hosts = flow.hosts;
+                self.count(tin, hosts, true);
+            }
+            Place::Sparse | Place::Bulk => {}
+        }
+        while self.queues.backlog().bytes > self.set.memory {
+            self.relieve(now, outcomes);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        while let Some(tin) = self.choose() {
+            if let Some(packet) = self.serve(tin, now, outcomes) {
+                self.tins[tin].deficit -= i64::from(packet.size());
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.backlog()
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.queues.visit(visit);
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        params: &Params,
+        outcomes: &mut Outcomes<P>,
+    ) -> Result<(), ParamError> {
+        // What waits stays in its class.
+        self.set = Settings::new(params);
+        self.grow();
+        while self.queues.backlog().bytes > self.set.memory {
+            self.relieve(now, outcomes);
+        }
+        Ok(())
+    }
+}

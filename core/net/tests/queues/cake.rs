@@ -1,0 +1,246 @@
+//! CAKE against its paper: who is served, how hosts and classes share, and when COBALT signals.
+
+use crate::harness::{Event, Fate, MS, Machine, drop_times, order, packet, play, real};
+use narrows_net::testing::TestPacket;
+use narrows_net::{Ecn, Outcomes, Queue, Setup, queues};
+use narrows_units::Time;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn of(connection: u32, uid: u64) -> TestPacket {
+    TestPacket {
+        connection,
+        ..packet(uid, 1500)
+    }
+}
+
+/// Bytes that each route got of the first `count` packets, with a backlog in every connection.
+fn shares(
+    params: &Value,
+    hosts: &[(u16, u16)],
+    connections: &[(u16, u8)],
+    count: u32,
+) -> BTreeMap<(u16, u8), u32> {
+    let setup = Setup {
+        hosts: hosts.into(),
+        ..Setup::new(3, "x")
+    };
+    let params = params.as_object().unwrap();
+    let mut queue: Box<dyn Queue<TestPacket>> = queues::build("cake", params, &setup).unwrap();
+    let mut outcomes = Outcomes::new();
+    let mut uid = 0;
+    let mut arrive =
+        |queue: &mut dyn Queue<TestPacket>, now: u64, index: usize, outcomes: &mut _| {
+            let (route, dscp) = connections[index];
+            uid += 1;
+            let packet = TestPacket {
+                route,
+                dscp,
+                ..of(index as u32 + 1, uid)
+            };
+            queue.enqueue(Time::from_ns(now), packet, outcomes);
+        };
+    for index in 0..connections.len() {
+        for _ in 0..5 {
+            arrive(&mut *queue, 0, index, &mut outcomes);
+        }
+    }
+    let mut sent = BTreeMap::new();
+    // So fast that nothing waits for 5 ms; what leaves is replaced.
+    for step in 0..u64::from(count) {
+        let packet = queue.dequeue(Time::from_ns(step), &mut outcomes).unwrap();
+        *sent.entry((packet.route, packet.dscp)).or_insert(0) += 1;
+        arrive(
+            &mut *queue,
+            step,
+            packet.connection as usize - 1,
+            &mut outcomes,
+        );
+    }
+    assert!(outcomes.drops.is_empty());
+    sent
+}
+
+#[test]
+fn a_hundred_connections_have_a_queue_each() {
+    let mut queue = real("cake", &json!({}));
+    let mut log = Vec::new();
+    for round in 0..5 {
+        for connection in 0..100 {
+            let uid = round * 100 + u64::from(connection);
+            queue.arrive(uid, of(connection * 77, uid), &mut log);
+        }
+    }
+    while queue.take(1000, &mut log).is_some() {}
+    // With a plain hash into 1024 queues some would share one with a probability of 99 %.
+    for round in order(&log).chunks(100) {
+        let mut seen: Vec<u64> = round.iter().map(|uid| uid % 100).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_connection_that_sends_little_is_served_first() {
+    let mut queue = real("cake", &json!({}));
+    let mut log = Vec::new();
+    for uid in 0..20 {
+        queue.arrive(0, of(1, uid), &mut log);
+    }
+    for now in 1..4 {
+        queue.take(now, &mut log);
+    }
+    queue.arrive(4, of(2, 100), &mut log);
+    queue.take(5, &mut log);
+    assert_eq!(order(&log), [0, 1, 2, 100]);
+}
+
+#[test]
+fn hosts_share_before_their_connections_do() {
+    // One connection of host 0; nine of host 1, to nine other hosts.
+    let hosts: Vec<(u16, u16)> = (0..10).map(|n| (u16::from(n > 0), 10 + n)).collect();
+    let connections: Vec<(u16, u8)> = (0..10).map(|n| (n, 0)).collect();
+    let first = |isolation: &str| {
+        let params = json!({"isolation": isolation});
+        f64::from(shares(&params, &hosts, &connections, 20_000)[&(0, 0)]) / 20_000.0
+    };
+    // A turn more or less, and the rounding of quanta by chance.
+    for (isolation, share) in [
+        ("triple", 0.5),
+        ("source", 0.5),
+        ("destination", 0.1),
+        ("flows", 0.1),
+    ] {
+        let got = first(isolation);
+        assert!((got - share).abs() < 0.01, "{isolation}: {got}");
+    }
+    // To one and the same host they are all its connections, and triple isolation is that of the busier end.
+    let hosts: Vec<(u16, u16)> = (0..10).map(|n| (u16::from(n > 0), 10)).collect();
+    let got = shares(&json!({}), &hosts, &connections, 20_000)[&(0, 0)];
+    assert!(got.abs_diff(2_000) < 200, "{got}");
+    let got = shares(
+        &json!({"isolation": "source"}),
+        &hosts,
+        &connections,
+        20_000,
+    )[&(0, 0)];
+    assert!(got.abs_diff(10_000) < 200, "{got}");
+}
+
+#[test]
+fn classes_share_by_their_weights() {
+    let share = |classes: &str, dscps: &[u8]| {
+        let connections: Vec<(u16, u8)> = dscps.iter().map(|&dscp| (0, dscp)).collect();
+        let got = shares(
+            &json!({"classes": classes}),
+            &[(0, 1)],
+            &connections,
+            42_000,
+        );
+        dscps
+            .iter()
+            .map(|&dscp| got[&(0, dscp)])
+            .collect::<Vec<_>>()
+    };
+    let near = |got: &[u32], weights: &[u32]| {
+        let all: u32 = weights.iter().sum();
+        for (got, weight) in got.iter().zip(weights) {
+            // A packet of each class may be ahead.
+            assert!(got.abs_diff(42_000 * weight / all) <= 4, "{got} {weight}");
+        }
+    };
+    near(&share("diffserv3", &[0, 8, 46]), &[1024, 64, 256]);
+    near(&share("diffserv4", &[0, 1, 34, 48]), &[1024, 64, 512, 256]);
+    near(&share("besteffort", &[0, 8, 46]), &[1, 1, 1]);
+    // AF4x is best effort where there is no class for it.
+    near(&share("diffserv3", &[0, 34]), &[1, 1]);
+}
+
+/// 1500 bytes every 0.8 ms where 1 ms is needed, for `ms`.
+fn overload(ms: u64, ecn: Ecn) -> Vec<(u64, TestPacket)> {
+    let one = |uid: u64| TestPacket { ecn, ..of(1, uid) };
+    (1..=ms * 5 / 4)
+        .map(|uid| ((uid - 1) * 800_000, one(uid)))
+        .collect()
+}
+
+#[test]
+fn cobalt_signals_at_the_times_of_its_law() {
+    // The first packet that has waited more than 5 ms leaves 26 ms after the start: the n-th, from 0, waits
+    // n * 0.2 ms. From there on 100 ms, 100 / sqrt(2) more, 100 / sqrt(3) more, and the next packet.
+    let log = play(
+        &mut real("cake", &json!({})),
+        &overload(2_000, Ecn::NotEct),
+        12_000_000,
+    );
+    let drops = drop_times(&log, "cobalt");
+    let (mut due, mut expected) = (26.0, Vec::new());
+    for count in 1..=12 {
+        due += 100.0 / f64::from(count).sqrt();
+        expected.push(f64::ceil(due) as u64 * MS);
+    }
+    assert_eq!(drops[..12], expected);
+    let log = play(
+        &mut real("cake", &json!({})),
+        &overload(2_000, Ecn::Ect0),
+        12_000_000,
+    );
+    let marked: Vec<u64> = with(&log, Fate::LeftMarked);
+    assert_eq!(marked[..12], expected);
+    assert!(drop_times(&log, "cobalt").is_empty());
+}
+
+/// When packets had this fate.
+fn with(log: &[Event], fate: Fate) -> Vec<u64> {
+    let found = log.iter().filter(|event| event.2 == fate);
+    found.map(|event| event.0).collect()
+}
+
+#[test]
+fn the_count_falls_as_it_rose() {
+    let mut script = overload(1_000, Ecn::NotEct);
+    let last = script.len() as u64;
+    let after = |wait: u64, script: &[(u64, TestPacket)]| {
+        let mut all = script.to_vec();
+        let from = 1_100 * MS + wait;
+        let again = overload(1_000, Ecn::NotEct).into_iter();
+        all.extend(again.map(|(at, packet)| {
+            (
+                at + from,
+                TestPacket {
+                    uid: packet.uid + last,
+                    ..packet
+                },
+            )
+        }));
+        let log = play(&mut real("cake", &json!({})), &all, 12_000_000);
+        let drops = drop_times(&log, "cobalt");
+        let first = drops.iter().position(|&at| at > from).unwrap();
+        (drops[first] - from) / MS
+    };
+    // Soon after, the count is still high and the first signal comes sooner; after 10 s it has begun anew.
+    assert!(after(0, &script) < 100, "{}", after(0, &script));
+    assert_eq!(after(10_000 * MS, &script), 126);
+    script.clear();
+    assert_eq!(after(0, &script), 126);
+}
+
+#[test]
+fn overflow_takes_the_oldest_of_the_longest_and_wakes_blue() {
+    let mut queue = real("cake", &json!({"memory": 15_000}));
+    let mut log = Vec::new();
+    for uid in 1..=10 {
+        queue.arrive(0, of(if uid < 8 { 1 } else { 2 }, uid), &mut log);
+    }
+    queue.arrive(1, of(2, 11), &mut log);
+    assert_eq!(log, [(1, 1, Fate::Dropped("queue_full"))]);
+    // Senders that ignore everything: chance drops what marks do not reach. With 20 % too much, overflows raise the
+    // probability until it takes about as much as COBALT's schedule leaves.
+    let log = play(
+        &mut real("cake", &json!({"memory": 60_000})),
+        &overload(20_000, Ecn::Ect0),
+        12_000_000,
+    );
+    let blue = drop_times(&log, "blue").len();
+    assert!(blue > 1_000, "{blue}");
+}
