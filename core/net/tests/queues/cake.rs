@@ -2,7 +2,7 @@
 
 use crate::harness::{Event, Fate, MS, Machine, drop_times, order, packet, play, real};
 use narrows_net::testing::TestPacket;
-use narrows_net::{Ecn, Outcomes, Queue, Setup, queues};
+use narrows_net::{Ecn, Files, Network, Outcomes, Plan, Queue, Setup, queues};
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -243,4 +243,52 @@ fn overflow_takes_the_oldest_of_the_longest_and_wakes_blue() {
     );
     let blue = drop_times(&log, "blue").len();
     assert!(blue > 1_000, "{blue}");
+}
+
+/// A network tells its elements which hosts are at the ends of its routes.
+#[test]
+fn hosts_are_those_of_the_routes_of_a_network() {
+    let link = |from: &str, to: &str, elements: Value| json!({"name": format!("{from}-{to}"), "from": from, "to": to, "elements": elements});
+    let bottleneck = json!([{"name": "x", "kind": "bottleneck", "rate": {"kind": "constant", "rate": 120_000_000},
+                             "queue": {"kind": "cake"}}]);
+    let mut links = vec![
+        link("a", "r", json!([])),
+        link("b", "r", json!([])),
+        link("r", "s", bottleneck),
+    ];
+    let ends = [("a", "c"), ("b", "d"), ("b", "e"), ("b", "f")];
+    links.extend(ends.map(|(_, to)| link("s", to, json!([]))));
+    let route = |(from, to): (&str, &str)| {
+        let way = [format!("{from}-r"), "r-s".to_owned(), format!("s-{to}")];
+        json!({"from": from, "to": to, "links": way})
+    };
+    let hosts = ["a", "b", "c", "d", "e", "f"].map(|name| json!({ "name": name }));
+    let network = json!({"kind": "graph", "hosts": hosts, "routers": ["r", "s"], "links": links,
+                         "routes": ends.map(route)});
+    let plan = Plan {
+        network: &network,
+        timeline: &Value::Null,
+        flows: &[],
+        seed: 1,
+        files: &Files::default(),
+    };
+    let mut network: Network<TestPacket> = Network::new(&plan).unwrap();
+    let mut outcomes = Outcomes::new();
+    for uid in 0..400 {
+        let route = (uid % 4) as u16;
+        let packet = TestPacket {
+            route,
+            ..of(u32::from(route) + 1, uid)
+        };
+        network.push(Time::ZERO, packet, &mut outcomes);
+    }
+    // Packets take 0.1 ms each.
+    network.advance(Time::from_ns(10 * MS), &mut outcomes);
+    let mut left = [0; 4];
+    while let Some((_, packet)) = network.pop() {
+        left[usize::from(packet.route)] += 1;
+    }
+    assert_eq!(left.iter().sum::<u32>(), 100);
+    // Three turns at a third are rounded by chance.
+    assert!(left[0].abs_diff(50) <= 4, "{left:?}");
 }
