@@ -197,6 +197,7 @@ LIES: list[tuple[str, list[Json], Json, str]] = [
     ("smaller aggregates", [bottleneck(rate=RATES_WIFI), DELAY], {"rate": {"frames": 2}}, "bursts"),
     ("longer contention", [bottleneck(rate=RATES_WIFI), DELAY], {"rate": {"overhead": 300_000}}, "bursts"),
     ("a shorter line", [bottleneck(name="c"), LINE], {"limit": 11}, "lines"),
+    ("a longer line", [LINE, bottleneck(name="c")], {"limit": 13}, "lines"),
     ("a line without limit", [bottleneck(name="c"), LINE], {"limit": None}, "fates"),
 ]
 

@@ -1,18 +1,23 @@
-//! No delay line held more packets than its limit.
+//! No delay line held more packets than its limit, or dropped one for which it had room.
 //!
 //! A packet enters a line of delay D a time D before it leaves it, and when it leaves follows from its arrival and
 //! the fixed delays behind the line. So of the packets that arrived, the n-th must have left by the time at which
 //! the one `limit` places later enters. Packets that were lost behind the line are not seen, which makes the check
 //! milder. In emulation a packet may be handed over late, when others have left already
 //! (see [`Evidence::slack_ns`]); these have to have left within that time.
+//!
+//! Where only fixed delays are before the line, entries follow from the stamps: around the time at which a packet
+//! was dropped, at least as many as the limit must have been under way.
 
 use super::layout::{Layout, Nature};
 use super::natures::limit_of_line;
+use super::timeline::{Stamps, access_table};
 use super::{Check, Evidence, Faults, Outcome, bins_only};
+use crate::schema::Fate;
 
 pub(super) const CHECK: Check = Check {
     name: "lines",
-    claim: "no delay line held more packets than its limit",
+    claim: "no delay line held more packets than its limit, or dropped one for which it had room",
     run,
 };
 
@@ -32,25 +37,43 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             skipped.push(format!("the timeline changes {}", stage.name));
             continue;
         };
-        let left = match departures(evidence, stage.index) {
-            Ok(left) => left,
-            Err(why) => {
-                skipped.push(why);
-                continue;
+        let slack = evidence.slack_ns();
+        let name = &stage.name;
+        match departures(evidence, stage.index) {
+            Ok(left) => {
+                let places = usize::try_from(limit).unwrap_or(usize::MAX);
+                let later = left.iter().skip(places);
+                for (before, &(last, row)) in left.iter().zip(later) {
+                    if before.0 > last - i128::from(delay) + i128::from(slack) {
+                        let row = row + 1;
+                        faults.add(|| {
+                            format!("{name} took a packet (row {row}) while {limit} were under way in it")
+                        });
+                    }
+                }
+                held.push(format!("{} packets of {name}", left.len()));
             }
-        };
-        let slack = i128::from(evidence.slack_ns());
-        let places = usize::try_from(limit).unwrap_or(usize::MAX);
-        for (before, &(last, row)) in left.iter().zip(left.iter().skip(places)) {
-            if before.0 > last - i128::from(delay) + slack {
-                faults.add(|| {
-                    let row = row + 1;
-                    let name = &stage.name;
-                    format!("{name} took a packet (row {row}) while {limit} were under way in it")
-                });
-            }
+            Err(why) => skipped.push(why),
         }
-        held.push(format!("{} packets of {}", left.len(), stage.name));
+        match arrivals(evidence, stage.index) {
+            Ok((came, dropped)) => {
+                let until = |time: Option<u64>| {
+                    time.map_or(0, |time| came.partition_point(|&entry| entry <= time))
+                };
+                for &(at, row) in &dropped {
+                    let gone = at.checked_sub(slack.saturating_add(delay));
+                    let inside = until(Some(at.saturating_add(slack))) - until(gone);
+                    if (inside as u64) < limit {
+                        let row = row + 1;
+                        faults.add(|| {
+                            format!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it")
+                        });
+                    }
+                }
+                held.push(format!("{} drops of {name}", dropped.len()));
+            }
+            Err(why) => skipped.push(why),
+        }
     }
     if held.is_empty() && skipped.is_empty() {
         return Outcome::Holds("no delay line has a limit".into());
@@ -87,4 +110,49 @@ fn departures(evidence: &Evidence<'_>, index: usize) -> Result<Vec<(i128, usize)
     }
     left.sort_unstable();
     Ok(left)
+}
+
+/// When the packets that the element took came to it, in order, and those that it dropped, with their rows.
+type Arrivals = (Vec<u64>, Vec<(u64, usize)>);
+
+fn arrivals(evidence: &Evidence<'_>, index: usize) -> Result<Arrivals, String> {
+    let mut ways = Vec::new();
+    for layout in &evidence.lanes {
+        let way = layout.place(index).map(|place| {
+            let copier = layout.stages.iter().find(|stage| stage.copies);
+            if let Some(stage) = copier {
+                return Err(format!("{} may copy packets", stage.name));
+            }
+            let before = Layout::fixed_ns(&layout.stages[..place])?;
+            Ok((place, before, access_table(evidence.cell, layout)))
+        });
+        ways.push(way.transpose()?);
+    }
+    let (mut came, mut dropped) = (Vec::new(), Vec::new());
+    let mut stamps = Stamps::new(&evidence.lanes);
+    let Some(packets) = &evidence.packets else {
+        return Ok((came, dropped));
+    };
+    for row in 0..packets.len() {
+        let sent = stamps.raise(packets, row);
+        let Some(Some((place, before, access))) = ways.get(usize::from(packets.lane[row])) else {
+            continue;
+        };
+        let element = usize::from(packets.element[row]);
+        let stopped = packets.fate[row] != Fate::Delivered;
+        if stopped && element < *place {
+            continue;
+        }
+        let extra = access.get(usize::from(packets.flow[row])).copied();
+        let entry = sent
+            .saturating_add(extra.unwrap_or(0))
+            .saturating_add(*before);
+        if packets.fate[row] == Fate::Dropped && element == *place {
+            dropped.push((entry, row));
+        } else {
+            came.push(entry);
+        }
+    }
+    came.sort_unstable();
+    Ok((came, dropped))
 }
