@@ -85,6 +85,9 @@ pub struct AckEvent<'a> {
     pub in_flight: Bytes,
     /// Whether the window was what limited the sender in the last round trip.
     pub cwnd_limited: bool,
+    /// Whether a window may grow by it as TCP's do: the first gap has moved, or there is none, or the path reorders
+    /// anyway (RFC 5681, section 3.1; Linux, tcp_may_raise_cwnd). QUIC's windows grow by whatever arrives.
+    pub may_grow: bool,
     /// Whether a recovery epoch caused by losses or marks is running. A scheme with
     /// `Recovery::Proportional` must not grow its window then.
     pub in_recovery: bool,
@@ -112,6 +115,7 @@ impl AckEvent<'_> {
             in_flight_before: Bytes::ZERO,
             in_flight: Bytes::ZERO,
             cwnd_limited: true,
+            may_grow: true,
             in_recovery: false,
             phase: Phase::Open,
         }

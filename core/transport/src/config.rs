@@ -44,6 +44,14 @@ pub const PARAMS: &[ParamSpec] = &[
         .default("3")
         .range(1.0, 300.0)
         .source("RFC 5681, RFC 8985"),
+    ParamSpec::new(
+        "max_packet_threshold",
+        Kind::Packets,
+        "How far reordering raises the packet threshold: to the distance by which a packet was overtaken that arrived after all, at most to this. It stays what it is where this is no larger, and without `sack`.",
+    )
+    .default("300")
+    .range(1.0, 1e6)
+    .source("Linux tcp_max_reordering"),
     ParamSpec::new("tail_loss_probe", Kind::Flag, "Probe after two silent round trips.")
         .default("true")
         .source("RFC 8985, section 7"),
@@ -134,6 +142,8 @@ pub struct Config {
     pub min_rto: Span,
     /// Packet threshold of loss detection before any reordering is seen.
     pub packet_threshold: u64,
+    /// How far reordering raises it.
+    pub max_packet_threshold: u64,
     /// Whether tail-loss probes are sent.
     pub tail_loss_probe: bool,
     /// Whether schemes without a pacing rate of their own are paced by window and RTT.
@@ -187,6 +197,7 @@ impl Config {
             },
             min_rto: span("min_rto"),
             packet_threshold: integer("packet_threshold").max(1),
+            max_packet_threshold: integer("max_packet_threshold"),
             tail_loss_probe: params.flag("tail_loss_probe").unwrap_or(true),
             pace_by_window: params.word("pacing") == Some("window"),
             pacing_burst: span("pacing_burst"),

@@ -11,8 +11,10 @@ const PERSISTENCE: u32 = 16;
 /// State of the detector.
 #[derive(Clone, Debug)]
 pub(crate) struct LossDetector {
-    /// Packets that may overtake before one is taken to be lost, until reordering is seen.
-    packet_threshold: u64,
+    /// Packets that may overtake before one is taken to be lost: now, at first, and at most.
+    threshold: u64,
+    least: u64,
+    most: u64,
     reordering_seen: bool,
     /// The reordering window in quarters of the smallest RTT.
     window_quarters: u64,
@@ -24,9 +26,12 @@ pub(crate) struct LossDetector {
 }
 
 impl LossDetector {
-    pub(crate) fn new(packet_threshold: u64) -> Self {
+    /// A detector whose threshold of packets begins at `least` and rises to `most`.
+    pub(crate) fn new(least: u64, most: u64) -> Self {
         LossDetector {
-            packet_threshold,
+            threshold: least,
+            least,
+            most: most.max(least),
             reordering_seen: false,
             window_quarters: 1,
             persistence: 0,
@@ -51,6 +56,33 @@ impl LossDetector {
     /// A packet arrived later than one that was sent after it: from now on time decides alone.
     pub(crate) fn on_reordering(&mut self) {
         self.reordering_seen = true;
+    }
+
+    /// Data that had been sent once only arrived when data up to `distance` packets further had: that many may
+    /// overtake from now on (Linux, tcp_check_sack_reordering).
+    pub(crate) fn on_overtaken(&mut self, distance: u64) {
+        self.threshold = self.threshold.max(distance.min(self.most));
+    }
+
+    /// A timeout in which `arrived` packets have overtaken and none was taken to be lost: the threshold was too high
+    /// (Linux, tcp_enter_loss).
+    pub(crate) fn on_missed_loss(&mut self, arrived: u64) {
+        if arrived >= self.least {
+            self.threshold = self.least;
+        }
+    }
+
+    /// How many packets may overtake before one is taken to be lost.
+    #[inline]
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// Whether the path reorders so much that what arrives counts as progress in whatever order it does (Linux,
+    /// tcp_may_raise_cwnd).
+    #[inline]
+    pub(crate) fn reorders(&self) -> bool {
+        self.threshold > self.least
     }
 
     /// A packet that had been declared lost arrived after all: wait longer from now on. Called at
@@ -79,7 +111,7 @@ impl LossDetector {
         in_recovery: bool,
         overtaken: u64,
     ) -> Span {
-        if !self.reordering_seen && (in_recovery || overtaken >= self.packet_threshold) {
+        if !self.reordering_seen && (in_recovery || overtaken >= self.threshold) {
             return Span::ZERO;
         }
         min_rtt.scale(self.window_quarters, 4).min(smoothed_rtt)
@@ -107,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_with_spurious_losses_up_to_the_smoothed_rtt() {
-        let mut detector = LossDetector::new(3);
+        let mut detector = LossDetector::new(3, 300);
         assert_eq!(detector.window(MIN, SRTT, false, 2), Span::from_ms(10));
         assert_eq!(detector.window(MIN, SRTT, false, 3), Span::ZERO);
         assert_eq!(detector.window(MIN, SRTT, true, 1), Span::ZERO);
@@ -128,8 +160,29 @@ mod tests {
     }
 
     #[test]
+    fn the_threshold_follows_reordering_up_to_its_limit() {
+        let mut detector = LossDetector::new(3, 10);
+        assert!(!detector.reorders());
+        for (distance, threshold) in [(2, 3), (7, 7), (5, 7), (11, 10)] {
+            detector.on_overtaken(distance);
+            assert_eq!(detector.threshold(), threshold);
+        }
+        assert!(detector.reorders());
+        assert_eq!(detector.window(MIN, SRTT, false, 9), Span::from_ms(10));
+        assert_eq!(detector.window(MIN, SRTT, false, 10), Span::ZERO);
+        // Two packets that have overtaken are no reason to think that it is too high.
+        detector.on_missed_loss(2);
+        assert_eq!(detector.threshold(), 10);
+        detector.on_missed_loss(3);
+        assert_eq!(detector.threshold(), 3);
+        let mut fixed = LossDetector::new(5, 3);
+        fixed.on_overtaken(9);
+        assert_eq!(fixed.threshold(), 5);
+    }
+
+    #[test]
     fn a_packet_overtaken_is_lost_after_rtt_and_window() {
-        let mut detector = LossDetector::new(3);
+        let mut detector = LossDetector::new(3, 300);
         let ms = |ms: u64| Time::from_ns(ms * 1_000_000);
         detector.on_newest(2, SRTT);
         assert_eq!(detector.deadline(1, ms(0), Span::from_ms(10)), Some(ms(60)));

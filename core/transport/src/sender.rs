@@ -66,6 +66,8 @@ pub struct Sender {
     stream: RangeSet,
     /// Every stream byte below this is acknowledged.
     settled: u64,
+    /// Every acknowledged stream byte lies below this.
+    highest: u64,
     /// First stream byte that has never been sent.
     fresh: u64,
     /// The application has given bytes up to here.
@@ -88,6 +90,11 @@ pub struct Sender {
     epoch_cause: LossCause,
     /// The epoch was opened by marks.
     epoch_by_mark: bool,
+    /// A timeout has come into an epoch that losses or marks had opened, or into one of its own that nothing has
+    /// moved on from: the scheme has reduced its window for it already.
+    epoch_goes_on: bool,
+    /// Where the first gap was at the last timeout.
+    timeout_gap: u64,
     /// The scheme has been told that the losses of the epoch were none.
     epoch_undone: bool,
     spurious_round: u64,
@@ -171,6 +178,7 @@ impl Sender {
             acked: RangeSet::default(),
             stream: RangeSet::default(),
             settled: 0,
+            highest: 0,
             fresh: 0,
             supply: u64::MAX,
             stopped: false,
@@ -179,13 +187,15 @@ impl Sender {
             rtt: RttEstimator::new(config.rto_rule, config.min_rto, Config::MAX_RTO),
             rate: RateEstimator::default(),
             pacer: Pacer::new(config.pacing_burst, mss * 2),
-            loss: LossDetector::new(config.packet_threshold),
+            loss: LossDetector::new(config.packet_threshold, config.max_packet_threshold),
             phase: Phase::Open,
             phase_end: 0,
             epoch: 0,
             epoch_losses: 0,
             epoch_cause: LossCause::Reordering,
             epoch_by_mark: false,
+            epoch_goes_on: false,
+            timeout_gap: 0,
             epoch_undone: false,
             spurious_round: u64::MAX,
             round: 0,

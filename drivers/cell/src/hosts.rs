@@ -52,6 +52,16 @@ pub const HOST_SETTINGS: &[HostSetting] = &[
     },
     HostSetting {
         spec: count(
+            "tcp_max_reordering",
+            "How far reordering that is seen raises the number of packets that may overtake.",
+            1e6,
+        )
+        .range(1.0, 1e6),
+        sysctl: Some("net/ipv4/tcp_max_reordering"),
+        mirrored: Some("transport parameter max_packet_threshold of the sender"),
+    },
+    HostSetting {
+        spec: count(
             "tcp_recovery",
             "Loss detection by time: bit 0 switches RACK on, bits 1 and 2 change its window.",
             7.0,
@@ -286,6 +296,9 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
     if let Some(threshold) = sender("tcp_reordering") {
         config.packet_threshold = threshold;
     }
+    if let Some(threshold) = sender("tcp_max_reordering") {
+        config.max_packet_threshold = threshold;
+    }
     if let Some(mode) = sender("tcp_recovery") {
         config.rack = mode & 1 != 0;
     }
@@ -394,12 +407,13 @@ mod tests {
         let plain = Host::default();
         assert_eq!(transport(&base, &plain, &plain, true), base);
         let set = host(
-            &json!({"tcp_reordering": 50, "tcp_early_retrans": 0, "mtu": 1000,
+            &json!({"tcp_reordering": 50, "tcp_max_reordering": 60, "tcp_early_retrans": 0, "mtu": 1000,
                               "tcp_rto_min_us": 5000, "tcp_ecn": 1}),
         )
         .unwrap();
         let config = transport(&base, &set, &plain, true);
         assert_eq!((config.packet_threshold, config.mss), (50, 948));
+        assert_eq!(config.max_packet_threshold, 60);
         assert_eq!(config.min_rto, Span::from_ms(5));
         assert!(config.ecn && !config.tail_loss_probe);
         let config = transport(&base, &plain, &set, true);

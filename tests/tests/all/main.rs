@@ -11,6 +11,7 @@ mod elements;
 mod fuzz;
 mod golden;
 mod late_hosts;
+mod losses;
 mod media;
 mod media_schemes;
 mod model_flows;

@@ -122,7 +122,7 @@ impl<R: Rules> Classic<R> {
 impl<R: Rules> CongestionControl for Classic<R> {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.rules.observe(ack, &mut self.window);
-        if ack.in_recovery || !ack.cwnd_limited {
+        if ack.in_recovery || !ack.may_grow || !ack.cwnd_limited {
             return;
         }
         let mut bytes = ack.bytes.get();

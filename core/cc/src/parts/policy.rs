@@ -12,6 +12,7 @@ pub const TRANSPORT: &[(&str, &str)] = &[
     ("reliable", "false"),
     ("ack_every", "1"),
     ("packet_threshold", "1"),
+    ("max_packet_threshold", "1"),
     ("rack", "false"),
     ("tail_loss_probe", "false"),
     ("clock", "1000000"),

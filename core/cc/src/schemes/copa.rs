@@ -175,6 +175,7 @@ pub const SCHEME: Scheme = Scheme {
 const DATAGRAMS: &[(&str, &str)] = &[
     ("packet_size", "1468"),
     ("packet_threshold", "1"),
+    ("max_packet_threshold", "1"),
     ("rack", "false"),
     ("tail_loss_probe", "false"),
 ];
@@ -183,6 +184,7 @@ const DATAGRAMS: &[(&str, &str)] = &[
 const LARGE: &[(&str, &str)] = &[
     ("packet_size", "1500"),
     ("packet_threshold", "1"),
+    ("max_packet_threshold", "1"),
     ("rack", "false"),
     ("tail_loss_probe", "false"),
 ];

@@ -159,7 +159,7 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        if ack.in_recovery {
+        if ack.in_recovery || !ack.may_grow {
             return;
         }
         if !ack.cwnd_limited {

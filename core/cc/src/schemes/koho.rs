@@ -84,6 +84,7 @@ pub(super) const PROFILES: &[Profile] = &[Profile {
         ("clock", "1000000"),
         ("packet_size", "1416"),
         ("packet_threshold", "1"),
+        ("max_packet_threshold", "1"),
         ("rack", "false"),
         ("tail_loss_probe", "false"),
     ],

@@ -44,6 +44,7 @@ pub const SCHEME: Scheme = Scheme {
         ("initial_window", "32"),
         ("max_ack_delay", "25000000"),
         ("quick_acks", "0"),
+        ("max_packet_threshold", "3"),
         ("rto_rule", "rfc6298"),
         ("min_rto", "200000000"),
     ],

@@ -44,6 +44,7 @@ pub const SCHEME: Scheme = Scheme {
         ("reliable", "false"),
         ("ack_every", "1"),
         ("packet_threshold", "1"),
+        ("max_packet_threshold", "1"),
         ("rack", "false"),
         ("tail_loss_probe", "false"),
         // The sender's own alarm is the only one.

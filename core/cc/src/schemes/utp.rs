@@ -51,6 +51,7 @@ pub const SCHEME: Scheme = Scheme {
         ("min_rto", "1000000000"),
         ("tail_loss_probe", "false"),
         ("rack", "false"),
+        ("max_packet_threshold", "3"),
         ("sack_reach", "30"),
         ("repair_at_once", "true"),
         ("ack_every", "1"),

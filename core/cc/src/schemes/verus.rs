@@ -65,6 +65,7 @@ pub const SCHEME: Scheme = Scheme {
         ("reliable", "false"),
         ("ack_every", "1"),
         ("packet_threshold", "1"),
+        ("max_packet_threshold", "1"),
         ("rack", "false"),
         ("tail_loss_probe", "false"),
         // Verus has a timeout of its own; the transport's only clears its books.

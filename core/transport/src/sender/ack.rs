@@ -23,6 +23,8 @@ pub(super) struct News {
     late_in_epoch: u64,
     /// One of them begins the first gap in the stream.
     late_at_gap: bool,
+    /// Where the oldest data lies that arrived after later data although it was sent once only.
+    overtaken: Option<u64>,
 }
 
 impl Sender {
@@ -78,6 +80,10 @@ impl Sender {
         if news.reordered {
             self.loss.on_reordering();
         }
+        if let Some(offset) = news.overtaken {
+            let distance = (self.highest - offset).div_ceil(u64::from(self.config.mss));
+            self.loss.on_overtaken(distance);
+        }
         if news.late > 0 {
             self.counters.spurious_losses += news.late;
             self.on_late(now, news.late_in_epoch, news.late_at_gap);
@@ -117,6 +123,9 @@ impl Sender {
             Phase::Recovery(_) => narrows_cc::Phase::Recovery,
             Phase::Timeout => narrows_cc::Phase::Timeout,
         };
+        // What arrives beyond a gap is no sign that the path can take more (RFC 5681, section 3.1; Linux,
+        // tcp_may_raise_cwnd), unless the path reorders anyway.
+        event.may_grow = progress || self.loss.reorders();
         event.packets = &packets;
         self.scheme.on_ack(&event);
         self.read_allowance();
@@ -191,6 +200,7 @@ impl Sender {
         };
         let (state, lost_in) = (packet.state, packet.lost_in);
         let (offset, length, sent) = (packet.offset, packet.length, packet.at);
+        let (once, highest) = (!packet.retransmission, self.highest);
         packet.state = State::Acked;
         let bytes = u64::from(length);
         match state {
@@ -206,6 +216,10 @@ impl Sender {
                 news.late_at_gap |= offset <= self.settled && offset + bytes > self.settled;
             }
         }
+        if once && offset < highest {
+            news.overtaken = Some(news.overtaken.map_or(offset, |lowest| lowest.min(offset)));
+        }
+        self.highest = self.highest.max(offset + bytes);
         news.bytes += bytes;
         news.newest = Some(number);
         self.counters.acked_packets += 1;
@@ -240,6 +254,9 @@ impl Sender {
         } else {
             lowest.max(self.judged)
         };
+        if self.awaits_the_gap() {
+            return 0;
+        }
         let overtaken = self.overtaking(lowest, newest);
         if !self.config.rack {
             return self.detect_by_count(now, lowest, newest, overtaken, in_flight_before);
@@ -293,6 +310,7 @@ impl Sender {
         lost.packets += 1;
         lost.bytes += u64::from(length);
         lost.newest_sent = packet.at;
+        lost.repairs |= packet.retransmission;
         let taken = u64::from(length).min(self.in_flight);
         self.in_flight -= taken;
         self.assumed -= (u64::from(length) - taken).min(self.assumed);
@@ -332,4 +350,6 @@ pub(super) struct Lost {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) newest_sent: Time,
+    /// One of them had repeated data.
+    pub(super) repairs: bool,
 }

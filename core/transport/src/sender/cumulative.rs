@@ -9,8 +9,8 @@
 //! timeout everything counts as lost.
 //!
 //! With them but without the time threshold: a packet is lost when as many as the threshold that were
-//! sent later have arrived (RFC 6675). A repair that is lost itself is noticed by the timeout only. The
-//! threshold does not adapt to reordering, as Linux lets it.
+//! sent later have arrived (RFC 6675). A repair that is lost itself is noticed by the timeout only, and after a timeout nothing else is
+//! until all that had been sent before it is settled (section 5.1).
 
 use super::ack::{Lost, News};
 use super::{Phase, Sender};
@@ -213,6 +213,14 @@ impl Sender {
         })
     }
 
+    /// Whether nothing is to be taken as lost, for a timeout is being repaired without a clock for each packet. libutp
+    /// goes on.
+    #[inline]
+    pub(super) fn awaits_the_gap(&self) -> bool {
+        let repairing = matches!(self.phase, Phase::Timeout) && self.config.reliable;
+        repairing && !self.config.rack && !self.config.repair_at_once
+    }
+
     /// Loss detection by count: `above` packets from `lowest` to `newest` have arrived.
     pub(super) fn detect_by_count(
         &mut self,
@@ -224,7 +232,7 @@ impl Sender {
     ) -> u64 {
         let mut lost = Lost::default();
         for number in lowest..newest {
-            if above < self.config.packet_threshold {
+            if above < self.loss.threshold() {
                 break;
             }
             self.judged = number + 1;

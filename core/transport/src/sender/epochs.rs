@@ -28,10 +28,16 @@ impl Sender {
         if restarts {
             self.go_back(&mut lost);
         }
-        let new_epoch = match cause {
-            LossCause::Reordering => matches!(self.phase, Phase::Open),
-            // A timeout that nothing has answered since the last one repeats it.
-            LossCause::Timeout | LossCause::Persistent => self.backoffs == 0,
+        let new_epoch = match (cause, &self.phase) {
+            (_, Phase::Open) => true,
+            // What repairs a timeout is lost itself (Linux: FLAG_LOST_RETRANS).
+            (LossCause::Reordering, Phase::Timeout) => lost.repairs && self.epoch_cause != cause,
+            (LossCause::Reordering, Phase::Recovery(_)) => false,
+            // The window was reduced when the epoch began, and what it began for is not repaired (Linux,
+            // tcp_enter_loss).
+            (_, Phase::Recovery(_)) => false,
+            // A timeout that has moved nothing repeats the last one.
+            (_, Phase::Timeout) => self.settled > self.timeout_gap,
         };
         let prior = self.window();
         let mut event = LossEvent::new(now, cause, Bytes::new(lost.bytes));
@@ -47,13 +53,31 @@ impl Sender {
         self.scheme.on_loss(&event);
         self.read_allowance();
         self.losses = losses;
+        if new_epoch && !matches!(self.phase, Phase::Open) {
+            // They were noted as losses of the epoch that ends here.
+            self.epoch += 1;
+            for lost in &self.losses {
+                if let Some(packet) = self.sent.get_mut(lost.number) {
+                    packet.lost_in = self.epoch;
+                }
+            }
+        }
         self.losses.clear();
         if new_epoch {
             self.epoch_by_mark = false;
             self.epoch_losses = 0;
+            self.epoch_goes_on = false;
             self.open_epoch(cause, prior, in_flight);
-        } else {
+        } else if cause == LossCause::Reordering {
             self.lower_reduction();
+        } else {
+            self.epoch_goes_on |= matches!(self.phase, Phase::Recovery(_));
+            self.epoch_cause = cause;
+            self.phase_end = self.fresh;
+            self.phase = Phase::Timeout;
+        }
+        if cause != LossCause::Reordering {
+            self.timeout_gap = self.settled;
         }
         self.epoch_losses += lost.packets;
     }
@@ -155,8 +179,10 @@ impl Sender {
             _ if in_epoch == 0 || self.epoch_undone => false,
             // F-RTO's question (RFC 5682), which unique packet numbers answer at once. Where the scheme has
             // started again after a loss, what arrives now was expected to.
-            Phase::Timeout => proof && self.epoch_cause != LossCause::Reordering,
-            Phase::Open | Phase::Recovery(_) => self.epoch_losses == 0,
+            Phase::Timeout if !self.epoch_goes_on => {
+                proof && self.epoch_cause != LossCause::Reordering
+            }
+            _ => self.epoch_losses == 0,
         };
         if !undone {
             return;

@@ -13,6 +13,7 @@ mod feedback;
 mod held;
 mod less;
 mod reach;
+mod reordering;
 mod rig;
 mod tame;
 mod unreliable;

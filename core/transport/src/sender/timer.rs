@@ -84,6 +84,12 @@ impl Sender {
     /// that has been out for longer than a round trip.
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
+        if matches!(self.phase, Phase::Open)
+            && let Some(newest) = self.loss.newest()
+        {
+            let lowest = self.sent.lowest_outstanding();
+            self.loss.on_missed_loss(self.overtaking(lowest, newest));
+        }
         let in_flight = self.in_flight;
         self.forget_duplicates();
         let window = self

@@ -19,6 +19,8 @@ pub(super) struct Heard {
     pub(super) spurious: u64,
     pub(super) exits: u64,
     pub(super) limited: u64,
+    /// Acknowledgements by which no window may grow.
+    pub(super) still: u64,
     pub(super) pacing: Option<Rate>,
     /// Whether another pacing rate counts from the last packet on.
     pub(super) at_once: bool,
@@ -45,6 +47,7 @@ impl CongestionControl for Fixed {
         heard.acks += 1;
         heard.acked_bytes += ack.bytes.get();
         heard.limited += u64::from(ack.cwnd_limited);
+        heard.still += u64::from(!ack.may_grow);
         heard.ce_bytes += ack.ce_bytes.get();
         let delays = ack.packets.iter();
         let delays = delays.map(|packet| packet.arrived.map(|at| at.since(packet.sent)));
