@@ -13,11 +13,12 @@ from narrows.verify.fluid import WholeFlight
 from narrows.verify.laws.aimd import Aimd, Counted, Scalable
 from narrows.verify.laws.cubic import Cubic
 from narrows.verify.laws.large import Compound, HighSpeed
-from narrows.verify.theory import backlog, bbr, buffer, epochs, marks, response
+from narrows.verify.theory import backlog, bbr, buffer, epochs, losses, marks, response
 from narrows.verify.theory.backlog import Backlog
 from narrows.verify.theory.bbr import Bbr
 from narrows.verify.theory.buffer import Buffer
 from narrows.verify.theory.epochs import Growth
+from narrows.verify.theory.losses import Losses
 from narrows.verify.theory.marks import Marks
 from narrows.verify.theory.response import RTT_S, Response
 
@@ -97,6 +98,8 @@ BBRS = (
 
 MARKS = (Marks("dctcp", "the queue holds whole packets, and two of them may leave in a burst"),)
 
+LOSSES = (Losses("reno"), Losses("cubic-linux"))
+
 BUFFERS = (
     Buffer("reno", 0.5, _reno, 400, 600),
     Buffer("exp", 0.25, lambda: _reno(0.25), 400, 300),
@@ -114,5 +117,6 @@ def all_checks() -> tuple[Check, ...]:
     found += [check for one in BBRS for check in bbr.checks(one)]
     found += [check for one in BACKLOGS for check in backlog.checks(one)]
     found += [check for one in MARKS for check in marks.checks(one)]
+    found += [check for one in LOSSES for check in losses.checks(one)]
     order = {name: index for index, name in enumerate(registry.load().schemes)}
     return tuple(sorted((one for one in found if one.scheme in order), key=lambda one: order[one.scheme]))
