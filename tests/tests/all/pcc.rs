@@ -186,7 +186,7 @@ fn steps_of_half_a_megabit_make_vivace_swing_on_slow_links() {
 #[test]
 fn expr_falls_into_a_cycle_that_depends_on_the_link() {
     // Five seeds agree, since no decision is a matter of chance, but a link a few percent faster or slower meets the
-    // steps elsewhere: rarely the queue is short, mostly steps that grow lead far beyond the link and fill the buffer.
+    // steps elsewhere: mostly steps that grow lead far beyond the link, and then the queue is twice as long or half.
     let at = |mbps| {
         Play {
             mbps,
@@ -194,7 +194,7 @@ fn expr_falls_into_a_cycle_that_depends_on_the_link() {
         }
         .many(5)
     };
-    for (mbps, wait) in [(11.6, 25.0..50.0), (12.0, 1.5..4.5), (12.4, 22.0..48.0)] {
+    for (mbps, wait) in [(11.0, 17.0..27.0), (12.0, 35.0..55.0), (14.0, 15.0..25.0)] {
         let seen = at(mbps);
         let [least, median, most] = seen.queueing_ms();
         assert!(

@@ -116,10 +116,12 @@ fn tame_acknowledgements_are_few_at_high_rates() {
         // Four per round trip of 100 ms, whatever the rate.
         let count = acknowledgements(scheme, 100.0, 100.0);
         assert!((count - 40.0).abs() <= 1.0, "{scheme}: {count} per second");
-        // 83.3 packets per second, every second one: fewer than four per round trip of 20 ms and 12 ms on the link.
+        // 83.3 packets per second, every second one: fewer than four per round trip of 20 ms and 12 ms on the link. And
+        // one for each gap that a probe of fillp leaves.
         let count = acknowledgements(scheme, 1.0, 20.0);
+        let most = if scheme == "fillp" { 45.0 } else { 42.0 };
         assert!(
-            (40.0..=42.0).contains(&count),
+            (40.0..=most).contains(&count),
             "{scheme}: {count} per second"
         );
     }
@@ -137,38 +139,37 @@ fn varying(scheme: &'static str) -> Measured {
 }
 
 #[test]
-fn fillp_has_the_throughput_and_the_delay_and_its_sheep_far_less_delay() {
-    // A bandwidth of ten round trips ago, three times the present one, is sent at until the filter forgets it.
-    let (fillp, sheep) = (varying("fillp"), varying("fillp-sheep"));
-    // Two flows each of which takes its own largest share for the bandwidth.
-    let two = |scheme| path(vec![scheme; 2], 12.0, 40.0, 60.0).measure();
-    let (fillp_two, sheep_two) = (two("fillp"), two("fillp-sheep"));
-    for (fillp, sheep, flow, mbps) in [
-        (&fillp, &sheep, "1", 8.0),
-        (&fillp_two, &sheep_two, "all", 12.0),
+fn fillp_fills_the_path_and_more_and_its_sheep_less() {
+    // A buffer of one bandwidth-delay product. The program of 2018 was seen to send 11.84 Mbit/s, to lose 7.8 %, and to
+    // have a queue of 20.5 ms in the mean: to a third, since only the order of gains was fitted to that.
+    let filled = |scheme| {
+        let mut cell = path(vec![scheme], 12.0, 40.0, 30.0).json();
+        cell["network"]["forward"][0]["queue"] = json!({"kind": "droptail", "bytes": 60_000});
+        measure(&cell)
+    };
+    let (fillp, sheep) = (filled("fillp"), filled("fillp-sheep"));
+    for (metric, seen) in [
+        ("throughput_bps", 11.84e6),
+        ("loss_ratio", 0.078),
+        ("queueing_delay_mean_ns", 20.5e6),
     ] {
-        let throughput = |run: &Measured| run.get(flow, "throughput_bps") / 1e6;
-        let p95 = |run: &Measured| run.get(flow, "queueing_delay_p95_ns") / 1e6;
+        let found = fillp.get("1", metric);
         assert!(
-            throughput(fillp) > 0.96 * mbps,
-            "{} of {mbps}",
-            throughput(fillp)
+            (found / seen - 1.0).abs() < 0.34,
+            "{metric}: {found}, not {seen}"
         );
-        assert!(
-            throughput(sheep) > 0.93 * mbps,
-            "{} of {mbps}",
-            throughput(sheep)
-        );
-        assert!(
-            p95(fillp) > 4.0 * p95(sheep),
-            "{} ms and {} ms",
-            p95(fillp),
-            p95(sheep)
-        );
-        // The reports saw 317 and 577 ms.
-        assert!(p95(fillp) > 250.0, "{} ms", p95(fillp));
     }
-    // Each flow has at most 2 BDP of its own idea of the path in flight: a queue of a good BDP, 40 ms, and a half.
-    let queue = sheep_two.get("all", "queueing_delay_p95_ns") / 1e6;
-    assert!(queue < 80.0, "{queue} ms");
+    assert!(sheep.get("1", "loss_ratio") < 0.01);
+    // Where the rate falls to a third, 2.25 products of the old rate leave at the new one: within 230 ms, and those of two
+    // rounds more, which grow while it is not noticed.
+    let fallen = varying("fillp");
+    assert!(fallen.get("1", "throughput_bps") > 0.96 * 8e6);
+    assert!(fallen.get("1", "queueing_delay_p95_ns") < 350e6);
+    assert_eq!(fallen.get("1", "loss_ratio"), 0.0);
+    // Two flows, each with 2.25 (or 2) products of its own idea of the path: at most as many all in all, 40 ms each.
+    for (scheme, products) in [("fillp", 2.25), ("fillp-sheep", 2.0)] {
+        let two = path(vec![scheme; 2], 12.0, 40.0, 60.0).measure();
+        assert!(two.get("all", "throughput_bps") > 0.96 * 12e6);
+        assert!(two.get("all", "queueing_delay_p95_ns") < products * 40e6);
+    }
 }

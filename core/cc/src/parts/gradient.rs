@@ -2,6 +2,22 @@
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
 use super::math::powf;
+use narrows_units::{Kind, ParamSpec, Params};
+
+/// UDT's programs count whole packets where our schemes count payload.
+pub const HEADER: ParamSpec = ParamSpec::new(
+    "header",
+    Kind::Bytes,
+    "Bytes of each packet that rates count besides its payload.",
+)
+.default("0")
+.range(0.0, 200.0)
+.source("ours; all that is no payload in UDT's programs");
+
+/// The value of [`HEADER`].
+pub fn header_of(params: &Params) -> u64 {
+    params.integer("header").unwrap_or(0)
+}
 
 /// Exponent of the rate in the utility.
 const EXPONENT: f64 = 0.9;

@@ -77,10 +77,25 @@ pub const SCHEME: Scheme = Scheme {
 
 /// Gain that empties in one round the queue that STARTUP has made.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
-/// Gains of the phases of PROBE_BW; their mean is 1.
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Rounds over which the bandwidth is the maximum.
-const BANDWIDTH_ROUNDS: u64 = 10;
+
+/// How PROBE_BW goes.
+#[derive(Clone, Debug)]
+pub(super) struct Probing {
+    /// Gains of its phases: one that sends more, one that sends less, and others.
+    pub(super) gains: Vec<f64>,
+    /// Whether the one that sends less lasts until the queue is gone, and not for a round trip at most.
+    pub(super) until_drained: bool,
+    /// Rounds over which the bandwidth is the maximum.
+    pub(super) rounds: u64,
+}
+
+impl Probing {
+    /// Linux's; the mean of the gains is 1.
+    pub(super) fn linux() -> Self {
+        Probing { gains: vec![1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], until_drained: false, rounds: 10 }
+    }
+}
+
 /// Rounds of each of the two slots of the allowance for aggregation.
 const AGGREGATION_ROUNDS: u64 = 5;
 /// That allowance is not more than the bandwidth delivers in this time.
@@ -97,7 +112,7 @@ const MAX_BURST: u64 = 65_536 - 1 - 320;
 const SLOW: u64 = 150_000;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Bbr1::new(params, setup)))
+    Ok(Box::new(Bbr1::new(params, setup, Probing::linux())))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +129,7 @@ pub(super) struct Bbr1 {
     initial: u64,
     startup_gain: f64,
     cwnd_gain: f64,
+    probing: Probing,
     probe_rtt_time: Span,
     with_policer: bool,
     with_aggregation: bool,
@@ -167,7 +183,7 @@ fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
 }
 
 impl Bbr1 {
-    pub(super) fn new(params: &Params, setup: Setup) -> Self {
+    pub(super) fn new(params: &Params, setup: Setup, probing: Probing) -> Self {
         let startup_gain = params.real("startup_gain").unwrap_or(739.0 / 256.0);
         let initial = setup.initial_cwnd().get();
         let mut scheme = Bbr1 {
@@ -180,7 +196,8 @@ impl Bbr1 {
             with_aggregation: params.flag("aggregation").unwrap_or(true),
             random: setup.random,
             mode: Mode::Startup,
-            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            bandwidth: MaxFilter::new(probing.rounds),
+            probing,
             rounds: Rounds::default(),
             round_start: false,
             full: FullPipe::default(),
@@ -210,12 +227,6 @@ impl Bbr1 {
         rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.startup_gain * MARGIN)
     }
 
-    /// Whether the window is more than a cap: nothing is known of the path yet, nothing is heard of it, or it is to be
-    /// emptied.
-    pub(super) fn needs_window(&self) -> bool {
-        !self.seen_rtt || self.mode == Mode::ProbeRtt || self.prior == Phase::Timeout
-    }
-
     /// The bandwidth that the model goes by: the policer's if there is one.
     fn bandwidth(&self) -> f64 {
         self.policer.rate().unwrap_or(self.bandwidth.max())
@@ -225,7 +236,7 @@ impl Bbr1 {
         match self.mode {
             Mode::Startup => self.startup_gain,
             Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBw if self.policer.rate().is_none() => CYCLE[self.phase],
+            Mode::ProbeBw if self.policer.rate().is_none() => self.probing.gains[self.phase],
             Mode::ProbeBw | Mode::ProbeRtt => 1.0,
         }
     }
@@ -314,7 +325,7 @@ impl Bbr1 {
             // The probe is given time to fill the path unless losses tell that it is full.
             full_length && (ack.lost > Bytes::ZERO || in_flight >= self.target(gain) as f64)
         } else if gain < 1.0 {
-            full_length || in_flight <= self.target(1.0) as f64
+            (full_length && !self.probing.until_drained) || in_flight <= self.target(1.0) as f64
         } else {
             full_length
         };
@@ -324,7 +335,7 @@ impl Bbr1 {
     }
 
     fn next_phase(&mut self, now: Time) {
-        self.phase = (self.phase + 1) % CYCLE.len();
+        self.phase = (self.phase + 1) % self.probing.gains.len();
         self.phase_start = now;
     }
 
@@ -332,7 +343,8 @@ impl Bbr1 {
     /// together.
     fn enter_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
-        self.phase = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
+        let phases = self.probing.gains.len();
+        self.phase = phases - 1 - self.random.below(phases as u64 - 1) as usize;
         self.next_phase(now);
     }
 

@@ -8,8 +8,7 @@
 //! `bbr1`. Deviations: from the original unknown, for its gains, its start-up and the share of losses that it tolerates are
 //! inside the binaries. BBR is exactly `bbr1`. The delivery rate is measured at the sender, not reported by the receiver.
 //!
-//! `fillp` with a window of cwnd_gain bandwidth-delay products: what `fillp` queues where it overestimates the bandwidth
-//! stays below about one bandwidth-delay product here. The profile `pantheon` has payloads of 1300 bytes.
+//! The profile `pantheon` has payloads of 1300 bytes.
 //!
 //! | parameter | default | source |
 //! |---|---|---|
@@ -18,7 +17,7 @@
 //! | min_rtt_window | 10 s | Linux tcp_bbr.c: bbr_min_rtt_win_sec (FillP's is unknown) |
 //! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown) |
 
-use super::bbr1::Bbr1;
+use super::bbr1::{Bbr1, Probing};
 use super::fillp;
 use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
@@ -38,14 +37,17 @@ pub const SCHEME: Scheme = Scheme {
             .default("2")
             .range(1.0, 10.0)
             .source("Linux net/ipv4/tcp_bbr.c, bbr_cwnd_gain; FillP's is unknown"),
-        fillp::MIN_RTT_WINDOW,
+        ParamSpec::new("min_rtt_window", Kind::Span, "Time after which the smallest RTT is looked at again.")
+            .default("10000000000")
+            .range(1e8, 1e12)
+            .source("Linux net/ipv4/tcp_bbr.c, bbr_min_rtt_win_sec; FillP's is unknown"),
         fillp::PROBE_RTT_TIME,
     ],
     build,
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Bbr1::new(params, setup)))
+    Ok(Box::new(Bbr1::new(params, setup, Probing::linux())))
 }
 
 #[cfg(test)]

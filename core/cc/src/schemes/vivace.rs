@@ -3,7 +3,7 @@
 //! Provenance: Dong, Meng, Zarchy, Arslan, Gilad, Godfrey, Schapira, "PCC Vivace: Online-Learning Congestion
 //! Control", NSDI 2018; state machine and constants of the authors' program (github.com/PCCproject/PCC-Uspace, branch
 //! NSDI-2018, on UDT), latency coefficient of the binary that the Pantheon reports ran (github.com/StanfordSNR/vivace), in
-//! which it is 900 and in the published source 11330. Deviations: rates count payload. A packet is lost
+//! which it is 900 and in the published source 11330. Deviations: rates count payload (`header`). A packet is lost
 //! by the judgement of the transport, which allows for reordering; the program took every gap for a loss (`closing`). Steps
 //! and probes of fixed size in Mbit/s are bounded by a share of the rate (`step_limit`) and the smallest rate is lower
 //! (`min_rate`), so that slow links are not flooded. After a timeout of the transport the rate is halved, and the
@@ -29,12 +29,14 @@
 //! | utility | shipped | PCC-Uspace NSDI-2018 and the binary; `paper` is NSDI 2018, section 4 |
 //! | latency_coefficient | 900 | StanfordSNR/vivace, and the paper; 11330 in PCC-Uspace NSDI-2018; 0 for loss alone |
 //! | closing | settled | `reported` is the program's: a report for its last packet or a later one closes it |
-//! | initial_rate | 0.8 Mbit/s | PCC-Uspace NSDI-2018 |
+//! | start | tolerant | PCC-Uspace NSDI-2018; the binary that Pantheon ran is `strict`, as observed |
+//! | initial_rate | 0.8 Mbit/s | PCC-Uspace NSDI-2018; the binary began at 1.6, 7 packets of 1400 bytes per 50 ms |
 //! | min_rate | 50 kbit/s | ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018 |
 //! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace NSDI-2018 |
+//! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    GradientSteps, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, loss_weight, worth,
+    GradientSteps, HEADER, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, header_of, loss_weight, worth,
 };
 use crate::parts::monitor::{Closing, Monitors, Report};
 use crate::{
@@ -58,8 +60,15 @@ pub const SCHEME: Scheme = Scheme {
     profiles: &[
         Profile {
             name: "pantheon",
-            doc: "The binary of the Pantheon reports (StanfordSNR/vivace): UDT packets of 1400 bytes, nothing below 1.3 Mbit/s.",
-            params: &[("min_rate", "1300000"), ("step_limit", "1"), ("closing", "reported")],
+            doc: "The binary of the Pantheon reports (StanfordSNR/vivace): UDT packets of 1400 bytes, all of which count; nothing below 1.3 Mbit/s, a start at 1.6 that overlooks neither losses nor slopes.",
+            params: &[
+                ("initial_rate", "1600000"),
+                ("min_rate", "1300000"),
+                ("step_limit", "1"),
+                ("closing", "reported"),
+                ("start", "strict"),
+                ("header", "56"),
+            ],
             transport: &[("packet_size", "1400")],
         },
         Profile {
@@ -89,6 +98,13 @@ pub const SCHEME: Scheme = Scheme {
         )
         .default("settled")
         .source("ours; PCC-Uspace NSDI-2018 for the other"),
+        ParamSpec::new(
+            "start",
+            Kind::Choice(&["tolerant", "strict"]),
+            "Whether the starting phase overlooks 50 lost packets and slopes below 0.2 of an interval.",
+        )
+        .default("tolerant")
+        .source("PCC-Uspace NSDI-2018; StanfordSNR/vivace, observed, for the other"),
         ParamSpec::new("initial_rate", Kind::Rate, "Rate of the first interval.")
             .default("800000")
             .range(1000.0, 1e9)
@@ -101,6 +117,7 @@ pub const SCHEME: Scheme = Scheme {
             .default("0.25")
             .range(0.01, 1.0)
             .source("ours; 1 in effect in PCC-Uspace NSDI-2018"),
+        HEADER,
     ],
     build,
 };
@@ -166,10 +183,11 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(report: &Report) -> Self {
+    fn new(report: &Report, header: u64) -> Self {
         // By a clock with coarse steps an interval may have taken no time at all.
         let seconds = report.elapsed.secs();
-        let sent = if seconds > 0.0 { report.bytes as f64 * 8.0 / seconds } else { report.rate * 1e6 };
+        let bytes = (report.bytes + header * report.packets) as f64;
+        let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };
         Seen {
             rate: report.rate,
             sent: sent / 1_048_576.0,
@@ -209,11 +227,15 @@ enum Phase {
 
 /// Rates in Mbit/s, times in seconds.
 struct Vivace {
-    /// Millions of bits of a packet.
+    /// Millions of bits of a packet as rates count it, and the bytes of it that are no payload.
     packet: f64,
+    header: u64,
+    /// Share of the payload in it.
+    payload: f64,
     utility: Utility,
     min_rate: f64,
     step_limit: f64,
+    tolerant_start: bool,
     random: Stream,
     monitors: Monitors,
     steps: GradientSteps,
@@ -238,14 +260,19 @@ impl Vivace {
             _ => Closing::Settled,
         };
         let initial = rate("initial_rate");
+        let header = header_of(params);
+        let (mss, whole) = (setup.mss.get() as f64, (setup.mss.get() + header) as f64);
         Vivace {
-            packet: setup.mss.get() as f64 * 8e-6,
+            packet: whole * 8e-6,
+            header,
+            payload: mss / whole,
             utility: Utility {
                 paper: params.word("utility") == Some("paper"),
                 latency: params.real("latency_coefficient").unwrap_or(900.0),
             },
             min_rate: rate("min_rate"),
             step_limit: params.real("step_limit").unwrap_or(0.25),
+            tolerant_start: params.word("start") != Some("strict"),
             random: setup.random,
             monitors: Monitors::new(closing),
             steps: GradientSteps::new(Rule::Vivace),
@@ -320,7 +347,7 @@ impl Vivace {
         if let Some(rtt) = report.rtt {
             self.rtt = rtt;
         }
-        let seen = Seen::new(report);
+        let seen = Seen::new(report, self.header);
         self.last_utility = self.utility_of(&seen);
         let usable = !report.app_limited;
         if usable && seen.loss() > EMERGENCY_LOSS && report.id >= self.calm_from {
@@ -373,9 +400,12 @@ impl Vivace {
     }
 
     fn judge_start(&mut self, seen: &Seen, last: Option<f64>) {
-        let lost = seen.lost.saturating_sub(FORGIVEN_LOST);
-        let slope = if seen.slope.abs() < FORGIVEN_SLOPE { 0.0 } else { seen.slope };
-        let utility = self.utility_of(&Seen { lost, slope, ..*seen });
+        let mut judged = *seen;
+        if self.tolerant_start {
+            judged.lost = seen.lost.saturating_sub(FORGIVEN_LOST);
+            judged.slope = if seen.slope.abs() < FORGIVEN_SLOPE { 0.0 } else { seen.slope };
+        }
+        let utility = self.utility_of(&judged);
         if last.is_none_or(|last| utility >= last) {
             self.base = (2.0 * self.base).min(MAX_RATE);
             self.phase = Phase::Start { last: Some(utility), target: None };
@@ -498,7 +528,7 @@ impl CongestionControl for Vivace {
     }
 
     fn allowance(&self) -> Allowance {
-        let bps = (self.sending * 1e6) as u64;
+        let bps = (self.sending * 1e6 * self.payload) as u64;
         Allowance { pacing: Some(Rate::from_bps(bps.max(1000))), ..Allowance::default() }
     }
 

@@ -4,9 +4,11 @@
 //! cellular networks" (NSDI 2013); constants and the sender's accounting as in keithw/sprout, branch `sendonly`,
 //! commit 366e35c, which the Pantheon of Congestion Control ran. Deviations: the tables of forecasts are computed
 //! from the constants when the first receiver starts, not shipped; likelihoods are logarithms, so that
-//! hundreds of packets in a tick do not make all of them zero; reports pause after 10 s without a packet. By default
-//! a tick that passes without a new forecast takes its own part of the forecast from the queue estimate; the original takes the whole
-//! cumulative forecast, and so forgets packets that are still queued (`drain: cumulative`, in the profile `pantheon`).
+//! hundreds of packets in a tick do not make all of them zero; reports pause after 10 s without a packet; packets are as long
+//! as the original's (46 bytes of headers, 18 more for a forecast of its own every 20 ms, reports of 66), but those without
+//! payload have 60 or 64. By default a tick that passes without a new forecast takes its own part of the forecast from the
+//! queue estimate; the original takes the whole cumulative forecast, and so forgets packets that are still queued
+//! (`drain: cumulative`, in the profile `pantheon`).
 //! By default a window of at most two packets is sent as a whole, once nothing is under way; the original sends as
 //! soon as a byte is allowed (`whole: 0`, in the profile `pantheon`).
 //!
@@ -91,7 +93,7 @@ pub const SCHEME: Media = Media {
             .default("100000000")
             .range(2e7, 1.4e8)
             .source("paper, section 3: five ticks"),
-        ParamSpec::new("payload", Kind::Bytes, "Largest payload of a packet; 78 bytes of headers come on top.")
+        ParamSpec::new("payload", Kind::Bytes, "Largest payload of a packet; 46 bytes of headers come on top, and 18 more every 20 ms.")
             .default("1400")
             .range(1.0, 9000.0)
             .source("Pantheon's patch of keithw/sprout"),

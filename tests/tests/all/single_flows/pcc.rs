@@ -241,7 +241,13 @@ pub(crate) fn allegro() -> Vec<Row> {
 }
 
 pub(crate) fn vivace() -> Vec<Row> {
-    let shipped = Scheme::of("vivace, pantheon", "vivace", "pantheon", json!({}));
+    // The simulations that the values are from counted payload and began as the published source does.
+    let shipped = Scheme::of(
+        "vivace, pantheon, begun as published",
+        "vivace",
+        "pantheon",
+        json!({"header": 0, "start": "tolerant", "initial_rate": 800_000}),
+    );
     let published = Scheme::of("vivace, published", "vivace", "published", json!({}));
     let loss_only = json!({"latency_coefficient": 0.0});
     let loss_only = Scheme::of(
@@ -348,7 +354,12 @@ pub(crate) fn vivace() -> Vec<Row> {
 }
 
 pub(crate) fn expr() -> Vec<Row> {
-    let run = Scheme::of("pcc-expr, pantheon", "pcc-expr", "pantheon", json!({}));
+    let run = Scheme::of(
+        "pcc-expr, pantheon, payload counted",
+        "pcc-expr",
+        "pantheon",
+        json!({"header": 0}),
+    );
     vec![
         run.buffer(
             100,

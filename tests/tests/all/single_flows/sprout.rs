@@ -40,6 +40,9 @@ fn setup() -> Setup {
 const PHASES: &str = "a packet or two per tick keep a low forecast as low as it is, and only packets that come together in one tick \
     raise it: where ticks and reports of 20 ms fall decides, and what is expected lies between the least and the greatest.";
 
+const SHORTER: &str = "packets there are 32 bytes longer: 3.46 of ours pass in a tick where 3.38 did, and four in a tick, which raise \
+    the forecast, come more often.";
+
 /// The forecast of 100 ms covers the way there and back, so that rates fall with the round trip. Where they are low, it
 /// matters where ticks and reports fall: such rows are means over round trips less than a tick apart.
 pub(crate) fn rows() -> Vec<Row> {
@@ -61,10 +64,14 @@ pub(crate) fn rows() -> Vec<Row> {
             &[
                 is(Payload, "0.18").but(0.12, 0.22, PHASES),
                 is(Mean, "4").but(1.5, 4.5, PHASES),
-                is(P95, "12").but(8.0, 15.0, PHASES),
+                is(P95, "12"),
             ],
         ),
-        one(2.0, 20.0, &[is(Payload, "1.87"), is(Mean, "16")]),
+        one(
+            2.0,
+            20.0,
+            &[is(Payload, "1.87"), is(Mean, "16").but(15.0, 20.0, SHORTER)],
+        ),
         around(
             2.0,
             &AROUND_40,

@@ -96,7 +96,7 @@ fn is_heard(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// While nothing is said nothing is sent but what keeps a flow alive: at most an empty packet of 78 bytes every 50 ms.
+/// While nothing is said nothing is sent but what keeps a flow alive: at most an empty packet of 64 bytes every 50 ms.
 /// Then the call goes on at half of what it had at least.
 fn pauses(outcome: &Outcome) -> Vec<Check> {
     let before = outcome.rate(1..3);

@@ -199,21 +199,6 @@ pub(super) const KNOWN: &[Defect] = &[
         9.0..35.0,
         "aims at six times the smallest delay, which are six products, in bursts",
     ),
-    // A round trip of the start is two seconds, and it takes three without growth to end it.
-    (
-        "fillp",
-        "reordering on 100 kbit/s",
-        "share lost",
-        0.5..0.65,
-        "its start sends 1.4 Mbit/s until three round trips, of two seconds each, have brought no more",
-    ),
-    (
-        "fillp",
-        "reordering on 100 kbit/s",
-        "links sent",
-        3.0..6.0,
-        "the same",
-    ),
     // RFC 6582 counts everything from the gap on as in flight. A recovery that repairs one loss per round trip while new
     // packets go out lets that grow; it sends nothing until it is settled.
     (

@@ -12,6 +12,7 @@ fn scheme(mss: u64) -> Bbr1 {
             mss: Bytes::new(mss),
             ..setup()
         },
+        Probing::linux(),
     )
 }
 
@@ -124,7 +125,7 @@ fn the_pacing_rates_of_the_phases() {
         let paced = path.scheme.pacing.bps() as f64 / 1e6;
         assert!((paced / mbps - 1.0).abs() < 1e-5, "phase {phase}: {paced}");
     }
-    assert_eq!(CYCLE.iter().sum::<f64>(), 8.0);
+    assert_eq!(Probing::linux().gains.iter().sum::<f64>(), 8.0);
 }
 
 #[test]

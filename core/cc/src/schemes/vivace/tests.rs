@@ -19,7 +19,7 @@ const SHIPPED: Utility = Utility { paper: false, latency: 900.0 };
 #[test]
 fn utilities_are_those_of_the_formulas() {
     // 100 packets of 1500 bytes in 100 ms, in Mibit/s.
-    let seen = Seen::new(&report(0, 12.0, 100));
+    let seen = Seen::new(&report(0, 12.0, 100), 0);
     assert!((seen.sent - 11.444_092).abs() < 1e-6);
     for (loss, slope, utility) in [
         (0.0, 0.0, 8.968_570),
@@ -33,7 +33,7 @@ fn utilities_are_those_of_the_formulas() {
         let found = SHIPPED.of(seen.sent, loss, slope);
         assert!((found - utility).abs() < 1e-6, "{loss} {slope}: {found}");
     }
-    let found = SHIPPED.of(Seen::new(&report(0, 120.0, 1000)).sent, 0.0, 0.1);
+    let found = SHIPPED.of(Seen::new(&report(0, 120.0, 1000), 0).sent, 0.0, 0.1);
     assert!((found + 10_228.442_734).abs() < 1e-6, "{found}");
     let found = Utility { latency: 11_330.0, ..SHIPPED }.of(seen.sent, 0.0, 0.021);
     assert!((found + 2_584.262_631).abs() < 1e-6, "{found}");
@@ -86,6 +86,34 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
     scheme.judge(&Report { slope: 0.21, ..seen_at(target, 25.6) });
     assert_eq!(scheme.base, 12.8);
     assert!(matches!(scheme.phase, Phase::Probe { count: 4, .. }));
+}
+
+/// Of 100 packets 10 lost, or a slope of 0.06: the second doubling is taken back where the start is strict.
+#[test]
+fn a_strict_start_overlooks_nothing() {
+    for (start, kept) in [("tolerant", 4.0), ("strict", 1.0)] {
+        for (lost, slope) in [(10, 0.0), (0, 0.06)] {
+            let mut scheme = vivace(&[("start", Value::Word(start.into()))]);
+            let first = scheme.sending;
+            scheme.begin(Time::ZERO);
+            for (lost, slope) in [(0, 0.0), (lost, slope)] {
+                let Phase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
+                scheme.judge(&Report { lost, slope, ..seen_at(target, 10.0) });
+                scheme.begin(Time::ZERO);
+            }
+            assert_eq!(scheme.base, kept * first, "{start}: {lost} lost, slope {slope}");
+        }
+    }
+}
+
+/// A packet of 1500 bytes of payload counts as one of 1556: the rate of the payload is smaller, what is measured larger.
+#[test]
+fn headers_count_where_they_are_asked_to() {
+    let scheme = vivace(&[("header", Value::Integer(56))]);
+    let pacing = scheme.allowance().pacing.unwrap().bps() as f64;
+    assert!((pacing / (0.8e6 * 1500.0 / 1556.0) - 1.0).abs() < 1e-5, "{pacing}");
+    let (plain, whole) = (Seen::new(&report(0, 12.0, 100), 0), Seen::new(&report(0, 12.0, 100), 56));
+    assert!((whole.sent / plain.sent - 1556.0 / 1500.0).abs() < 1e-9);
 }
 
 /// Begins the probes of `scheme` at `base` and tells their results: utility is that of `slope` at the

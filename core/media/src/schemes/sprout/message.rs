@@ -1,50 +1,64 @@
 //! What Sprout's ends say to each other, as content of media messages in network byte order.
 //!
 //! ```text
-//! data    position:64 young:32 time_to_next_ms:16 sent_ns:64
-//! report  settled:64 forecast:8x16 received:64 payload:64 largest:64 sent_ns:64 held_ns:64
+//! data    position:64 young:32 time_to_next_ms:15 forecast:1 payload:16
+//! report  settled:32 steps:8x8 received:16 missing:16 payload:32 held:16
 //! ```
 //!
-//! Only position, young, time to next, settled and the forecast matter to the scheme; the rest is for counters.
+//! Only position, young, time to next, settled and the forecast matter to the scheme; the rest is for counters. Packets
+//! are as long as the original's: the content of data lies within their payload, and of counts that grow a report has
+//! the low bits, which the sender completes from what it has sent itself.
 
 use super::forecast::{Forecast, HORIZON};
 
-/// Bytes of a packet that are no payload: our header and [`HEADER`], as much as the original adds (its datagram
-/// layer, encryption and fields) to the payload.
-pub(super) const OVERHEAD: u32 = 50;
-/// Bytes after our header that are no payload.
-pub(super) const HEADER: u32 = OVERHEAD - narrows_transport::wire::MEDIA_HEADER;
+/// Bytes that count with each packet's payload where bytes under way are counted, as in the original.
+pub(super) const COUNTED: u32 = 50;
+/// Bytes after our header that are no payload: 46 in front of it on the wire, IP and UDP included.
+pub(super) const HEADER: u32 = 2;
+/// What a packet is longer by that tells the sender's own forecast, as every 20 ms one does.
+pub(super) const OWN_FORECAST: u32 = 18;
+/// Shortest content of a packet with payload.
+pub(super) const SHORTEST: u32 = 16;
+
+/// Unit in which a report says how long it has waited.
+const HELD_UNIT: u64 = 100_000;
 
 /// The fields of a packet with payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Data {
-    /// Bytes sent before this packet, overhead included.
+    /// Bytes sent before this packet, with what counts besides payload.
     pub(super) position: u64,
     /// How many of them are so young that they may still be overtaken.
     pub(super) young: u32,
     /// How long the sender will at most be silent, in ms.
     pub(super) time_to_next_ms: u16,
-    /// When it was sent, by the sender's clock in ns.
-    pub(super) sent_ns: u64,
+    /// Whether there is room for the sender's own forecast.
+    pub(super) forecast: bool,
+    /// Bytes of payload.
+    pub(super) payload: u16,
 }
 
 /// The fields of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
-    /// Bytes, overhead included, that have been received or lost.
-    pub(super) settled: u64,
+    /// Low bits of the bytes that have been received or lost, counted like positions.
+    pub(super) settled: u32,
     /// Packets that arrive at least within the next 1, 2 ... ticks.
     pub(super) forecast: Forecast,
-    /// Packets received, without copies.
-    pub(super) received: u64,
-    /// Their payload bytes.
-    pub(super) payload: u64,
-    /// Largest packet number received.
-    pub(super) largest: u64,
-    /// `sent_ns` of the packet received last.
-    pub(super) sent_ns: u64,
-    /// Time since then in ns.
-    pub(super) held_ns: u64,
+    /// Low bits of the number of packets received, without copies.
+    pub(super) received: u16,
+    /// Low bits of the number of those missing before the one with the largest number.
+    pub(super) missing: u16,
+    /// Low bits of the payload bytes received.
+    pub(super) payload: u32,
+    /// Time since the packet with the largest number arrived, in tenths of a millisecond.
+    pub(super) held: u16,
+}
+
+/// The largest count up to `most` with these low bits; none if there is none.
+pub(super) fn complete(most: u64, low: u32, bits: u32) -> Option<u64> {
+    let back = most.wrapping_sub(u64::from(low)) & ((1 << bits) - 1);
+    most.checked_sub(back)
 }
 
 /// Takes big-endian numbers from the front.
@@ -71,58 +85,79 @@ impl Data {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.position.to_be_bytes());
         out.extend(self.young.to_be_bytes());
-        out.extend(self.time_to_next_ms.to_be_bytes());
-        out.extend(self.sent_ns.to_be_bytes());
+        out.extend((self.time_to_next_ms << 1 | u16::from(self.forecast)).to_be_bytes());
+        out.extend(self.payload.to_be_bytes());
     }
 
-    /// Reads the content of a message; `None` if it is too short.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    /// Bytes after our header.
+    pub(super) fn length(&self) -> u16 {
+        let own = if self.forecast { OWN_FORECAST } else { 0 };
+        ((HEADER + own + u32::from(self.payload)).max(SHORTEST)) as u16
+    }
+
+    /// Reads the content of a message of `length` bytes after our header; `None` if it is none.
+    pub(super) fn read(bytes: &[u8], length: u16) -> Option<Self> {
         let mut reader = Reader(bytes);
-        Some(Data {
-            position: reader.u64()?,
-            young: reader.u32()?,
-            time_to_next_ms: reader.u16()?,
-            sent_ns: reader.u64()?,
-        })
+        let (position, young, time) = (reader.u64()?, reader.u32()?, reader.u16()?);
+        let payload = reader.u16()?;
+        let data = Data {
+            position,
+            young,
+            time_to_next_ms: time >> 1,
+            forecast: time & 1 != 0,
+            payload,
+        };
+        (data.length() == length).then_some(data)
     }
 }
 
 impl Report {
-    /// Bytes of content.
-    pub(super) const SIZE: u16 = 8 + 2 * HORIZON as u16 + 5 * 8;
+    /// Bytes of content: 66 on the wire.
+    pub(super) const SIZE: u16 = 4 + HORIZON as u16 + 2 + 2 + 4 + 2;
+
+    /// How `held` says a time.
+    pub(super) fn held(ns: u64) -> u16 {
+        (ns / HELD_UNIT).min(u64::from(u16::MAX)) as u16
+    }
+
+    /// The time that `held` says, in ns; `None` if it was too long to be said.
+    pub(super) fn held_ns(&self) -> Option<u64> {
+        (self.held < u16::MAX).then(|| u64::from(self.held) * HELD_UNIT)
+    }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.settled.to_be_bytes());
+        let mut before = 0;
         for count in self.forecast {
-            out.extend((count.min(u32::from(u16::MAX)) as u16).to_be_bytes());
+            // At most 30 per tick are forecast.
+            let step = count.saturating_sub(before).min(u32::from(u8::MAX));
+            out.push(step as u8);
+            before += step;
         }
-        for field in [
-            self.received,
-            self.payload,
-            self.largest,
-            self.sent_ns,
-            self.held_ns,
-        ] {
-            out.extend(field.to_be_bytes());
-        }
+        out.extend(self.received.to_be_bytes());
+        out.extend(self.missing.to_be_bytes());
+        out.extend(self.payload.to_be_bytes());
+        out.extend(self.held.to_be_bytes());
     }
 
     /// Reads the content of a message; `None` if it is too short.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
-        let settled = reader.u64()?;
+        let settled = reader.u32()?;
         let mut forecast = Forecast::default();
+        let mut before = 0;
         for count in &mut forecast {
-            *count = u32::from(reader.u16()?);
+            let [step] = reader.take()?;
+            before += u32::from(step);
+            *count = before;
         }
         Some(Report {
             settled,
             forecast,
-            received: reader.u64()?,
-            payload: reader.u64()?,
-            largest: reader.u64()?,
-            sent_ns: reader.u64()?,
-            held_ns: reader.u64()?,
+            received: reader.u16()?,
+            missing: reader.u16()?,
+            payload: reader.u32()?,
+            held: reader.u16()?,
         })
     }
 }
@@ -133,30 +168,47 @@ mod tests {
 
     #[test]
     fn messages_come_back() {
-        let data = Data {
-            position: 1 << 40,
-            young: 70_000,
-            time_to_next_ms: 50,
-            sent_ns: 5,
-        };
-        let mut bytes = Vec::new();
-        data.write(&mut bytes);
-        assert!(bytes.len() <= HEADER as usize);
-        assert_eq!(Data::read(&bytes), Some(data));
-        assert_eq!(Data::read(&bytes[1..]), None);
+        for (forecast, payload, length) in
+            [(false, 1400, 1402), (true, 1400, 1420), (false, 0, 16), (true, 0, 20)]
+        {
+            let data = Data {
+                position: 1 << 40,
+                young: 70_000,
+                time_to_next_ms: 50,
+                forecast,
+                payload,
+            };
+            let mut bytes = Vec::new();
+            data.write(&mut bytes);
+            assert_eq!((bytes.len(), data.length()), (SHORTEST as usize, length));
+            assert_eq!(Data::read(&bytes, length), Some(data));
+            assert_eq!(Data::read(&bytes, length + 1), None);
+            assert_eq!(Data::read(&bytes[1..], length), None);
+        }
         let report = Report {
             settled: 7,
             forecast: [1, 2, 3, 5, 8, 13, 21, 34],
             received: 9,
-            payload: 10,
-            largest: 11,
-            sent_ns: 12,
-            held_ns: 13,
+            missing: 10,
+            payload: 11,
+            held: Report::held(1_250_000),
         };
-        bytes.clear();
+        let mut bytes = Vec::new();
         report.write(&mut bytes);
         assert_eq!(bytes.len(), usize::from(Report::SIZE));
         assert_eq!(Report::read(&bytes), Some(report));
         assert_eq!(Report::read(&bytes[1..]), None);
+        assert_eq!(report.held_ns(), Some(1_200_000));
+        let late = Report { held: Report::held(u64::MAX), ..report };
+        assert_eq!(late.held_ns(), None);
+    }
+
+    #[test]
+    fn low_bits_are_completed_from_what_was_sent() {
+        for (most, count) in [(10, 10), (70_000, 65_535), (70_000, 65_536), (70_000, 69_999), (1 << 40, (1 << 40) - 5)] {
+            assert_eq!(complete(most, u32::from(count as u16), 16), Some(count));
+            assert_eq!(complete(most, count as u32, 32), Some(count));
+        }
+        assert_eq!(complete(10, 11, 16), None);
     }
 }

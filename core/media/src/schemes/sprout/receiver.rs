@@ -1,7 +1,7 @@
 //! The end that listens: it infers the rate of the link from what arrives in each tick, and reports forecasts.
 
 use super::forecast::{Belief, Forecast, Tables};
-use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::message::{COUNTED, Data, Report};
 use super::sleep::Sleep;
 use super::{Settings, TICK, UNIT};
 use crate::{MediaReceiver, Setup};
@@ -90,8 +90,10 @@ pub(super) struct Receiver {
     /// When we wake for it.
     wakeup: Time,
     heard_at: Time,
-    /// Content of the packet that arrived last, and when.
-    last: Option<(Data, Time)>,
+    /// Whether anything has arrived.
+    begun: bool,
+    /// When the packet with the largest number did.
+    largest_at: Time,
     number: u64,
     largest: u64,
     numbers: RangeSet,
@@ -114,7 +116,8 @@ impl Receiver {
             next_report: Time::FAR,
             wakeup: Time::FAR,
             heard_at: now,
-            last: None,
+            begun: false,
+            largest_at: now,
             number: 0,
             largest: 0,
             numbers: RangeSet::default(),
@@ -155,7 +158,7 @@ impl Endpoint for Receiver {
         else {
             return;
         };
-        let Some(data) = Data::read(&body.bytes) else {
+        let Some(data) = Data::read(&body.bytes, length) else {
             return;
         };
         let length = u32::from(length);
@@ -167,6 +170,9 @@ impl Endpoint for Receiver {
         let mut new = number.saturating_add(NUMBERS_KEPT) > self.largest;
         if new {
             new = false;
+            if number > self.largest || !self.begun {
+                self.largest_at = now;
+            }
             self.numbers.insert(number, number, |_, _| new = true);
             self.largest = self.largest.max(number);
             self.numbers
@@ -174,12 +180,12 @@ impl Endpoint for Receiver {
         }
         if new {
             self.received += 1;
-            self.counters.goodput_bytes += u64::from(length.saturating_sub(HEADER));
+            self.counters.goodput_bytes += u64::from(data.payload);
         } else {
             self.counters.duplicate_packets += 1;
         }
 
-        let first = self.last.replace((data, now)).is_none();
+        let first = !std::mem::replace(&mut self.begun, true);
         let clock = self.settings.clock.read(now);
         if first {
             // Before there was nothing to be expected.
@@ -190,12 +196,10 @@ impl Endpoint for Receiver {
             self.next_report = clock;
         }
         self.advance(clock);
-        let bytes = length + MEDIA_HEADER;
-        let payload = length.saturating_sub(HEADER).max(1);
-        self.count += f64::from(payload) / UNIT as f64;
+        self.count += f64::from(data.payload.max(1)) / UNIT as f64;
         let silence = Span::from_ms(u64::from(data.time_to_next_ms));
         self.silent_until = self.silent_until.max(self.ticked + silence);
-        self.settled.add(data.position, bytes, data.young);
+        self.settled.add(data.position, COUNTED + u32::from(data.payload), data.young);
         self.heard_at = clock;
     }
 
@@ -213,16 +217,14 @@ impl Endpoint for Receiver {
         self.next_report = clock + REPORT_INTERVAL;
         let quantile = 1.0 - self.settings.confidence;
         let forecast = *(self.forecast).get_or_insert_with(|| self.belief.forecast(quantile));
-        let (data, at) = self.last.unwrap_or_default();
         body.clear();
         let report = Report {
-            settled: self.settled.total(),
+            settled: self.settled.total() as u32,
             forecast,
-            received: self.received,
-            payload: self.counters.goodput_bytes,
-            largest: self.largest,
-            sent_ns: data.sent_ns,
-            held_ns: now.since(at).ns(),
+            received: self.received as u16,
+            missing: (self.largest + 1).saturating_sub(self.received) as u16,
+            payload: self.counters.goodput_bytes as u32,
+            held: Report::held(now.since(self.largest_at).ns()),
         };
         report.write(&mut body.bytes);
         let header = Header::Media(Media {
@@ -248,5 +250,3 @@ impl MediaReceiver for Receiver {
         self.counters
     }
 }
-
-const _: () = assert!(OVERHEAD == HEADER + MEDIA_HEADER);

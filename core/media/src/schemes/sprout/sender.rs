@@ -1,12 +1,12 @@
 //! The end that sends: as much as the forecast says will be through the queue in time.
 
 use super::forecast::{Forecast, HORIZON, first_forecast};
-use super::message::{Data, HEADER, OVERHEAD, Report};
+use super::message::{COUNTED, Data, HEADER, OWN_FORECAST, Report, complete};
 use super::sleep::Sleep;
 use super::{Drain, Settings, TICK, UNIT};
 use crate::{MediaSender, Setup};
 use narrows_cc::Fields;
-use narrows_transport::wire::{self, IP_UDP};
+use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot};
 use narrows_units::{Bytes, Ecn, Span, Time};
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ pub(super) struct Sender {
     tick: usize,
     /// Bytes believed to be under way.
     queued: u64,
-    /// Bytes sent so far, overhead included.
+    /// Bytes sent so far, with what counts besides payload.
     position: u64,
     /// Bytes of the running flight that are still to be sent.
     flight: u64,
@@ -46,6 +46,11 @@ pub(super) struct Sender {
     sent_at: Option<Time>,
     /// Positions at which the latest bursts began.
     bursts: VecDeque<(Time, u64)>,
+    /// When our own forecast is told again.
+    own_forecast: Time,
+    /// Number of the first packet of which nothing is known, and when it and the later ones were sent.
+    unheard: u64,
+    sent: VecDeque<Time>,
     /// Number of the newest report.
     report: Option<u64>,
     stopped: bool,
@@ -60,7 +65,8 @@ pub(super) struct Sender {
 impl Sender {
     /// A sender whose packets fit into those of the set-up.
     pub(super) fn new(settings: Settings, setup: Setup) -> Self {
-        let room = setup.packet_size.saturating_sub(IP_UDP + OVERHEAD).max(1);
+        let headers = IP_UDP + MEDIA_HEADER + HEADER + OWN_FORECAST;
+        let room = setup.packet_size.saturating_sub(headers).max(1);
         let now = setup.now;
         let silent = now + settings.pause_at;
         Sender {
@@ -79,6 +85,9 @@ impl Sender {
             flight: 0,
             sent_at: None,
             bursts: VecDeque::with_capacity(16),
+            own_forecast: now,
+            unheard: 0,
+            sent: VecDeque::with_capacity(64),
             report: None,
             stopped: false,
             empty_packets: 0,
@@ -163,16 +172,22 @@ impl Sender {
         if self.window() > 0 { due.min(self.supplied()) } else { due }
     }
 
-    fn count(&mut self, now: Time, report: &Report) {
-        self.counters.acked_packets = self.counters.acked_packets.max(report.received);
-        self.delivered = self.delivered.max(report.payload);
-        // Numbers start at 0. What is missing for the moment may only be late.
-        let missing = (report.largest + 1).saturating_sub(report.received);
+    /// Counts what a report tells: packets received and missing, and bytes of payload.
+    fn count(&mut self, now: Time, report: &Report, (received, missing, payload): (u64, u64, u64)) {
+        self.counters.acked_packets = self.counters.acked_packets.max(received);
+        self.delivered = self.delivered.max(payload);
+        // What is missing for the moment may only be late.
         let known = self.counters.lost_packets - self.counters.spurious_losses;
         self.counters.lost_packets += missing.saturating_sub(known);
         self.counters.spurious_losses += known.saturating_sub(missing);
-        let passed = now.ns().checked_sub(report.sent_ns);
-        let Some(rtt) = passed.and_then(|passed| passed.checked_sub(report.held_ns)) else {
+        let mut sent = None;
+        while self.unheard < received + missing
+            && let Some(at) = self.sent.pop_front()
+        {
+            (sent, self.unheard) = (Some(at), self.unheard + 1);
+        }
+        let passed = sent.map(|sent| now.since(sent).ns());
+        let Some(rtt) = passed.and_then(|passed| passed.checked_sub(report.held_ns()?)) else {
             return;
         };
         let rtt = Span::from_ns(rtt);
@@ -198,21 +213,24 @@ impl Endpoint for Sender {
         let Some(report) = Report::read(&body.bytes) else {
             return;
         };
-        // Overtaken, or about packets that were never sent: not from our receiver.
-        let overtaken = self.report.is_some_and(|newest| number <= newest);
-        let sent = self.counters.sent_packets;
-        if overtaken || report.settled > self.position || report.largest >= sent || report.received > sent {
+        if self.report.is_some_and(|newest| number <= newest) {
             return;
         }
+        // What was never sent is no news from our receiver.
+        let sent = self.counters.sent_packets;
+        let Some(settled) = complete(self.position, report.settled, 32) else { return };
+        let Some(received) = complete(sent, u32::from(report.received), 16) else { return };
+        let Some(missing) = complete(sent - received, u32::from(report.missing), 16) else { return };
+        let Some(payload) = complete(self.taken, report.payload, 32) else { return };
         self.report = Some(number);
-        self.count(now, &report);
+        self.count(now, &report, (received, missing, payload));
         self.forecast = report.forecast;
         for (count, ticks) in self.forecast.iter_mut().zip(1..) {
             *count = (*count).min(MOST_PER_TICK * ticks);
         }
         self.forecast_at = self.settings.clock.read(now);
         self.tick = 0;
-        self.queued = self.position - report.settled;
+        self.queued = self.position - settled;
     }
 
     fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
@@ -238,17 +256,22 @@ impl Endpoint for Sender {
             position: self.position,
             young: self.young(clock),
             time_to_next_ms: if last { (FALLBACK.ns() / 1_000_000) as u16 } else { 0 },
-            sent_ns: now.ns(),
+            forecast: clock >= self.own_forecast,
+            payload: payload as u16,
         };
+        if data.forecast {
+            self.own_forecast = clock + TICK;
+        }
+        self.sent.push_back(now);
         body.clear();
         data.write(&mut body.bytes);
         let header = Header::Media(Media {
             number: self.counters.sent_packets,
-            length: (HEADER + payload) as u16,
+            length: data.length(),
             feedback: false,
         });
         let size = wire::size(&header, body);
-        let bytes = u64::from(OVERHEAD + payload);
+        let bytes = u64::from(COUNTED + payload);
         self.position += bytes;
         self.taken += u64::from(payload);
         self.queued += bytes;
@@ -276,7 +299,7 @@ impl MediaSender for Sender {
         let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
         Snapshot {
             // An empty packet is always allowed, if only now and then.
-            cwnd: Some(Bytes::new(self.through().max(u64::from(OVERHEAD)))),
+            cwnd: Some(Bytes::new(self.through().max(u64::from(COUNTED)))),
             latest_rtt: self.latest_rtt,
             smoothed_rtt: self.smoothed_rtt,
             min_rtt: self.min_rtt,

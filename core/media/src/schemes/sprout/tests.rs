@@ -40,9 +40,12 @@ fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
     let mut body = Body::default();
     let mut sent = Vec::new();
     while let Some(packet) = sender.transmit(now, &mut body) {
-        let data = Data::read(&body.bytes).expect("content");
-        // IPv4, UDP, our header and the scheme's.
-        sent.push((packet.size - 28 - 50, data));
+        let Header::Media(media) = packet.header else { panic!("no message") };
+        let data = Data::read(&body.bytes, media.length).expect("content");
+        // As the original's: 46 bytes in front of the payload, and 18 for a forecast of its own.
+        let own = if data.forecast { 18 } else { 0 };
+        assert_eq!(packet.size, (46 + own + u32::from(data.payload)).max(60));
+        sent.push((u32::from(data.payload), data));
         assert!(sent.len() < 10_000, "a flight without end");
     }
     sent
@@ -50,7 +53,7 @@ fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
 
 fn report(sender: &mut dyn MediaSender, now: Time, number: u64, settled: u64, forecast: [u32; 8]) {
     let report = Report {
-        settled,
+        settled: settled as u32,
         forecast,
         ..Report::default()
     };
@@ -77,7 +80,7 @@ fn the_first_flight_follows_from_ignorance() {
     assert!(sent.iter().all(|(_, data)| u64::from(data.young) == data.position));
     let silences: Vec<u16> = sent.iter().map(|packet| packet.1.time_to_next_ms).collect();
     assert_eq!(silences, [0, 0, 0, 0, 50]);
-    assert_eq!(sender.counters().sent_bytes, 5 * 1478);
+    assert_eq!(sender.counters().sent_bytes, 5 * 1446 + 18);
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn reports_settle_the_accounts() {
     // Reports that were overtaken, and those about bytes that were never sent, are not believed.
     let before = sender.snapshot().in_flight;
     report(&mut *sender, at(41), 2, 0, [0; 8]);
-    report(&mut *sender, at(41), 4, 1 << 60, [200; 8]);
+    report(&mut *sender, at(41), 4, 1 << 31, [200; 8]);
     assert_eq!(sender.snapshot().in_flight, before);
     assert!(flight(&mut *sender, at(41)).is_empty());
 }
@@ -157,8 +160,8 @@ fn the_receiver_counts_payload_from_the_first_packet_on() {
         for number in 0..1501 {
             body.clear();
             let position = number * 1450;
-            Data { position, young: 0, time_to_next_ms: 0, sent_ns: 0 }.write(&mut body.bytes);
-            let header = Header::Media(Message { number, length: 1434, feedback: false });
+            Data { position, young: 0, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
+            let header = Header::Media(Message { number, length: 1402, feedback: false });
             let now = at(begin + number / 15 * 20);
             // A tick has not passed before its last instant has.
             receiver.receive(now + Span::from_us(u64::from(number > 0)), Ecn::NotEct, &header, &body);
@@ -241,8 +244,8 @@ fn received_and_lost_bytes_are_settled() {
     let mut body = Body::default();
     let mut arrive = |receiver: &mut dyn MediaReceiver, number: u64, position: u64, young: u32, ms: u64| {
         body.clear();
-        Data { position, young, time_to_next_ms: 0, sent_ns: 0 }.write(&mut body.bytes);
-        let header = Header::Media(Message { number, length: 1434, feedback: false });
+        Data { position, young, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
+        let header = Header::Media(Message { number, length: 1402, feedback: false });
         receiver.receive(at(ms), Ecn::NotEct, &header, &body);
         let mut out = Body::default();
         let packet = receiver.transmit(at(ms), &mut out).map(|_| Report::read(&out.bytes));
