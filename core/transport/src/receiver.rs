@@ -413,6 +413,34 @@ mod tests {
     }
 
     #[test]
+    fn repeated_data_beyond_a_gap_counts_once() {
+        let mut rig = Rig::new();
+        rig.data(0, 0, Ecn::NotEct);
+        // Chunk 1 is lost. Chunks 2 and 3 come twice, the second time as new packets.
+        for (number, chunk) in [(2, 2), (3, 3), (4, 2), (5, 3)] {
+            rig.data(number, chunk, Ecn::NotEct);
+        }
+        assert_eq!(rig.receiver.counters().goodput_bytes, 300);
+        assert_eq!(rig.receiver.contiguous(), 100);
+        // A packet of which the first half is there.
+        let data = Data {
+            number: 6,
+            offset: 350,
+            floor: 0,
+            length: 100,
+            retransmission: true,
+            ack_interval: None,
+        };
+        rig.receiver
+            .receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());
+        assert_eq!(rig.receiver.counters().goodput_bytes, 350);
+        rig.data(7, 1, Ecn::NotEct);
+        assert_eq!(rig.receiver.counters().goodput_bytes, 450);
+        assert_eq!(rig.receiver.contiguous(), 450);
+        assert_eq!(rig.receiver.counters().duplicate_packets, 0);
+    }
+
+    #[test]
     fn a_change_of_marking_is_reported_at_once() {
         let mut rig = Rig::new();
         rig.data(0, 0, Ecn::Ect0);

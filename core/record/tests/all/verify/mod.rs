@@ -4,6 +4,7 @@
 //! verifier. Each tampering is as careful as its author could be: where counters would give it
 //! away at once, they are adjusted too, unless the counters are the point.
 mod correct;
+mod limits;
 mod others;
 mod packets;
 
