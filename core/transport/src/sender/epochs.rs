@@ -32,7 +32,6 @@ impl Sender {
             (_, Phase::Open) => true,
             // What repairs a timeout is lost itself (Linux: FLAG_LOST_RETRANS).
             (LossCause::Reordering, Phase::Timeout) => lost.repairs && self.epoch_cause != cause,
-            (LossCause::Reordering, Phase::Recovery(_)) => false,
             // The window was reduced when the epoch began, and what it began for is not repaired (Linux,
             // tcp_enter_loss).
             (_, Phase::Recovery(_)) => false,
