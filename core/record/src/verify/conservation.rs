@@ -166,10 +166,9 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
             told.came = told.came.plus(load);
             told.went = told.went.plus(load);
         }
-        if begin > 0
-            && let Some(maker) = begin.checked_sub(1).filter(|&place| place < stages.len())
-            && stages[maker].copies
-        {
+        // Of copies that several elements may have made nobody knows the maker.
+        let maker = evidence.lanes[lane].only_copier();
+        if let Some(maker) = maker.filter(|maker| maker + 1 == begin) {
             let told = &mut told[at(maker)];
             told.copied = told.copied.plus(load);
             told.went = told.went.plus(load);
