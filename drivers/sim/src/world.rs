@@ -5,7 +5,7 @@ use crate::late::LateHosts;
 use crate::packet::SimPacket;
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
-use narrows_net::{Direction, Network, Outcomes};
+use narrows_net::{Copied, Direction, Network, Outcomes};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
 use narrows_transport::{Body, Endpoint, Totals as FlowTotals};
@@ -51,6 +51,8 @@ pub struct World {
     pub(crate) wakeups: Wakeups,
     pub(crate) contents: Contents,
     outcomes: Outcomes<SimPacket>,
+    /// Copies that have a share of what their originals carry, and no identity yet.
+    copies: Vec<Copied<SimPacket>>,
     pub(crate) body: Body,
     pub(crate) empty: Body,
     sample: narrows_units::Span,
@@ -110,6 +112,7 @@ impl World {
             wakeups,
             contents: Contents::default(),
             outcomes: Outcomes::new(),
+            copies: Vec::new(),
             body: Body::default(),
             empty: Body::default(),
             sample: cell.sample,
@@ -289,6 +292,11 @@ impl World {
 
     #[cold]
     fn settle_outcomes(&mut self) {
+        // Before what was dropped is freed: an original may be lost at the instant at which it is copied.
+        for copied in self.outcomes.copies.drain(..) {
+            self.contents.share(&copied.packet);
+            self.copies.push(copied);
+        }
         for drop in self.outcomes.drops.drain(..) {
             self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
             self.contents.free(&drop.packet);
@@ -297,11 +305,10 @@ impl World {
     }
 
     fn settle_copies(&mut self) {
-        while let Some(copied) = self.outcomes.copies.pop() {
+        while let Some(copied) = self.copies.pop() {
             let mut packet = copied.packet;
             let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
             let direction = flow.direction_of(packet.route);
-            self.contents.share(&packet);
             let (direction, at) = (recorded(direction), copied.at.ns());
             packet.uid = self.log.copy(
                 packet.uid,

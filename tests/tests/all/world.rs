@@ -2,6 +2,7 @@
 
 use narrows_record::{Record, Verdict};
 use narrows_tests::Dumbbell;
+use serde_json::json;
 use std::fs;
 
 fn files(dumbbell: &Dumbbell) -> Vec<(String, Vec<u8>)> {
@@ -188,4 +189,38 @@ fn a_limited_window_gives_itself_per_round_trip_and_then_the_rate_and_its_queue(
         );
         assert_eq!(run.get("1", "loss_ratio"), 0.0);
     }
+}
+
+#[test]
+fn a_copy_carries_its_own_data_though_its_original_is_lost_at_the_same_instant() {
+    let mut json = Dumbbell {
+        schemes: vec!["reno", "reno", "reno"],
+        seconds: 3.0,
+        ..Dumbbell::default()
+    }
+    .json();
+    let forward = json["network"]["forward"].as_array_mut().unwrap();
+    forward.push(json!({"name": "forward.2", "kind": "duplicate", "ratio": 0.3}));
+    forward.push(json!({"name": "forward.3", "kind": "loss", "ratio": 0.3}));
+    // Time enough for others to take a place that was given up too early.
+    forward.push(json!({"name": "forward.4", "kind": "delay", "delay": 30_000_000}));
+    // Small packets among the large ones, and datagrams that come in order, if they are not mixed up.
+    let traffic = [
+        json!({"kind": "bulk"}),
+        json!({"kind": "arrivals", "size": 400, "load": 1_000_000}),
+        json!({"kind": "cbr", "rate": 2_000_000}),
+    ];
+    for (flow, traffic) in json["flows"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .zip(traffic)
+    {
+        flow["traffic"] = traffic;
+    }
+    json["flows"][2]["scheme"] = "udp".into();
+    let run = narrows_tests::measure(&json).run;
+    let failed: Vec<_> = run.checks.iter().filter(|check| !check.ok).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(run.flows[2].receiver.out_of_order_datagrams, Some(0));
 }
