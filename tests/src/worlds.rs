@@ -116,16 +116,34 @@ fn way(dice: &mut Dice, name: &str) -> Vec<Value> {
     way
 }
 
+/// What a flow has to send: half of the flows as much as they may.
+fn traffic(dice: &mut Dice) -> Value {
+    let ns = |dice: &mut Dice| (1 + dice.below(500)) * 1_000_000;
+    let bps = 50_000 + dice.below(100) * 40_000;
+    match dice.below(16) {
+        0 => json!({"kind": "transfer", "bytes": 1 + dice.below(1 << 18)}),
+        1 => json!({"kind": "onoff", "on": ns(dice), "off": ns(dice), "rate": bps}),
+        2 => json!({"kind": "onoff", "on": ns(dice), "off": ns(dice)}),
+        3 => {
+            json!({"kind": "requests", "response": 1 + dice.below(1 << 16), "persistent": dice.percent(50)})
+        }
+        4 => json!({"kind": "arrivals", "size": 5_000 + dice.below(1 << 16), "load": bps}),
+        5 => json!({"kind": "web", "users": 1 + dice.below(8), "persistent": dice.percent(50)}),
+        6 => json!({"kind": "cbr", "rate": bps}),
+        7 => json!({"kind": "poisson", "rate": bps}),
+        _ => json!({"kind": "bulk"}),
+    }
+}
+
 fn world(dice: &mut Dice) -> Value {
     let duration_ns = (500 + dice.below(MOST_MS - 500)) * 1_000_000;
     let flows: Vec<Value> = (1..=1 + dice.below(4))
         .map(|flow| {
+            let traffic = traffic(dice);
+            let datagrams = traffic["kind"] == "cbr" || traffic["kind"] == "poisson";
             let scheme = dice.pick(schemes::ALL).name;
+            let scheme = if datagrams { "udp" } else { scheme };
             let start_ns = dice.below(duration_ns / 2_000_000) * 1_000_000;
-            let traffic = match dice.below(3) {
-                0 => json!({"kind": "sized", "bytes": 1 + dice.below(1 << 16)}),
-                _ => json!({"kind": "bulk"}),
-            };
             json!({"flow": flow, "scheme": scheme, "params": needed(scheme), "start_ns": start_ns,
                    "stop_ns": duration_ns, "traffic": traffic, "extra_rtt_ns": dice.below(50) * 1_000_000,
                    "direction": if dice.percent(75) { "forward" } else { "backward" }})
