@@ -75,6 +75,8 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	    cargo test --release --quiet -p narrows-tests --test all fuzz::; \
 	    cargo test --release --quiet -p narrows-live --test plans; \
 	    $(BIN)/pytest --hypothesis-seed=$$seed --numprocesses auto $$properties; \
+	    NARROWS_MUTATED=1000 NARROWS_MUTATED_SEED=$$seed $(BIN)/pytest --numprocesses auto \
+	        tests/python/test_mutated_scenarios.py; \
 	done
 
 check: build ## formatting, lints, types, generated files, licences, features

@@ -1,0 +1,295 @@
+"""Shipped scenarios, changed as tired people and broken tools change them, and given to the program in
+processes that may take 20 s of a processor and 1 GB each.
+
+`python mutated_kit.py plan|run SEED COUNT` prints one line of JSON for each that did not end as it must, and
+at last how often it ended in which way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCENARIOS = sorted(path for path in ROOT.glob("scenarios/*/*.yaml"))
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+#: Those of which two seconds are a whole run.
+SHORT = [
+    path
+    for path in SCENARIOS
+    if path.parent.name in ("aqm", "bbr", "cellular", "geni", "pantheon", "parking-lot")
+]
+#: All well, or one sentence about the scenario, the machine, an expectation or a cell.
+GOOD = {0, 3, 4, 5, 6}
+MOST_BYTES = 1 << 30
+MOST_CPU_S = 20
+#: Only what hangs without using a processor meets this, however busy the machine is.
+MOST_S = 300
+
+NUMBERS = [
+    *_words(
+        """0 -1 1e400 -1e400 .nan .inf -.inf 1e99 1e-99 18446744073709551616 9223372036854775807 0x7fffffff
+        1_000 0.1 1e18 4294967296 65536 007 1:30 +5 ١٢ 1e5 3 2 7.5 100"""
+    ),
+    "9" * 500,
+]
+UNITS = _words("s ms us ns kbit/s Mbit/s Gbit/s Tbit/s MB/s B kB MB TB packets bdp % h min Hz furlongs")
+WORDS = _words(
+    """~ null true no reno cubic bbr1 vegas udp linux:cubic bpf:reno nobody droptail codel fq_codel red
+    unlimited onepacket bulk web cbr transfer requests arrivals forward backward simulate emulate hosts all
+    access trace poisson constant loss delay jitter duplicate 2026-11-23 !!binary !!python/object:os.system
+    ../../etc/passwd /dev/zero /proc/self/mem ~nouser/x"""
+)
+SHAPES = [
+    "[]",
+    "{}",
+    "[[]]",
+    "{a: {b: c}}",
+    "[1, 2, 3]",
+    "[reno, reno]",
+    "''",
+    '"\\u0000"',
+    "|",
+    "&x [*x]",
+    "*nobody",
+    "<<",
+]
+
+Change = Callable[[list[str], random.Random], None]
+
+
+def _delete(lines: list[str], dice: random.Random) -> None:
+    del lines[dice.randrange(len(lines))]
+
+
+def _double(lines: list[str], dice: random.Random) -> None:
+    at = dice.randrange(len(lines))
+    lines.insert(dice.choice([at, dice.randrange(len(lines) + 1)]), lines[at])
+
+
+def _indent(lines: list[str], dice: random.Random) -> None:
+    at = dice.randrange(len(lines))
+    lines[at] = (
+        dice.choice(["  ", " ", "\t", "- "]) + lines[at] if dice.random() < 0.6 else lines[at].lstrip()
+    )
+
+
+def _swap(lines: list[str], dice: random.Random) -> None:
+    """The values of two keys are exchanged."""
+    keyed = [index for index, line in enumerate(lines) if ": " in line]
+    if len(keyed) >= 2:
+        one, two = dice.sample(keyed, 2)
+        (key1, value1), (key2, value2) = lines[one].split(": ", 1), lines[two].split(": ", 1)
+        lines[one], lines[two] = f"{key1}: {value2}", f"{key2}: {value1}"
+
+
+def _within(pattern: str, new: Callable[[random.Random], str]) -> Change:
+    """Puts something else in the place of one match, comments and title apart."""
+
+    def change(lines: list[str], dice: random.Random) -> None:
+        found = [
+            (index, match)
+            for index, line in enumerate(lines)
+            if not line.lstrip().startswith(("#", "title", "question", "schema"))
+            for match in re.finditer(pattern, line.split(" #")[0])
+        ]
+        if found:
+            index, match = dice.choice(found)
+            line = lines[index]
+            lines[index] = line[: match.start()] + new(dice) + line[match.end() :]
+
+    return change
+
+
+def _value(dice: random.Random) -> str:
+    return (
+        dice.choice([NUMBERS, WORDS, SHAPES])[0]
+        if dice.random() < 0.1
+        else dice.choice(NUMBERS + WORDS + SHAPES)
+    )
+
+
+def _other(lines: list[str], dice: random.Random) -> None:
+    """A section of another scenario."""
+    blocks = re.split(r"(?m)^(?=\w)", dice.choice(SCENARIOS).read_text())
+    lines.extend(dice.choice(blocks).splitlines())
+
+
+def _deep(lines: list[str], dice: random.Random) -> None:
+    depth = dice.choice([5, 50, 1000, 20_000])
+    opening, closing = dice.choice([("[", "]"), ("{a: ", "}")])
+    lines.append(f"{dice.choice(['path', 'flows', 'x', 'expect'])}: {opening * depth}{closing * depth}")
+
+
+def _laughs(lines: list[str], dice: random.Random) -> None:
+    """Aliases of aliases: a short text of endless content."""
+    lines.append("a0: &a0 [x, x, x, x, x, x, x, x, x]")
+    for level in range(1, dice.choice([2, 9, 30])):
+        lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]")
+
+
+def _long(lines: list[str], dice: random.Random) -> None:
+    at, size = dice.randrange(len(lines)), dice.choice([300, 5_000, 1_000_000])
+    lines[at] += dice.choice(["x", " ", "[", "- ", "9", "\u00e9"]) * size
+
+
+def _many(lines: list[str], dice: random.Random) -> None:
+    """One line of a list, very often."""
+    listed = [index for index, line in enumerate(lines) if line.lstrip().startswith("- ")]
+    if listed:
+        at = dice.choice(listed)
+        lines[at:at] = [lines[at]] * dice.choice([3, 100, 20_000])
+
+
+def _bytes(lines: list[str], dice: random.Random) -> None:
+    at = dice.randrange(len(lines))
+    cut = dice.randrange(len(lines[at]) + 1)
+    odd = ["\0", "\x1b[2J", "\ufeff", "\u2028", "\ud800", "%", "@", "`", '"', "'", "{"]
+    lines[at] = lines[at][:cut] + dice.choice(odd) + lines[at][cut:]
+
+
+def _cut(lines: list[str], dice: random.Random) -> None:
+    del lines[dice.randrange(1, len(lines)) :]
+
+
+_NUMBER = _within(r"(?<![\w.])-?\d+(\.\d+)?(?![\w.])", lambda dice: dice.choice(NUMBERS))
+_UNIT = _within(r"(?<=\d )[A-Za-z%][\w/%]*", lambda dice: dice.choice(UNITS))
+_WORD = _within(r"(?<=[:\[,] )[a-z][\w-]*", lambda dice: dice.choice(WORDS))
+_KEY = _within(
+    r"[a-z_]+(?=:)",
+    lambda dice: dice.choice(["rate", "queue", "delay", "start", "count", "x", "1", "?", "seed"]),
+)
+_VALUE = _within(r"(?<=: )\S.*$", _value)
+_SCALED = _within(r"(?<![\w.])\d+(\.\d+)?(?= )", lambda dice: str(round(10 ** dice.uniform(0, 5))))
+#: What leaves most scenarios valid comes more often: the rest ends where the text is read.
+MILD: list[Change] = [_NUMBER, _UNIT, _WORD, *[_SCALED] * 9]
+WILD: list[Change] = [
+    *MILD, _swap, _delete, _double, _indent, _KEY, _VALUE, _other, _deep, _laughs, _long, _many, _bytes, _cut,
+]  # fmt: skip
+
+
+def mutated(text: str, dice: random.Random, changes: list[Change]) -> str:
+    """The text with one to three changes."""
+    lines = text.splitlines()
+    for _ in range(dice.choice([1, 1, 2, 3])):
+        if lines:
+            dice.choice(changes)(lines, dice)
+    return "\n".join(lines) + "\n"
+
+
+def arguments(task: str, file: Path, out: Path) -> list[str]:
+    """The command line for one scenario."""
+    if task == "plan":
+        return ["narrows", "run", str(file), "--dry-run"]
+    limits = ["--where", "simulate", "--time", "2 s", "--runs", "1", "--memory", "900 MB"]
+    return ["narrows", "run", str(file), *limits, "--no-report", "--output", str(out)]
+
+
+def ended(task: str, text: str, folder: Path) -> tuple[int, int, str]:
+    """How the program ends: its exit code, the most memory of one of its processes, and what it said."""
+    file, said = folder / "scenario.yaml", folder / "said"
+    # Half of a surrogate pair is no text.
+    file.write_bytes(text.encode("utf-8", "replace"))
+    child = os.fork()
+    if child == 0:
+        _be(arguments(task, file, folder / "out"), said)
+    deadline = time.monotonic() + MOST_S
+    while True:
+        done, status, usage = os.wait4(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.005)
+    code = os.waitstatus_to_exitcode(status)
+    return code, usage.ru_maxrss * 1024, said.read_text(errors="replace")
+
+
+def _be(argv: list[str], said: Path) -> None:
+    """What the child does: the program, with standard error in a file, under limits."""
+    code = 70
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+        # Far beyond what is allowed: addresses are not memory, and the machine must live on.
+        resource.setrlimit(resource.RLIMIT_AS, (8 * MOST_BYTES, 8 * MOST_BYTES))
+        with said.open("wb") as errors, Path(os.devnull).open("r+b") as null:
+            os.dup2(null.fileno(), 0)
+            os.dup2(null.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+        sys.argv = argv
+        from narrows.cli import main
+
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def fault(code: int, most: int, said: str) -> str | None:
+    """What is wrong with an end."""
+    if code not in GOOD:
+        return f"exit code {code}"
+    if most > MOST_BYTES:
+        return f"{most >> 20} MiB"
+    if any(word in said for word in ("Traceback", "internal error", "panicked", "RUST_BACKTRACE")):
+        return "no sentence"
+    lines = [line for line in said.splitlines() if line.strip()]
+    if code and not lines:
+        return "silence"
+    if max(map(len, lines), default=0) > 2000 or re.search(r"[\0-\x08\x0b-\x1f\x7f]", said):
+        return "unreadable"
+    return None
+
+
+def main() -> None:
+    """Tries scenarios; the last line counts the exit codes."""
+    task, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    # Once, so that each child has it.
+    import narrows.campaign.run
+    import narrows.cli
+    import narrows.scenario  # noqa: F401
+
+    codes: Counter[int] = Counter()
+    for number in range(seed, seed + count):
+        dice = random.Random(number)
+        origin = dice.choice(SCENARIOS if task == "plan" else SHORT)
+        text = mutated(origin.read_text(), dice, WILD if task == "plan" or dice.random() < 0.2 else MILD)
+        with tempfile.TemporaryDirectory(prefix="mutated-") as folder:
+            code, most, said = ended(task, text, Path(folder))
+        codes[code] += 1
+        if why := fault(code, most, said):
+            found = {
+                "seed": number,
+                "origin": str(origin.relative_to(ROOT)),
+                "why": why,
+                "said": said[-1500:],
+            }
+            print(json.dumps(found), flush=True)
+    print(json.dumps({"ended": {str(code): many for code, many in sorted(codes.items())}}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
