@@ -1,7 +1,7 @@
 //! What the registries of queues, links and rate servers have in common.
 
 use crate::Files;
-use narrows_units::{FileRef, ParamError, Stream};
+use narrows_units::{ParamError, Stream};
 use std::sync::Arc;
 
 /// What a constructor gets besides its parameters.
@@ -26,14 +26,6 @@ impl Setup {
             files: Files::default(),
             hosts: Arc::default(),
         }
-    }
-
-    /// The content of `file`.
-    ///
-    /// # Errors
-    /// When nobody has provided it.
-    pub fn content(&self, file: &FileRef) -> Result<&[u8], ParamError> {
-        self.files.content(file)
     }
 
     /// The element's own stream of random numbers.

@@ -10,6 +10,7 @@
 //!   rise. A value holds from its time until the next row's time. The last row marks the end: its
 //!   time is the length of the trace, its value is not used.
 
+use narrows_units::{Files, ParamError, Params};
 use std::fmt;
 
 /// Larger numbers (ns, bit/s) leave no room for calculations.
@@ -55,6 +56,24 @@ impl fmt::Display for TraceError {
             None => write!(f, "{}", self.what),
         }
     }
+}
+
+/// The trace in the file that the parameter `file` names, as `parse` reads it.
+pub(crate) fn named<T>(
+    params: &Params,
+    files: &Files,
+    parse: fn(&[u8]) -> Result<T, TraceError>,
+) -> Result<T, ParamError> {
+    let file = params.file("file").ok_or_else(|| ParamError::Missing {
+        name: "file".into(),
+    })?;
+    parse(files.content(file)?).map_err(|error| refused(params, &error))
+}
+
+/// Why an element takes no such trace.
+pub(crate) fn refused(params: &Params, why: &dyn fmt::Display) -> ParamError {
+    let name = params.file("file").map_or("", |file| &file.name);
+    ParamError::Conflict(format!("the trace '{name}': {why}"))
 }
 
 fn at<T>(line: usize, what: String) -> Result<T, TraceError> {

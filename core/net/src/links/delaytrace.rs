@@ -2,7 +2,7 @@
 
 use crate::passage::{Fate, Law, Passage};
 use crate::stepping::Steps;
-use crate::trace::parse_delays;
+use crate::trace;
 use crate::{Element, Entry, Files, Outcomes, Packet, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
@@ -49,14 +49,7 @@ pub(super) struct Delays {
 
 impl Delays {
     pub(super) fn new(params: &Params, files: Files) -> Result<Self, ParamError> {
-        let Some(file) = params.file("file") else {
-            return Err(ParamError::Missing {
-                name: "file".into(),
-            });
-        };
-        let trace = parse_delays(files.content(file)?).map_err(|error| {
-            ParamError::Conflict(format!("the trace '{}': {error}", file.name))
-        })?;
+        let trace = trace::named(params, &files, trace::parse_delays)?;
         let looped = params.flag("loop").unwrap_or(true);
         Ok(Delays {
             steps: Steps::new(&trace.steps, looped.then_some(trace.end))?,

@@ -2,7 +2,7 @@
 
 use crate::modulated::{Modulated, Piece, Pieces};
 use crate::opportunities::ByOpportunity;
-use crate::trace::{RateTrace, parse_rates};
+use crate::trace::{self, RateTrace};
 use crate::{Entry, RateServer, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -41,15 +41,10 @@ pub const ENTRY: Entry = Entry {
 
 /// Builds the server.
 pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
-    let Some(file) = params.file("file") else {
-        return Err(ParamError::Missing { name: "file".into() });
-    };
-    let wrong = |what: &dyn std::fmt::Display| {
-        ParamError::Conflict(format!("the trace '{}': {what}", file.name))
-    };
-    let trace = parse_rates(setup.content(file)?).map_err(|error| wrong(&error))?;
-    let RateTrace::Rates { steps, end } = trace else {
-        return Err(wrong(&"it has opportunities to send, and rates over time are wanted"));
+    let read = trace::named(params, &setup.files, trace::parse_rates)?;
+    let RateTrace::Rates { steps, end } = read else {
+        let why = "it has opportunities to send, and rates over time are wanted";
+        return Err(trace::refused(params, &why));
     };
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let told = Told {

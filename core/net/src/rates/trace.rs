@@ -2,7 +2,7 @@
 
 use crate::fluid::{Fluid, Table};
 use crate::opportunities::{ByOpportunity, Opportunities};
-use crate::trace::{RateTrace, parse_rates};
+use crate::trace::{self, RateTrace};
 use crate::{Entry, RateServer, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
@@ -45,15 +45,9 @@ pub const ENTRY: Entry = Entry {
 
 /// Builds the server.
 pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
-    let Some(file) = params.file("file") else {
-        return Err(ParamError::Missing { name: "file".into() });
-    };
-    let wrong = |what: &dyn std::fmt::Display| {
-        ParamError::Conflict(format!("the trace '{}': {what}", file.name))
-    };
     let looped = params.flag("loop").unwrap_or(true);
     let scale = params.real("scale").unwrap_or(1.0);
-    match parse_rates(setup.content(file)?).map_err(|error| wrong(&error))? {
+    match trace::named(params, &setup.files, trace::parse_rates)? {
         RateTrace::Opportunities(times) => {
             let packet = params.integer("packet").unwrap_or_default() as f64;
             let size = (packet * scale).round().max(1.0) as u32;
@@ -66,7 +60,8 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
             if !looped {
                 steps.push((end, 0));
             }
-            let table = Table::new(&steps, looped.then_some(end)).map_err(|error| wrong(&error))?;
+            let table = Table::new(&steps, looped.then_some(end));
+            let table = table.map_err(|error| trace::refused(params, &error))?;
             Ok(Box::new(Fluid::new(table)))
         }
     }
