@@ -12,7 +12,7 @@ mod run;
 mod shell;
 mod side;
 mod tunnel;
-mod watch;
+mod watchdog;
 
 use clap::{Parser, Subcommand};
 use events::Failure;

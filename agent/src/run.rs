@@ -2,7 +2,7 @@
 
 use crate::CellArguments;
 use crate::events::{self, Failure, Progress};
-use crate::watch;
+use crate::watchdog;
 use narrows_cell::{Cell, load_files};
 use narrows_live::sys::poll::Signals;
 use std::fs;
@@ -47,7 +47,7 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
     if let Some(why) = cell.unbounded() {
         return Err(Failure::input(why));
     }
-    let run = watch::over(arguments, signals, || {
+    let run = watchdog::over(arguments, signals, || {
         let mut progress = Progress::new();
         narrows_sim::run(&cell, &arguments.out, &mut |time| {
             progress.report(time.ns(), cell.duration.ns());
@@ -73,7 +73,7 @@ pub(crate) struct PairArguments {
 pub(crate) fn side_record(arguments: &PairArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, _) = read_cell(&arguments.cell)?;
     let folders = [arguments.host0.as_path(), arguments.host1.as_path()];
-    let run = watch::over(&arguments.cell, signals, || {
+    let run = watchdog::over(&arguments.cell, signals, || {
         let mut progress = Progress::new();
         narrows_live::side_record(&cell, folders, &arguments.cell.out, &mut |time, of| {
             progress.report(time, of);

@@ -164,7 +164,7 @@ def _bytes(lines: list[str], dice: random.Random) -> None:
 
 
 def _cut(lines: list[str], dice: random.Random) -> None:
-    del lines[dice.randrange(1, len(lines)) :]
+    del lines[dice.randrange(len(lines)) :]
 
 
 _NUMBER = _within(r"(?<![\w.])-?\d+(\.\d+)?(?![\w.])", lambda dice: dice.choice(NUMBERS))

@@ -13,4 +13,4 @@ mod traffic;
 mod tunnel;
 mod tunnel_hostile;
 mod tunnel_path;
-mod watch;
+mod watchdog;

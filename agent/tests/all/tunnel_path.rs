@@ -8,7 +8,7 @@
 //! Three accounts of each datagram are compared: what the tunnel makes of its logs, what it took by the
 //! one oscillator that both ends in truth share, and what the emulator says about its path.
 
-use crate::common::tunnel::{AGENT, End, Logs, Shift, play};
+use crate::common::tunnel::{AGENT, End, Logs, Shift};
 use crate::common::{Folder, can_emulate, my_turn};
 use bytes::Bytes;
 use narrows_record::read::PacketReader;
@@ -25,12 +25,6 @@ use std::path::Path;
 const HANDSHAKE: u32 = 96;
 /// Every bottleneck here.
 const RATE_BPS: u64 = 20_000_000;
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn inside() {
-    play();
-}
 
 /// One packet as the emulator has seen it, in ns since its start.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Both ends of pipes: what they hear, and what they do then.
 
-use crate::late::Wants;
+use crate::late_hosts::Wants;
 use crate::packet::{Kind, SimPacket};
 use crate::world::{ENDPOINTS, World};
 use narrows_transport::{Endpoint, Header};

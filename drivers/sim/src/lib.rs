@@ -13,7 +13,7 @@
 mod applications;
 mod ends;
 mod flow;
-mod late;
+mod late_hosts;
 mod media;
 mod packet;
 mod run;

@@ -4,7 +4,7 @@
 //! Both ends are born with the flow and fall silent when it stops; what is under way then still arrives and counts.
 
 use crate::flow::NONE;
-use crate::late::Wants;
+use crate::late_hosts::Wants;
 use crate::packet::{Kind, SimPacket};
 use crate::world::World;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef, media_receiver, media_sender, merge_frames};

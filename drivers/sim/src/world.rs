@@ -1,7 +1,7 @@
 //! Endpoints and paths under a virtual clock.
 
 use crate::flow::{FlowState, Pipe};
-use crate::late::LateHosts;
+use crate::late_hosts::LateHosts;
 use crate::packet::SimPacket;
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};

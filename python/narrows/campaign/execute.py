@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from narrows.campaign import disk, intact
+from narrows.campaign import disk, integrity
 from narrows.campaign.agent import CellOutcome
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
@@ -285,7 +285,7 @@ class Executor:
             outcome = run.run()
             if outcome.state == "finished":
                 # Here, so that nothing is hashed while the next run measures.
-                outcome.digest = intact.digest(self.folder.cell_dir(cell.id))
+                outcome.digest = integrity.digest(self.folder.cell_dir(cell.id))
         except DataError as error:
             outcome = CellOutcome("failed", "internal", str(error), 1)
         finally:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.campaign import intact
+from narrows.campaign import integrity
 from narrows.campaign.documents import check_members
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.reading import read_whole
@@ -195,7 +195,7 @@ class CampaignFolder:
         """Notes that a cell's record is complete; takes the verdict from it. `digest` is that of its files,
         if it is known already."""
         entry, cell = self.entry(cell_id), self.cell_dir(cell_id)
-        digest = digest or intact.digest(cell)
+        digest = digest or integrity.digest(cell)
         run = read_json(cell / "run.json", "narrows/run/1")
         entry.update(state="finished", verdict=run.get("verdict"), reasons=run.get("reasons", []), error=None)
         entry["digest"] = digest
@@ -205,7 +205,7 @@ class CampaignFolder:
         """Refuses records that are not those that were noted."""
         finished = [cell for cell in self.cells if cell["state"] == "finished"]
         with ThreadPoolExecutor() as pool:
-            found = pool.map(lambda entry: intact.changed(self.cell_dir(entry["id"]), entry), finished)
+            found = pool.map(lambda entry: integrity.changed(self.cell_dir(entry["id"]), entry), finished)
             for problem in found:
                 if problem:
                     raise DataError(problem)
@@ -333,7 +333,7 @@ class CampaignFolder:
             entry.update(state="pending", verdict=None, reasons=[], error=None)
             entry.pop("digest", None)
             return
-        intact.check_plain(folder)
+        integrity.check_plain(folder)
         run = read_json(folder / "run.json", "narrows/run/1")
         if run.get("cell") != content:
             raise DataError(
@@ -341,7 +341,7 @@ class CampaignFolder:
                 " the cell again"
             )
         known = entry["state"] == "finished"
-        if known and (problem := intact.changed(folder, entry)):
+        if known and (problem := integrity.changed(folder, entry)):
             raise DataError(problem)
         self.finish(entry["id"], entry.get("digest") if known else None)
 
@@ -349,7 +349,7 @@ class CampaignFolder:
 def read_document(path: Path) -> dict[str, Any]:
     """The content of a folder's campaign.json, whose cells are known to lie in the folder."""
     document = read_json(path / "campaign.json", FORMAT)
-    intact.check_document(path / "campaign.json", document)
+    integrity.check_document(path / "campaign.json", document)
     return document
 
 

@@ -57,11 +57,11 @@ def _cells(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     from narrows import _native
-    from narrows.campaign import intact
+    from narrows.campaign import integrity
     from narrows.errors import DataError
 
     cell, entry = one
-    problem = intact.changed(cell, entry)
+    problem = integrity.changed(cell, entry)
     try:
         result = dict(json.loads(_native.verify(str(cell))))
     except (ValueError, OSError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.campaign.documents import check_members
-from narrows.campaign.intact import check_document
+from narrows.campaign.integrity import check_document
 from narrows.errors import DataError
 from narrows.reading import read_whole
 from narrows.report import ReportError, networks

@@ -15,7 +15,7 @@ pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_narrows-agent");
 pub(crate) const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 /// What runs inside a tunnel when tests start their program again: `receive N` and `send N` bytes by
-/// TCP, or `wait`. Every test program that uses [`End`] has an ignored test `inside` that calls this.
+/// TCP, or `wait`. The ignored test `tunnel::inside` calls this.
 pub(crate) fn play() {
     let part = std::env::var(PART).unwrap_or_default();
     let mut words = part.split(' ');

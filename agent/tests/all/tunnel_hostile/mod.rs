@@ -14,19 +14,13 @@ mod liar;
 mod path;
 mod race;
 
-use crate::common::tunnel::{End, Logs, Shift, join, play};
+use crate::common::tunnel::{End, Logs, Shift, join};
 use crate::common::{Folder, can_emulate, my_turn};
 use attacker::Attacker;
 use path::Path;
 use serde_json::{Value, json};
 
 const BYTES: usize = 5_000_000;
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn inside() {
-    play();
-}
 
 #[test]
 fn a_running_tunnel_is_neither_crashed_nor_confused() {

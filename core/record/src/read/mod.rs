@@ -3,13 +3,13 @@
 //! A file that is damaged, cut off or not a record gives an error that names it, whatever its
 //! bytes are.
 
-mod guard;
 mod packets;
+mod panics;
 mod rows;
 mod table;
 
-pub(crate) use guard::guarded;
 pub use packets::PacketReader;
+pub(crate) use panics::guarded;
 pub use rows::{
     read_bins, read_capacity, read_completions, read_delays, read_frames, read_queues, read_states,
     read_traces, read_transfers,

@@ -1,6 +1,6 @@
 //! A parquet file being read: whole, of the right schema, in batches.
 
-use super::guard::guarded;
+use super::panics::guarded;
 use crate::RecordError;
 use crate::checksum;
 use crate::write::Column;

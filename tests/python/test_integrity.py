@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from narrows.campaign import intact
+from narrows.campaign import integrity
 from narrows.cli.app import app
 from narrows.errors import NarrowsError
 from report_campaigns import Spec, write_campaign
@@ -53,7 +53,7 @@ def _noted(folder: Path) -> None:
     path = folder / "campaign.json"
     document = json.loads(path.read_text())
     for entry in document["cells"]:
-        entry["digest"] = intact.digest(folder / "cells" / entry["id"])
+        entry["digest"] = integrity.digest(folder / "cells" / entry["id"])
     path.write_text(json.dumps(document))
 
 
@@ -171,4 +171,4 @@ def test_a_digest_can_be_computed_by_hand(tmp_path: Path) -> None:
         f"{hashlib.sha256(content).hexdigest()}  {len(content)}  {name}\n"
         for name, content in [("logs/a", b"xyz"), ("run.json", b"{}")]
     ]
-    assert intact.digest(tmp_path) == f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
+    assert integrity.digest(tmp_path) == f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
