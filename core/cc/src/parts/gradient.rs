@@ -14,9 +14,34 @@ pub const HEADER: ParamSpec = ParamSpec::new(
 .range(0.0, 200.0)
 .source("ours; all that is no payload in UDT's programs");
 
-/// The value of [`HEADER`].
-pub fn header_of(params: &Params) -> u64 {
-    params.integer("header").unwrap_or(0)
+/// What of a packet counts in rates: its payload, and [`HEADER`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    mss: u64,
+    header: u64,
+}
+
+impl Counted {
+    /// Of packets with `mss` bytes of payload.
+    pub fn new(params: &Params, mss: u64) -> Self {
+        let header = params.integer("header").unwrap_or(0);
+        Counted { mss, header }
+    }
+
+    /// Bytes of a full packet.
+    pub fn packet(self) -> f64 {
+        (self.mss + self.header) as f64
+    }
+
+    /// The share of a full packet that is payload: what the transport paces.
+    pub fn payload_share(self) -> f64 {
+        self.mss as f64 / self.packet()
+    }
+
+    /// Bytes of so many packets with so much payload.
+    pub fn bytes(self, payload: u64, packets: u64) -> f64 {
+        (payload + self.header * packets) as f64
+    }
 }
 
 /// Exponent of the rate in the utility.

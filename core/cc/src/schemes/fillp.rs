@@ -113,8 +113,8 @@ mod tests {
     use crate::{AckEvent, Fields, Phase, RateSample};
     use narrows_units::{Bytes, Rate, Span, Time};
 
-    /// One acknowledgement of a packet with a sample of 10 Mbit/s, on a path of 40 ms; `in_flight` packets are then.
-    fn ack(scheme: &mut dyn CongestionControl, at_ms: u64, delivered: u64, in_flight: u64) {
+    /// One acknowledgement of a packet with a sample of `mbps`, on a path of 40 ms; `in_flight` packets are then.
+    fn ack(scheme: &mut dyn CongestionControl, at_ms: u64, delivered: u64, in_flight: u64, mbps: u64) {
         let mut ack = AckEvent::new(Time::from_ns(at_ms * 1_000_000));
         let rtt = Span::from_ms(40);
         ack.bytes = Bytes::new(MSS);
@@ -124,8 +124,8 @@ mod tests {
         ack.in_flight_before = Bytes::new((in_flight + 1) * MSS);
         ack.phase = Phase::Open;
         ack.rate = Some(RateSample {
-            rate: Rate::from_bps(10_000_000),
-            delivered: Bytes::new(50_000),
+            rate: Rate::from_bps(mbps * 1_000_000),
+            delivered: Bytes::new(mbps * 5_000),
             interval: rtt,
             app_limited: false,
             prior_delivered: Bytes::new(delivered.saturating_sub(35) * MSS),
@@ -135,10 +135,10 @@ mod tests {
         scheme.on_ack(&ack);
     }
 
-    fn gain(scheme: &dyn CongestionControl) -> f64 {
+    fn shown(scheme: &dyn CongestionControl, name: &str) -> f64 {
         let mut fields = Fields::default();
         scheme.trace(&mut fields);
-        fields.values.iter().find(|value| value.0 == "pacing_gain").unwrap().1
+        fields.values.iter().find(|value| value.0 == name).unwrap().1
     }
 
     /// The path holds 35 packets: 79 with a gain of 2.25. While gains of 2.25 and 0.75 last, what is in flight decides.
@@ -149,8 +149,8 @@ mod tests {
         let mut step = |scheme: &mut dyn CongestionControl, in_flight: u64| {
             at += 41;
             delivered += 36;
-            ack(scheme, at, delivered, in_flight);
-            gain(scheme)
+            ack(scheme, at, delivered, in_flight, 10);
+            shown(scheme, "pacing_gain")
         };
         assert!((0..200).any(|_| step(&mut *scheme, 30) == 2.25), "no probe");
         for _ in 0..5 {
@@ -168,32 +168,14 @@ mod tests {
     #[test]
     fn what_falls_is_noticed_within_three_rounds() {
         let mut scheme = build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap();
-        let bandwidth = |scheme: &dyn CongestionControl| {
-            let mut fields = Fields::default();
-            scheme.trace(&mut fields);
-            fields.values.iter().find(|value| value.0 == "bandwidth_bps").unwrap().1
-        };
         for round in 1..20 {
-            ack(&mut *scheme, 41 * round, 36 * round, 30);
+            ack(&mut *scheme, 41 * round, 36 * round, 30, 10);
         }
-        let before = bandwidth(&*scheme);
+        let before = shown(&*scheme, "bandwidth_bps");
         for round in 20..23 {
-            let mut half = AckEvent::new(Time::from_ns(41_000_000 * round));
-            let rtt = Span::from_ms(40);
-            (half.bytes, half.delivered) = (Bytes::new(MSS), Bytes::new(36 * round * MSS));
-            (half.latest_rtt, half.smoothed_rtt, half.min_rtt) = (Some(rtt), rtt, rtt);
-            half.rate = Some(RateSample {
-                rate: Rate::from_bps(5_000_000),
-                delivered: Bytes::new(25_000),
-                interval: rtt,
-                app_limited: false,
-                prior_delivered: Bytes::new((36 * round - 35) * MSS),
-                in_flight_at_send: Bytes::new(35 * MSS),
-                lost: Bytes::ZERO,
-            });
-            scheme.on_ack(&half);
+            ack(&mut *scheme, 41 * round, 36 * round, 30, 5);
         }
-        let share = bandwidth(&*scheme) / before;
+        let share = shown(&*scheme, "bandwidth_bps") / before;
         assert!((share - 0.5).abs() < 0.01, "{share}");
     }
 }

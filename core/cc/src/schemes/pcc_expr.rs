@@ -36,7 +36,7 @@
 //! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    GradientSteps, HEADER, Rule, Sample, even_hundredths, header_of, loss_weight, worth,
+    Counted, GradientSteps, HEADER, Rule, Sample, even_hundredths, loss_weight, worth,
 };
 use crate::parts::monitor::{Closing, Monitors, Report};
 use crate::{
@@ -160,11 +160,10 @@ enum Phase {
 
 /// Rates in bit/s, those of samples in units of 2^20; times in seconds.
 struct Expr {
-    /// Bits of a packet as rates count it, and the bytes of it that are no payload.
+    /// What rates count.
+    counted: Counted,
+    /// Bits of a packet.
     packet: f64,
-    header: u64,
-    /// Share of the payload in it.
-    payload: f64,
     latency_coefficient: f64,
     unit_defects: bool,
     min_rate: f64,
@@ -199,12 +198,10 @@ impl Expr {
             Some("reported") => Closing::Reported,
             _ => Closing::Settled,
         };
-        let header = header_of(params);
-        let (mss, whole) = (setup.mss.get() as f64, (setup.mss.get() + header) as f64);
+        let counted = Counted::new(params, setup.mss.get());
         Expr {
-            packet: whole * 8.0,
-            header,
-            payload: mss / whole,
+            counted,
+            packet: counted.packet() * 8.0,
             latency_coefficient: params.real("latency_coefficient").unwrap_or(11_330.0),
             unit_defects: params.flag("unit_defects").unwrap_or(false),
             min_rate,
@@ -287,8 +284,8 @@ impl Expr {
         }
         let outcome = Outcome {
             packets: report.packets as f64,
-            bytes: (report.bytes + self.header * report.packets) as f64,
-            lost_bytes: (report.lost_bytes + self.header * report.lost) as f64,
+            bytes: self.counted.bytes(report.bytes, report.packets),
+            lost_bytes: self.counted.bytes(report.lost_bytes, report.lost),
             seconds: report.first_to_last.secs(),
             rise: report.rise,
         };
@@ -404,7 +401,8 @@ impl CongestionControl for Expr {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance { pacing: Some(Rate::from_bps((self.sending * self.payload) as u64)), ..Allowance::default() }
+        let payload = self.sending * self.counted.payload_share();
+        Allowance { pacing: Some(Rate::from_bps(payload as u64)), ..Allowance::default() }
     }
 
     fn trace(&self, fields: &mut Fields) {

@@ -36,7 +36,7 @@
 //! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    GradientSteps, HEADER, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, header_of, loss_weight, worth,
+    Counted, GradientSteps, HEADER, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, loss_weight, worth,
 };
 use crate::parts::monitor::{Closing, Monitors, Report};
 use crate::{
@@ -183,10 +183,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(report: &Report, header: u64) -> Self {
+    fn new(report: &Report, counted: Counted) -> Self {
         // By a clock with coarse steps an interval may have taken no time at all.
         let seconds = report.elapsed.secs();
-        let bytes = (report.bytes + header * report.packets) as f64;
+        let bytes = counted.bytes(report.bytes, report.packets);
         let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };
         Seen {
             rate: report.rate,
@@ -227,11 +227,10 @@ enum Phase {
 
 /// Rates in Mbit/s, times in seconds.
 struct Vivace {
-    /// Millions of bits of a packet as rates count it, and the bytes of it that are no payload.
+    /// What rates count.
+    counted: Counted,
+    /// Millions of bits of a packet.
     packet: f64,
-    header: u64,
-    /// Share of the payload in it.
-    payload: f64,
     utility: Utility,
     min_rate: f64,
     step_limit: f64,
@@ -260,12 +259,10 @@ impl Vivace {
             _ => Closing::Settled,
         };
         let initial = rate("initial_rate");
-        let header = header_of(params);
-        let (mss, whole) = (setup.mss.get() as f64, (setup.mss.get() + header) as f64);
+        let counted = Counted::new(params, setup.mss.get());
         Vivace {
-            packet: whole * 8e-6,
-            header,
-            payload: mss / whole,
+            counted,
+            packet: counted.packet() * 8e-6,
             utility: Utility {
                 paper: params.word("utility") == Some("paper"),
                 latency: params.real("latency_coefficient").unwrap_or(900.0),
@@ -347,7 +344,7 @@ impl Vivace {
         if let Some(rtt) = report.rtt {
             self.rtt = rtt;
         }
-        let seen = Seen::new(report, self.header);
+        let seen = Seen::new(report, self.counted);
         self.last_utility = self.utility_of(&seen);
         let usable = !report.app_limited;
         if usable && seen.loss() > EMERGENCY_LOSS && report.id >= self.calm_from {
@@ -528,7 +525,7 @@ impl CongestionControl for Vivace {
     }
 
     fn allowance(&self) -> Allowance {
-        let bps = (self.sending * 1e6 * self.payload) as u64;
+        let bps = (self.sending * 1e6 * self.counted.payload_share()) as u64;
         Allowance { pacing: Some(Rate::from_bps(bps.max(1000))), ..Allowance::default() }
     }
 

@@ -9,8 +9,8 @@
 //! timeout everything counts as lost.
 //!
 //! With them but without the time threshold: a packet is lost when as many as the threshold that were
-//! sent later have arrived (RFC 6675). A repair that is lost itself is noticed by the timeout only, and after a timeout nothing else is
-//! until all that had been sent before it is settled (section 5.1).
+//! sent later have arrived (RFC 6675). A repair that is lost itself is noticed by the timeout only, and after a
+//! timeout nothing else is until all that had been sent before it is settled (section 5.1).
 
 use super::ack::{Lost, News};
 use super::{Phase, Sender};

@@ -19,7 +19,7 @@ const SHIPPED: Utility = Utility { paper: false, latency: 900.0 };
 #[test]
 fn utilities_are_those_of_the_formulas() {
     // 100 packets of 1500 bytes in 100 ms, in Mibit/s.
-    let seen = Seen::new(&report(0, 12.0, 100), 0);
+    let seen = Seen::new(&report(0, 12.0, 100), Counted::default());
     assert!((seen.sent - 11.444_092).abs() < 1e-6);
     for (loss, slope, utility) in [
         (0.0, 0.0, 8.968_570),
@@ -33,7 +33,7 @@ fn utilities_are_those_of_the_formulas() {
         let found = SHIPPED.of(seen.sent, loss, slope);
         assert!((found - utility).abs() < 1e-6, "{loss} {slope}: {found}");
     }
-    let found = SHIPPED.of(Seen::new(&report(0, 120.0, 1000), 0).sent, 0.0, 0.1);
+    let found = SHIPPED.of(Seen::new(&report(0, 120.0, 1000), Counted::default()).sent, 0.0, 0.1);
     assert!((found + 10_228.442_734).abs() < 1e-6, "{found}");
     let found = Utility { latency: 11_330.0, ..SHIPPED }.of(seen.sent, 0.0, 0.021);
     assert!((found + 2_584.262_631).abs() < 1e-6, "{found}");
@@ -112,7 +112,7 @@ fn headers_count_where_they_are_asked_to() {
     let scheme = vivace(&[("header", Value::Integer(56))]);
     let pacing = scheme.allowance().pacing.unwrap().bps() as f64;
     assert!((pacing / (0.8e6 * 1500.0 / 1556.0) - 1.0).abs() < 1e-5, "{pacing}");
-    let (plain, whole) = (Seen::new(&report(0, 12.0, 100), 0), Seen::new(&report(0, 12.0, 100), 56));
+    let (plain, whole) = (Seen::new(&report(0, 12.0, 100), Counted::default()), Seen::new(&report(0, 12.0, 100), scheme.counted));
     assert!((whole.sent / plain.sent - 1556.0 / 1500.0).abs() < 1e-9);
 }
 
