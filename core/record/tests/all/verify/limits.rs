@@ -119,6 +119,13 @@ fn a_server_of_unknown_rate_may_carry_one_packet_more_than_its_capacity() {
     assert!(breaks_rate(&d));
 }
 
+/// The counters of `whose` are told not to add up, by packets and by bins.
+fn unconserved(d: &Draft, whose: &str) {
+    expect(d, &["conservation"]);
+    let bins = verify(&d.record_of_bins(100_000_000));
+    assert_eq!(failed(&bins), ["conservation"], "{whose}");
+}
+
 #[test]
 fn counters_that_agree_with_each_other_and_not_with_the_packets() {
     let names = [
@@ -135,27 +142,21 @@ fn counters_that_agree_with_each_other_and_not_with_the_packets() {
         counters.in_bytes += 1500;
         counters.out_packets += 1;
         counters.out_bytes += 1500;
-        expect(&d, &["conservation"]);
-        let bins = verify(&d.record_of_bins(100_000_000));
-        assert_eq!(failed(&bins), ["conservation"], "{name}");
+        unconserved(&d, name);
         let mut d = draft();
         let counters = element(&mut d, name);
         counters.out_bytes -= 1500;
         counters.out_packets -= 1;
         counters.held_bytes += 1500;
         counters.held_packets += 1;
-        expect(&d, &["conservation"]);
-        let bins = verify(&d.record_of_bins(100_000_000));
-        assert_eq!(failed(&bins), ["conservation"], "{name}");
+        unconserved(&d, name);
         let mut d = draft();
         let counters = element(&mut d, name);
         counters.in_bytes += 1500;
         counters.in_packets += 1;
         counters.held_bytes += 1500;
         counters.held_packets += 1;
-        expect(&d, &["conservation"]);
-        let bins = verify(&d.record_of_bins(100_000_000));
-        assert_eq!(failed(&bins), ["conservation"], "{name}");
+        unconserved(&d, name);
         let mut d = draft();
         let counters = element(&mut d, name);
         counters.copied_packets += 1;
@@ -171,9 +172,7 @@ fn counters_that_agree_with_each_other_and_not_with_the_packets() {
         counters.in_packets += 1;
         counters.out_packets += 1;
     }
-    expect(&d, &["conservation"]);
-    let bins = verify(&d.record_of_bins(100_000_000));
-    assert_eq!(failed(&bins), ["conservation"]);
+    unconserved(&d, "a whole way");
 }
 
 #[test]
@@ -210,9 +209,7 @@ fn drops_that_nobody_made() {
         counters.dropped_bytes += 1500;
         counters.out_packets -= 1;
         counters.out_bytes -= 1500;
-        expect(&d, &["conservation"]);
-        let bins = verify(&d.record_of_bins(100_000_000));
-        assert_eq!(failed(&bins), ["conservation"], "{name}");
+        unconserved(&d, name);
     }
     // Instead of holding a packet.
     let mut d = draft();
@@ -221,9 +218,7 @@ fn drops_that_nobody_made() {
     counters.dropped_bytes += 1500;
     counters.held_packets -= 1;
     counters.held_bytes -= 1500;
-    expect(&d, &["conservation"]);
-    let bins = verify(&d.record_of_bins(100_000_000));
-    assert_eq!(failed(&bins), ["conservation"]);
+    unconserved(&d, "forward.2");
     // Told by a packet, in every way in which it can't be true; the counters are made to agree.
     let told = |element: Option<&str>, reason: Option<&str>| {
         let mut d = draft();
