@@ -13,7 +13,7 @@ use super::forecast::{Forecast, HORIZON};
 
 /// Bytes that count with each packet's payload where bytes under way are counted, as in the original.
 pub(super) const COUNTED: u32 = 50;
-/// Bytes after our header that are no payload: 46 in front of it on the wire, IP and UDP included.
+/// Bytes after our header that are no payload: with it, IP and UDP 46 on the wire.
 pub(super) const HEADER: u32 = 2;
 /// What a packet is longer by that tells the sender's own forecast, as every 20 ms one does.
 pub(super) const OWN_FORECAST: u32 = 18;
@@ -90,13 +90,13 @@ impl Data {
     }
 
     /// Bytes after our header.
-    pub(super) fn length(&self) -> u16 {
+    pub(super) fn length(&self) -> u32 {
         let own = if self.forecast { OWN_FORECAST } else { 0 };
-        ((HEADER + own + u32::from(self.payload)).max(SHORTEST)) as u16
+        (HEADER + own + u32::from(self.payload)).max(SHORTEST)
     }
 
     /// Reads the content of a message of `length` bytes after our header; `None` if it is none.
-    pub(super) fn read(bytes: &[u8], length: u16) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8], length: u32) -> Option<Self> {
         let mut reader = Reader(bytes);
         let (position, young, time) = (reader.u64()?, reader.u32()?, reader.u16()?);
         let payload = reader.u16()?;
@@ -185,6 +185,11 @@ mod tests {
             assert_eq!(Data::read(&bytes, length + 1), None);
             assert_eq!(Data::read(&bytes[1..], length), None);
         }
+        // Headers and payload that no length could tell.
+        let endless = Data { payload: u16::MAX, ..Data::default() };
+        let mut bytes = Vec::new();
+        endless.write(&mut bytes);
+        assert_eq!(Data::read(&bytes, endless.length() & 0xffff), None);
         let report = Report {
             settled: 7,
             forecast: [1, 2, 3, 5, 8, 13, 21, 34],

@@ -158,10 +158,10 @@ impl Endpoint for Receiver {
         else {
             return;
         };
+        let length = u32::from(length);
         let Some(data) = Data::read(&body.bytes, length) else {
             return;
         };
-        let length = u32::from(length);
         self.counters.received_packets += 1;
         self.counters.received_bytes += u64::from(IP_UDP + MEDIA_HEADER + length);
         if ecn == Ecn::Ce {

@@ -267,7 +267,7 @@ impl Endpoint for Sender {
         data.write(&mut body.bytes);
         let header = Header::Media(Media {
             number: self.counters.sent_packets,
-            length: data.length(),
+            length: data.length() as u16,
             feedback: false,
         });
         let size = wire::size(&header, body);

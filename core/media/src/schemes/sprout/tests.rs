@@ -41,7 +41,7 @@ fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
     let mut sent = Vec::new();
     while let Some(packet) = sender.transmit(now, &mut body) {
         let Header::Media(media) = packet.header else { panic!("no message") };
-        let data = Data::read(&body.bytes, media.length).expect("content");
+        let data = Data::read(&body.bytes, u32::from(media.length)).expect("content");
         // As the original's: 46 bytes in front of the payload, and 18 for a forecast of its own.
         let own = if data.forecast { 18 } else { 0 };
         assert_eq!(packet.size, (46 + own + u32::from(data.payload)).max(60));
