@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ from narrows.hosts import settings
 settings.LEAST = {{{SETTING!r}: {RAISED}}}
 main()
 """
+#: The name in the kernel of the BPF program that campaigns of these tests load, and of any. Other tests load
+#: some at the same time, and the kernel's lists of congestion controls are the same in all namespaces.
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+LOADED, ANY_LOADED = r" nw_westwood\S*", r" nw_\S+"
 #: Everything about a host's network that somebody may have changed, and namespaces that have names.
 FOOTPRINT = """
 ip -brief link; ip address; ip rule; ip -6 rule; ip route show table all; ip -6 route show table all
@@ -130,6 +135,7 @@ class Lab:
                 left.extend(str(path) for path in self.pair.remote_folder.glob("runs/*"))
             if not left:
                 left.extend(_difference(before, footprint(self.pair)))
+                left.extend(re.findall(LOADED, CONGESTION_CONTROLS.read_text()))
             return not left
 
         with contextlib.suppress(AssertionError):
@@ -150,12 +156,12 @@ def _marked(mark: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def footprint(pair: Hosts) -> list[str]:
-    """What both machines are like. (A namespace without a name is gone with its processes, and a congestion
-    control that is loaded is in a setting.)"""
+    """What both machines are like, but for BPF programs that are loaded. (A namespace without a name is gone
+    with its processes.)"""
     found = []
     for name, end in (("here", pair.here), ("there", pair.there)):
         lines = processes.run([*end.enter, "sh", "-c", FOOTPRINT]).stdout.splitlines()
-        found += [f"{name}: {line}" for line in lines]
+        found += [f"{name}: {re.sub(ANY_LOADED, '', line)}" for line in lines]
     assert any(SETTING.replace(".", "/") in line for line in found), found
     return found
 

@@ -27,7 +27,7 @@ from narrows.hosts.prober import Exchange, Prober
 from narrows.hosts.ssh import Ssh
 from processes import eventually
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cache")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("own_cache")]
 
 #: Nothing else uses them in new namespaces.
 PORTS = [5001, 5002, 5003]

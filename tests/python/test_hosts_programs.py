@@ -24,7 +24,7 @@ from narrows.hosts.place import SUDO, USER, arrive
 from narrows.hosts.ssh import Ssh
 from shell_kit import SOMEBODY, folder_for_everybody, needs
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cache")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("own_cache")]
 
 
 def elf(machine: int, *segments: int) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.system
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 NOBODY = 65534

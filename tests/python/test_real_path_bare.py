@@ -15,7 +15,7 @@ from hosts_kit import NAME
 from narrows.report import document
 from narrows.report.data import load
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.system
 
 SCENARIO = f"""\
 schema: narrows/scenario/1

@@ -27,7 +27,7 @@ from hosts_kit import NAME, Hosts
 from processes import eventually
 from real_path_kit import RAISED, SETTING, Lab, footprint, slow
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.system
 
 SCENARIO = """\
 schema: narrows/scenario/1

@@ -21,7 +21,7 @@ from processes import eventually
 from real_path_kit import Lab
 from shell_kit import SOMEBODY
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.system
 
 SCENARIO = f"""\
 schema: narrows/scenario/1

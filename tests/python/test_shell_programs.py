@@ -21,7 +21,7 @@ import shell_kit as kit
 from processes import eventually
 from shell_kit import OUTSIDE, PATH, Shell
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.system
 
 # -- the program and its end -------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ mod network;
 mod rate;
 
 pub use measure::Measure;
+pub(crate) use network::Framing;
 pub use network::{Element, Limit, Link, Network, Route};
 pub use rate::RateLaw;
 

@@ -56,6 +56,15 @@ pub struct Element {
     pub params: Map<String, Value>,
 }
 
+/// Framing on the wire of a bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Framing {
+    /// Bytes that each packet has more than at the IP layer.
+    overhead: u64,
+    /// Whether packets fill ATM cells of 48 bytes, which have 53 on the wire.
+    atm: bool,
+}
+
 /// Limits of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
@@ -279,13 +288,27 @@ impl Element {
             .map_or_else(Limit::default, Limit::read)
     }
 
-    /// Bytes that a packet of `size` bytes costs on the wire of a bottleneck.
-    pub fn wire_bytes(&self, size: u64) -> u64 {
-        let overhead = self.params.get("overhead").and_then(Value::as_u64);
-        let bytes = size + overhead.unwrap_or(0);
-        match self.params.get("atm").and_then(Value::as_bool) {
-            Some(true) => bytes.div_ceil(48) * 53,
-            _ => bytes,
+    /// How a bottleneck counts packets.
+    pub(crate) fn framing(&self) -> Framing {
+        Framing {
+            overhead: self
+                .params
+                .get("overhead")
+                .and_then(Value::as_u64)
+                .unwrap_or(0),
+            atm: self.params.get("atm").and_then(Value::as_bool) == Some(true),
+        }
+    }
+}
+
+impl Framing {
+    /// Bytes that a packet of `size` bytes costs on the wire.
+    pub(crate) fn wire_bytes(self, size: u64) -> u64 {
+        let bytes = size + self.overhead;
+        if self.atm {
+            bytes.div_ceil(48) * 53
+        } else {
+            bytes
         }
     }
 }

@@ -7,7 +7,7 @@
 //! that were dropped behind the bottleneck are not known to have passed it.
 
 use super::traffic::count_second;
-use crate::cell::{Cell, Element};
+use crate::cell::{Cell, Element, Framing};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::schema::{BinRow, Direction, Fate};
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ struct Pass {
 pub(super) struct Links<'a> {
     cell: &'a Cell,
     elements: Vec<&'a Element>,
+    framing: Vec<Framing>,
     found: Vec<LinkTraffic>,
     ways: BTreeMap<(u16, Direction), Vec<Pass>>,
     shared: (u64, u64),
@@ -81,6 +82,7 @@ impl<'a> Links<'a> {
         Links {
             cell,
             found: elements.iter().map(none).collect(),
+            framing: elements.iter().map(|element| element.framing()).collect(),
             elements,
             ways: BTreeMap::new(),
             shared: cell.shared_span_ns().unwrap_or((1, 0)),
@@ -136,9 +138,8 @@ impl<'a> Links<'a> {
             if chunk.copy_of[i] > 0 && !pass.copies {
                 continue;
             }
-            let element = self.elements[pass.link];
             let reached = sent.saturating_add(pass.before_ns);
-            let here = place.is_some_and(|name| name == element.label());
+            let here = place.is_some_and(|name| name == &self.found[pass.link].name);
             let delivered = chunk.fate[i] == Fate::Delivered && arrived != NOT_ARRIVED;
             let beyond = delivered || place.is_some_and(|name| pass.behind.contains(name));
             let found = &mut self.found[pass.link];
@@ -155,7 +156,7 @@ impl<'a> Links<'a> {
                     reached
                 };
                 if self.cell.measure.counts(time) {
-                    let wire = element.wire_bytes(size);
+                    let wire = self.framing[pass.link].wire_bytes(size);
                     found.carried((time, time), size, wire);
                     count_second(&mut found.seconds, time, self.shared, wire);
                 }
@@ -170,8 +171,8 @@ impl<'a> Links<'a> {
         };
         let key = (row.flow, row.direction);
         for pass in Self::way(&mut self.ways, self.cell, &self.elements, key) {
-            let element = self.elements[pass.link];
-            let wire = mean_wire_bytes(element, row.arrived_bytes, row.arrived_packets) as u64;
+            let framing = self.framing[pass.link];
+            let wire = mean_wire_bytes(framing, row.arrived_bytes, row.arrived_packets) as u64;
             let found = &mut self.found[pass.link];
             found.carried((first, last), row.arrived_bytes, wire);
             count_second(&mut found.seconds, row.bin_ns, self.shared, wire);
@@ -207,11 +208,10 @@ impl LinkTraffic {
     }
 }
 
-/// What packets cost on the wire of `element`, each taken to be of mean size.
-pub(super) fn mean_wire_bytes(element: &Element, bytes: u64, packets: u64) -> f64 {
-    let plain = element.wire_bytes(1) == 1 && element.wire_bytes(1500) == 1500;
-    if plain || packets == 0 {
+/// What packets cost on the wire, each taken to be of mean size.
+pub(super) fn mean_wire_bytes(framing: Framing, bytes: u64, packets: u64) -> f64 {
+    if framing == Framing::default() || packets == 0 {
         return bytes as f64;
     }
-    element.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
+    framing.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
 }

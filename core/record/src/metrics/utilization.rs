@@ -36,7 +36,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     let mut carried = 0.0;
     for &(element, _) in &capacity {
         let (bytes, packets) = subject.through(element);
-        carried += mean_wire_bytes(element, bytes, packets);
+        carried += mean_wire_bytes(element.framing(), bytes, packets);
     }
     let capacity: f64 = capacity.iter().map(|(_, bps)| bps).sum();
     Ok(carried * 8e9 / (last - first) as f64 / capacity)

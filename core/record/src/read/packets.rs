@@ -13,6 +13,7 @@ use arrow_array::{
 use arrow_schema::DataType;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 type Words = DictionaryArray<Int32Type>;
 
@@ -33,9 +34,14 @@ impl PacketReader {
     pub fn open(bytes: Bytes) -> Result<Self, RecordError> {
         let mut columns = packet_columns();
         for column in &mut columns {
-            if let DataType::Dictionary(key, _) = &mut column.kind {
-                // One key type for all; a foreign writer may have more words than 256.
-                **key = DataType::Int32;
+            if let DataType::Dictionary(key, value) = &mut column.kind {
+                if column.nullable {
+                    // Of a page without a word the decoder would make a dictionary row by row.
+                    column.kind = (**value).clone();
+                } else {
+                    // One key type for all; a foreign writer may have more words than 256.
+                    **key = DataType::Int32;
+                }
             }
         }
         Ok(PacketReader {
@@ -159,21 +165,31 @@ fn decode<T: Copy>(
 }
 
 /// Words that are names; null becomes [`NO_WORD`].
-fn names(column: &Words, out: &mut Vec<u16>, mut add: impl FnMut(&str)) -> Result<(), RecordError> {
-    let words = dictionary(column, "element")?;
-    if words.len() >= usize::from(NO_WORD) {
-        return Err(RecordError::data(PACKETS_FILE, "too many different names"));
-    }
-    words.iter().for_each(|word| add(word.unwrap_or("")));
+fn names(
+    column: &StringArray,
+    out: &mut Vec<u16>,
+    mut add: impl FnMut(&str),
+) -> Result<(), RecordError> {
     if column.null_count() == column.len() {
         out.resize(out.len() + column.len(), NO_WORD);
-    } else {
-        out.extend(
-            column
-                .keys()
-                .iter()
-                .map(|key| key.map_or(NO_WORD, |key| key as u16)),
-        );
+        return Ok(());
+    }
+    let mut known: HashMap<&str, u16> = HashMap::new();
+    for name in column {
+        let index = match name {
+            None => NO_WORD,
+            Some(name) => {
+                let next = known.len() as u16;
+                *known.entry(name).or_insert_with(|| {
+                    add(name);
+                    next
+                })
+            }
+        };
+        if known.len() >= usize::from(NO_WORD) {
+            return Err(RecordError::data(PACKETS_FILE, "too many different names"));
+        }
+        out.push(index);
     }
     Ok(())
 }

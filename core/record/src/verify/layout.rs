@@ -1,7 +1,7 @@
 //! What is known about the elements on the ways of packets, from the cell alone.
 
 use super::natures::{self, ANY_QUEUE, Discipline, Drops, Hold};
-use crate::cell::{Cell, Element, Limit, RateLaw};
+use crate::cell::{Cell, Element, Framing, Limit, RateLaw};
 use crate::schema::Direction;
 
 /// How long the verifier knows an element to keep a packet.
@@ -27,7 +27,7 @@ pub(super) struct Server {
     pub(super) queue: Discipline,
     /// Limits of the queue, each from a time on; the first from 0.
     pub(super) limits: Vec<(u64, Limit)>,
-    element: Element,
+    framing: Framing,
 }
 
 /// One element.
@@ -147,13 +147,13 @@ impl Server {
             law: cell.rate_law(element),
             queue: natures::discipline(element),
             limits,
-            element: element.clone(),
+            framing: element.framing(),
         }
     }
 
     /// Bits that a packet of `size` bytes costs on the wire.
     pub(super) fn wire_bits(&self, size: u32) -> i128 {
-        i128::from(self.element.wire_bytes(u64::from(size))) * 8
+        i128::from(self.framing.wire_bytes(u64::from(size))) * 8
     }
 }
 
