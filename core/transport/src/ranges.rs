@@ -67,9 +67,7 @@ impl RangeSet {
     #[cold]
     fn insert_below(&mut self, first: u64, last: u64, added: &mut dyn FnMut(u64, u64)) {
         // Ranges from `low` up to (not including) `high` touch or overlap the new one.
-        let low = self
-            .ranges
-            .partition_point(|range| range.last < first.saturating_sub(1));
+        let low = self.first_at_or_above(first.saturating_sub(1));
         let mut high = low;
         let mut next = first;
         while let Some(range) = self.ranges.get(high) {
@@ -95,6 +93,18 @@ impl RangeSet {
             self.ranges[low] = merged;
             self.ranges.drain(low + 1..high);
         }
+    }
+
+    /// Index of the first range that does not end below `number`. Looked for from the upper end, where what arrives
+    /// mostly is.
+    fn first_at_or_above(&self, number: u64) -> usize {
+        let (mut above, mut step) = (self.ranges.len(), 1);
+        while step <= above && self.ranges[above - step].last >= number {
+            above -= step;
+            step *= 2;
+        }
+        let below = above.saturating_sub(step);
+        below + self.ranges[below..above].partition_point(|range| range.last < number)
     }
 
     /// Whether `number` is in the set.

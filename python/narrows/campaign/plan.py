@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.errors import DataError, UnavailableError
-from narrows.models.store import how_to_add
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
@@ -166,6 +165,11 @@ def _some(what: str, names: list[str]) -> str:
 def _missing_models(row: SchemeRow) -> list[str]:
     """Why flows of a row can't run: their models are not installed."""
     names = [name for flow in row.flows if (name := missing_model(flow["params"]))]
+    if not names:
+        return []
+    # Loads numpy, which takes longer than all else here.
+    from narrows.models.store import how_to_add
+
     return [how_to_add(name) for name in dict.fromkeys(names)]
 
 
