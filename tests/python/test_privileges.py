@@ -16,6 +16,8 @@ pytestmark = pytest.mark.system
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 NOBODY = 65534
 CAP_NET_ADMIN = 1 << 12
+#: Of a process whose system calls are filtered (proc_pid_status(5)).
+FILTERED = "2"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
 
@@ -47,7 +49,7 @@ def agents_of(parent: int) -> list[Path]:
 def test_endpoints_and_the_emulator_give_up_what_they_do_not_need(tmp_path: Path, scheme: str) -> None:
     words = ["run", "one-flow", "--where", "emulate", "--schemes", scheme, "--time", "6 s", "--runs", "1"]
     endpoints: dict[Path, dict[str, str]] = {}
-    emulators: list[int] = []
+    emulators: list[tuple[int, str]] = []
     with subprocess.Popen([PROGRAM, *words, "-o", tmp_path / "out", "--no-report"]) as run:
         # Waits for the run, not for a time: it ends when the run does.
         while run.poll() is None:
@@ -58,7 +60,7 @@ def test_endpoints_and_the_emulator_give_up_what_they_do_not_need(tmp_path: Path
                 for thread in process.glob("task/*"):
                     inner = status(thread)
                     if inner.get("Name") == "emulator":
-                        emulators.append(int(inner["CapEff"], 16))
+                        emulators.append((int(inner["CapEff"], 16), inner["Seccomp"]))
             time.sleep(0.02)
     assert run.returncode in (0, 6), "what it measured is no matter here, on a machine that may be busy"
     assert len(endpoints) == 2, "the sender and the receiver"
@@ -66,7 +68,8 @@ def test_endpoints_and_the_emulator_give_up_what_they_do_not_need(tmp_path: Path
     for told in endpoints.values():
         assert told["Uid"].split() == [str(NOBODY)] * 4 and told["Gid"].split() == [str(NOBODY)] * 4
         assert int(told["CapPrm"], 16) & ~allowed == 0 and told["NoNewPrivs"] == "1"
-    assert 0 in emulators, "the thread that meets frames of any content"
+        assert told["Seccomp"] == FILTERED
+    assert (0, FILTERED) in emulators, "the thread that meets frames of any content"
 
 
 @needs_root

@@ -18,6 +18,7 @@ pub mod privileges;
 pub mod process;
 pub mod ring;
 pub mod socket;
+mod syscalls;
 pub mod tcp_info;
 
 use std::io;

@@ -1,7 +1,7 @@
-//! What the processes and threads of a run may do beyond an ordinary user: capabilities
-//! (capabilities(7)), given up as soon as they are no longer needed.
+//! What the processes and threads of a run may do: capabilities (capabilities(7)) and system calls, given up as soon
+//! as they are no longer needed.
 
-use super::{check, process};
+use super::{check, process, syscalls};
 use std::fs;
 use std::io;
 
@@ -87,11 +87,12 @@ pub fn give_up(need: Need) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up what is not in `need` for the calling thread alone.
+/// Gives up what is not in `need`, and system calls that nobody needs, for the calling thread alone.
 ///
 /// # Errors
 /// What the kernel said.
 pub fn keep_in_thread(need: Need) -> io::Result<()> {
+    syscalls::refuse_in_thread()?;
     change(|sets| {
         let kept = need.capabilities();
         for (half, sets) in sets.as_chunks_mut::<3>().0.iter_mut().enumerate() {

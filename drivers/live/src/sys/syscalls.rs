@@ -1,0 +1,111 @@
+//! System calls that a process or thread of a run never needs, refused by the kernel (seccomp(2)): what a packet or a
+//! peer makes of it can start no program, see no other process and change neither kernel nor namespaces.
+
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use std::collections::BTreeMap;
+use std::io;
+
+/// What is refused, with "operation not permitted". All else stays allowed, since libraries choose among many calls
+/// that do the same.
+const REFUSED: [libc::c_long; 37] = [
+    // Other programs and processes.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // The kernel, its programs and modules.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_personality,
+    // Namespaces and file systems.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_chroot,
+    libc::SYS_pivot_root,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    // Keys and clocks of the machine.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+];
+
+/// Refuses these calls for the calling thread, and for those that it starts later, for good. Does nothing where the
+/// kernel has no such filters.
+///
+/// # Errors
+/// What the kernel said, other than that it has none.
+pub(super) fn refuse_in_thread() -> io::Result<()> {
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        return Ok(());
+    };
+    let filter = SeccompFilter::new(
+        REFUSED
+            .iter()
+            .map(|&call| (call, Vec::new()))
+            .collect::<BTreeMap<_, _>>(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM as u32),
+        arch,
+    );
+    let program: BpfProgram = filter
+        .and_then(TryInto::try_into)
+        .map_err(io::Error::other)?;
+    match seccompiler::apply_filter(&program) {
+        Ok(()) => Ok(()),
+        Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
+            if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_thread_starts_no_program_and_enters_no_namespace() {
+        // Filters belong to threads, so the other tests keep their calls.
+        let said = std::thread::spawn(|| {
+            refuse_in_thread().unwrap();
+            let program = Command::new("/bin/true").status().unwrap_err();
+            // SAFETY: unshare takes a number only.
+            let left = unsafe { libc::unshare(libc::CLONE_FS) };
+            let namespace = io::Error::last_os_error();
+            (program.raw_os_error(), left, namespace.raw_os_error())
+        });
+        assert_eq!(
+            said.join().unwrap(),
+            (Some(libc::EPERM), -1, Some(libc::EPERM))
+        );
+        assert!(
+            Command::new("/bin/true").status().unwrap().success(),
+            "another thread"
+        );
+    }
+}
