@@ -110,7 +110,7 @@ impl RangeSet {
     /// Whether `number` is in the set.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
-        let index = self.ranges.partition_point(|range| range.last < number);
+        let index = self.first_at_or_above(number);
         self.ranges
             .get(index)
             .is_some_and(|range| range.first <= number)
