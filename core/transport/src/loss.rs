@@ -64,11 +64,16 @@ impl LossDetector {
         self.threshold = self.threshold.max(distance.min(self.most));
     }
 
+    /// Without selective acknowledgements: packets overtake by `distance`, as far as one can tell.
+    pub(crate) fn on_distance(&mut self, distance: u64) {
+        self.threshold = distance.min(self.most);
+    }
+
     /// A timeout in which `arrived` packets have overtaken and none was taken to be lost: the threshold was too high
     /// (Linux, tcp_enter_loss).
     pub(crate) fn on_missed_loss(&mut self, arrived: u64) {
         if arrived >= self.least {
-            self.threshold = self.least;
+            self.threshold = self.threshold.min(self.least);
         }
     }
 

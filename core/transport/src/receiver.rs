@@ -215,6 +215,9 @@ impl Receiver {
         }
 
         self.unacknowledged += 1;
+        // What had arrived before is asked for because an acknowledgement was lost or a timeout was hasty.
+        let known = data.length > 0 && data.offset + u64::from(data.length) <= before;
+        self.ack_now |= known && !self.sack;
         if self.contiguous > before {
             self.filler = Some(arrival);
             let numbers = &mut self.numbers;
