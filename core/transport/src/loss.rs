@@ -186,6 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn more_duplicates_than_packets_set_the_threshold_until_a_timeout_lowers_it() {
+        let mut detector = LossDetector::new(3, 10);
+        for (distance, threshold) in [(7, 7), (20, 10), (2, 2)] {
+            detector.on_distance(distance);
+            assert_eq!(detector.threshold(), threshold);
+        }
+        detector.on_missed_loss(3);
+        assert_eq!(detector.threshold(), 2);
+    }
+
+    #[test]
     fn a_packet_overtaken_is_lost_after_rtt_and_window() {
         let mut detector = LossDetector::new(3, 300);
         let ms = |ms: u64| Time::from_ns(ms * 1_000_000);

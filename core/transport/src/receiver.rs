@@ -444,6 +444,18 @@ mod tests {
     }
 
     #[test]
+    fn without_sack_what_had_arrived_before_is_acknowledged_at_once() {
+        for (sack, acknowledged) in [(false, true), (true, false)] {
+            let mut rig = Rig::new();
+            rig.receiver.sack = sack;
+            rig.data(0, 0, Ecn::NotEct);
+            rig.data(1, 1, Ecn::NotEct);
+            let ack = rig.data(2, 1, Ecn::NotEct);
+            assert_eq!(ack.is_some(), acknowledged);
+        }
+    }
+
+    #[test]
     fn a_change_of_marking_is_reported_at_once() {
         let mut rig = Rig::new();
         rig.data(0, 0, Ecn::Ect0);

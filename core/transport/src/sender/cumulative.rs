@@ -16,7 +16,7 @@ use super::ack::{Lost, News};
 use super::{Phase, Question, Sender};
 use crate::Ack;
 use crate::sent::State;
-use narrows_cc::{AckedPacket, LossCause};
+use narrows_cc::{AckedPacket, LossCause, Recovery};
 use narrows_units::{Bytes, Time};
 
 impl Sender {
@@ -125,9 +125,7 @@ impl Sender {
     /// tells whether what lies beyond it is really lost (F-RTO, RFC 5682, section 2.1, step 2).
     fn ask_for_more(&mut self) {
         self.asks = match (self.asks, &self.phase) {
-            (Question::Due, Phase::Timeout)
-                if self.settled < self.phase_end =>
-            {
+            (Question::Due, Phase::Timeout) if self.settled < self.phase_end => {
                 self.phase_end = self.fresh;
                 Question::Asked
             }
@@ -140,9 +138,7 @@ impl Sender {
         // What was sent before a recovery or a timeout is settled and no more: duplicates may be of data that was sent
         // twice, and mean nothing until more is acknowledged (RFC 6582, section 3.2, step 1; Linux,
         // tcp_is_non_sack_preventing_reopen).
-        let repairing = self.repairs_holes() || matches!(self.phase, Phase::Timeout);
-        let closed = repairing && edge >= self.phase_end;
-        if edge != self.settled || self.settled == self.fresh || closed {
+        if edge != self.settled || self.settled == self.fresh || self.is_held_up() {
             return;
         }
         // After a timeout all that had been sent before it is taken to be lost, and duplicates tell of what was sent
@@ -216,10 +212,11 @@ impl Sender {
     /// a gap is in flight again when a recovery ends, so that without selective acknowledgements no more than the
     /// window counts: from more than that, windows would grow with losses.
     pub(super) fn counted(&self, in_flight: u64) -> u64 {
-        if self.config.sack {
-            in_flight
-        } else {
-            in_flight.min(self.window())
+        match (self.config.sack, self.recovery) {
+            (true, _) => in_flight,
+            (false, Recovery::Direct) => in_flight.min(self.window()),
+            // What is not acknowledged yet (RFC 5681, section 2).
+            (false, _) => (self.fresh - self.settled).min(self.window()),
         }
     }
 

@@ -34,11 +34,9 @@ impl Sender {
             (LossCause::Reordering, Phase::Timeout) => lost.repairs && self.epoch_cause != cause,
             // The window was reduced when the epoch began, and what it began for is not repaired (Linux,
             // tcp_enter_loss).
-            (_, Phase::Recovery(_)) => self.settled >= self.phase_end,
+            (_, Phase::Recovery(_)) => self.is_held_up(),
             // A timeout that has moved nothing repeats the last one.
-            (_, Phase::Timeout) => {
-                self.settled > self.timeout_gap || self.settled >= self.phase_end
-            }
+            (_, Phase::Timeout) => self.settled > self.timeout_gap || self.is_held_up(),
         };
         let prior = self.window();
         let mut event = LossEvent::new(now, cause, Bytes::new(lost.bytes));
@@ -156,14 +154,20 @@ impl Sender {
     /// is, or what duplicates tell of then might have been sent twice (RFC 6582, section 3.2, step 1; Linux,
     /// tcp_is_non_sack_preventing_reopen).
     pub(super) fn leave_phase(&mut self, now: Time) {
-        let least = self.phase_end + u64::from(!self.config.sack);
-        if matches!(self.phase, Phase::Open) || self.settled < least {
+        let open = matches!(self.phase, Phase::Open);
+        if open || self.settled < self.phase_end || self.is_held_up() {
             return;
         }
         self.phase = Phase::Open;
         self.loss.on_recovery_exit();
         self.scheme.on_recovery_exit(now);
         self.read_allowance();
+    }
+
+    /// Without selective acknowledgements: what an epoch was for is settled, and no more.
+    pub(super) fn is_held_up(&self) -> bool {
+        let repaired = !matches!(self.phase, Phase::Open) && self.epoch_losses > 0;
+        !self.config.sack && repaired && self.settled == self.phase_end
     }
 
     /// Packets that had been declared lost have arrived, `in_epoch` of the current epoch, one of them `at_gap` if it
@@ -196,9 +200,9 @@ impl Sender {
 
     /// Without selective acknowledgements: the packet that has moved the first gap was sent before anything was repeated
     /// in this epoch, so that it had only been late, or duplicates were of data that was sent twice (RFC 3522; Linux,
-    /// tcp_packet_delayed).
+    /// tcp_packet_delayed). After a timeout that says less: acknowledgements may have been lost together with data.
     pub(super) fn on_first_copy(&mut self, now: Time, number: u64) {
-        let doubted = !matches!(self.phase, Phase::Open) && self.epoch_losses > 0;
+        let doubted = self.in_recovery() && self.epoch_losses > 0;
         if doubted && self.first_repair.is_some_and(|first| number < first) {
             self.counters.spurious_losses += 1;
             self.forget_duplicates();

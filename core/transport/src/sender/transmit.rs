@@ -178,6 +178,10 @@ impl Sender {
             self.pacer.open(now, Bytes::new(length), rate);
             if self.pacer.due() > now {
                 self.pacer.hold(true);
+                // One burst of new data asks; then repairs go on without an answer, as in Linux.
+                if self.asks == Question::Asked {
+                    self.asks = Question::Settled;
+                }
                 return None;
             }
         }
