@@ -76,9 +76,10 @@ impl Sender {
             min_rtt: known.then(|| self.rtt.min()),
             in_flight: self.in_flight(),
             // Without selective acknowledgements duplicates count for rates, and may do so twice.
-            delivered: Bytes::new(match self.config.sack {
-                true => self.rate.delivered,
-                false => self.settled,
+            delivered: Bytes::new(if self.config.sack {
+                self.rate.delivered
+            } else {
+                self.settled
             }),
             delivery_rate: self.last_rate,
             retransmitted: Bytes::new(self.counters.retransmitted_bytes),
