@@ -85,6 +85,11 @@ pub trait CongestionControl: Send {
     /// An acknowledgement arrived that acknowledges new packets.
     fn on_ack(&mut self, ack: &AckEvent<'_>);
 
+    /// Without selective acknowledgements: an acknowledgement arrived that acknowledges nothing, and so tells that a
+    /// packet beyond the first gap has arrived, but not which. `packets` is empty, and there is neither an RTT nor a
+    /// rate. It is for schemes that set their window themselves in a recovery.
+    fn on_duplicate(&mut self, _ack: &AckEvent<'_>) {}
+
     /// Packets were found to be lost.
     fn on_loss(&mut self, loss: &LossEvent<'_>);
 

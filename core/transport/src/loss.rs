@@ -64,11 +64,16 @@ impl LossDetector {
         self.threshold = self.threshold.max(distance.min(self.most));
     }
 
+    /// Without selective acknowledgements: packets overtake by `distance`, as far as one can tell.
+    pub(crate) fn on_distance(&mut self, distance: u64) {
+        self.threshold = distance.min(self.most);
+    }
+
     /// A timeout in which `arrived` packets have overtaken and none was taken to be lost: the threshold was too high
     /// (Linux, tcp_enter_loss).
     pub(crate) fn on_missed_loss(&mut self, arrived: u64) {
         if arrived >= self.least {
-            self.threshold = self.least;
+            self.threshold = self.threshold.min(self.least);
         }
     }
 
@@ -178,6 +183,17 @@ mod tests {
         let mut fixed = LossDetector::new(5, 3);
         fixed.on_overtaken(9);
         assert_eq!(fixed.threshold(), 5);
+    }
+
+    #[test]
+    fn more_duplicates_than_packets_set_the_threshold_until_a_timeout_lowers_it() {
+        let mut detector = LossDetector::new(3, 10);
+        for (distance, threshold) in [(7, 7), (20, 10), (2, 2)] {
+            detector.on_distance(distance);
+            assert_eq!(detector.threshold(), threshold);
+        }
+        detector.on_missed_loss(3);
+        assert_eq!(detector.threshold(), 2);
     }
 
     #[test]

@@ -215,6 +215,9 @@ impl Receiver {
         }
 
         self.unacknowledged += 1;
+        // What had arrived before is asked for because an acknowledgement was lost or a timeout was hasty.
+        let known = data.length > 0 && data.offset + u64::from(data.length) <= before;
+        self.ack_now |= known && !self.sack;
         if self.contiguous > before {
             self.filler = Some(arrival);
             let numbers = &mut self.numbers;
@@ -438,6 +441,18 @@ mod tests {
         assert_eq!(rig.receiver.counters().goodput_bytes, 450);
         assert_eq!(rig.receiver.contiguous(), 450);
         assert_eq!(rig.receiver.counters().duplicate_packets, 0);
+    }
+
+    #[test]
+    fn without_sack_what_had_arrived_before_is_acknowledged_at_once() {
+        for (sack, acknowledged) in [(false, true), (true, false)] {
+            let mut rig = Rig::new();
+            rig.receiver.sack = sack;
+            rig.data(0, 0, Ecn::NotEct);
+            rig.data(1, 1, Ecn::NotEct);
+            let ack = rig.data(2, 1, Ecn::NotEct);
+            assert_eq!(ack.is_some(), acknowledged);
+        }
     }
 
     #[test]

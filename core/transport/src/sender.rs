@@ -38,6 +38,17 @@ enum Phase {
     Timeout,
 }
 
+/// Whether new data is to tell if all was lost that a timeout has taken to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// No, or it has.
+    Settled,
+    /// As soon as the first gap is closed.
+    Due,
+    /// It goes out before what is to be repeated, until the next acknowledgement.
+    Asked,
+}
+
 /// Data that must be sent again, in the order in which they are: the oldest data first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Repair {
@@ -98,6 +109,8 @@ pub struct Sender {
     /// The scheme has been told that the losses of the epoch were none.
     epoch_undone: bool,
     spurious_round: u64,
+    /// The first packet of the epoch that repeated data.
+    first_repair: Option<u64>,
 
     round: u64,
     round_end: u64,
@@ -116,13 +129,10 @@ pub struct Sender {
 
     /// Without a clock for each packet: below this number enough packets have overtaken those that were missing.
     judged: u64,
-    /// Without selective acknowledgements: duplicates since the last advance, and the bytes that are
-    /// taken out of flight for them although nobody said which they were.
-    duplicates: u64,
+    /// Without selective acknowledgements: the bytes that are taken out of flight for duplicates although nobody said
+    /// which they were, and whether new data is to tell if a timeout was right.
     assumed: u64,
-    /// Bytes that duplicates have told of as delivered and that lie beyond the gap still, also after `assumed` was
-    /// forgotten: they must not be told of again.
-    told: u64,
+    asks: Question,
 
     marked_seen: u64,
     /// Marks of which no acknowledgement event has told yet.
@@ -198,6 +208,7 @@ impl Sender {
             timeout_gap: 0,
             epoch_undone: false,
             spurious_round: u64::MAX,
+            first_repair: None,
             round: 0,
             round_end: 0,
             limited: false,
@@ -210,9 +221,8 @@ impl Sender {
             send_probe: false,
             last_activity: now,
             judged: 0,
-            duplicates: 0,
             assumed: 0,
-            told: 0,
+            asks: Question::Settled,
             marked_seen: 0,
             marks_untold: 0,
             last_rate: None,
@@ -358,13 +368,11 @@ impl Endpoint for Sender {
         }
         // Waiting for the pacer only if the window would let a packet go.
         if self.pacing.is_some() {
-            let length = self
-                .repairs
-                .peek()
-                .map_or(self.next_fresh(), |Reverse(repair)| {
-                    u64::from(repair.length)
-                });
-            let repair = !self.repairs.is_empty();
+            let repair = self.repairs.peek().filter(|_| !self.asks_now());
+            let length = repair.map_or(self.next_fresh(), |Reverse(repair)| {
+                u64::from(repair.length)
+            });
+            let repair = repair.is_some();
             let room = repair || self.fresh + length <= self.end_of_window();
             if length > 0 && room && self.has_room(length, repair) {
                 wakeup = wakeup.min(self.pacer.due());

@@ -66,6 +66,15 @@ impl CongestionControl for CoarseClock {
         self.packets = packets;
     }
 
+    fn on_duplicate(&mut self, ack: &AckEvent<'_>) {
+        self.scheme.on_duplicate(&AckEvent {
+            now: self.time(ack.now),
+            smoothed_rtt: self.span(ack.smoothed_rtt),
+            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
+            ..ack.clone()
+        });
+    }
+
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();

@@ -488,6 +488,10 @@ impl CongestionControl for Bbr1 {
         self.set_cwnd(ack);
     }
 
+    fn on_duplicate(&mut self, ack: &AckEvent<'_>) {
+        self.on_ack(ack);
+    }
+
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         if loss.new_epoch {
             self.save_cwnd();

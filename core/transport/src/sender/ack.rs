@@ -89,6 +89,9 @@ impl Sender {
             self.on_late(now, news.late_in_epoch, news.late_at_gap);
         }
 
+        if ack.cumulative.is_some() {
+            self.on_first_copy(now, ack.largest);
+        }
         let lost_before = self.counters.lost_packets;
         let lost = self.detect_losses(now, in_flight_before);
         self.note_marks(now, ack, in_flight_before);
@@ -99,30 +102,14 @@ impl Sender {
             reduction.on_ack(news.bytes, self.in_flight, safe);
         }
 
-        let mut event = AckEvent::new(now);
+        let marked = self.take_marked(news.bytes);
+        let mut event = self.ack_event(now, in_flight_before);
         event.bytes = Bytes::new(news.bytes);
-        event.ce_bytes = Bytes::new(self.take_marked(news.bytes));
+        event.ce_bytes = Bytes::new(marked);
         event.latest_rtt = latest_rtt;
-        event.smoothed_rtt = self.rtt.smoothed();
-        event.min_rtt = self.rtt.min();
         event.rate = rate_sample;
-        event.delivered = Bytes::new(self.rate.delivered);
         event.lost = Bytes::new(lost);
-        event.lost_total = Bytes::new(self.rate.lost);
-        event.round = self.round;
         event.round_start = round_start;
-        event.in_flight_before = Bytes::new(in_flight_before);
-        event.in_flight = Bytes::new(self.in_flight);
-        event.cwnd_limited = self.limited || self.limited_before;
-        event.in_recovery = self.in_recovery();
-        event.phase = match &self.phase {
-            Phase::Open => narrows_cc::Phase::Open,
-            Phase::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
-                narrows_cc::Phase::Reduced
-            }
-            Phase::Recovery(_) => narrows_cc::Phase::Recovery,
-            Phase::Timeout => narrows_cc::Phase::Timeout,
-        };
         // What arrives beyond a gap is no sign that the path can take more (RFC 5681, section 3.1; Linux,
         // tcp_may_raise_cwnd), unless the path reorders anyway.
         event.may_grow = progress || self.loss.reorders();
@@ -145,6 +132,30 @@ impl Sender {
         if progress || !self.awaits_repair() {
             self.arm_timer(now);
         }
+    }
+
+    /// What a scheme is told with each acknowledgement, whatever it acknowledges.
+    #[inline]
+    pub(super) fn ack_event(&self, now: Time, in_flight_before: u64) -> AckEvent<'static> {
+        let mut event = AckEvent::new(now);
+        event.smoothed_rtt = self.rtt.smoothed();
+        event.min_rtt = self.rtt.min();
+        event.delivered = Bytes::new(self.rate.delivered);
+        event.lost_total = Bytes::new(self.rate.lost);
+        event.round = self.round;
+        event.in_flight_before = Bytes::new(in_flight_before);
+        event.in_flight = Bytes::new(self.in_flight);
+        event.cwnd_limited = self.limited || self.limited_before;
+        event.in_recovery = self.in_recovery();
+        event.phase = match &self.phase {
+            Phase::Open => narrows_cc::Phase::Open,
+            Phase::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
+                narrows_cc::Phase::Reduced
+            }
+            Phase::Recovery(_) => narrows_cc::Phase::Recovery,
+            Phase::Timeout => narrows_cc::Phase::Timeout,
+        };
+        event
     }
 
     /// Settles the packets that the ranges newly acknowledge.

@@ -13,11 +13,11 @@
 //! timeout nothing else is until all that had been sent before it is settled (section 5.1).
 
 use super::ack::{Lost, News};
-use super::{Phase, Sender};
+use super::{Phase, Question, Sender};
 use crate::Ack;
 use crate::sent::State;
 use narrows_cc::{AckedPacket, LossCause, Recovery};
-use narrows_units::Time;
+use narrows_units::{Bytes, Time};
 
 impl Sender {
     /// Settles everything below `edge`.
@@ -33,7 +33,7 @@ impl Sender {
             return news;
         }
         let whole = matches!(self.phase, Phase::Open) && self.assumed == 0;
-        let (mut out, mut late) = (0, 0);
+        let mut out = 0;
         for number in self.sent.base()..self.sent.next_number() {
             let Some(packet) = self.sent.get_mut(number) else {
                 continue;
@@ -54,15 +54,8 @@ impl Sender {
                     out += bytes;
                     true
                 }
-                // It had only been late, unless it has been repeated, and then the repetition counts. It is
-                // no news for the scheme: after a timeout one acknowledgement may settle many such.
-                State::Lost => {
-                    if self.repairs.iter().any(|repair| repair.0.number == number) {
-                        late += bytes;
-                        self.counters.acked_packets += 1;
-                    }
-                    false
-                }
+                // It had only been late, unless it has been repeated, and then the repetition counts.
+                State::Lost => self.repairs.iter().any(|repair| repair.0.number == number),
             };
             if arrived {
                 news.bytes += bytes;
@@ -79,25 +72,11 @@ impl Sender {
             news.newest = Some(ack.largest);
         }
         self.counters.acked_packets += packets.len() as u64;
-        // One of them was missing; the others had left the flight with their duplicates.
+        // One of them was missing; the others have been told of by duplicates, as far as there were any.
         let mss = u64::from(self.config.mss);
-        let known = self.assumed.min(out.saturating_sub(mss));
-        self.assumed -= known;
-        self.in_flight += known;
-        let excess = out.saturating_sub(self.in_flight);
-        self.assumed -= excess.min(self.assumed);
-        self.in_flight -= out - excess;
-        // What duplicates have told of has been counted then: neither the scheme nor the reduction may be credited with
-        // it again, also when a recovery has ended meanwhile. The gap itself is news.
-        let before = self.told.min((edge - self.settled).saturating_sub(mss));
-        self.told = if edge >= self.fresh {
-            0
-        } else {
-            self.told - before
-        };
-        let credit = news.bytes - before.min(news.bytes);
-        let late = late.saturating_sub(before - before.min(news.bytes));
-        self.rate.on_delivered(now, credit + late);
+        let acked = edge - self.settled;
+        let credit = acked.saturating_sub(self.assumed).max(mss).min(news.bytes);
+        self.rate.on_delivered(now, credit);
         let mut first = 0;
         while news.bytes > credit && first + 1 < packets.len() {
             news.bytes -= u64::from(packets[first].bytes);
@@ -105,51 +84,99 @@ impl Sender {
         }
         packets.drain(..first);
         self.settled = edge;
-        self.duplicates = 0;
-        if edge >= self.phase_end {
+        let flying = self.in_flight + self.assumed - out;
+        self.in_flight = flying;
+        let assumed = std::mem::take(&mut self.assumed);
+        self.assume(assumed.saturating_sub(acked.saturating_sub(mss)), acked);
+        // Only within a recovery is it remembered what lies beyond the next gap.
+        if !self.repairs_holes() || edge >= self.phase_end {
             self.forget_duplicates();
         }
+        self.ask_for_more();
         // Everything may be settled by packets that had been taken to be lost.
         news.newest = news.newest.or(Some(ack.largest));
         news
     }
 
+    /// Whether losses are being repaired one after the other.
+    fn repairs_holes(&self) -> bool {
+        matches!(self.phase, Phase::Recovery(_)) && self.epoch_losses > 0
+    }
+
+    /// Takes `bytes` beyond the gap to have arrived, but no more than can have: one packet is missing, after a timeout
+    /// all that had been sent before it. More duplicates than that mean that packets overtake each other, or that they
+    /// were sent twice, which nobody can tell: Linux then takes all that was in flight, with the `acked` bytes of this
+    /// acknowledgement, for the number by which they do (tcp_check_reno_reordering).
+    fn assume(&mut self, bytes: u64, acked: u64) {
+        let mss = u64::from(self.config.mss);
+        let unsettled = self.fresh - self.settled;
+        let most = match self.phase {
+            Phase::Timeout => self.fresh - self.phase_end.max(self.settled),
+            _ => unsettled.saturating_sub(mss),
+        };
+        if bytes > most {
+            self.loss.on_distance((unsettled + acked).div_ceil(mss));
+        }
+        self.assumed = bytes.min(most).min(self.in_flight);
+        self.in_flight -= self.assumed;
+    }
+
+    /// The first gap after a timeout is closed and there is another one: new data, before anything else is repeated,
+    /// tells whether what lies beyond it is really lost (F-RTO, RFC 5682, section 2.1, step 2).
+    fn ask_for_more(&mut self) {
+        self.asks = match (self.asks, &self.phase) {
+            (Question::Due, Phase::Timeout) if self.settled < self.phase_end => {
+                self.phase_end = self.fresh;
+                Question::Asked
+            }
+            _ => Question::Settled,
+        };
+    }
+
     /// An acknowledgement that settles nothing: something arrived beyond the gap.
     pub(super) fn on_duplicate(&mut self, now: Time, edge: u64, in_flight_before: u64) {
-        if edge != self.settled || self.in_flight == 0 {
+        // What was sent before a recovery or a timeout is settled and no more: duplicates may be of data that was sent
+        // twice, and mean nothing until more is acknowledged (RFC 6582, section 3.2, step 1; Linux,
+        // tcp_is_non_sack_preventing_reopen).
+        if edge != self.settled || self.settled == self.fresh || self.is_held_up() {
             return;
         }
-        // After everything from a gap on was sent again, what had arrived before arrives twice: duplicates
-        // mean nothing until more than that is acknowledged (RFC 6582, section 3.2, step 1).
-        let sent_again =
-            self.recovery == Recovery::Restart || self.epoch_cause != LossCause::Reordering;
-        if matches!(self.phase, Phase::Open) && sent_again && edge <= self.phase_end {
+        // After a timeout all that had been sent before it is taken to be lost, and duplicates tell of what was sent
+        // after it alone.
+        if matches!(self.phase, Phase::Timeout) && self.fresh <= self.phase_end {
             return;
         }
-        self.duplicates += 1;
-        let mss = u64::from(self.config.mss);
-        // After a timeout nothing leaves the flight by duplicates: what is under way from the gap on stays
-        // within the window (RFC 5681, section 3.1), or repairs that are lost again would let new data
-        // through without end.
-        let left = match self.phase {
-            Phase::Timeout => 0,
-            _ => mss.min(self.in_flight.saturating_sub(mss)),
-        };
-        self.in_flight -= left;
-        self.assumed += left;
-        self.told += left;
-        self.rate.on_delivered(now, left);
+        if self.asks == Question::Asked {
+            self.asks = Question::Settled;
+        }
+        let before = self.assumed;
+        self.forget_duplicates();
+        self.assume(before + u64::from(self.config.mss), 0);
+        let told = self.assumed.saturating_sub(before);
+        self.rate.on_delivered(now, told);
         let quiet = match self.phase {
             Phase::Open => true,
             // Marks have opened the epoch, and nothing is missing so far.
             Phase::Recovery(_) => self.epoch_losses == 0,
             Phase::Timeout => false,
         };
-        if quiet && self.duplicates >= self.config.packet_threshold {
-            self.lose_head(now, in_flight_before);
-        } else if let Phase::Recovery(Some(reduction)) = &mut self.phase {
-            reduction.on_ack(left, self.in_flight, false);
+        let threshold = self.loss.threshold() * u64::from(self.config.mss);
+        let mut lost = 0;
+        if quiet && self.assumed >= threshold {
+            lost = self.lose_head(now, in_flight_before);
         }
+        if let Phase::Recovery(Some(reduction)) = &mut self.phase {
+            reduction.on_ack(told, self.in_flight, false);
+        }
+        if told == 0 {
+            return;
+        }
+        let mut event = self.ack_event(now, in_flight_before);
+        event.bytes = Bytes::new(told);
+        event.lost = Bytes::new(lost);
+        event.may_grow = false;
+        self.scheme.on_duplicate(&event);
+        self.read_allowance();
     }
 
     /// A partial acknowledgement: the next hole is lost too.
@@ -178,7 +205,6 @@ impl Sender {
 
     /// Takes back what was taken out of flight for duplicates.
     pub(super) fn forget_duplicates(&mut self) {
-        self.duplicates = 0;
         self.in_flight += std::mem::take(&mut self.assumed);
     }
 
@@ -186,10 +212,11 @@ impl Sender {
     /// a gap is in flight again when a recovery ends, so that without selective acknowledgements no more than the
     /// window counts: from more than that, windows would grow with losses.
     pub(super) fn counted(&self, in_flight: u64) -> u64 {
-        if self.config.sack {
-            in_flight
-        } else {
-            in_flight.min(self.window())
+        match (self.config.sack, self.recovery) {
+            (true, _) => in_flight,
+            (false, Recovery::Direct) => in_flight.min(self.window()),
+            // What is not acknowledged yet (RFC 5681, section 2).
+            (false, _) => (self.fresh - self.settled).min(self.window()),
         }
     }
 

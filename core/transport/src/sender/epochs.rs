@@ -34,9 +34,9 @@ impl Sender {
             (LossCause::Reordering, Phase::Timeout) => lost.repairs && self.epoch_cause != cause,
             // The window was reduced when the epoch began, and what it began for is not repaired (Linux,
             // tcp_enter_loss).
-            (_, Phase::Recovery(_)) => false,
+            (_, Phase::Recovery(_)) => self.is_held_up(),
             // A timeout that has moved nothing repeats the last one.
-            (_, Phase::Timeout) => self.settled > self.timeout_gap,
+            (_, Phase::Timeout) => self.settled > self.timeout_gap || self.is_held_up(),
         };
         let prior = self.window();
         let mut event = LossEvent::new(now, cause, Bytes::new(lost.bytes));
@@ -87,6 +87,7 @@ impl Sender {
         }
         self.epoch_cause = cause;
         self.epoch_undone = false;
+        self.first_repair = None;
         self.counters.recoveries += 1;
         self.phase_end = self.fresh;
         self.phase = match cause {
@@ -149,15 +150,24 @@ impl Sender {
         }
     }
 
-    /// Ends recovery when everything sent before it began is settled.
+    /// Ends recovery when everything sent before it began is settled; without selective acknowledgements only when more
+    /// is, or what duplicates tell of then might have been sent twice (RFC 6582, section 3.2, step 1; Linux,
+    /// tcp_is_non_sack_preventing_reopen).
     pub(super) fn leave_phase(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Open) || self.settled < self.phase_end {
+        let open = matches!(self.phase, Phase::Open);
+        if open || self.settled < self.phase_end || self.is_held_up() {
             return;
         }
         self.phase = Phase::Open;
         self.loss.on_recovery_exit();
         self.scheme.on_recovery_exit(now);
         self.read_allowance();
+    }
+
+    /// Without selective acknowledgements: what an epoch was for is settled, and no more.
+    pub(super) fn is_held_up(&self) -> bool {
+        let repaired = !matches!(self.phase, Phase::Open) && self.epoch_losses > 0;
+        !self.config.sack && repaired && self.settled == self.phase_end
     }
 
     /// Packets that had been declared lost have arrived, `in_epoch` of the current epoch, one of them `at_gap` if it
@@ -183,9 +193,25 @@ impl Sender {
             }
             _ => self.epoch_losses == 0,
         };
-        if !undone {
-            return;
+        if undone {
+            self.undo_epoch(now);
         }
+    }
+
+    /// Without selective acknowledgements: the packet that has moved the first gap was sent before anything was repeated
+    /// in this epoch, so that it had only been late, or duplicates were of data that was sent twice (RFC 3522; Linux,
+    /// tcp_packet_delayed). After a timeout that says less: acknowledgements may have been lost together with data.
+    pub(super) fn on_first_copy(&mut self, now: Time, number: u64) {
+        let doubted = self.in_recovery() && self.epoch_losses > 0;
+        if doubted && self.first_repair.is_some_and(|first| number < first) {
+            self.counters.spurious_losses += 1;
+            self.forget_duplicates();
+            self.undo_epoch(now);
+        }
+    }
+
+    /// The losses of the epoch were none.
+    fn undo_epoch(&mut self, now: Time) {
         if matches!(self.phase, Phase::Timeout) {
             // What has not been repeated yet is in flight after all, unless it was sent so long ago
             // that it is forgotten.

@@ -75,7 +75,12 @@ impl Sender {
             smoothed_rtt: known.then(|| self.rtt.smoothed()),
             min_rtt: known.then(|| self.rtt.min()),
             in_flight: self.in_flight(),
-            delivered: Bytes::new(self.rate.delivered),
+            // Without selective acknowledgements duplicates count for rates, and may do so twice.
+            delivered: Bytes::new(if self.config.sack {
+                self.rate.delivered
+            } else {
+                self.settled
+            }),
             delivery_rate: self.last_rate,
             retransmitted: Bytes::new(self.counters.retransmitted_bytes),
             lost_packets: self.counters.lost_packets,

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 mod feedback;
 mod held;
 mod less;
+mod newreno;
 mod reach;
 mod reordering;
 mod rig;

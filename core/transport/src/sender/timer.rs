@@ -1,7 +1,7 @@
 //! The sender's timers: retransmission, tail-loss probe, reordering, the scheme's own.
 
 use super::ack::Lost;
-use super::{Phase, Sender};
+use super::{Phase, Question, Sender};
 use crate::sent::State;
 use narrows_cc::LossCause;
 use narrows_units::{Span, Time};
@@ -90,8 +90,20 @@ impl Sender {
             let lowest = self.sent.lowest_outstanding();
             self.loss.on_missed_loss(self.overtaking(lowest, newest));
         }
+        if matches!(self.phase, Phase::Open) && !self.config.sack {
+            let mss = u64::from(self.config.mss);
+            self.loss.on_missed_loss(self.assumed / mss);
+        }
         let in_flight = self.in_flight;
         self.forget_duplicates();
+        // Where a recovery ends in a timeout, or a timeout in the next one that has not moved anything, it is known
+        // that data is lost (Linux, tcp_enter_loss).
+        let doubtful = matches!(self.phase, Phase::Open) || self.backoffs > 0;
+        self.asks = if doubtful && !self.config.sack {
+            Question::Due
+        } else {
+            Question::Settled
+        };
         let window = self
             .loss
             .window(self.rtt.min(), self.rtt.smoothed(), true, 0);

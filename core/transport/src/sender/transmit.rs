@@ -1,6 +1,6 @@
 //! What a sender sends next: repairs first, then new data, as window and pacing allow; and tail-loss probes.
 
-use super::{Phase, Sender};
+use super::{Phase, Question, Sender};
 use crate::sent::{Sent, State};
 use crate::{Data, Header, Outgoing, wire};
 use narrows_cc::SendEvent;
@@ -47,7 +47,13 @@ impl Sender {
     /// Sends one packet with data from `offset`.
     #[inline]
     fn send(&mut self, now: Time, offset: u64, length: u16, retransmission: bool) -> Outgoing {
-        let idle = (self.in_flight == 0).then(|| now.since(self.last_activity));
+        // Without selective acknowledgements what has arrived is known to have only when the gap before it is closed.
+        let idle = if self.config.sack {
+            self.in_flight == 0
+        } else {
+            self.settled == offset && !retransmission
+        };
+        let idle = idle.then(|| now.since(self.last_activity));
         self.rate.on_send(now, idle.is_some());
         let number = self.sent.next_number();
         let data = Data {
@@ -78,6 +84,9 @@ impl Sender {
         if let Phase::Recovery(Some(reduction)) = &mut self.phase {
             reduction.on_sent(bytes);
         }
+        if retransmission && self.first_repair.is_none() {
+            self.first_repair = Some(number);
+        }
         let size = wire::IP_UDP + wire::data_header(&data) + u32::from(length);
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(size);
@@ -100,7 +109,14 @@ impl Sender {
             self.pacer
                 .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
         }
-        if self.timer == Time::FAR || !(retransmission || self.awaits_repair()) {
+        // Without selective acknowledgements the timer is that of the first gap (Linux, tcp_event_new_data_sent and
+        // tcp_xmit_retransmit_queue).
+        let restarts = if self.config.sack {
+            !(retransmission || self.awaits_repair())
+        } else {
+            offset <= self.settled
+        };
+        if self.timer == Time::FAR || restarts {
             self.arm_timer(now);
         }
         Outgoing {
@@ -118,13 +134,21 @@ impl Sender {
         urgent || self.in_flight + length <= self.window()
     }
 
+    /// Whether new data goes out before repairs, because it is to tell if a timeout was right.
+    #[inline]
+    pub(super) fn asks_now(&self) -> bool {
+        let length = self.next_fresh();
+        self.asks == Question::Asked && length > 0 && self.fresh + length <= self.end_of_window()
+    }
+
     /// Bytes of the next packet that window and application allow, and whether it is a repair.
     #[inline]
     fn next_packet(&mut self) -> Option<(u64, bool)> {
-        let repair = !self.repairs.is_empty() && self.has_repair();
+        let asked = self.asks_now();
+        let repair = !asked && !self.repairs.is_empty() && self.has_repair();
         let length = match self.repairs.peek() {
-            Some(Reverse(repair)) => u64::from(repair.length),
-            None => self.next_fresh(),
+            Some(Reverse(repair)) if !asked => u64::from(repair.length),
+            _ => self.next_fresh(),
         };
         if length == 0 {
             if self.in_flight < self.window() {
@@ -154,6 +178,10 @@ impl Sender {
             self.pacer.open(now, Bytes::new(length), rate);
             if self.pacer.due() > now {
                 self.pacer.hold(true);
+                // One burst of new data asks; then repairs go on without an answer, as in Linux.
+                if self.asks == Question::Asked {
+                    self.asks = Question::Settled;
+                }
                 return None;
             }
         }

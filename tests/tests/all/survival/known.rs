@@ -199,15 +199,6 @@ pub(super) const KNOWN: &[Defect] = &[
         9.0..35.0,
         "aims at six times the smallest delay, which are six products, in bursts",
     ),
-    // RFC 6582 counts everything from the gap on as in flight. A recovery that repairs one loss per round trip while new
-    // packets go out lets that grow; it sends nothing until it is settled.
-    (
-        "newreno",
-        ANYWHERE,
-        "windows of the path",
-        16.0..64.0,
-        "after a recovery everything from the next gap on counts as in flight, and as its window",
-    ),
     // The largest delay is learned in slow start, and timeouts have ended that before the first packet arrived.
     (
         "lp",

@@ -347,6 +347,10 @@ impl CongestionControl for Machine {
         self.set_cwnd(ack);
     }
 
+    fn on_duplicate(&mut self, ack: &AckEvent<'_>) {
+        self.on_ack(ack);
+    }
+
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         self.handle_losses(loss);
     }

@@ -287,6 +287,26 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
 }
 
 #[test]
+fn without_selective_acknowledgements_each_duplicate_lets_one_packet_go() {
+    let mut path = Path::new(scheme(PAYLOAD));
+    path.settle(10e6);
+    let loss = LossEvent::new(path.now, LossCause::Reordering, Bytes::new(PAYLOAD));
+    path.scheme.on_loss(&loss);
+    let bandwidth = path.scheme.bandwidth();
+    let mut duplicate = AckEvent::new(path.now);
+    duplicate.phase = Phase::Recovery;
+    duplicate.bytes = Bytes::new(PAYLOAD);
+    for in_flight in [50, 50, 48] {
+        duplicate.delivered = Bytes::new(path.delivered + PAYLOAD);
+        duplicate.in_flight = Bytes::new(in_flight * PAYLOAD);
+        path.scheme.on_duplicate(&duplicate);
+        // What had left is kept in flight, and nothing is learned about the bandwidth.
+        assert_eq!(path.packets(), 51);
+    }
+    assert!((path.scheme.bandwidth() - bandwidth).abs() < 1.0);
+}
+
+#[test]
 fn a_timeout_begins_with_one_packet_more_than_in_flight_and_ends_with_the_old_window() {
     let mut path = Path::new(scheme(PAYLOAD));
     path.settle(10e6);

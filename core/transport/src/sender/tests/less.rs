@@ -49,39 +49,6 @@ fn losses_are_repaired_one_per_round_trip() {
 }
 
 #[test]
-fn what_duplicates_have_told_of_is_not_told_of_again() {
-    // The recovery of 30 to 38 takes four round trips, in which 60 goes: it ends in front of a gap with several windows
-    // behind it that have arrived. They count as in flight again, so that nothing more is sent before the timeout.
-    let mut rig = Rig::with(20, &without_sack()).losing(&[30, 33, 36, 38, 60]);
-    rig.run(1500);
-    assert_eq!(rig.sender.counters().timeouts, 1);
-    let delivered = rig.sender.snapshot().delivered.get();
-    let heard = rig.heard();
-    assert!(
-        delivered <= rig.goodput(),
-        "{delivered} {}",
-        rig.goodput() / MSS
-    );
-    // Acknowledgements under way and duplicates that the scheme hears nothing of.
-    assert!(delivered + 40 * MSS > rig.goodput(), "{}", delivered / MSS);
-    assert!(
-        heard.acked_bytes <= delivered,
-        "{}",
-        heard.acked_bytes / MSS
-    );
-    // No rate above one window per round trip.
-    let limit = 20 * MSS * 8 * 25;
-    assert!(
-        heard
-            .rates
-            .iter()
-            .all(|(bps, _)| *bps <= limit + limit / 100),
-        "{:?}",
-        heard.rates
-    );
-}
-
-#[test]
 fn a_lost_repair_waits_for_the_timeout() {
     for config in [
         without_sack(),

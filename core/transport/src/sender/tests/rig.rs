@@ -13,6 +13,8 @@ pub(super) const MSS: u64 = 1448;
 pub(super) struct Heard {
     pub(super) acks: u64,
     pub(super) acked_bytes: u64,
+    /// Bytes that duplicates have told of.
+    pub(super) told: u64,
     pub(super) epochs: Vec<LossCause>,
     pub(super) losses: u64,
     pub(super) marks: u64,
@@ -68,6 +70,10 @@ impl CongestionControl for Fixed {
             assert!((bits / 8.0 - sample.delivered.get() as f64).abs() <= 1.0);
             heard.rates.push((sample.rate.bps(), sample.app_limited));
         }
+    }
+    fn on_duplicate(&mut self, ack: &AckEvent<'_>) {
+        assert!(ack.packets.is_empty() && ack.rate.is_none() && !ack.may_grow);
+        self.heard.lock().unwrap().told += ack.bytes.get();
     }
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         let mut heard = self.heard.lock().unwrap();
