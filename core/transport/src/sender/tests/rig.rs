@@ -66,8 +66,9 @@ impl CongestionControl for Fixed {
         if let Some(sample) = ack.rate {
             // What was delivered meanwhile is the rate times the interval, but for a bit/s.
             assert_eq!(ack.delivered, sample.prior_delivered + sample.delivered);
-            let bits = sample.rate.bps() as f64 * sample.interval.secs();
-            assert!((bits / 8.0 - sample.delivered.get() as f64).abs() <= 1.0);
+            let (seconds, bits) = (sample.interval.secs(), sample.delivered.get() as f64 * 8.0);
+            let off = (sample.rate.bps() as f64 * seconds - bits).abs();
+            assert!(off <= seconds.max(1e-6), "{sample:?}");
             heard.rates.push((sample.rate.bps(), sample.app_limited));
         }
     }
