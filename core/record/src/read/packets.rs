@@ -13,7 +13,7 @@ use arrow_array::{
 use arrow_schema::DataType;
 use bytes::Bytes;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 type Words = DictionaryArray<Int32Type>;
 
@@ -174,7 +174,7 @@ fn names(
         out.resize(out.len() + column.len(), NO_WORD);
         return Ok(());
     }
-    let mut known: HashMap<&str, u16> = HashMap::new();
+    let mut known: BTreeMap<&str, u16> = BTreeMap::new();
     for name in column {
         let index = match name {
             None => NO_WORD,
