@@ -38,6 +38,16 @@ impl CoarseClock {
     fn span(&self, span: Span) -> Span {
         Span::from_ns(span.ns() / self.step * self.step)
     }
+
+    /// The event by this clock, but for its packets and the latest RTT.
+    fn coarse<'a>(&self, ack: &AckEvent<'a>) -> AckEvent<'a> {
+        AckEvent {
+            now: self.time(ack.now),
+            smoothed_rtt: self.span(ack.smoothed_rtt),
+            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
+            ..ack.clone()
+        }
+    }
 }
 
 impl CongestionControl for CoarseClock {
@@ -56,23 +66,15 @@ impl CongestionControl for CoarseClock {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         }
         self.scheme.on_ack(&AckEvent {
-            now,
             packets: &packets,
             latest_rtt,
-            smoothed_rtt: self.span(ack.smoothed_rtt),
-            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
-            ..ack.clone()
+            ..self.coarse(ack)
         });
         self.packets = packets;
     }
 
     fn on_duplicate(&mut self, ack: &AckEvent<'_>) {
-        self.scheme.on_duplicate(&AckEvent {
-            now: self.time(ack.now),
-            smoothed_rtt: self.span(ack.smoothed_rtt),
-            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
-            ..ack.clone()
-        });
+        self.scheme.on_duplicate(&self.coarse(ack));
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {

@@ -137,8 +137,10 @@ impl Sender {
     /// Whether new data goes out before repairs, because it is to tell if a timeout was right.
     #[inline]
     pub(super) fn asks_now(&self) -> bool {
-        let length = self.next_fresh();
-        self.asks == Question::Asked && length > 0 && self.fresh + length <= self.end_of_window()
+        self.asks == Question::Asked && {
+            let length = self.next_fresh();
+            length > 0 && self.fresh + length <= self.end_of_window()
+        }
     }
 
     /// Bytes of the next packet that window and application allow, and whether it is a repair.

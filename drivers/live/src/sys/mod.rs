@@ -17,8 +17,8 @@ pub mod poll;
 pub mod privileges;
 pub mod process;
 pub mod ring;
+mod seccomp;
 pub mod socket;
-mod syscalls;
 pub mod tcp_info;
 
 use std::io;

@@ -1,7 +1,7 @@
 //! What the processes and threads of a run may do: capabilities (capabilities(7)) and system calls, given up as soon
 //! as they are no longer needed.
 
-use super::{check, process, syscalls};
+use super::{check, process, seccomp};
 use std::fs;
 use std::io;
 
@@ -92,7 +92,7 @@ pub fn give_up(need: Need) -> io::Result<()> {
 /// # Errors
 /// What the kernel said.
 pub fn keep_in_thread(need: Need) -> io::Result<()> {
-    syscalls::refuse_in_thread()?;
+    seccomp::refuse_in_thread()?;
     change(|sets| {
         let kept = need.capabilities();
         for (half, sets) in sets.as_chunks_mut::<3>().0.iter_mut().enumerate() {

@@ -2,13 +2,6 @@
 
 use super::*;
 
-fn without_sack() -> Config {
-    Config {
-        sack: false,
-        ..Config::default()
-    }
-}
-
 fn repairs(rig: &Rig) -> Vec<Time> {
     let repeated = rig.sends.iter().filter(|(_, data)| data.retransmission);
     repeated.map(|(at, _)| *at).collect()

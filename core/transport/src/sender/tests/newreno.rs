@@ -2,13 +2,6 @@
 
 use super::*;
 
-fn without_sack() -> Config {
-    Config {
-        sack: false,
-        ..Config::default()
-    }
-}
-
 /// A window of 20 that loses these packets, for two seconds.
 fn run(lost: &[u64]) -> Rig {
     let lost = lost.to_vec();

@@ -8,6 +8,13 @@ use std::sync::{Arc, Mutex};
 pub(super) const OWD: Span = Span::from_ms(20);
 pub(super) const MSS: u64 = 1448;
 
+pub(super) fn without_sack() -> Config {
+    Config {
+        sack: false,
+        ..Config::default()
+    }
+}
+
 /// What a scheme was told.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
