@@ -40,6 +40,14 @@ pub const PARAMS: &[ParamSpec] = &[
         .default("200000000")
         .range(0.0, 6e10)
         .source("Linux: 200 ms; RFC 6298 recommends 1 s"),
+    ParamSpec::new(
+        "timer_granularity",
+        Kind::Span,
+        "Step of the timers behind loss detection: the reordering timer and the tail-loss probe run at least two steps longer.",
+    )
+    .default("4000000")
+    .range(0.0, 1e8)
+    .source("Linux with CONFIG_HZ=250: TCP_TIMEOUT_MIN is two ticks; RFC 9002 has 1 ms"),
     ParamSpec::new("packet_threshold", Kind::Packets, "Packets that overtake before one is lost.")
         .default("3")
         .range(1.0, 300.0)
@@ -140,6 +148,8 @@ pub struct Config {
     pub rto_rule: RtoRule,
     /// See [`PARAMS`].
     pub min_rto: Span,
+    /// Step of the timers behind loss detection.
+    pub timer_granularity: Span,
     /// Packet threshold of loss detection before any reordering is seen.
     pub packet_threshold: u64,
     /// How far reordering raises it.
@@ -196,6 +206,7 @@ impl Config {
                 _ => RtoRule::Linux,
             },
             min_rto: span("min_rto"),
+            timer_granularity: span("timer_granularity"),
             packet_threshold: integer("packet_threshold").max(1),
             max_packet_threshold: integer("max_packet_threshold"),
             tail_loss_probe: params.flag("tail_loss_probe").unwrap_or(true),

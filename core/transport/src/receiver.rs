@@ -36,6 +36,8 @@ pub struct Receiver {
     ack_every: u32,
     max_ack_delay: Span,
     quick_acks: u64,
+    /// Acknowledgements left that do not wait for a second packet.
+    quick: u64,
     sack: bool,
     reliable: bool,
     reach: Reach,
@@ -65,6 +67,7 @@ impl Receiver {
             ack_every: config.ack_every,
             max_ack_delay: config.max_ack_delay,
             quick_acks: config.quick_acks,
+            quick: config.quick_acks,
             sack: config.sack,
             reliable: config.reliable,
             reach: Reach::new(config.sack_reach, config.mss),
@@ -98,6 +101,7 @@ impl Receiver {
     #[inline]
     fn note_acknowledged(&mut self, now: Time) {
         self.ack_now = false;
+        self.quick = self.quick.saturating_sub(1);
         self.unacknowledged = 0;
         self.deadline = Time::FAR;
         self.acknowledged_at = now;
@@ -114,7 +118,7 @@ impl Receiver {
         if self.unacknowledged >= self.ack_every {
             self.deadline = self.deadline.min(self.acknowledged_at + interval);
         }
-        self.ack_now |= gap || self.counters.received_packets <= self.quick_acks;
+        self.ack_now |= gap || self.quick > 0;
     }
 
     /// An acknowledgement of what has arrived without a gap, and of nothing else.
@@ -195,6 +199,7 @@ impl Receiver {
         }
 
         let before = self.contiguous;
+        let incomplete = !self.stream.is_empty();
         if !self.reliable {
             // Gaps are never filled: everything new counts, and the stream is where its last byte is.
             self.counters.goodput_bytes += u64::from(data.length);
@@ -215,9 +220,14 @@ impl Receiver {
         }
 
         self.unacknowledged += 1;
-        // What had arrived before is asked for because an acknowledgement was lost or a timeout was hasty.
-        let known = data.length > 0 && data.offset + u64::from(data.length) <= before;
-        self.ack_now |= known && !self.sack;
+        // What had arrived before is sent again because an acknowledgement was lost or a timeout was hasty (RFC 9293,
+        // section 3.10.7.4; Linux, tcp_enter_quickack_mode).
+        if data.length > 0 && data.offset + u64::from(data.length) <= before {
+            self.ack_now = true;
+            self.quick = self.quick_acks;
+        }
+        // RFC 5681, section 4.2.
+        let gap_closed = incomplete && self.stream.is_empty();
         if self.contiguous > before {
             self.filler = Some(arrival);
             let numbers = &mut self.numbers;
@@ -244,7 +254,8 @@ impl Receiver {
             self.deadline = now + self.max_ack_delay;
         }
         self.ack_now |= self.unacknowledged >= self.ack_every
-            || self.counters.received_packets <= self.quick_acks
+            || self.quick > 0
+            || gap_closed
             || !in_order
             || !self.stream.is_empty()
             || marked != self.last_was_marked;
@@ -393,12 +404,10 @@ mod tests {
             [Range { first: 3, last: 3 }, Range { first: 0, last: 1 }]
         );
         assert!(rig.data(4, 4, Ecn::NotEct).is_some());
-        assert!(
-            rig.data(5, 2, Ecn::NotEct).is_none(),
-            "complete again, first of two"
-        );
-        assert!(rig.data(6, 5, Ecn::NotEct).is_some());
-        assert_eq!(rig.receiver.counters().goodput_bytes, 600);
+        assert!(rig.data(5, 2, Ecn::NotEct).is_some(), "complete again");
+        assert!(rig.data(6, 5, Ecn::NotEct).is_none(), "first of two");
+        assert!(rig.data(7, 6, Ecn::NotEct).is_some());
+        assert_eq!(rig.receiver.counters().goodput_bytes, 700);
     }
 
     #[test]
@@ -444,14 +453,17 @@ mod tests {
     }
 
     #[test]
-    fn without_sack_what_had_arrived_before_is_acknowledged_at_once() {
-        for (sack, acknowledged) in [(false, true), (true, false)] {
+    fn what_had_arrived_before_is_acknowledged_at_once_and_so_are_the_next() {
+        for sack in [false, true] {
             let mut rig = Rig::new();
-            rig.receiver.sack = sack;
+            (rig.receiver.sack, rig.receiver.quick_acks) = (sack, 3);
             rig.data(0, 0, Ecn::NotEct);
-            rig.data(1, 1, Ecn::NotEct);
-            let ack = rig.data(2, 1, Ecn::NotEct);
-            assert_eq!(ack.is_some(), acknowledged);
+            assert!(rig.data(1, 1, Ecn::NotEct).is_some());
+            // Number 2 repeats chunk 1; from then on three acknowledgements wait for nothing.
+            for (number, acknowledged) in [(2, true), (3, true), (4, true), (5, false), (6, true)] {
+                let ack = rig.data(number, number - 1, Ecn::NotEct);
+                assert_eq!(ack.is_some(), acknowledged, "{number}");
+            }
         }
     }
 

@@ -149,18 +149,19 @@ impl RttEstimator {
         (self.rto() * (1u64 << backoffs.min(16))).min(self.max_rto)
     }
 
-    /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips, and the receiver's
-    /// longest delay on top when a single packet is in flight.
-    pub fn probe_timeout(&self, single: bool, max_ack_delay: Span) -> Span {
+    /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips and two steps of the timer, or, when a
+    /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement; never longer
+    /// than the timeout. Linux takes its least variance term for that time (tcp_schedule_loss_probe).
+    pub fn probe_timeout(&self, single: bool, max_ack_delay: Span, granularity: Span) -> Span {
         if !self.is_known() {
             return Self::INITIAL_RTO;
         }
-        self.smoothed() * 2
-            + if single {
-                max_ack_delay
-            } else {
-                Span::from_ms(2)
-            }
+        let hold = match (single, self.rule) {
+            (false, _) => granularity * 2,
+            (true, RtoRule::Rfc6298) => max_ack_delay,
+            (true, RtoRule::Linux) => max_ack_delay.max(self.min_rto),
+        };
+        (self.smoothed() * 2 + hold).min(self.rto())
     }
 }
 
@@ -236,15 +237,20 @@ mod tests {
         close(&series(RtoRule::Rfc6298, 1000, &[500; 60])[59..], &[1000.0]);
     }
 
-    // RFC 8985, section 7.2, with Linux's two milliseconds.
+    // RFC 8985, section 7.2; Linux, tcp_schedule_loss_probe, with 250 ticks a second.
     #[test]
     fn a_probe_waits_two_round_trips_and_for_a_delayed_acknowledgement() {
-        let mut rtt = RttEstimator::new(RtoRule::Linux, Span::from_ms(200), Span::from_ms(120_000));
-        let hold = Span::from_ms(40);
-        assert_eq!(rtt.probe_timeout(false, hold), Span::from_ms(1000));
-        rtt.sample(Span::from_ms(50), true);
-        assert_eq!(rtt.probe_timeout(false, hold), Span::from_ms(102));
-        assert_eq!(rtt.probe_timeout(true, hold), Span::from_ms(140));
+        let (hold, tick) = (Span::from_ms(40), Span::from_ms(4));
+        for (rule, min_ms, one) in [(RtoRule::Linux, 200, 250), (RtoRule::Rfc6298, 1000, 140)] {
+            let mut rtt = RttEstimator::new(rule, Span::from_ms(min_ms), Span::from_ms(120_000));
+            assert_eq!(rtt.probe_timeout(false, hold, tick), Span::from_ms(1000));
+            for _ in 0..60 {
+                rtt.sample(Span::from_ms(50), true);
+            }
+            assert_eq!(rtt.probe_timeout(false, hold, tick), Span::from_ms(108));
+            // In Linux that is when the timeout would be.
+            assert_eq!(rtt.probe_timeout(true, hold, tick), Span::from_ms(one));
+        }
     }
 
     #[test]

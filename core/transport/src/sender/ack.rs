@@ -287,8 +287,9 @@ impl Sender {
             match self.loss.deadline(number, packet.at, window) {
                 Some(deadline) if deadline <= now => self.declare_lost(number, &mut lost),
                 Some(deadline) => {
-                    // Later packets have later deadlines.
-                    self.reordering_timer = deadline;
+                    // Later packets have later deadlines. An acknowledgement may find the packet lost sooner than
+                    // the timer (Linux, tcp_rack_mark_lost).
+                    self.reordering_timer = deadline + self.config.timer_granularity * 2;
                     break;
                 }
                 None => break,

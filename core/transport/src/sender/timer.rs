@@ -4,7 +4,7 @@ use super::ack::Lost;
 use super::{Phase, Question, Sender};
 use crate::sent::State;
 use narrows_cc::LossCause;
-use narrows_units::{Span, Time};
+use narrows_units::Time;
 
 /// Unanswered timeouts in a row after which congestion counts as persistent (RFC 9002, section
 /// 7.6.1: three probe timeouts).
@@ -29,29 +29,22 @@ impl Sender {
             self.timer_is_probe = false;
             return;
         }
-        let rto = self.rtt.backed_off(self.backoffs);
         let probe = self.config.tail_loss_probe
             && self.config.sack
             && !self.probed
             && self.backoffs == 0
             && matches!(self.phase, Phase::Open)
             && self.reordering_timer == Time::FAR;
-        self.timer_is_probe = false;
-        let mut span = rto;
-        if probe {
+        self.timer_is_probe = probe;
+        let span = if probe {
             let single = self.in_flight <= u64::from(self.config.mss);
-            // Linux allows for the peer's longest delayed acknowledgement with its minimum RTO.
-            let delay = self
-                .config
-                .max_ack_delay
-                .max(self.ack_interval().unwrap_or_default());
-            let hold = delay.max(Span::from_ms(2));
-            let pto = self.rtt.probe_timeout(single, hold);
-            if pto < rto {
-                span = pto;
-                self.timer_is_probe = true;
-            }
-        }
+            let interval = self.ack_interval().unwrap_or_default();
+            let delay = self.config.max_ack_delay.max(interval);
+            self.rtt
+                .probe_timeout(single, delay, self.config.timer_granularity)
+        } else {
+            self.rtt.backed_off(self.backoffs)
+        };
         self.timer = now + span;
     }
 
