@@ -29,10 +29,14 @@ pub const PARAMS: &[ParamSpec] = &[
         .default("40000000")
         .range(0.0, 5e8)
         .source("Linux: 40 ms"),
-    ParamSpec::new("quick_acks", Kind::Packets, "Packets acknowledged one by one at the start.")
-        .default("16")
-        .range(0.0, 1e6)
-        .source("Linux: 16"),
+    ParamSpec::new(
+        "quick_acks",
+        Kind::Packets,
+        "Packets acknowledged one by one at the start and after data that had arrived before; unless it is 0, the closing of the last gap is acknowledged at once, too.",
+    )
+    .default("16")
+    .range(0.0, 1e6)
+    .source("Linux: 16; RFC 5681, section 4.2; QUIC has neither"),
     ParamSpec::new("rto_rule", Kind::Choice(&["linux", "rfc6298"]), "Rule for the variance term.")
         .default("linux")
         .source("Linux tcp_input; RFC 6298"),
@@ -43,11 +47,11 @@ pub const PARAMS: &[ParamSpec] = &[
     ParamSpec::new(
         "timer_granularity",
         Kind::Span,
-        "Step of the timers behind loss detection: the reordering timer and the tail-loss probe run at least two steps longer.",
+        "Step of the clock behind the timers of loss detection: the reordering timer and the tail-loss probe run 2 ms and a step longer.",
     )
     .default("4000000")
     .range(0.0, 1e8)
-    .source("Linux with CONFIG_HZ=250: TCP_TIMEOUT_MIN is two ticks; RFC 9002 has 1 ms"),
+    .source("Linux: 2 ms are TCP_TIMEOUT_MIN_US, and with CONFIG_HZ=250 such timers run out 4 to 8 ms after the round trip, measured"),
     ParamSpec::new("packet_threshold", Kind::Packets, "Packets that overtake before one is lost.")
         .default("3")
         .range(1.0, 300.0)
@@ -142,13 +146,13 @@ pub struct Config {
     pub acks_per_rtt: u64,
     /// Longest delay of an acknowledgement.
     pub max_ack_delay: Span,
-    /// Packets acknowledged one by one at the start.
+    /// Packets acknowledged one by one at the start and after data that had arrived before.
     pub quick_acks: u64,
     /// Variance rule of the timeout.
     pub rto_rule: RtoRule,
     /// See [`PARAMS`].
     pub min_rto: Span,
-    /// Step of the timers behind loss detection.
+    /// Step of the clock behind the timers of loss detection.
     pub timer_granularity: Span,
     /// Packet threshold of loss detection before any reordering is seen.
     pub packet_threshold: u64,
@@ -181,6 +185,13 @@ pub struct Config {
 impl Config {
     /// Longest timeout (Linux TCP_RTO_MAX; RFC 6298 asks for at least 60 s).
     pub const MAX_RTO: Span = Span::from_ms(120_000);
+    /// What Linux adds to the timers of loss detection (TCP_TIMEOUT_MIN_US).
+    const MIN_LOSS_TIMER: Span = Span::from_ms(2);
+
+    /// By how much the timers of loss detection outlast what they were set for.
+    pub(crate) fn timer_slack(&self) -> Span {
+        Self::MIN_LOSS_TIMER + self.timer_granularity
+    }
 
     /// Bytes of a full packet that are not payload: IP, UDP and our header.
     pub fn overhead(&self) -> u32 {

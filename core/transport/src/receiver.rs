@@ -223,11 +223,11 @@ impl Receiver {
         // What had arrived before is sent again because an acknowledgement was lost or a timeout was hasty (RFC 9293,
         // section 3.10.7.4; Linux, tcp_enter_quickack_mode).
         if data.length > 0 && data.offset + u64::from(data.length) <= before {
-            self.ack_now = true;
+            self.ack_now |= !self.sack;
             self.quick = self.quick_acks;
         }
-        // RFC 5681, section 4.2.
-        let gap_closed = incomplete && self.stream.is_empty();
+        // RFC 5681, section 4.2. QUIC acknowledges numbers and does not care for the stream (RFC 9000, section 13.2.1).
+        let gap_closed = self.quick_acks > 0 && incomplete && self.stream.is_empty();
         if self.contiguous > before {
             self.filler = Some(arrival);
             let numbers = &mut self.numbers;
@@ -395,6 +395,7 @@ mod tests {
     #[test]
     fn gaps_are_reported_at_once_until_the_data_is_there() {
         let mut rig = Rig::new();
+        rig.receiver.quick_acks = 16;
         rig.data(0, 0, Ecn::NotEct);
         rig.data(1, 1, Ecn::NotEct);
         // Number 2 (chunk 2) is lost; its data comes again as number 5.

@@ -149,19 +149,23 @@ impl RttEstimator {
         (self.rto() * (1u64 << backoffs.min(16))).min(self.max_rto)
     }
 
-    /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips and two steps of the timer, or, when a
-    /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement; never longer
-    /// than the timeout. Linux takes its least variance term for that time (tcp_schedule_loss_probe).
-    pub fn probe_timeout(&self, single: bool, max_ack_delay: Span, granularity: Span) -> Span {
+    /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips and the `slack` of a timer, or, when a
+    /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement. Linux takes its
+    /// least variance term for that time, and where the timeout would come first the probe takes its place
+    /// (tcp_schedule_loss_probe); with the other rule there is no probe then.
+    pub fn probe_timeout(&self, single: bool, max_ack_delay: Span, slack: Span) -> Option<Span> {
+        let rto = self.rto();
         if !self.is_known() {
-            return Self::INITIAL_RTO;
+            return None;
         }
-        let hold = match (single, self.rule) {
-            (false, _) => granularity * 2,
-            (true, RtoRule::Rfc6298) => max_ack_delay,
-            (true, RtoRule::Linux) => max_ack_delay.max(self.min_rto),
+        let linux = self.rule == RtoRule::Linux;
+        let hold = match single {
+            false => slack,
+            true if linux => max_ack_delay.max(self.min_rto),
+            true => max_ack_delay,
         };
-        (self.smoothed() * 2 + hold).min(self.rto())
+        let probe = self.smoothed() * 2 + hold;
+        (linux || probe < rto).then_some(probe.min(rto))
     }
 }
 
@@ -237,19 +241,20 @@ mod tests {
         close(&series(RtoRule::Rfc6298, 1000, &[500; 60])[59..], &[1000.0]);
     }
 
-    // RFC 8985, section 7.2; Linux, tcp_schedule_loss_probe, with 250 ticks a second.
+    // RFC 8985, section 7.2; Linux, tcp_schedule_loss_probe.
     #[test]
     fn a_probe_waits_two_round_trips_and_for_a_delayed_acknowledgement() {
-        let (hold, tick) = (Span::from_ms(40), Span::from_ms(4));
+        let (hold, slack) = (Span::from_ms(40), Span::from_ms(6));
         for (rule, min_ms, one) in [(RtoRule::Linux, 200, 250), (RtoRule::Rfc6298, 1000, 140)] {
             let mut rtt = RttEstimator::new(rule, Span::from_ms(min_ms), Span::from_ms(120_000));
-            assert_eq!(rtt.probe_timeout(false, hold, tick), Span::from_ms(1000));
+            assert_eq!(rtt.probe_timeout(false, hold, slack), None);
             for _ in 0..60 {
                 rtt.sample(Span::from_ms(50), true);
             }
-            assert_eq!(rtt.probe_timeout(false, hold, tick), Span::from_ms(108));
+            let probe = |single| rtt.probe_timeout(single, hold, slack);
+            assert_eq!(probe(false), Some(Span::from_ms(106)));
             // In Linux that is when the timeout would be.
-            assert_eq!(rtt.probe_timeout(true, hold, tick), Span::from_ms(one));
+            assert_eq!(probe(true), Some(Span::from_ms(one)));
         }
     }
 

@@ -47,7 +47,7 @@ pub const SCHEME: Scheme = Scheme {
         ("max_packet_threshold", "3"),
         ("rto_rule", "rfc6298"),
         ("min_rto", "200000000"),
-        ("timer_granularity", "1000000"),
+        ("timer_granularity", "0"),
     ],
     profiles: &[Profile {
         name: "pantheon",

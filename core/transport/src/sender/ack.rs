@@ -289,7 +289,7 @@ impl Sender {
                 Some(deadline) => {
                     // Later packets have later deadlines. An acknowledgement may find the packet lost sooner than
                     // the timer (Linux, tcp_rack_mark_lost).
-                    self.reordering_timer = deadline + self.config.timer_granularity * 2;
+                    self.reordering_timer = deadline + self.config.timer_slack();
                     break;
                 }
                 None => break,

@@ -35,16 +35,16 @@ impl Sender {
             && self.backoffs == 0
             && matches!(self.phase, Phase::Open)
             && self.reordering_timer == Time::FAR;
-        self.timer_is_probe = probe;
-        let span = if probe {
+        let probe = probe.then(|| {
             let single = self.in_flight <= u64::from(self.config.mss);
             let interval = self.ack_interval().unwrap_or_default();
             let delay = self.config.max_ack_delay.max(interval);
-            self.rtt
-                .probe_timeout(single, delay, self.config.timer_granularity)
-        } else {
-            self.rtt.backed_off(self.backoffs)
-        };
+            let slack = self.config.timer_slack();
+            self.rtt.probe_timeout(single, delay, slack)
+        });
+        let probe = probe.flatten();
+        self.timer_is_probe = probe.is_some();
+        let span = probe.unwrap_or_else(|| self.rtt.backed_off(self.backoffs));
         self.timer = now + span;
     }
 

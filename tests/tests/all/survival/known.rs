@@ -169,8 +169,8 @@ pub(super) const KNOWN: &[Defect] = &[
     (
         "quic-cubic",
         "10 kbit/s",
-        "windows of the path",
-        4.0..6.0,
+        "share lost",
+        0.5..0.6,
         "its curve outruns round trips of 19 s, and windows of 72 packets and more meet a buffer of fifteen",
     ),
     (
