@@ -2,9 +2,9 @@
 
 use crate::events::{self, Failure};
 use crate::tunnel::read_plan;
-use narrows_live::pack;
-use narrows_live::side::{self, Around, Orders, Plan};
-use narrows_live::sys::poll::Signals;
+use narrows_realpath::pack;
+use narrows_realpath::peer::{self, Around, Orders, Plan};
+use narrows_sys::poll::Signals;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Fa
         orders,
         tell: &mut events::line,
     };
-    Ok(side::run(&plan, &mut around)?)
+    Ok(peer::run(&plan, &mut around)?)
 }
 
 /// Writes a folder to standard output.

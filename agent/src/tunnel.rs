@@ -1,9 +1,9 @@
 //! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
 
 use crate::events::{self, Failure};
-use narrows_live::side::Orders;
-use narrows_live::sys::poll::Signals;
-use narrows_live::tunnel::{self, Around, Plan};
+use narrows_realpath::peer::Orders;
+use narrows_realpath::tunnel::{self, Around, Plan};
+use narrows_sys::poll::Signals;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;

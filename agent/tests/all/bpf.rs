@@ -411,7 +411,7 @@ fn unknown_programs_parameters_and_files_are_refused() {
 /// As somebody who may make network namespaces, but not load programs.
 #[test]
 fn without_rights_there_is_one_sentence_and_exit_code_4() {
-    if !narrows_live::sys::netns::is_root() {
+    if !narrows_sys::netns::is_root() {
         return crate::common::skip("only root can take rights away");
     }
     let folder = Folder::new("rights");

@@ -1,0 +1,20 @@
+//! The emulator: the network of a cell on the machine's clock.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod conformance;
+mod core;
+pub mod frame;
+mod pool;
+mod sleep;
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod writer;
+
+pub use self::core::{Core, Handle, KnownFlow, Purpose, Switching};
+pub use pool::Pool;
+pub use sleep::Sleep;
+pub use thread::{Control, Emulator, Report, Wire};
+pub use writer::Writer;
