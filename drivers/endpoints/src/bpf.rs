@@ -36,7 +36,7 @@ impl Wish {
     /// # Errors
     /// It is not part of this build.
     pub fn program(program: &'static Program, params: &Params) -> Result<Wish, RunError> {
-        let object = program.object();
+        let object = narrows_bpf::object(program);
         let label = format!("bpf:{}", program.name);
         let object = object.map_err(|error| RunError::Unavailable(format!("{label}: {error}")))?;
         Ok(Wish {

@@ -304,6 +304,3 @@ fn constants(bytes: &[u8], elf: &Elf) -> Vec<(String, usize, usize)> {
         })
         .collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,6 @@
-//! THE REGISTRY of our BPF programs: every C file in `src/c`.
+//! THE REGISTRY of our BPF programs: every C file in `bpf/src/c`.
 
 use crate::page;
-use crate::{Object, ObjectError};
 use narrows_cc::{Scheme, schemes};
 use narrows_units::{Kind, ParamSpec, Params, Value};
 use serde_json::json;
@@ -14,15 +13,13 @@ pub struct Program {
     pub name: &'static str,
     /// The C file.
     text: &'static str,
-    /// What clang made of it; empty where this was not built for Linux.
-    object: &'static [u8],
 }
 
 /// All programs, in the order of their names.
 pub const ALL: &[Program] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
-/// What the name of a constant begins with that is a parameter.
-const PARAM: &str = "param_";
+/// Beginning of the names of constants that are parameters.
+pub const PARAM: &str = "param_";
 /// The fixed point of the programs: numbers and ratios are multiples of 1/65536.
 const POINT: f64 = 65_536.0;
 
@@ -35,14 +32,6 @@ impl Program {
     /// The native scheme whose rules it follows, if there is one.
     pub fn native(&self) -> Option<&'static Scheme> {
         schemes::find(self.name)
-    }
-
-    /// Its object file, examined.
-    ///
-    /// # Errors
-    /// Only where this was not built for Linux: the tests examine every object.
-    pub fn object(&self) -> Result<Object, ObjectError> {
-        Object::parse(self.object)
     }
 
     /// What explains it: the comment at the head of its C file.
@@ -69,17 +58,26 @@ impl Program {
         native.or_else(told).unwrap_or_default()
     }
 
-    /// Its parameters: those of the native scheme for which it has a constant.
+    /// Names of the parameters that its C file declares.
+    pub fn declared_params(&self) -> impl Iterator<Item = &'static str> {
+        let declared = self
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix("PARAM("));
+        declared
+            .filter_map(|line| line.split_once(','))
+            .map(|(name, _)| name.trim())
+    }
+
+    /// Its parameters: those of the native scheme that its C file declares.
     pub fn params(&self) -> Vec<ParamSpec> {
-        let (Some(native), Ok(object)) = (self.native(), self.object()) else {
+        let Some(native) = self.native() else {
             return Vec::new();
         };
-        let constants: Vec<&str> = object.constants().collect();
-        let has = |spec: &&ParamSpec| {
-            let name = format!("{PARAM}{}", spec.name);
-            constants.contains(&name.as_str()) && is_number(spec.kind)
+        let declared = |spec: &&ParamSpec| {
+            self.declared_params().any(|name| name == spec.name) && is_number(spec.kind)
         };
-        native.params.iter().filter(has).copied().collect()
+        native.params.iter().filter(declared).copied().collect()
     }
 
     /// The constants that go with parameters, by their names in the object.
@@ -126,7 +124,7 @@ fn is_number(kind: Kind) -> bool {
 
 /// A value as the programs read it: reals in fixed point, spans in us, rates in bytes per second,
 /// flags as 0 and 1, words as their place in the list.
-fn encode(spec: &ParamSpec, value: &Value) -> Option<u64> {
+pub fn encode(spec: &ParamSpec, value: &Value) -> Option<u64> {
     Some(match (spec.kind, value) {
         (Kind::Ratio | Kind::Number, Value::Real(number)) => (number * POINT).round() as u64,
         (Kind::Ratio | Kind::Number, Value::Integer(number)) => number.checked_mul(1 << 16)?,
@@ -156,38 +154,6 @@ fn decode(spec: &ParamSpec, constant: u64) -> Option<serde_json::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A default in C that differs from the native scheme's would be another scheme under its name.
-    #[test]
-    fn every_program_can_be_loaded_as_far_as_its_file_tells_and_has_the_defaults_of_its_native_scheme()
-     {
-        for program in ALL {
-            let name = program.name;
-            let object = program
-                .object()
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
-            let expected: String = name.chars().filter(|it| !"-+".contains(*it)).collect();
-            assert_eq!(object.name(), format!("nw_{expected}"));
-            assert!(
-                !program.page().is_empty() && !program.summary().is_empty(),
-                "{name}"
-            );
-            let known = program.params();
-            for constant in object.constants().filter_map(|it| it.strip_prefix(PARAM)) {
-                let spec = known.iter().find(|spec| spec.name == constant);
-                let Some(spec) = spec else {
-                    assert!(
-                        program.native().is_none(),
-                        "{name} has a parameter '{constant}' that the native scheme does not have"
-                    );
-                    continue;
-                };
-                let compiled = object.constant(&format!("{PARAM}{constant}"));
-                let default = spec.default_value().and_then(|value| encode(spec, &value));
-                assert_eq!(compiled, default, "{name}: default of {constant}");
-            }
-        }
-    }
 
     #[test]
     fn constants_hold_what_parameters_say() {

@@ -1,9 +1,13 @@
-use super::*;
-use crate::programs;
+//! The reader of object files on what clang has made of our programs.
+
+use super::{ALL, Object, ObjectError, object};
+
+/// Bytes of a name in the kernel, with the zero at its end (`TCP_CA_NAME_MAX`).
+const NAME_BYTES: usize = 16;
 
 /// Any program of ours that has a parameter.
 fn sample() -> (Object, String) {
-    let mut objects = programs::ALL.iter().map(|it| it.object().unwrap());
+    let mut objects = ALL.iter().map(|program| object(program).unwrap());
     let found = objects.find_map(|object| {
         let name = object.constants().find(|it| it.starts_with("param_"));
         let name = name?.to_owned();
@@ -42,13 +46,19 @@ fn names_and_constants_that_cannot_be_are_refused() {
     assert!(refused("").contains("has no name"));
     let error = object.set_constant("param_nonsense", 1).unwrap_err();
     assert!(error.to_string().contains("'param_nonsense'"));
-    let mut stripped = object.bytes().to_vec();
-    let at = object.ops.name_at;
-    stripped[at..at + NAME_BYTES].fill(b'x');
-    let error = Object::parse(&stripped).unwrap_err();
-    assert_eq!(error, ObjectError::BadName("x".repeat(16)));
-    stripped[at..at + NAME_BYTES].fill(0);
-    assert_eq!(Object::parse(&stripped).unwrap_err(), ObjectError::NoName);
+    let mut name = [0; NAME_BYTES];
+    name[..object.name().len()].copy_from_slice(object.name().as_bytes());
+    let with_name = |byte: u8| {
+        let mut changed = object.bytes().to_vec();
+        for at in 0..changed.len() - NAME_BYTES {
+            if changed[at..at + NAME_BYTES] == name {
+                changed[at..at + NAME_BYTES].fill(byte);
+            }
+        }
+        Object::parse(&changed).unwrap_err()
+    };
+    assert_eq!(with_name(b'x'), ObjectError::BadName("x".repeat(16)));
+    assert_eq!(with_name(0), ObjectError::NoName);
 }
 
 #[test]
