@@ -39,7 +39,7 @@ fn build() -> Result<(), String> {
         }
         // As Rust writes strings, with whatever the folder's name may contain.
         let object = object.to_string_lossy();
-        writeln!(list, "    ({name:?}, include_bytes!({object:?})),",)
+        writeln!(list, "    ({name:?}, include_bytes!({object:?})),")
             .expect("writing to a string cannot fail");
     }
     list.push(']');

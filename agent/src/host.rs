@@ -3,7 +3,7 @@
 use crate::doctor;
 use crate::events::Failure;
 use narrows_netns::facts;
-use narrows_netns::sysctl_override::{self, Held, Machine};
+use narrows_netns::sysctl_override::{self, MachineSysctls, SysctlOverride};
 use narrows_realpath::{path_probe, timekeeping};
 use narrows_sys::poll::{Epoll, Events, Signals};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn parse_least(text: &str) -> Result<(String, u64), String> {
 pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value, Failure> {
     let shift_ns = path_probe::clock_shift()?;
     let tunnel = doctor::tunnel_device();
-    let left_behind = sysctl_override::left_behind(sysctl_override::JOURNAL.as_ref());
+    let abandoned = sysctl_override::abandoned(sysctl_override::JOURNAL.as_ref());
     let mut clock = timekeeping::examine();
     clock["shift_ns"] = json!(shift_ns);
     let mut document = json!({
@@ -78,7 +78,7 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
         "available_bytes": facts::available_bytes(),
         "clock": clock,
         "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
-        "left_behind": left_behind,
+        "left_behind": abandoned,
     });
     let mut sysctls = facts::sysctls(SYSCTLS);
     let mut found = if arguments.brief {
@@ -110,14 +110,14 @@ pub(crate) fn probe() -> Result<(), Failure> {
 /// Raises settings, says which, and puts them back when standard input ends or falls silent, or we are told to stop.
 pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Result<(), Failure> {
     let least: BTreeMap<String, u64> = arguments.least.iter().cloned().collect();
-    let held = Held::raise(Machine, &least, &arguments.journal)?;
-    let told = line(&json!({"changed": held.changes(), "recovered": held.recovered()}));
+    let raised = SysctlOverride::raise(MachineSysctls, &least, &arguments.journal)?;
+    let told = line(&json!({"changed": raised.changes(), "recovered": raised.recovered()}));
     // Whoever does not hear us any more does not need the settings either.
     if told.is_ok() {
         wait_for_the_end(signals, arguments.patience.map(Duration::from_secs))
             .map_err(|error| Failure::internal(format!("could not wait for the end: {error}")))?;
     }
-    let restored = held.release();
+    let restored = raised.release();
     let _ = line(&json!({"restored": restored}));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::events::{self, Failure};
 use crate::tunnel::read_plan;
 use narrows_realpath::pack;
-use narrows_realpath::peer::{self, Around, Orders, Plan};
+use narrows_realpath::peer::{self, Around, CommandReader, Plan};
 use narrows_sys::poll::Signals;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
@@ -29,11 +29,11 @@ pub(crate) struct PackArguments {
 
 /// Plays one side.
 pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Failure> {
-    let mut orders = Orders::from(io::stdin().as_fd())?;
-    let plan = Plan::parse(&read_plan(&arguments.plan, &mut orders)?)?;
+    let mut commands = CommandReader::from(io::stdin().as_fd())?;
+    let plan = Plan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
     let mut around = Around {
         signals,
-        orders,
+        commands,
         tell: &mut events::line,
     };
     Ok(peer::run(&plan, &mut around)?)

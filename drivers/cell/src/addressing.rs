@@ -7,10 +7,10 @@ pub const WARM_UP_PORT: u16 = 9;
 /// The server of flow k listens on port `FLOW_PORTS + k`; its peer may use any ephemeral port.
 pub const FLOW_PORTS: u16 = 20_000;
 /// Largest number of a flow.
-const MOST_FLOWS: u16 = 10_000;
+const MAX_FLOWS: u16 = 10_000;
 
 /// Most hosts of a run.
-pub const MOST_HOSTS: usize = 64;
+pub const MAX_HOSTS: usize = 64;
 
 /// Protocol numbers of IP.
 const TCP: u8 = 6;
@@ -70,7 +70,7 @@ pub fn flow_between(ports: [u8; 4]) -> u16 {
     let flow = |port: [u8; 2]| {
         u16::from_be_bytes(port)
             .checked_sub(FLOW_PORTS)
-            .filter(|k| (1..=MOST_FLOWS).contains(k))
+            .filter(|k| (1..=MAX_FLOWS).contains(k))
     };
     flow([ports[0], ports[1]])
         .or_else(|| flow([ports[2], ports[3]]))

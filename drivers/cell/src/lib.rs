@@ -18,7 +18,7 @@ mod registry;
 mod results;
 mod summary;
 
-pub use bounds::{Bound, LEAST_LOSS, LOSS_BASED, in_words};
+pub use bounds::{Bound, LOSS_BASED, MIN_LOSS, in_words};
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
 pub use error::{Context, RunError};

@@ -143,7 +143,7 @@ pub(super) fn describe(
         delivered: report.delivered[usize::from(flow)],
         damaged: report.damaged[usize::from(flow)],
     };
-    let members = watched.crew.members.iter_mut().zip(&processes);
+    let members = watched.supervisor.endpoints.iter_mut().zip(&processes);
     let ends = members.map(|(member, (_, failure))| FlowEnd {
         flow: member.flow,
         role: member.role,

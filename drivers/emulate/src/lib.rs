@@ -22,8 +22,8 @@ use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::host_at;
 use narrows_endpoints::supervisor::{
-    Crew, HEAD_START_NS, PRIORITY, Post, READY_LIMIT, REPORT_LIMIT, Supplies, check_kernel_schemes,
-    mask, share_cpus,
+    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, Supervisor,
+    check_kernel_schemes, mask, share_cpus,
 };
 use narrows_net::Network;
 use narrows_netns::facts;
@@ -157,7 +157,7 @@ pub fn emulate(
         (Err(error), _) => return Err(error),
     };
 
-    let processes = watched.crew.dismiss();
+    let processes = watched.supervisor.stop();
     if programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(RunError::Internal(
             "the program that holds the BPF congestion controls ended during the run".to_owned(),
@@ -229,7 +229,7 @@ struct Watch<'a, 'b> {
 
 /// What the main thread knows after the run.
 struct Watched {
-    crew: Crew,
+    supervisor: Supervisor,
     start_ns: u64,
     clock_step_ns: i64,
     ticks: Vec<CpuTicks>,
@@ -250,14 +250,14 @@ impl Watch<'_, '_> {
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
         }
         let flows = self.cell.flows.iter();
-        let posts = flows.flat_map(|flow| [(flow, Role::Receiver), (flow, Role::Sender)]);
-        let posts = posts.map(|(flow, role)| Post {
+        let specs = flows.flat_map(|flow| [(flow, Role::Receiver), (flow, Role::Sender)]);
+        let specs = specs.map(|(flow, role)| EndpointSpec {
             flow,
             role,
             netns: Some(&self.hosts.host(host_at(flow, role)).netns),
             unsent: self.sizing.unsent(self.cell, flow),
         });
-        let supplies = Supplies {
+        let setup = EndpointSetup {
             cell: self.cell,
             programs: self.programs,
             files: self.around.files,
@@ -265,17 +265,17 @@ impl Watch<'_, '_> {
             logs: &self.folder.path().join("logs"),
             addresses: None,
         };
-        let mut crew = Crew::start(posts, supplies, &epoll)?;
+        let mut supervisor = Supervisor::start(specs, setup, &epoll)?;
         let limit = Instant::now() + READY_LIMIT;
         let mut warmed: Option<Instant> = None;
-        while !(crew.is_ready() && self.control.is_warm()) {
+        while !(supervisor.is_ready() && self.control.is_warm()) {
             if !self.control.is_warm() && warmed.is_none_or(|at| at.elapsed() > TICK / 2) {
                 warmed = Some(Instant::now());
                 for host in self.control.cold() {
                     self.hosts.warm_up(host).could_not("send through a wire")?;
                 }
             }
-            self.wait(&epoll, &mut crew, TICK / 10, false)?;
+            self.wait(&epoll, &mut supervisor, TICK / 10, false)?;
             if Instant::now() > limit || emulator_ended() {
                 return Err(RunError::Internal(
                     "the hosts and endpoints did not become ready".into(),
@@ -287,7 +287,7 @@ impl Watch<'_, '_> {
         let start_ns = (mono_ns as i64 + offset) as u64;
         let ticks = cpu::ticks();
         self.control.start(start_ns);
-        crew.announce(start_ns, mono_ns);
+        supervisor.announce(start_ns, mono_ns);
         let length = self.cell.duration.ns();
         loop {
             // Asked before the clock is read: the emulator ends by itself just after the run.
@@ -304,7 +304,7 @@ impl Watch<'_, '_> {
             (self.around.progress)(passed, length);
             self.wait(
                 &epoll,
-                &mut crew,
+                &mut supervisor,
                 TICK.min(Duration::from_nanos(length - passed)),
                 true,
             )?;
@@ -321,11 +321,11 @@ impl Watch<'_, '_> {
             .collect();
         let clock_step_ns = clock::real_minus_mono_ns() - offset;
         let limit = Instant::now() + REPORT_LIMIT;
-        while !crew.is_done() && Instant::now() < limit {
-            self.wait(&epoll, &mut crew, TICK, true)?;
+        while !supervisor.is_done() && Instant::now() < limit {
+            self.wait(&epoll, &mut supervisor, TICK, true)?;
         }
         Ok(Watched {
-            crew,
+            supervisor,
             start_ns,
             clock_step_ns,
             ticks,
@@ -336,7 +336,7 @@ impl Watch<'_, '_> {
     fn wait(
         &mut self,
         epoll: &Epoll,
-        crew: &mut Crew,
+        supervisor: &mut Supervisor,
         timeout: Duration,
         started: bool,
     ) -> Result<(), RunError> {
@@ -360,7 +360,7 @@ impl Watch<'_, '_> {
                         return Err(RunError::Interrupted(libc::SIGTERM));
                     }
                 }
-                key => crew.listen(key, epoll, started)?,
+                key => supervisor.listen(key, epoll, started)?,
             }
         }
         Ok(())

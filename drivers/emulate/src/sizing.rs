@@ -26,14 +26,14 @@ pub(super) struct Sizing {
 }
 
 /// Bounds of the unsent data in a send buffer.
-const LEAST_UNSENT: u32 = 64 << 10;
-const MOST_UNSENT: u32 = 1 << 20;
+const MIN_UNSENT: u32 = 64 << 10;
+const MAX_UNSENT: u32 = 1 << 20;
 /// What the wires carry unless our transport is told to send larger packets.
 const ETHERNET_MTU: u32 = 1500;
 /// Never below this, so that small networks need no thought.
-const LEAST_BUFFER: u64 = 16 << 20;
+const MIN_BUFFER: u64 = 16 << 20;
 /// The kernel's own limit for windows is 1 GiB.
-const MOST_BUFFER: u64 = 1 << 30;
+const MAX_BUFFER: u64 = 1 << 30;
 /// Rate of the hosts themselves, where nothing else is the limit.
 const HOSTS: u64 = 5_000_000_000;
 /// What a queue without any limit counts as.
@@ -83,7 +83,7 @@ impl Sizing {
         let index = cell.flows.iter().position(|other| other.flow == flow.flow);
         let rate = index.and_then(|index| self.rates.get(index)).copied();
         let bytes = rate.unwrap_or(HOSTS) / 8 / 100;
-        bytes.clamp(u64::from(LEAST_UNSENT), u64::from(MOST_UNSENT)) as u32
+        bytes.clamp(u64::from(MIN_UNSENT), u64::from(MAX_UNSENT)) as u32
     }
 
     /// Sizes for `cell`, whose hosts allow packets of up to `mtu` bytes if they say anything.
@@ -129,7 +129,7 @@ impl Sizing {
             mtu,
             frames: (inside / 1500 * 2).clamp(2048, 1 << 18) as usize,
             ring: ring.min(most.max(1024)),
-            tcp_buffer: largest.saturating_mul(4).clamp(LEAST_BUFFER, MOST_BUFFER),
+            tcp_buffer: largest.saturating_mul(4).clamp(MIN_BUFFER, MAX_BUFFER),
             damage: network.stages().any(|stage| stage.kind == "corrupt"),
             rates,
         }
@@ -212,7 +212,7 @@ fn room(queue: &Value) -> u64 {
         };
         Some(value?.saturating_mul(unit))
     });
-    limits.min().unwrap_or(UNLIMITED).min(MOST_BUFFER)
+    limits.min().unwrap_or(UNLIMITED).min(MAX_BUFFER)
 }
 
 /// Size of the largest full packet of our own flows; the kernel's TCP fills whatever the wire allows.

@@ -9,13 +9,13 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Waits shorter than this are spent reading the clock and the rings: going to sleep and being woken takes longer.
-const LEAST_MARGIN: Span = Span::from_us(20);
+const MIN_MARGIN: Span = Span::from_us(20);
 /// More than this before its time a sleep never has to end, however late the machine wakes those who sleep.
-const MOST_MARGIN: Span = Span::from_us(100);
+const MAX_MARGIN: Span = Span::from_us(100);
 /// Longest sleep that new frames do not end, so that little comes together in the rings.
-const LONGEST_NAP: Span = Span::from_ms(1);
+const MAX_NAP: Span = Span::from_ms(1);
 /// Longest sleep, so that the thread notices a lost wake-up.
-const LONGEST: Duration = Duration::from_millis(50);
+const MAX_SLEEP: Duration = Duration::from_millis(50);
 /// Key of the waker among the things waited for.
 const WAKER: u64 = u64::MAX;
 
@@ -43,7 +43,7 @@ impl Sleep {
             all,
             words,
             events: Events::default(),
-            margin: Margin(LEAST_MARGIN),
+            margin: Margin(MIN_MARGIN),
         })
     }
 
@@ -58,10 +58,10 @@ impl Sleep {
     /// network: if that is longer than the wait, with as much to spare, it is enough to take the frames then. Each
     /// that wakes this thread costs its sender an interrupt to another processor.
     pub fn until_due(&mut self, wait: Span, propagation: Span) -> io::Result<bool> {
-        let through = wait <= LONGEST_NAP && wait.ns() <= propagation.ns() / 2;
+        let through = wait <= MAX_NAP && wait.ns() <= propagation.ns() / 2;
         let epoll = if through { &self.words } else { &self.all };
         let wanted = Duration::from_nanos(wait.saturating_sub(self.margin.0).ns().max(1));
-        let wanted = wanted.min(LONGEST);
+        let wanted = wanted.min(MAX_SLEEP);
         let began = clock::raw_ns();
         epoll.wait(&mut self.events, Some(wanted))?;
         if self.events.keys().next().is_none() {
@@ -73,7 +73,7 @@ impl Sleep {
 
     /// Sleeps until a frame or a word comes.
     pub fn until_told(&mut self) -> io::Result<()> {
-        self.all.wait(&mut self.events, Some(LONGEST))
+        self.all.wait(&mut self.events, Some(MAX_SLEEP))
     }
 }
 
@@ -92,7 +92,7 @@ impl Margin {
         } else {
             now.saturating_sub(Self::STEP)
         };
-        self.0 = next.clamp(LEAST_MARGIN, MOST_MARGIN);
+        self.0 = next.clamp(MIN_MARGIN, MAX_MARGIN);
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     /// Where the margin settles when sleeps take this much longer, as drawn for each of them.
     fn settled(late_us: impl Fn(&mut Stream) -> f64) -> f64 {
         let mut stream = Stream::new(7, "lateness");
-        let mut margin = Margin(LEAST_MARGIN);
+        let mut margin = Margin(MIN_MARGIN);
         let mut sum = 0.0;
         for count in 0..20_000 {
             let late = late_us(&mut stream) * 1e-6;
@@ -123,7 +123,7 @@ mod tests {
         // As long as it sleeps at most for frames, and as it sleeps through them.
         let sleeps = [
             (Span::from_ms(50), Span::ZERO),
-            (LONGEST_NAP, Span::from_ms(50)),
+            (MAX_NAP, Span::from_ms(50)),
         ];
         for (wait, propagation) in sleeps {
             assert!(!sleep.until_due(wait, propagation).unwrap());
@@ -131,7 +131,7 @@ mod tests {
             assert!(sleep.until_due(wait, propagation).unwrap());
             waker.clear();
         }
-        assert!(sleep.is_too_short(LEAST_MARGIN) && !sleep.is_too_short(Span::from_us(101)));
+        assert!(sleep.is_too_short(MIN_MARGIN) && !sleep.is_too_short(Span::from_us(101)));
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 /// Longer documents are a mistake (an hour of states is about 40 MB).
-const LONGEST: usize = 1 << 30;
+const MAX_DOCUMENT: usize = 1 << 30;
 
 /// From the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Order {
+pub enum AgentCommand {
     /// Prepare one end of one flow of this cell, and say `ready`.
     Prepare {
         /// Text of the cell.
@@ -46,7 +46,7 @@ pub enum Order {
 /// From an endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum News {
+pub enum EndpointMessage {
     /// Everything is prepared.
     Ready,
     /// It cannot be done.
@@ -130,7 +130,7 @@ impl Channel {
         }
         if let Some(head) = self.received.first_chunk::<4>() {
             let length = u32::from_le_bytes(*head) as usize;
-            if length > LONGEST {
+            if length > MAX_DOCUMENT {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             if self.received.len() >= 4 + length {
@@ -164,7 +164,7 @@ mod tests {
         let (mut agent, fd) = Channel::pair().unwrap();
         let mut endpoint = Channel::from_fd(fd);
         assert!(matches!(
-            agent.receive::<News>().unwrap(),
+            agent.receive::<EndpointMessage>().unwrap(),
             Received::Nothing
         ));
         let row = StateRow {
@@ -175,24 +175,26 @@ mod tests {
         };
         let states = vec![StateSample::from(row.clone()); 100_000];
         let thread = std::thread::spawn(move || {
-            endpoint.send(&News::Ready).unwrap();
+            endpoint.send(&EndpointMessage::Ready).unwrap();
             let outcome = EndpointOutcome {
                 states,
                 ..EndpointOutcome::default()
             };
-            endpoint.send(&News::Done(Box::new(outcome))).unwrap();
+            endpoint
+                .send(&EndpointMessage::Done(Box::new(outcome)))
+                .unwrap();
         });
         let mut documents = Vec::new();
         loop {
-            match agent.receive::<News>().unwrap() {
+            match agent.receive::<EndpointMessage>().unwrap() {
                 Received::Document(news) => documents.push(news),
                 Received::Nothing => std::thread::yield_now(),
                 Received::End => break,
             }
         }
         thread.join().unwrap();
-        assert!(matches!(documents[0], News::Ready));
-        let News::Done(outcome) = documents.remove(1) else {
+        assert!(matches!(documents[0], EndpointMessage::Ready));
+        let EndpointMessage::Done(outcome) = documents.remove(1) else {
             panic!("the second is the outcome")
         };
         assert_eq!(outcome.states.len(), 100_000);

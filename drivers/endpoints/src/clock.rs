@@ -100,19 +100,19 @@ const AGENT: u64 = u64::MAX;
 
 /// Waits for sockets, the agent and the clock together.
 #[derive(Debug)]
-pub(super) struct Sleeper {
+pub(super) struct EventLoop {
     epoll: Epoll,
     events: Events,
 }
 
-impl Sleeper {
+impl EventLoop {
     /// Waits for the agent only.
     pub(super) fn new(channel: &Channel) -> Result<Self, RunError> {
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
             .add(channel.as_fd(), AGENT)
             .could_not("wait for the agent")?;
-        Ok(Sleeper {
+        Ok(EventLoop {
             epoll,
             events: Events::default(),
         })

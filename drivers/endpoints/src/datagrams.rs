@@ -1,9 +1,9 @@
 //! Flows of datagrams: an application that sends them, and a sink that judges what arrives.
 
-use super::clock::{RunClock, Sleeper};
-use super::inbox::Inbox;
+use super::clock::{EventLoop, RunClock};
+use super::receiver::DatagramReceiver;
 use super::source::Source;
-use super::{Channel, EndpointOutcome, Part, Role};
+use super::{Channel, EndpointOutcome, EndpointTask, Role};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{Flow, sink_counters};
 use narrows_record::SenderCounters;
@@ -17,17 +17,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const SOCKET_BUFFER: i32 = 16 << 20;
 
 /// A UDP socket for one end of a flow.
-pub(super) fn prepare(part: &Part) -> Result<OwnedFd, RunError> {
+pub(super) fn prepare(task: &EndpointTask) -> Result<OwnedFd, RunError> {
     let socket = socket::udp_any().could_not("open a UDP socket")?;
     let fd = socket.as_fd();
     socket::prepare_udp(fd, SOCKET_BUFFER).could_not("prepare the UDP socket")?;
     socket::never_fragment(fd).could_not("prepare the UDP socket")?;
-    if part.flow.dscp != 0 {
-        socket::set_tos(fd, part.flow.dscp << 2).could_not("set the code point")?;
+    if task.flow.dscp != 0 {
+        socket::set_tos(fd, task.flow.dscp << 2).could_not("set the code point")?;
     }
-    match part.role {
-        Role::Sender => socket::connect(fd, part.server()).could_not("connect the UDP socket")?,
-        Role::Receiver => socket::bind(fd, part.server()).could_not("bind the flow's port")?,
+    match task.role {
+        Role::Sender => socket::connect(fd, task.server()).could_not("connect the UDP socket")?,
+        Role::Receiver => socket::bind(fd, task.server()).could_not("bind the flow's port")?,
     }
     Ok(socket)
 }
@@ -35,23 +35,23 @@ pub(super) fn prepare(part: &Part) -> Result<OwnedFd, RunError> {
 /// Sends what the application wants until the flow stops.
 pub(super) fn send(
     socket: &OwnedFd,
-    part: &Part,
+    task: &EndpointTask,
     clock: &RunClock,
     channel: &mut Channel,
 ) -> Result<EndpointOutcome, RunError> {
-    let mut sleeper = Sleeper::new(channel)?;
-    let mut source = Source::new(part.cell, part.flow)?;
-    sleeper.wait_until(clock, part.flow.start, channel)?;
-    source.tell(part.flow.start, Event::Start);
+    let mut sleeper = EventLoop::new(channel)?;
+    let mut source = Source::new(task.cell, task.flow)?;
+    sleeper.wait_until(clock, task.flow.start, channel)?;
+    source.tell(task.flow.start, Event::Start);
     let mut sender = Sender {
         socket: socket.as_fd(),
-        flow: part.flow,
+        flow: task.flow,
         sequence: 0,
         bytes: 0,
         payload: Vec::with_capacity(9216),
         refused: None,
     };
-    let stop = part.stop();
+    let stop = task.stop();
     loop {
         let now = clock.now();
         if now >= stop {
@@ -122,27 +122,28 @@ impl Sender<'_> {
 /// Receives until the end of the run.
 pub(super) fn receive(
     socket: &OwnedFd,
-    part: &Part,
+    task: &EndpointTask,
     clock: &RunClock,
     channel: &mut Channel,
 ) -> Result<EndpointOutcome, RunError> {
-    let mut sleeper = Sleeper::new(channel)?;
+    let mut sleeper = EventLoop::new(channel)?;
     sleeper.until_readable(socket.as_fd(), 0)?;
-    let end = part.cell.duration;
-    let mut inbox = Inbox::new(end);
+    let end = task.cell.duration;
+    let mut receiver = DatagramReceiver::new(end);
     let mut sink = DatagramSink::default();
     let mut garbage = 0u64;
     loop {
         // Asked before looking: what came in time is taken however late it is by now.
         let over = clock.now() >= end;
-        let found = inbox.receive(socket.as_fd(), clock, |at, datagram| {
-            match Stamp::decode(datagram.bytes) {
-                Some((flow, stamp)) if flow == part.flow.flow => {
-                    sink.receive(at, stamp, datagram.bytes.len() as u32 + IP_UDP);
+        let found =
+            receiver.receive(socket.as_fd(), clock, |at, datagram| {
+                match Stamp::decode(datagram.bytes) {
+                    Some((flow, stamp)) if flow == task.flow.flow => {
+                        sink.receive(at, stamp, datagram.bytes.len() as u32 + IP_UDP);
+                    }
+                    _ => garbage += 1,
                 }
-                _ => garbage += 1,
-            }
-        })?;
+            })?;
         if found.more {
             continue;
         }
@@ -153,7 +154,7 @@ pub(super) fn receive(
     }
     Ok(EndpointOutcome {
         receiver: sink_counters(&sink.report()),
-        socket_drops: u64::from(inbox.dropped()),
+        socket_drops: u64::from(receiver.dropped()),
         problem: (garbage > 0).then(|| format!("{garbage} datagrams were none of the flow's")),
         ..EndpointOutcome::default()
     })

@@ -9,15 +9,15 @@ pub mod bpf;
 mod channel;
 mod clock;
 mod datagrams;
-mod inbox;
 mod media;
-mod outlet;
+mod receiver;
+mod sender;
 mod source;
 pub mod supervisor;
 mod tcp;
 mod udp;
 
-pub use channel::{Channel, News, Order, Received};
+pub use channel::{AgentCommand, Channel, EndpointMessage, Received};
 use narrows_cell::{EndpointOutcome, Role, SentFrame, StateSample, TcpLimits, WakeupDelays};
 
 use clock::RunClock;
@@ -44,7 +44,7 @@ pub fn host_at(flow: &Flow, role: Role) -> u16 {
 
 /// What one endpoint has to do.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct EndpointTask<'a> {
     cell: &'a Cell,
     flow: &'a Flow,
     role: Role,
@@ -54,7 +54,7 @@ struct Part<'a> {
     addresses: Option<[Ipv4Addr; 2]>,
 }
 
-impl Part<'_> {
+impl EndpointTask<'_> {
     /// Whether the application runs here.
     fn is_client(&self) -> bool {
         host_at(self.flow, self.role) == self.flow.client()
@@ -109,7 +109,7 @@ pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
     if let Err(error) = &result {
         // The agent may be gone, which is why the endpoint fails.
         let unavailable = matches!(error, RunError::Unavailable(_));
-        let _ = channel.send(&News::Failed {
+        let _ = channel.send(&EndpointMessage::Failed {
             message: error.to_string(),
             unavailable,
         });
@@ -118,7 +118,7 @@ pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
 }
 
 fn play(channel: &mut Channel) -> Result<(), RunError> {
-    let Order::Prepare {
+    let AgentCommand::Prepare {
         cell,
         files,
         flow,
@@ -126,7 +126,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         unsent,
         loaded,
         addresses,
-    } = wait_for_order(channel)?
+    } = wait_for_command(channel)?
     else {
         return Err(RunError::Internal(
             "the endpoint was started before it was prepared".into(),
@@ -141,9 +141,9 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         .ok_or_else(|| RunError::Internal(format!("the cell has no flow {number}")))?;
     cpu::precise_timers();
     // A socket per connection.
-    narrows_sys::userns::raise_file_limit();
+    narrows_sys::process::raise_file_limit();
     cpu::prefer_session(PRIORITY);
-    let part = Part {
+    let task = EndpointTask {
         cell: &cell,
         flow,
         role,
@@ -151,31 +151,31 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         addresses,
     };
     let mut outcome = match (&flow.scheme, role) {
-        (SchemeRef::Kernel(name), _) => kernel_tcp(&part, Some(name), channel)?,
+        (SchemeRef::Kernel(name), _) => kernel_tcp(&task, Some(name), channel)?,
         (SchemeRef::Bpf(_), Role::Sender) if loaded.is_none() => {
             return Err(RunError::Internal(format!(
                 "nothing was loaded for flow {number}"
             )));
         }
         // What receives on another host than it was loaded on does without.
-        (SchemeRef::Bpf(_), _) => kernel_tcp(&part, loaded.as_deref(), channel)?,
+        (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
         (SchemeRef::Datagrams, Role::Sender) => {
-            let socket = datagrams::prepare(&part)?;
+            let socket = datagrams::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::send(&socket, &part, &clock, channel)?)
+            clock.tell(datagrams::send(&socket, &task, &clock, channel)?)
         }
         (SchemeRef::Datagrams, Role::Receiver) => {
-            let socket = datagrams::prepare(&part)?;
+            let socket = datagrams::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::receive(&socket, &part, &clock, channel)?)
+            clock.tell(datagrams::receive(&socket, &task, &clock, channel)?)
         }
         (SchemeRef::Media(..), _) => {
-            let node = media::Node::prepare(&part)?;
+            let node = media::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(node.run(&clock, channel)?)
         }
         (SchemeRef::Native(..), _) => {
-            let node = udp::Node::prepare(&part)?;
+            let node = udp::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
             clock.tell(node.run(&clock, channel)?)
         }
@@ -184,24 +184,24 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         (outcome.run_ns, outcome.wait_ns) = (run_ns, wait_ns);
     }
     channel
-        .send(&News::Done(Box::new(outcome)))
+        .send(&EndpointMessage::Done(Box::new(outcome)))
         .could_not("report to the agent")
 }
 
 /// One end of a flow of the kernel's TCP with the congestion control called `name`, or the kernel's default.
 fn kernel_tcp(
-    part: &Part,
+    task: &EndpointTask,
     name: Option<&str>,
     channel: &mut Channel,
 ) -> Result<EndpointOutcome, RunError> {
-    if part.is_client() {
-        let client = tcp::Client::prepare(part, name)?;
+    if task.is_client() {
+        let client = tcp::Client::prepare(task, name)?;
         let clock = get_ready(channel, Need::CongestionControls)?;
         client
             .run(&clock, channel)
             .map(|outcome| clock.tell(outcome))
     } else {
-        let server = tcp::Server::prepare(part, name)?;
+        let server = tcp::Server::prepare(task, name)?;
         let clock = get_ready(channel, Need::CongestionControls)?;
         server
             .run(&clock, channel)
@@ -213,19 +213,21 @@ fn kernel_tcp(
 fn get_ready(channel: &mut Channel, need: Need) -> Result<RunClock, RunError> {
     privileges::give_up(need).could_not("give up the rights of the endpoint")?;
     channel
-        .send(&News::Ready)
+        .send(&EndpointMessage::Ready)
         .could_not("report to the agent")?;
-    match wait_for_order(channel)? {
-        Order::Start { real_ns, mono_ns } => Ok(RunClock::new(real_ns, mono_ns)),
-        Order::Prepare { .. } => Err(RunError::Internal("the endpoint was prepared twice".into())),
+    match wait_for_command(channel)? {
+        AgentCommand::Start { real_ns, mono_ns } => Ok(RunClock::new(real_ns, mono_ns)),
+        AgentCommand::Prepare { .. } => {
+            Err(RunError::Internal("the endpoint was prepared twice".into()))
+        }
     }
 }
 
-fn wait_for_order(channel: &mut Channel) -> Result<Order, RunError> {
-    let mut sleeper = clock::Sleeper::new(channel)?;
+fn wait_for_command(channel: &mut Channel) -> Result<AgentCommand, RunError> {
+    let mut sleeper = clock::EventLoop::new(channel)?;
     loop {
         match channel.receive().could_not("hear from the agent")? {
-            Received::Document(order) => return Ok(order),
+            Received::Document(command) => return Ok(command),
             Received::Nothing => sleeper.sleep(None)?,
             Received::End => return Err(gone()),
         }
@@ -239,7 +241,7 @@ fn gone() -> RunError {
 /// Ends the endpoint when the agent's side of the channel has closed.
 fn check_agent(channel: &mut Channel) -> Result<(), RunError> {
     match channel
-        .receive::<Order>()
+        .receive::<AgentCommand>()
         .could_not("hear from the agent")?
     {
         Received::End => Err(gone()),

@@ -1,9 +1,9 @@
 //! Flows of real-time schemes over UDP: one machine at each end of a pair of ports.
 
-use super::clock::{RunClock, Sleeper};
-use super::inbox::{Found, Inbox};
-use super::outlet::{Outlet, Sending};
-use super::{Channel, EndpointOutcome, Part, Role, SentFrame, StateSample};
+use super::clock::{EventLoop, RunClock};
+use super::receiver::{DatagramReceiver, ReceiveResult};
+use super::sender::{DatagramSender, Sending};
+use super::{Channel, EndpointOutcome, EndpointTask, Role, SentFrame, StateSample};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{
     SchemeRef, media_receiver, media_sender, receiver_counters, sender_counters, state_row,
@@ -46,7 +46,7 @@ impl End {
 
 /// One end of a flow.
 pub(super) struct Node<'a> {
-    part: &'a Part<'a>,
+    task: &'a EndpointTask<'a>,
     end: End,
     line: Line,
     outcome: EndpointOutcome,
@@ -54,10 +54,10 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// An end with its socket. What the scheme calculates beforehand is calculated now.
-    pub(super) fn prepare(part: &'a Part<'a>) -> Result<Self, RunError> {
-        let Part { cell, flow, .. } = *part;
+    pub(super) fn prepare(task: &'a EndpointTask<'a>) -> Result<Self, RunError> {
+        let EndpointTask { cell, flow, .. } = *task;
         let refused = |error: narrows_cell::CellError| RunError::Input(error.to_string());
-        let (end, own, peer) = match part.role {
+        let (end, own, peer) = match task.role {
             Role::Sender => {
                 let sender = media_sender(cell, flow).map_err(refused)?;
                 (End::Sender(sender), flow.from, flow.to)
@@ -68,12 +68,12 @@ impl<'a> Node<'a> {
             }
         };
         let fd = socket::udp_any().could_not("open a UDP socket")?;
-        socket::bind(fd.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
-        socket::connect(fd.as_fd(), part.port_at(peer)).could_not("connect a UDP socket")?;
+        socket::bind(fd.as_fd(), task.port_at(own)).could_not("bind the flow's port")?;
+        socket::connect(fd.as_fd(), task.port_at(peer)).could_not("connect a UDP socket")?;
         Ok(Node {
-            part,
+            task,
             end,
-            line: Line::new(fd, flow.flow, flow.dscp, part.end())?,
+            line: Line::new(fd, flow.flow, flow.dscp, task.end())?,
             outcome: EndpointOutcome::default(),
         })
     }
@@ -85,10 +85,10 @@ impl<'a> Node<'a> {
         clock: &RunClock,
         channel: &mut Channel,
     ) -> Result<EndpointOutcome, RunError> {
-        let Part { cell, flow, .. } = *self.part;
-        let stop = self.part.stop();
-        let end = self.part.end();
-        let mut sleeper = Sleeper::new(channel)?;
+        let EndpointTask { cell, flow, .. } = *self.task;
+        let stop = self.task.stop();
+        let end = self.task.end();
+        let mut sleeper = EventLoop::new(channel)?;
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         sleeper.until_readable(self.line.fd.as_fd(), SOCKET)?;
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
@@ -124,7 +124,7 @@ impl<'a> Node<'a> {
 
     /// Takes the frames that are settled, and from a sender its state.
     fn sample(&mut self, now: Time) {
-        let (flow, time) = (self.part.flow.flow, now.ns());
+        let (flow, time) = (self.task.flow.flow, now.ns());
         self.collect();
         let End::Sender(sender) = &self.end else {
             return;
@@ -166,7 +166,7 @@ impl<'a> Node<'a> {
                 let mut counters = sender.counters();
                 [counters.sent_packets, counters.sent_bytes] = sent;
                 outcome.sender = sender_counters(&counters);
-                if let SchemeRef::Media(scheme, _) = &self.part.flow.scheme {
+                if let SchemeRef::Media(scheme, _) = &self.task.flow.scheme {
                     outcome.read_back = Some(scheme.name.to_owned());
                 }
             }
@@ -176,7 +176,7 @@ impl<'a> Node<'a> {
                 outcome.receiver = receiver_counters(&counters);
             }
         }
-        outcome.socket_drops = u64::from(self.line.inbox.dropped());
+        outcome.socket_drops = u64::from(self.line.receiver.dropped());
         if self.line.garbage > 0 {
             let text = format!("{} datagrams were no messages of ours", self.line.garbage);
             outcome.problem.get_or_insert(text);
@@ -189,9 +189,9 @@ impl<'a> Node<'a> {
 struct Line {
     fd: OwnedFd,
     flow: u16,
-    inbox: Inbox,
+    receiver: DatagramReceiver,
     sending: Sending,
-    outlet: Outlet,
+    sender: DatagramSender,
     body: Body,
     /// Latest time that the machine has seen.
     latest: Time,
@@ -210,9 +210,9 @@ impl Line {
         Ok(Line {
             fd,
             flow,
-            inbox: Inbox::new(end),
+            receiver: DatagramReceiver::new(end),
             sending: Sending::new(dscp),
-            outlet: Outlet::default(),
+            sender: DatagramSender::default(),
             body: Body::default(),
             latest: Time::ZERO,
             garbage: 0,
@@ -221,30 +221,31 @@ impl Line {
     }
 
     /// Takes one batch of what has arrived, at the times at which the kernel saw it.
-    fn receive(&mut self, end: &mut End, clock: &RunClock) -> Result<Found, RunError> {
+    fn receive(&mut self, end: &mut End, clock: &RunClock) -> Result<ReceiveResult, RunError> {
         let wanted = matches!(end, End::Sender(_));
         let (body, latest) = (&mut self.body, &mut self.latest);
         let (garbage, received) = (&mut self.garbage, &mut self.received);
-        self.inbox.receive(self.fd.as_fd(), clock, |at, datagram| {
-            received[0] += 1;
-            received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
-            // Times never decrease; what arrived while we sent is seen a moment later.
-            *latest = at.max(*latest);
-            match wire::decode(datagram.bytes, body) {
-                Ok(header @ Header::Media(media)) if media.feedback == wanted => {
-                    let ecn = Ecn::from_bits(datagram.ecn);
-                    end.endpoint().receive(*latest, ecn, &header, body);
+        self.receiver
+            .receive(self.fd.as_fd(), clock, |at, datagram| {
+                received[0] += 1;
+                received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
+                // Times never decrease; what arrived while we sent is seen a moment later.
+                *latest = at.max(*latest);
+                match wire::decode(datagram.bytes, body) {
+                    Ok(header @ Header::Media(media)) if media.feedback == wanted => {
+                        let ecn = Ecn::from_bits(datagram.ecn);
+                        end.endpoint().receive(*latest, ecn, &header, body);
+                    }
+                    _ => *garbage += 1,
                 }
-                _ => *garbage += 1,
-            }
-        })
+            })
     }
 
     /// Sends what the machine wants to send, up to one batch; returns whether there may be more at once.
     fn transmit(&mut self, end: &mut End, now: Time) -> Result<bool, RunError> {
         self.latest = now.max(self.latest);
         let (body, latest, flow) = (&mut self.body, self.latest, self.flow);
-        self.outlet
+        self.sender
             .send(self.fd.as_fd(), &mut self.sending, |bytes| {
                 let out = end.endpoint().transmit(latest, body)?;
                 wire::encode(flow, &out.header, body, bytes);
@@ -254,7 +255,7 @@ impl Line {
 
     /// When [`Line::transmit`] is needed next.
     fn next_wakeup(&self, end: &End, now: Time) -> Time {
-        if !self.outlet.is_empty() {
+        if !self.sender.is_empty() {
             // The interface was full a moment ago, and says nothing when it is not any more.
             return now + BREATH;
         }

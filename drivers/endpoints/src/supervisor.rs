@@ -1,8 +1,8 @@
 //! The endpoint processes of a run: started, watched and stopped by handle. Emulated runs have all of them, a
-//! side of a run between two hosts those on its own host.
+//! peer of a run between two hosts those on its own host.
 
 use crate::bpf::Programs;
-use crate::{Channel, EndpointOutcome, News, Order, Received, Role};
+use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, Role};
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_netns::facts;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Key of the first endpoint among the things waited for; smaller ones are for others.
-pub const CREW: u64 = 16;
+pub const FIRST_ENDPOINT: u64 = 16;
 /// Longest time for all endpoints (and wires) to become ready.
 pub const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Endpoints report at most this long after the end of the run.
@@ -68,7 +68,7 @@ pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Re
 }
 
 /// One endpoint as the agent sees it.
-pub struct Member {
+pub struct EndpointProcess {
     /// Number of its flow.
     pub flow: u16,
     /// Which end of the flow.
@@ -89,7 +89,7 @@ pub struct Member {
 
 /// One endpoint to be started.
 #[derive(Clone, Copy)]
-pub struct Post<'a> {
+pub struct EndpointSpec<'a> {
     /// Its flow.
     pub flow: &'a Flow,
     /// Which end of the flow.
@@ -102,7 +102,7 @@ pub struct Post<'a> {
 
 /// What all endpoints share.
 #[derive(Clone, Copy)]
-pub struct Supplies<'a> {
+pub struct EndpointSetup<'a> {
     /// The cell that they play.
     pub cell: &'a Cell,
     /// What was loaded into the kernel.
@@ -118,36 +118,41 @@ pub struct Supplies<'a> {
 }
 
 /// All endpoints of a run.
-pub struct Crew {
+pub struct Supervisor {
     /// In the order in which they were started.
-    pub members: Vec<Member>,
+    pub endpoints: Vec<EndpointProcess>,
 }
 
-impl Crew {
-    /// Starts the endpoints of all `posts` and tells them what to prepare. [`CREW`] and what follows are
+impl Supervisor {
+    /// Starts the endpoints of all `specs` and tells them what to prepare. [`FIRST_ENDPOINT`] and what follows are
     /// the keys under which `epoll` reports them.
     pub fn start<'a>(
-        posts: impl IntoIterator<Item = Post<'a>>,
-        supplies: Supplies<'_>,
+        specs: impl IntoIterator<Item = EndpointSpec<'a>>,
+        setup: EndpointSetup<'_>,
         epoll: &Epoll,
     ) -> Result<Self, RunError> {
-        let text = supplies.cell.json.to_string();
-        let mut members = Vec::new();
-        for post in posts {
-            let member = Member::start(post, supplies, text.clone())?;
+        let text = setup.cell.json.to_string();
+        let mut endpoints = Vec::new();
+        for spec in specs {
+            let endpoint = EndpointProcess::start(spec, setup, text.clone())?;
             epoll
-                .add(member.channel.as_fd(), CREW + members.len() as u64)
+                .add(
+                    endpoint.channel.as_fd(),
+                    FIRST_ENDPOINT + endpoints.len() as u64,
+                )
                 .could_not("watch an endpoint")?;
-            members.push(member);
+            endpoints.push(endpoint);
         }
-        Ok(Crew { members })
+        Ok(Supervisor { endpoints })
     }
 
     /// Tells everybody when the run starts.
     pub fn announce(&mut self, real_ns: u64, mono_ns: u64) {
-        for member in &mut self.members {
+        for endpoint in &mut self.endpoints {
             // Whoever is gone is noticed as the end of its channel.
-            let _ = member.channel.send(&Order::Start { real_ns, mono_ns });
+            let _ = endpoint
+                .channel
+                .send(&AgentCommand::Start { real_ns, mono_ns });
         }
     }
 
@@ -156,31 +161,31 @@ impl Crew {
     /// # Errors
     /// Before the start, whatever keeps it from taking part.
     pub fn listen(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
-        let Some(member) = self.members.get_mut((key - CREW) as usize) else {
+        let Some(endpoint) = self.endpoints.get_mut((key - FIRST_ENDPOINT) as usize) else {
             return Ok(());
         };
         loop {
-            let news = match member.channel.receive() {
+            let news = match endpoint.channel.receive() {
                 Ok(Received::Document(news)) => news,
                 Ok(Received::Nothing) => return Ok(()),
                 Ok(Received::End) | Err(_) => {
-                    member.listening = false;
-                    let _ = epoll.remove(member.channel.as_fd());
-                    if !started && member.failed.is_none() {
+                    endpoint.listening = false;
+                    let _ = epoll.remove(endpoint.channel.as_fd());
+                    if !started && endpoint.failed.is_none() {
                         return Err(RunError::Internal(format!(
                             "the {} of flow {} ended before the run started{}",
-                            member.role.name(),
-                            member.flow,
-                            member.last_words()
+                            endpoint.role.name(),
+                            endpoint.flow,
+                            endpoint.last_log_line()
                         )));
                     }
                     return Ok(());
                 }
             };
             match news {
-                News::Ready => member.ready = true,
-                News::Done(outcome) => member.outcome = Some(*outcome),
-                News::Failed {
+                EndpointMessage::Ready => endpoint.ready = true,
+                EndpointMessage::Done(outcome) => endpoint.outcome = Some(*outcome),
+                EndpointMessage::Failed {
                     message,
                     unavailable,
                 } if !started => {
@@ -190,63 +195,66 @@ impl Crew {
                         RunError::Internal(message)
                     });
                 }
-                News::Failed { message, .. } => member.failed = Some(message),
+                EndpointMessage::Failed { message, .. } => endpoint.failed = Some(message),
             }
         }
     }
 
     /// Whether all endpoints are prepared.
     pub fn is_ready(&self) -> bool {
-        self.members.iter().all(|member| member.ready)
+        self.endpoints.iter().all(|endpoint| endpoint.ready)
     }
 
     /// Whether nothing more is to be expected from anybody.
     pub fn is_done(&self) -> bool {
-        self.members.iter().all(|member| !member.listening)
+        self.endpoints.iter().all(|endpoint| !endpoint.listening)
     }
 
     /// Ends whoever still runs; returns how each process ended and, where that was not as it
     /// should be, why.
-    pub fn dismiss(&mut self) -> Vec<(ProcessRecord, Option<String>)> {
-        self.members.iter_mut().map(Member::dismiss).collect()
+    pub fn stop(&mut self) -> Vec<(ProcessRecord, Option<String>)> {
+        self.endpoints
+            .iter_mut()
+            .map(EndpointProcess::stop)
+            .collect()
     }
 }
 
-impl Member {
-    fn start(post: Post, supplies: Supplies, cell: String) -> Result<Self, RunError> {
-        let Post { flow, role, .. } = post;
+impl EndpointProcess {
+    fn start(spec: EndpointSpec, setup: EndpointSetup, cell: String) -> Result<Self, RunError> {
+        let EndpointSpec { flow, role, .. } = spec;
         let name = format!("flow-{}-{}.log", flow.flow, role.name());
-        let log = supplies.logs.join(name);
+        let log = setup.logs.join(name);
         let file = File::create(&log)
             .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
         let (mut channel, theirs) = Channel::pair().could_not("open a channel")?;
         let arguments = ["endpoint".to_owned(), theirs.as_raw_fd().to_string()];
         let process = Process::spawn(Spawn {
             arguments: &arguments,
-            netns: post.netns,
-            cpus: supplies.cpus,
+            netns: spec.netns,
+            cpus: setup.cpus,
             inherit: Some(theirs.as_fd()),
             log: file,
         })
         .could_not("start an endpoint")?;
         drop(theirs);
-        let order = Order::Prepare {
+        let command = AgentCommand::Prepare {
             cell,
-            files: supplies.files.to_owned(),
+            files: setup.files.to_owned(),
             flow: flow.flow,
             role,
-            unsent: post.unsent,
-            loaded: supplies
+            unsent: spec.unsent,
+            loaded: setup
                 .programs
                 .and_then(|programs| programs.kernel_name(flow.flow))
                 .map(str::to_owned),
-            addresses: supplies.addresses,
+            addresses: setup.addresses,
         };
-        channel.send(&order).could_not("instruct an endpoint")?;
-        Ok(Member {
+        channel.send(&command).could_not("instruct an endpoint")?;
+        Ok(EndpointProcess {
             flow: flow.flow,
             role,
-            active_ns: flow.stop.min(supplies.cell.duration).since(flow.start).ns(),
+            active_ns: flow.stop.min(setup.cell.duration).since(flow.start).ns(),
             ready: false,
             outcome: None,
             failed: None,
@@ -257,7 +265,7 @@ impl Member {
         })
     }
 
-    fn dismiss(&mut self) -> (ProcessRecord, Option<String>) {
+    fn stop(&mut self) -> (ProcessRecord, Option<String>) {
         let reported = self.outcome.is_some();
         let silent = self.listening && !reported;
         if !silent {
@@ -275,7 +283,7 @@ impl Member {
             (_, exit, _) => Some(format!(
                 "ended without a report (exit code {}){}",
                 exit.unwrap_or(-1),
-                self.last_words()
+                self.last_log_line()
             )),
         };
         let name = format!("flow {} {}", self.flow, self.role.name());
@@ -292,7 +300,7 @@ impl Member {
     }
 
     /// The last line of its log, as a part of a sentence.
-    fn last_words(&self) -> String {
+    fn last_log_line(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         text.lines()
             .rfind(|line| !line.trim().is_empty())

@@ -13,7 +13,7 @@
 
 mod settings;
 
-use narrows_cell::addressing::{MOST_HOSTS, WARM_UP_PORT, address, mac};
+use narrows_cell::addressing::{MAX_HOSTS, WARM_UP_PORT, address, mac};
 use narrows_cell::{Context, RunError};
 use narrows_sys::netlink::{LinkCounters, Netlink, VethEnd};
 use narrows_sys::netns::{NetNs, PrivateNetwork, Privilege, read_sysctl};
@@ -124,9 +124,9 @@ impl Hosts {
     /// # Errors
     /// What the kernel refused, in words.
     pub fn build(plans: &[HostPlan], common: Common) -> Result<Self, RunError> {
-        if plans.len() > MOST_HOSTS {
+        if plans.len() > MAX_HOSTS {
             return Err(RunError::Unavailable(format!(
-                "the network has {} hosts, and at most {MOST_HOSTS} can be emulated",
+                "the network has {} hosts, and at most {MAX_HOSTS} can be emulated",
                 plans.len()
             )));
         }

@@ -29,7 +29,7 @@ pub struct Change {
 }
 
 /// How the settings are reached: the kernel's files, or a test's.
-pub trait Settings {
+pub trait SysctlAccess {
     /// The value of a setting, as text.
     fn read(&self, name: &str) -> std::io::Result<String>;
     /// Changes a setting.
@@ -38,9 +38,9 @@ pub trait Settings {
 
 /// Those of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct MachineSysctls;
 
-impl Settings for Machine {
+impl SysctlAccess for MachineSysctls {
     fn read(&self, name: &str) -> std::io::Result<String> {
         read_sysctl(name)
     }
@@ -51,7 +51,7 @@ impl Settings for Machine {
 }
 
 /// Settings that are held. Dropping this puts them back.
-pub struct Held<S: Settings> {
+pub struct SysctlOverride<S: SysctlAccess> {
     settings: S,
     journal: File,
     path: PathBuf,
@@ -61,7 +61,7 @@ pub struct Held<S: Settings> {
 
 /// Settings that an earlier holder has left behind because it was killed: what its journal says, while nobody
 /// holds them. Empty if there is none.
-pub fn left_behind(path: &Path) -> Vec<Change> {
+pub fn abandoned(path: &Path) -> Vec<Change> {
     let Ok(mut journal) = File::open(path) else {
         return Vec::new();
     };
@@ -71,7 +71,7 @@ pub fn left_behind(path: &Path) -> Vec<Change> {
     }
 }
 
-impl<S: Settings> Held<S> {
+impl<S: SysctlAccess> SysctlOverride<S> {
     /// Raises each setting to at least the value given. What an earlier holder has left behind is put back first.
     ///
     /// # Errors
@@ -81,12 +81,12 @@ impl<S: Settings> Held<S> {
         settings: S,
         least: &BTreeMap<String, u64>,
         path: &Path,
-    ) -> Result<Held<S>, RunError> {
+    ) -> Result<SysctlOverride<S>, RunError> {
         let mut journal = open_journal(path)?;
         let recovered = undo(&settings, &read_journal(&mut journal));
         let changes = plan(&settings, least).inspect_err(|_| forget(&journal, path))?;
         write_journal(&mut journal, &changes, path)?;
-        let mut held = Held {
+        let mut raised = SysctlOverride {
             settings,
             journal,
             path: path.to_owned(),
@@ -96,12 +96,18 @@ impl<S: Settings> Held<S> {
         for change in changes {
             let value = change.now.to_string();
             // Dropping what is held so far puts it back.
-            held.settings.write(&change.name, &value).map_err(|error| {
-                RunError::Unavailable(format!("{} cannot be set to {value}: {error}", change.name))
-            })?;
-            held.changes.push(change);
+            raised
+                .settings
+                .write(&change.name, &value)
+                .map_err(|error| {
+                    RunError::Unavailable(format!(
+                        "{} cannot be set to {value}: {error}",
+                        change.name
+                    ))
+                })?;
+            raised.changes.push(change);
         }
-        Ok(held)
+        Ok(raised)
     }
 
     /// What was changed, in the order of names.
@@ -126,13 +132,16 @@ impl<S: Settings> Held<S> {
     }
 }
 
-impl<S: Settings> Drop for Held<S> {
+impl<S: SysctlAccess> Drop for SysctlOverride<S> {
     fn drop(&mut self) {
         self.put_back();
     }
 }
 
-fn plan(settings: &impl Settings, least: &BTreeMap<String, u64>) -> Result<Vec<Change>, RunError> {
+fn plan(
+    settings: &impl SysctlAccess,
+    least: &BTreeMap<String, u64>,
+) -> Result<Vec<Change>, RunError> {
     let mut changes = Vec::new();
     for (name, &least) in least {
         check_name(name)?;
@@ -173,7 +182,7 @@ fn check_name(name: &str) -> Result<(), RunError> {
 }
 
 /// Puts settings back that still have the value that we gave them.
-fn undo(settings: &impl Settings, changes: &[Change]) -> Vec<Change> {
+fn undo(settings: &impl SysctlAccess, changes: &[Change]) -> Vec<Change> {
     let ours = |change: &&Change| {
         check_name(&change.name).is_ok()
             && settings
@@ -226,7 +235,7 @@ fn same_file(journal: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
     match (journal.metadata(), fs::metadata(path)) {
-        (Ok(held), Ok(found)) => identity(held) == identity(found),
+        (Ok(raised), Ok(found)) => identity(raised) == identity(found),
         _ => false,
     }
 }
@@ -289,7 +298,7 @@ mod tests {
         }
     }
 
-    impl Settings for Pretended {
+    impl SysctlAccess for Pretended {
         fn read(&self, name: &str) -> std::io::Result<String> {
             self.values
                 .borrow()
@@ -328,7 +337,7 @@ mod tests {
         let path = journal("raised");
         let machine = Pretended::with(&[("a.small", "100"), ("b.large", "900")]);
         let wanted = least(&[("a.small", 500), ("b.large", 500)]);
-        let held = Held::raise(machine.clone(), &wanted, &path).unwrap();
+        let raised = SysctlOverride::raise(machine.clone(), &wanted, &path).unwrap();
         assert_eq!(machine.value("a.small"), "500");
         assert_eq!(machine.value("b.large"), "900");
         let changed = [Change {
@@ -336,12 +345,12 @@ mod tests {
             before: 100,
             now: 500,
         }];
-        assert_eq!(held.changes(), changed);
+        assert_eq!(raised.changes(), changed);
         assert!(
-            left_behind(&path).is_empty(),
+            abandoned(&path).is_empty(),
             "what is held is not left behind"
         );
-        assert_eq!(held.release(), changed);
+        assert_eq!(raised.release(), changed);
         assert_eq!(machine.value("a.small"), "100");
         assert!(!path.exists());
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
@@ -352,13 +361,13 @@ mod tests {
         let path = journal("one");
         let machine = Pretended::with(&[("a.small", "100")]);
         let wanted = least(&[("a.small", 500)]);
-        let held = Held::raise(machine.clone(), &wanted, &path).unwrap();
-        let second = Held::raise(machine.clone(), &wanted, &path);
+        let raised = SysctlOverride::raise(machine.clone(), &wanted, &path).unwrap();
+        let second = SysctlOverride::raise(machine.clone(), &wanted, &path);
         let told = second.err().unwrap().to_string();
         assert!(told.contains("another run holds"), "{told}");
-        drop(held);
+        drop(raised);
         assert_eq!(machine.value("a.small"), "100", "dropping puts back");
-        drop(Held::raise(machine, &wanted, &path).unwrap());
+        drop(SysctlOverride::raise(machine, &wanted, &path).unwrap());
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 
@@ -366,19 +375,21 @@ mod tests {
     fn what_a_killed_holder_left_is_put_back_first() {
         let path = journal("killed");
         let machine = Pretended::with(&[("a.small", "100"), ("b.other", "7")]);
-        let held = Held::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+        let raised =
+            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
         // A killed process runs no destructors, but its locks go.
         let text = fs::read_to_string(&path).unwrap();
-        drop(held);
+        drop(raised);
         fs::write(&path, text).unwrap();
         machine.write("a.small", "500").unwrap();
-        assert_eq!(left_behind(&path).len(), 1);
+        assert_eq!(abandoned(&path).len(), 1);
 
-        let held = Held::raise(machine.clone(), &least(&[("b.other", 8)]), &path).unwrap();
+        let raised =
+            SysctlOverride::raise(machine.clone(), &least(&[("b.other", 8)]), &path).unwrap();
         assert_eq!(machine.value("a.small"), "100");
-        assert_eq!(held.recovered().len(), 1);
-        assert_eq!(held.changes().len(), 1);
-        drop(held);
+        assert_eq!(raised.recovered().len(), 1);
+        assert_eq!(raised.changes().len(), 1);
+        drop(raised);
         assert_eq!(machine.value("b.other"), "7");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
@@ -387,9 +398,10 @@ mod tests {
     fn what_somebody_else_has_changed_meanwhile_is_theirs() {
         let path = journal("theirs");
         let machine = Pretended::with(&[("a.small", "100")]);
-        let held = Held::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+        let raised =
+            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
         machine.write("a.small", "600").unwrap();
-        assert!(held.release().is_empty());
+        assert!(raised.release().is_empty());
         assert_eq!(machine.value("a.small"), "600");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
@@ -400,19 +412,21 @@ mod tests {
         let mut machine = Pretended::with(&[("a.small", "100"), ("b.stubborn", "1")]);
         machine.refuses = "b.stubborn";
         let wanted = least(&[("a.small", 500), ("b.stubborn", 2)]);
-        let refused = Held::raise(machine.clone(), &wanted, &path).err().unwrap();
+        let refused = SysctlOverride::raise(machine.clone(), &wanted, &path)
+            .err()
+            .unwrap();
         assert!(
             refused.to_string().contains("b.stubborn cannot be set"),
             "{refused}"
         );
         assert_eq!(machine.value("a.small"), "100");
         for name in ["", "a..b", "../../etc/passwd", "a/b", "a.small\n"] {
-            let refused = Held::raise(machine.clone(), &least(&[(name, 1)]), &path)
+            let refused = SysctlOverride::raise(machine.clone(), &least(&[(name, 1)]), &path)
                 .err()
                 .unwrap();
             assert!(matches!(refused, RunError::Input(_)), "{name:?}: {refused}");
         }
-        let missing = Held::raise(machine, &least(&[("no.such", 1)]), &path)
+        let missing = SysctlOverride::raise(machine, &least(&[("no.such", 1)]), &path)
             .err()
             .unwrap();
         assert!(
@@ -428,9 +442,10 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "[{\"name\":\"a.small\",\"befo").unwrap();
         let machine = Pretended::with(&[("a.small", "100")]);
-        let held = Held::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
-        assert!(held.recovered().is_empty());
-        drop(held);
+        let raised =
+            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+        assert!(raised.recovered().is_empty());
+        drop(raised);
         assert_eq!(machine.value("a.small"), "100");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A folder as a stream, in the `ustar` format of POSIX.1-2017 (pax, "ustar Interchange Format"): how what a side has
+//! A folder as a stream, in the `ustar` format of POSIX.1-2017 (pax, "ustar Interchange Format"): how what a peer has
 //! written gets from another host to this one. The other host needs no program for it but this one, and files
 //! of root come along where the agent runs as root.
 
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 const BLOCK: usize = 512;
 /// Largest size that fits into eleven octal digits.
-const MOST_OCTAL: u64 = 0o777_7777_7777;
-/// What a side or an end of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
+const MAX_OCTAL: u64 = 0o777_7777_7777;
+/// What a peer or an end of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
 const OURS: &[&str] = &[
     "sent.ntl",
     "arrived.ntl",
@@ -42,7 +42,7 @@ pub fn pack(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
         .map_err(|error| gone(&error))
 }
 
-/// Removes a folder that a side has written.
+/// Removes a folder that a peer has written.
 ///
 /// # Errors
 /// Something else is in it, or it cannot be removed.
@@ -128,14 +128,14 @@ fn head(name: &str, kind: Kind, size: u64, seconds: i64) -> Result<[u8; BLOCK], 
     );
     put(108, b"0000000");
     put(116, b"0000000");
-    if size <= MOST_OCTAL {
+    if size <= MAX_OCTAL {
         put(124, &octal(size, 11));
     } else {
         // As GNU tar does it, and others after it: the first bit, then the number.
         put(124, &[0x80, 0, 0, 0]);
         put(128, &size.to_be_bytes());
     }
-    put(136, &octal(seconds.clamp(0, MOST_OCTAL as i64) as u64, 11));
+    put(136, &octal(seconds.clamp(0, MAX_OCTAL as i64) as u64, 11));
     put(148, b"        ");
     put(156, if kind == Kind::File { b"0" } else { b"5" });
     put(257, b"ustar\x0000");
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(block[124], 0x80);
         let size: [u8; 8] = block[128..136].try_into().unwrap();
         assert_eq!(u64::from_be_bytes(size), 1 << 34);
-        let octal = head("sent.ntl", Kind::File, MOST_OCTAL, 0).unwrap();
-        assert_eq!(number(&octal[124..136]), MOST_OCTAL);
+        let octal = head("sent.ntl", Kind::File, MAX_OCTAL, 0).unwrap();
+        assert_eq!(number(&octal[124..136]), MAX_OCTAL);
         assert!(head(&"x".repeat(101), Kind::File, 0, 0).is_err());
     }
 

@@ -14,7 +14,7 @@ const FORMAT: &str = "narrows/clock/1";
 /// Programs answer within milliseconds, or not at all.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Longest answer that is read.
-const LONGEST: u64 = 1 << 14;
+const MAX_ANSWER: u64 = 1 << 14;
 const NS_PER_S: f64 = 1e9;
 
 /// The machine's clock as it is now, as JSON. Members whose value nobody knows are null.
@@ -158,7 +158,11 @@ fn ask(words: &[&str]) -> Option<String> {
         }
     };
     let mut text = String::new();
-    child.stdout?.take(LONGEST).read_to_string(&mut text).ok()?;
+    child
+        .stdout?
+        .take(MAX_ANSWER)
+        .read_to_string(&mut text)
+        .ok()?;
     status.success().then_some(text)
 }
 

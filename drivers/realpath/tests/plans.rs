@@ -1,4 +1,4 @@
-//! Plans of tunnels and of sides: whatever stands in one, it is understood or refused in one sentence, and its
+//! Plans of tunnels and of peers: whatever stands in one, it is understood or refused in one sentence, and its
 //! secret is told to nobody.
 
 use narrows_cell::RunError;

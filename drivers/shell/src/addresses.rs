@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// Bits that each level takes.
 const LEVEL: u8 = 4;
 /// The longest prefix in use.
-const LONGEST: u8 = 28;
+const MAX_PREFIX_LENGTH: u8 = 28;
 
 /// The addresses of one shell and of the shells in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Prefix {
     /// The `number`th shell (from 1) started in this one; `None` if there is no room for it.
     pub(super) fn child(self, number: u32) -> Option<Prefix> {
         let length = self.length + LEVEL;
-        let fits = (1..1 << LEVEL).contains(&number) && length <= LONGEST;
+        let fits = (1..1 << LEVEL).contains(&number) && length <= MAX_PREFIX_LENGTH;
         fits.then(|| Prefix {
             base: self.base + (number << (32 - length)),
             length,
@@ -89,7 +89,7 @@ impl FromStr for Prefix {
         let base = base.parse::<Ipv4Addr>().map_err(drop)?;
         let length = length.parse().map_err(drop)?;
         let outermost = Prefix::OUTERMOST;
-        let sane = (outermost.length..=LONGEST).contains(&length)
+        let sane = (outermost.length..=MAX_PREFIX_LENGTH).contains(&length)
             && (length - outermost.length).is_multiple_of(LEVEL)
             && outermost.contains(base)
             && base.to_bits().trailing_zeros() >= 32 - u32::from(length);

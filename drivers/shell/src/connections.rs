@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Connections beyond this number share the number 0 ("no flow"): cells have no more flows.
-const MOST: usize = 10_000;
+const MAX_CONNECTIONS: usize = 10_000;
 
 /// All connections in the order of their first packets.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Connections {
     pub(super) fn note(&mut self, tuple: Tuple, direction: Direction, at: Time, size: u32) -> u16 {
         let number = match self.numbers.get(&tuple) {
             Some(&number) => number,
-            None if self.all.len() < MOST => self.add(tuple, at),
+            None if self.all.len() < MAX_CONNECTIONS => self.add(tuple, at),
             None => return 0,
         };
         let connection = &mut self.all[usize::from(number) - 1];
@@ -130,7 +130,7 @@ mod tests {
             (row["up_bytes"].as_u64(), row["flow"].as_u64()),
             (Some(60), Some(1))
         );
-        for port in 0..MOST as u16 + 5 {
+        for port in 0..MAX_CONNECTIONS as u16 + 5 {
             connections.note(tuple(port), Direction::Forward, at(4), 1);
         }
         assert_eq!(

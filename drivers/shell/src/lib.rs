@@ -41,8 +41,8 @@ use narrows_record::{Log, PacketLog};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Signals, Waker};
 use narrows_sys::privileges::{self, Need};
-use narrows_sys::userns::{self, Entrance};
-use narrows_sys::{cpu, socket};
+use narrows_sys::userns::{self, NamespaceEntry};
+use narrows_sys::{cpu, process, socket};
 use narrows_units::Time;
 use network::{Enclosing, Ground, MTU};
 use path::{Handle, Path, Record};
@@ -60,7 +60,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// Largest frame on the wires.
-const LARGEST_FRAME: usize = frame::ETHERNET + MTU as usize;
+const MAX_FRAME: usize = frame::ETHERNET + MTU as usize;
 /// Frames for which there is room from the start.
 const FRAMES: usize = 4096;
 /// Says in which shell a program runs.
@@ -104,7 +104,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         }
     }
     let user_is_root = userns::user().0 == 0;
-    userns::adopt_orphans();
+    narrows_sys::subreaper::become_subreaper();
     let writer = match &folder {
         Some(folder) => Some(Writer::start(folder)?),
         None => None,
@@ -285,7 +285,7 @@ fn emulate(
         next_sample: Time::ZERO,
     });
     let most = (facts::available_bytes() / 2) as usize;
-    let pool = Pool::new(FRAMES, LARGEST_FRAME, most);
+    let pool = Pool::new(FRAMES, MAX_FRAME, most);
     let emulator = Emulator {
         path: Path::new(network, pool, record),
         wires: ground.wires,
@@ -347,8 +347,8 @@ impl Session<'_> {
         signals: &Signals,
         emulator: &ScopedJoinHandle<Result<Finished, RunError>>,
     ) -> Result<i32, RunError> {
-        let (reader, _writer) = userns::pipe().could_not("make a pipe")?;
-        let mut entrance = Entrance::new(netns, ambient).could_not("prepare the program")?;
+        let (reader, _writer) = process::pipe().could_not("make a pipe")?;
+        let mut entrance = NamespaceEntry::new(netns, ambient).could_not("prepare the program")?;
         // Shells in shells find these files as they need them.
         if self.around.prefix.is_none() {
             let around = self.around;
@@ -371,7 +371,7 @@ impl Session<'_> {
             .spawn(guard, reader.as_fd())
             .could_not("start the program")?;
         drop(reader);
-        userns::raise_file_limit();
+        process::raise_file_limit();
         self.watch(child.id(), signals, emulator)
     }
 
@@ -394,11 +394,13 @@ impl Session<'_> {
                 .could_not("wait for events")?;
             while let Some((signal, sent)) = signals.next_with_origin() {
                 if subreaper::FORWARDED.contains(&signal) && sent {
-                    userns::send_signal(guard, signal);
+                    narrows_sys::subreaper::send_signal(guard, signal);
                 }
             }
             // An error would mean that there is no guard any more, for which nobody could wait.
-            while let Some(ended) = userns::reap().could_not("wait for the program")? {
+            while let Some(ended) =
+                narrows_sys::subreaper::reap().could_not("wait for the program")?
+            {
                 if ended.pid == guard {
                     live.clear();
                     return Ok(ended.code);

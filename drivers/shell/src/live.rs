@@ -3,13 +3,13 @@
 use super::counts::Meter;
 use super::plan::Wishes;
 use super::report::{bits, bytes};
-use narrows_sys::{clock, userns};
+use narrows_sys::{clock, process};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 
 /// Shortest time between two lines.
-const SHORTEST_NS: u64 = 190_000_000;
+const MIN_INTERVAL_NS: u64 = 190_000_000;
 
 /// A line on standard error that is written anew again and again.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(wishes: &Wishes) -> Self {
-        let width = userns::terminal_width(io::stderr().as_fd());
+        let width = process::terminal_width(io::stderr().as_fd());
         Line {
             wanted: wishes.live_anywhere || (wishes.live && width.is_some()),
             width,
@@ -38,7 +38,7 @@ impl Line {
     pub(super) fn show(&mut self, meters: &[Meter; 2]) {
         let now = clock::mono_ns();
         let passed = now - self.last_ns;
-        if !self.wanted || passed < SHORTEST_NS {
+        if !self.wanted || passed < MIN_INTERVAL_NS {
             return;
         }
         self.last_ns = now;

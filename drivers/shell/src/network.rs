@@ -92,7 +92,7 @@ impl Ground {
             let index = wire.index_of(name)?;
             wire.set_up(index)?;
             Ok(Wire {
-                ring: RxRing::open(index, RING, super::LARGEST_FRAME)?,
+                ring: RxRing::open(index, RING, super::MAX_FRAME)?,
                 port: TxPort::open(index)?,
             })
         };

@@ -5,7 +5,7 @@
 use narrows_cell::{Context, RunError};
 use narrows_sys::poll::{Epoll, Events, Signals};
 use narrows_sys::process;
-use narrows_sys::userns::{self, Ended};
+use narrows_sys::subreaper::{self, ExitedChild};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -50,7 +50,7 @@ pub fn block_signals() -> Result<Signals, RunError> {
 pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
     let pipe = process::inherited(pipe).could_not("take over a pipe")?;
     let signals = block_signals()?;
-    userns::adopt_orphans();
+    subreaper::become_subreaper();
     let epoll = Epoll::new().could_not("wait for events")?;
     epoll
         .add(signals.as_fd(), SIGNALS)
@@ -63,7 +63,7 @@ pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
     };
     let mut program = Command::new(name);
     program.args(arguments);
-    userns::die_with_us(&mut program);
+    subreaper::set_parent_death_signal(&mut program);
     let program = match program.spawn() {
         Ok(child) => child.id(),
         Err(error) => {
@@ -79,11 +79,13 @@ pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
         while let Some((signal, sent)) = signals.next_with_origin() {
             // Keys of the terminal have reached the program already.
             if FORWARDED.contains(&signal) && sent {
-                userns::send_signal(program, signal);
+                subreaper::send_signal(program, signal);
             }
         }
         // An error would mean that there is no program any more, for which nobody could wait.
-        while let Some(Ended { pid, code }) = userns::reap().could_not("wait for the program")? {
+        while let Some(ExitedChild { pid, code }) =
+            subreaper::reap().could_not("wait for the program")?
+        {
             if pid == program {
                 end_all(true);
                 return Ok(code);
@@ -105,14 +107,14 @@ pub(super) fn end_all(gently: bool) {
     let mut asked = Vec::new();
     loop {
         loop {
-            match userns::reap() {
+            match subreaper::reap() {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return,
             }
         }
         let patient = gently && started.elapsed() < GRACE;
-        let left = userns::descendants();
+        let left = subreaper::descendants();
         if started.elapsed() > DEATH {
             let pids: Vec<String> = left.iter().map(ToString::to_string).collect();
             eprintln!(
@@ -123,10 +125,10 @@ pub(super) fn end_all(gently: bool) {
         }
         for pid in left {
             if !patient {
-                userns::send_signal(pid, libc::SIGKILL);
+                subreaper::send_signal(pid, libc::SIGKILL);
             } else if !asked.contains(&pid) {
                 asked.push(pid);
-                userns::send_signal(pid, libc::SIGTERM);
+                subreaper::send_signal(pid, libc::SIGTERM);
             }
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -99,7 +99,7 @@ pub fn short_slices() -> bool {
             size: size_of::<SchedulingAttributes>() as u32,
             policy: libc::SCHED_OTHER as u32,
             nice: libc::getpriority(libc::PRIO_PROCESS, 0),
-            runtime: SHORTEST_SLICE_NS,
+            runtime: MIN_SLICE_NS,
             ..SchedulingAttributes::default()
         };
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0
@@ -107,7 +107,7 @@ pub fn short_slices() -> bool {
 }
 
 /// The kernel's lower bound.
-const SHORTEST_SLICE_NS: u64 = 100_000;
+const MIN_SLICE_NS: u64 = 100_000;
 
 #[repr(C)]
 #[derive(Default)]

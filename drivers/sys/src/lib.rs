@@ -4,6 +4,7 @@
 //! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s as the system gave
 //! them; the layers above turn these into sentences.
 
+pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
@@ -17,8 +18,8 @@ pub mod process;
 pub mod ring;
 mod seccomp;
 pub mod socket;
+pub mod subreaper;
 pub mod tcp_info;
-pub mod udp_batch;
 pub mod userns;
 
 use std::io;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Descriptors reported per call.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// A set of descriptors to wait for.
 #[derive(Debug)]
@@ -15,14 +15,14 @@ pub struct Epoll(OwnedFd);
 /// The keys of the descriptors that are ready.
 #[derive(Debug)]
 pub struct Events {
-    events: [libc::epoll_event; MOST_EVENTS],
+    events: [libc::epoll_event; MAX_EVENTS],
     ready: usize,
 }
 
 impl Default for Events {
     fn default() -> Self {
         Events {
-            events: [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS],
+            events: [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS],
             ready: 0,
         }
     }

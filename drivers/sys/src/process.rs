@@ -186,3 +186,34 @@ pub fn start_in_private_network(command: &mut Command) {
     // SAFETY: `enter` only makes system calls and does not allocate.
     unsafe { command.pre_exec(move || network.enter().map(drop)) };
 }
+
+/// A pipe: what is read and what is written. Both ends are closed on `exec`.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// Lets this process open as many descriptors as it may at most.
+pub fn raise_file_limit() {
+    // SAFETY: `limit` is valid for reading and writing.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Whether a stream is a terminal, and how wide that is.
+pub fn terminal_width(fd: BorrowedFd) -> Option<u16> {
+    // SAFETY: a zeroed winsize is valid and writable.
+    unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        let answer = libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size);
+        (answer == 0).then_some(if size.ws_col == 0 { 80 } else { size.ws_col })
+    }
+}

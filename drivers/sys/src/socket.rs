@@ -12,7 +12,7 @@ const TCP_CC_INFO: libc::c_int = 26;
 const TCP_INFO: libc::c_int = 11;
 const TCP_WINDOW_CLAMP: libc::c_int = 10;
 /// Connections that may wait to be accepted.
-const BACKLOG: libc::c_int = 4096;
+pub const BACKLOG: libc::c_int = 4096;
 
 /// The memory of `value`, for options that are structures.
 pub(super) fn bytes_of<T>(value: &T) -> &[u8] {
@@ -138,13 +138,6 @@ pub fn is_connected(fd: BorrowedFd) -> bool {
         let mut size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
         libc::getpeername(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut size) == 0
     }
-}
-
-/// Lets a bound TCP socket accept connections.
-pub fn listen(fd: BorrowedFd) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) })?;
-    Ok(())
 }
 
 /// The next connection of a listening socket, non-blocking.
@@ -299,4 +292,13 @@ pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<usize> {
             libc::MSG_DONTWAIT,
         )
     })
+}
+
+/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
+///
+/// # Errors
+/// What the kernel said.
+pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
 }

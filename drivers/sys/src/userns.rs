@@ -1,6 +1,4 @@
-//! What a shell behind an emulated path needs of processes: a user namespace in which the user
-//! stays the same, a child that starts in prepared namespaces, and the end of whole families of
-//! processes.
+//! User namespaces: one in which the user stays the same, and children that start in prepared namespaces.
 
 use super::netns::NetNs;
 use super::{check, check_len, privileges};
@@ -45,20 +43,20 @@ struct Cover {
 
 /// Where and how a child starts.
 #[derive(Debug)]
-pub struct Entrance {
+pub struct NamespaceEntry {
     netns: OwnedFd,
     covers: Vec<Cover>,
     ambient: bool,
 }
 
-impl Entrance {
+impl NamespaceEntry {
     /// Into `netns`; with `ambient`, the child and everything it starts keep the capabilities of
     /// this process's user namespace that network set-up needs.
     ///
     /// # Errors
     /// No descriptor is left.
     pub fn new(netns: &NetNs, ambient: bool) -> io::Result<Self> {
-        Ok(Entrance {
+        Ok(NamespaceEntry {
             netns: netns.as_fd().try_clone_to_owned()?,
             covers: Vec::new(),
             ambient,
@@ -156,135 +154,5 @@ fn write_new(path: &CStr, content: &[u8]) -> io::Result<()> {
         } else {
             Err(io::Error::from_raw_os_error(libc::ENOSPC))
         }
-    }
-}
-
-/// Lets the kernel kill `command` when the calling thread ends, and lets it have all signals,
-/// whichever are blocked here.
-pub fn die_with_us(command: &mut Command) {
-    let parent = std::process::id();
-    // SAFETY: the closure only makes system calls; the set is initialised before it is used.
-    unsafe {
-        command.pre_exec(move || {
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-            super::process::die_with_parent();
-            if libc::getppid() as u32 != parent {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            Ok(())
-        });
-    }
-}
-
-/// Orphans among the descendants of this process become its children, so that none can escape.
-pub fn adopt_orphans() {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes one integer.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong, 0, 0, 0) };
-}
-
-/// How a child has ended, as a shell tells it: the exit code, or 128 and the signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// Number of the process.
-    pub pid: u32,
-    /// Exit code.
-    pub code: i32,
-}
-
-/// Takes note of one child that has ended: `Ok(None)` when all still run, an error when there are
-/// no children.
-///
-/// # Errors
-/// `ECHILD` when there are no children at all.
-pub fn reap() -> io::Result<Option<Ended>> {
-    let mut status = 0;
-    // SAFETY: `status` is writable.
-    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
-    if pid == 0 {
-        return Ok(None);
-    }
-    let code = if libc::WIFSIGNALED(status) {
-        128 + libc::WTERMSIG(status)
-    } else {
-        libc::WEXITSTATUS(status)
-    };
-    Ok(Some(Ended {
-        pid: pid as u32,
-        code,
-    }))
-}
-
-/// Sends a signal to a process.
-pub fn send_signal(pid: u32, signal: i32) {
-    // SAFETY: no memory is involved.
-    unsafe { libc::kill(pid as libc::pid_t, signal) };
-}
-
-/// All descendants of this process, nearest first.
-pub fn descendants() -> Vec<u32> {
-    let mut found = children("self");
-    let mut next = 0;
-    while let Some(pid) = found.get(next) {
-        let more = children(&pid.to_string());
-        found.extend(more);
-        next += 1;
-    }
-    found
-}
-
-fn children(process: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
-        return found;
-    };
-    for task in tasks.flatten() {
-        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        found.extend(
-            text.split_ascii_whitespace()
-                .filter_map(|word| word.parse::<u32>().ok()),
-        );
-    }
-    found
-}
-
-/// A pipe: what is read and what is written. Both ends are closed on `exec`.
-///
-/// # Errors
-/// No descriptor is left.
-pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = io::pipe()?;
-    Ok((reader.into(), writer.into()))
-}
-
-/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
-///
-/// # Errors
-/// What the kernel said.
-pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
-}
-
-/// Lets this process open as many descriptors as it may at most.
-pub fn raise_file_limit() {
-    // SAFETY: `limit` is valid for reading and writing.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
-}
-
-/// Whether a stream is a terminal, and how wide that is.
-pub fn terminal_width(fd: BorrowedFd) -> Option<u16> {
-    // SAFETY: a zeroed winsize is valid and writable.
-    unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        let answer = libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size);
-        (answer == 0).then_some(if size.ws_col == 0 { 80 } else { size.ws_col })
     }
 }

@@ -1,8 +1,8 @@
 //! The end that runs the application and opens connections.
 
-use super::super::clock::{RunClock, Sleeper};
+use super::super::clock::{EventLoop, RunClock};
 use super::super::source::Source;
-use super::super::{Channel, EndpointOutcome, Part, Role};
+use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
 use super::{READS, Sampler, Totals, WRITE};
 use super::{discard, limit_window, open, read_back, receive_window};
 use narrows_cell::{Context, RunError};
@@ -64,7 +64,7 @@ enum End {
 
 /// The client of a flow.
 pub(in super::super) struct Client<'a> {
-    part: &'a Part<'a>,
+    task: &'a EndpointTask<'a>,
     name: Option<&'a str>,
     first: Option<OwnedFd>,
     connections: BTreeMap<u32, Connection>,
@@ -80,12 +80,12 @@ pub(in super::super) struct Client<'a> {
 impl<'a> Client<'a> {
     /// A client that has opened nothing but the socket of its first connection.
     pub(in super::super) fn prepare(
-        part: &'a Part<'a>,
+        task: &'a EndpointTask<'a>,
         name: Option<&'a str>,
     ) -> Result<Self, RunError> {
         Ok(Client {
-            first: Some(open(part, name)?),
-            part,
+            first: Some(open(task, name)?),
+            task,
             name,
             connections: BTreeMap::new(),
             opened: 0,
@@ -102,10 +102,10 @@ impl<'a> Client<'a> {
         clock: &RunClock,
         channel: &mut Channel,
     ) -> Result<EndpointOutcome, RunError> {
-        let Part { cell, flow, .. } = *self.part;
-        let sends = self.part.role == Role::Sender;
-        let end = self.part.end();
-        let mut sleeper = Sleeper::new(channel)?;
+        let EndpointTask { cell, flow, .. } = *self.task;
+        let sends = self.task.role == Role::Sender;
+        let end = self.task.end();
+        let mut sleeper = EventLoop::new(channel)?;
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
         sleeper.wait_until(clock, flow.start, channel)?;
@@ -157,7 +157,7 @@ impl<'a> Client<'a> {
         if let Some(fd) = last.map(|one| &one.fd).or(self.first.as_ref())
             && self.outcome.read_back.is_none()
         {
-            read_back(fd.as_fd(), self.part, self.name, &mut self.outcome);
+            read_back(fd.as_fd(), self.task, self.name, &mut self.outcome);
         }
         for connection in self.connections.values() {
             self.totals.add(connection.fd.as_fd());
@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
         at: Time,
         action: Action,
         clock: &RunClock,
-        sleeper: &mut Sleeper,
+        sleeper: &mut EventLoop,
         source: &mut Source,
     ) -> Result<(), RunError> {
         match action {
@@ -242,16 +242,16 @@ impl<'a> Client<'a> {
     fn open(
         &mut self,
         number: u32,
-        sleeper: &mut Sleeper,
+        sleeper: &mut EventLoop,
         source: &mut Source,
         at: Time,
     ) -> Result<(), RunError> {
         let fd = match self.first.take() {
             Some(fd) => fd,
-            None => open(self.part, self.name)?,
+            None => open(self.task, self.name)?,
         };
         self.opened += 1;
-        let connected = socket::connect(fd.as_fd(), self.part.server());
+        let connected = socket::connect(fd.as_fd(), self.task.server());
         let connection = Connection {
             established: false,
             up: VecDeque::new(),
@@ -273,7 +273,7 @@ impl<'a> Client<'a> {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        limit_window(connection.fd.as_fd(), receive_window(self.part));
+        limit_window(connection.fd.as_fd(), receive_window(self.task));
         let end = match advance(connection, &mut self.data, |transfer| {
             source.completed(now, number, transfer);
         }) {
@@ -296,14 +296,14 @@ impl<'a> Client<'a> {
         if self.outcome.read_back.is_none() {
             read_back(
                 connection.fd.as_fd(),
-                self.part,
+                self.task,
                 self.name,
                 &mut self.outcome,
             );
         }
         if let End::Broken(error) = end
             // A sender of data that has stopped resets its connections.
-            && now < self.part.stop()
+            && now < self.task.stop()
         {
             self.outcome.broken += 1;
             let text = format!("a connection broke: {error}");
@@ -361,8 +361,8 @@ fn advance(
         }
         let mut length = length as u64;
         while let Some((transfer, left)) = connection.down.front_mut() {
-            let part = length.min(*left);
-            (*left, length) = (*left - part, length - part);
+            let task = length.min(*left);
+            (*left, length) = (*left - task, length - task);
             if *left > 0 {
                 break;
             }

@@ -11,7 +11,7 @@ mod server;
 pub(super) use client::Client;
 pub(super) use server::Server;
 
-use super::{Part, Role};
+use super::{EndpointTask, Role};
 use narrows_cell::{Context, RunError};
 use narrows_sys::socket;
 use sample::{Sampler, Totals};
@@ -29,32 +29,32 @@ const BULK_MARK: u32 = 128 * 1024;
 
 /// A TCP socket with everything set that the flow wants, neither bound nor connected. The end that receives
 /// the data works with another congestion control, too, if its kernel has not this one.
-fn open(part: &Part, name: Option<&str>) -> Result<OwnedFd, RunError> {
-    let flow = part.flow;
+fn open(task: &EndpointTask, name: Option<&str>) -> Result<OwnedFd, RunError> {
+    let flow = task.flow;
     let socket = socket::tcp().could_not("open a TCP socket")?;
     let fd = socket.as_fd();
     if let Some(name) = name
         && let Err(error) = socket::set_congestion(fd, name)
-        && part.role == Role::Sender
+        && task.role == Role::Sender
     {
         return Err(RunError::Unavailable(format!(
             "flow {}: the kernel refuses the congestion control '{name}' ({error})",
             flow.flow
         )));
     }
-    socket::set_unsent_limit(fd, part.unsent).could_not("limit the send buffer")?;
+    socket::set_unsent_limit(fd, task.unsent).could_not("limit the send buffer")?;
     if flow.dscp != 0 {
         socket::set_tos(fd, flow.dscp << 2).could_not("set the code point")?;
     }
-    if let Some(window) = receive_window(part) {
+    if let Some(window) = receive_window(task) {
         socket::set_window_clamp(fd, window).could_not("limit the receive window")?;
     }
     Ok(socket)
 }
 
 /// The limit of the window that this end offers, if it receives the data.
-fn receive_window(part: &Part) -> Option<u64> {
-    part.window().filter(|_| part.role == Role::Receiver)
+fn receive_window(task: &EndpointTask) -> Option<u64> {
+    task.window().filter(|_| task.role == Role::Receiver)
 }
 
 /// Limits the window again. Kernels since 6.12 work it out anew from the receive buffer whenever
@@ -79,11 +79,11 @@ fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
 /// The congestion control that the socket of a sender uses, and whether that is what was wanted.
 fn read_back(
     fd: BorrowedFd,
-    part: &Part,
+    task: &EndpointTask,
     name: Option<&str>,
     outcome: &mut super::EndpointOutcome,
 ) {
-    if part.role == Role::Receiver {
+    if task.role == Role::Receiver {
         return;
     }
     let found = socket::congestion(fd).ok();

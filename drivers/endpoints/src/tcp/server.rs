@@ -1,7 +1,7 @@
 //! The end that takes what comes and answers what is asked for.
 
-use super::super::clock::{RunClock, Sleeper};
-use super::super::{Channel, EndpointOutcome, Part, Role};
+use super::super::clock::{EventLoop, RunClock};
+use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
 use super::{BULK_MARK, READS, Sampler, Totals, WRITE};
 use super::{discard, limit_window, open, read_back, receive_window};
 use narrows_cell::{Context, RunError};
@@ -32,7 +32,7 @@ struct Connection {
 
 /// The server of a flow.
 pub(in super::super) struct Server<'a> {
-    part: &'a Part<'a>,
+    task: &'a EndpointTask<'a>,
     name: Option<&'a str>,
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
@@ -48,15 +48,15 @@ pub(in super::super) struct Server<'a> {
 impl<'a> Server<'a> {
     /// A server that listens on the flow's port.
     pub(in super::super) fn prepare(
-        part: &'a Part<'a>,
+        task: &'a EndpointTask<'a>,
         name: Option<&'a str>,
     ) -> Result<Self, RunError> {
         // Accepted connections inherit what is set on the listening socket.
-        let listener = open(part, name)?;
-        socket::bind(listener.as_fd(), part.server()).could_not("bind the flow's port")?;
-        socket::listen(listener.as_fd()).could_not("listen on the flow's port")?;
+        let listener = open(task, name)?;
+        socket::bind(listener.as_fd(), task.server()).could_not("bind the flow's port")?;
+        socket::listen(listener.as_fd(), socket::BACKLOG).could_not("listen on the flow's port")?;
         Ok(Server {
-            part,
+            task,
             name,
             listener,
             connections: BTreeMap::new(),
@@ -65,7 +65,7 @@ impl<'a> Server<'a> {
             outcome: EndpointOutcome::default(),
             zeros: vec![0; WRITE],
             again: Vec::new(),
-            window: receive_window(part),
+            window: receive_window(task),
         })
     }
 
@@ -75,10 +75,10 @@ impl<'a> Server<'a> {
         clock: &RunClock,
         channel: &mut Channel,
     ) -> Result<EndpointOutcome, RunError> {
-        let Part { cell, flow, .. } = *self.part;
-        let sends = self.part.role == Role::Sender;
-        let end = self.part.end();
-        let mut sleeper = Sleeper::new(channel)?;
+        let EndpointTask { cell, flow, .. } = *self.task;
+        let sends = self.task.role == Role::Sender;
+        let end = self.task.end();
+        let mut sleeper = EventLoop::new(channel)?;
         sleeper.until_readable(self.listener.as_fd(), LISTENER)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
         let mut ready: Vec<u64> = Vec::new();
@@ -115,7 +115,7 @@ impl<'a> Server<'a> {
         }
         let last = self.connections.values().next_back();
         let fd = last.map_or(&self.listener, |connection| &connection.fd);
-        read_back(fd.as_fd(), self.part, self.name, &mut self.outcome);
+        read_back(fd.as_fd(), self.task, self.name, &mut self.outcome);
         for connection in self.connections.values() {
             self.totals.add(connection.fd.as_fd());
             socket::abort_on_close(connection.fd.as_fd()).could_not("abort a connection")?;
@@ -128,7 +128,7 @@ impl<'a> Server<'a> {
         Ok(self.outcome)
     }
 
-    fn accept(&mut self, sleeper: &mut Sleeper) -> Result<(), RunError> {
+    fn accept(&mut self, sleeper: &mut EventLoop) -> Result<(), RunError> {
         loop {
             let fd = match socket::accept(self.listener.as_fd()) {
                 Ok(fd) => fd,

@@ -2,8 +2,8 @@
 
 use super::link::Link;
 use super::{Node, open};
-use crate::clock::{RunClock, Sleeper};
-use crate::{EndpointOutcome, Part};
+use crate::clock::{EventLoop, RunClock};
+use crate::{EndpointOutcome, EndpointTask};
 use narrows_cell::SchemeRef;
 use narrows_cell::{Context, RunError};
 use narrows_sys::socket;
@@ -18,7 +18,7 @@ impl Node<'_> {
         &mut self,
         at: Time,
         action: Action,
-        sleeper: &mut Sleeper,
+        sleeper: &mut EventLoop,
     ) -> Result<Option<u64>, RunError> {
         let key = match action {
             Action::Open { connection }
@@ -32,15 +32,15 @@ impl Node<'_> {
             let fd = if let Some(fd) = self.first.take() {
                 fd
             } else {
-                let fd = open(self.part)?;
-                let connected = socket::connect(fd.as_fd(), self.part.server());
+                let fd = open(self.task)?;
+                let connected = socket::connect(fd.as_fd(), self.task.server());
                 connected.could_not("connect a UDP socket")?;
                 fd
             };
             self.opened += 1;
             let receiver = Receiver::new(&self.configs[1]);
             let mut link = Link::new(fd, Some(connection), receiver, false);
-            let mut sender = sender(self.part, &self.configs[0], connection, false, at)?;
+            let mut sender = sender(self.task, &self.configs[0], connection, false, at)?;
             sender.set_supply(0);
             link.ends.sender = Some(sender);
             sleeper.until_readable(link.socket(), key)?;
@@ -86,7 +86,7 @@ impl Node<'_> {
 pub(super) fn answer(
     link: &mut Link,
     header: &TransferHeader,
-    part: &Part,
+    task: &EndpointTask,
     config: &Config,
     clock: &RunClock,
     outcome: &mut EndpointOutcome,
@@ -100,7 +100,7 @@ pub(super) fn answer(
     }
     link.ends.end += transfer.down;
     if link.ends.sender.is_none() {
-        link.ends.sender = Some(sender(part, config, transfer.connection, true, now)?);
+        link.ends.sender = Some(sender(task, config, transfer.connection, true, now)?);
     }
     if let Some(sender) = &mut link.ends.sender {
         sender.set_supply(link.ends.end);
@@ -110,29 +110,29 @@ pub(super) fn answer(
 
 /// The sender of one stream. Its random numbers are those of the same stream in the simulator.
 fn sender(
-    part: &Part,
+    task: &EndpointTask,
     config: &Config,
     connection: u32,
     down: bool,
     now: Time,
 ) -> Result<Sender, RunError> {
-    let flow = part.flow.flow;
+    let flow = task.flow.flow;
     let name = match (connection, down) {
         (0, false) => format!("flow/{flow}"),
         (_, false) => format!("flow/{flow}/{connection}"),
         (_, true) => format!("flow/{flow}/{connection}/down"),
     };
-    let SchemeRef::Native(scheme, params) = &part.flow.scheme else {
+    let SchemeRef::Native(scheme, params) = &task.flow.scheme else {
         return Err(RunError::Internal("this scheme is not one of ours".into()));
     };
-    let random = Stream::new(part.cell.seed, &name);
+    let random = Stream::new(task.cell.seed, &name);
     Sender::new(
         config.clone(),
         scheme,
         params,
         now,
         random,
-        &part.cell.files,
+        &task.cell.files,
     )
     .map_err(|error| RunError::Input(format!("flow {flow}: {error}")))
 }

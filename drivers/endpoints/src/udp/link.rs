@@ -1,8 +1,8 @@
 //! One connection of our transport: a socket, a sender and a receiver.
 
 use super::super::clock::RunClock;
-use super::super::inbox::{Found, Inbox};
-use super::super::outlet::{Outlet, Sending};
+use super::super::receiver::{DatagramReceiver, ReceiveResult};
+use super::super::sender::{DatagramSender, Sending};
 use super::stream::{Seen, Written};
 use narrows_cell::RunError;
 use narrows_transport::{Body, Endpoint, Header, Receiver, Sender, wire};
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// What all connections of an endpoint share.
 pub(super) struct Pump {
     flow: u16,
-    inbox: Inbox,
+    receiver: DatagramReceiver,
     pub(super) sending: Sending,
     body: Body,
     /// Datagrams that were no messages of ours.
@@ -27,7 +27,7 @@ impl Pump {
     pub(super) fn new(flow: u16, dscp: u8, end: Time) -> Self {
         Pump {
             flow,
-            inbox: Inbox::new(end),
+            receiver: DatagramReceiver::new(end),
             sending: Sending::new(dscp),
             body: Body::default(),
             garbage: 0,
@@ -40,7 +40,7 @@ impl Pump {
 pub(super) struct Link {
     fd: OwnedFd,
     pub(super) ends: Ends,
-    outlet: Outlet,
+    sender: DatagramSender,
     /// Datagrams that the socket dropped because its buffer was full.
     pub(super) dropped: u32,
 }
@@ -143,7 +143,7 @@ impl Link {
                 latest: Time::ZERO,
                 active: Time::ZERO,
             },
-            outlet: Outlet::default(),
+            sender: DatagramSender::default(),
             dropped: 0,
         }
     }
@@ -154,18 +154,24 @@ impl Link {
     }
 
     /// Takes one batch of what has arrived, at the times at which the kernel saw it.
-    pub(super) fn receive(&mut self, pump: &mut Pump, clock: &RunClock) -> Result<Found, RunError> {
+    pub(super) fn receive(
+        &mut self,
+        pump: &mut Pump,
+        clock: &RunClock,
+    ) -> Result<ReceiveResult, RunError> {
         let (ends, body) = (&mut self.ends, &mut pump.body);
         let (garbage, received) = (&mut pump.garbage, &mut pump.received);
-        let found = pump.inbox.receive(self.fd.as_fd(), clock, |at, datagram| {
-            received[0] += 1;
-            received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
-            if !ends.hear(at, datagram.ecn, datagram.bytes, body) {
-                *garbage += 1;
-            }
-        });
+        let found = pump
+            .receiver
+            .receive(self.fd.as_fd(), clock, |at, datagram| {
+                received[0] += 1;
+                received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
+                if !ends.hear(at, datagram.ecn, datagram.bytes, body) {
+                    *garbage += 1;
+                }
+            });
         // The inbox is shared by all sockets.
-        self.dropped = self.dropped.max(pump.inbox.take_dropped());
+        self.dropped = self.dropped.max(pump.receiver.take_dropped());
         found
     }
 
@@ -181,7 +187,7 @@ impl Link {
     /// Sends what the state machines want to send, up to one batch; returns whether there may be more at once.
     pub(super) fn transmit(&mut self, pump: &mut Pump, now: Time) -> Result<bool, RunError> {
         let (ends, flow, body) = (&mut self.ends, pump.flow, &mut pump.body);
-        self.outlet
+        self.sender
             .send(self.fd.as_fd(), &mut pump.sending, |bytes| {
                 ends.speak(flow, now, body, bytes)
             })
@@ -192,17 +198,17 @@ impl Link {
         let ends = &self.ends;
         ends.sender.as_ref().is_some_and(Sender::is_held)
             && ends.receiver.counters().received_packets == 0
-            && self.outlet.is_empty()
+            && self.sender.is_empty()
     }
 
     /// Whether [`Link::transmit`] is needed now, whatever has arrived. What the interface refused is tried again.
     pub(super) fn is_due(&self, now: Time) -> bool {
-        !self.outlet.is_empty() || self.next_wakeup(now) <= now
+        !self.sender.is_empty() || self.next_wakeup(now) <= now
     }
 
     /// When [`Link::transmit`] is needed next.
     pub(super) fn next_wakeup(&self, now: Time) -> Time {
-        if !self.outlet.is_empty() {
+        if !self.sender.is_empty() {
             // The interface was full a moment ago, and says nothing when it is not any more.
             return now + Span::from_us(50);
         }

@@ -9,10 +9,10 @@ mod application;
 mod link;
 mod stream;
 
-use super::clock::{RunClock, Sleeper};
-use super::inbox::Found;
+use super::clock::{EventLoop, RunClock};
+use super::receiver::ReceiveResult;
 use super::source::Source;
-use super::{Channel, EndpointOutcome, Part, Role, StateSample};
+use super::{Channel, EndpointOutcome, EndpointTask, Role, StateSample};
 use application::answer;
 use link::{Link, Pump};
 use narrows_cell::{Context, RunError};
@@ -37,19 +37,19 @@ const LISTENER: u64 = u64::MAX - 1;
 /// The server forgets a connection that has had nothing to do for so long.
 const IDLE: Span = Span::from_ms(20_000);
 
-fn open(part: &Part) -> Result<OwnedFd, RunError> {
+fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
     let socket = socket::udp_any().could_not("open a UDP socket")?;
     let fd = socket.as_fd();
     socket::share_address(fd).could_not("prepare a UDP socket")?;
     socket::prepare_udp(fd, SOCKET_BUFFER).could_not("prepare a UDP socket")?;
     socket::never_fragment(fd).could_not("prepare a UDP socket")?;
-    socket::set_tos(fd, part.flow.dscp << 2).could_not("set the code point")?;
+    socket::set_tos(fd, task.flow.dscp << 2).could_not("set the code point")?;
     Ok(socket)
 }
 
 /// One end of a flow.
 pub(super) struct Node<'a> {
-    part: &'a Part<'a>,
+    task: &'a EndpointTask<'a>,
     client: bool,
     /// Parameters of our streams, and of the peer's.
     configs: [Config; 2],
@@ -70,38 +70,38 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// An end with the socket of the first connection.
-    pub(super) fn prepare(part: &'a Part<'a>) -> Result<Self, RunError> {
-        let flow = part.flow;
-        let client = part.is_client();
+    pub(super) fn prepare(task: &'a EndpointTask<'a>) -> Result<Self, RunError> {
+        let flow = task.flow;
+        let client = task.is_client();
         let (own, peer) = if client {
             (flow.client(), flow.server())
         } else {
             (flow.server(), flow.client())
         };
-        let first = open(part)?;
-        socket::bind(first.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
-        socket::connect(first.as_fd(), part.port_at(peer)).could_not("connect a UDP socket")?;
+        let first = open(task)?;
+        socket::bind(first.as_fd(), task.port_at(own)).could_not("bind the flow's port")?;
+        socket::connect(first.as_fd(), task.port_at(peer)).could_not("connect a UDP socket")?;
         let mut node = Node {
-            part,
+            task,
             client,
-            configs: [own, peer].map(|from| part.cell.transport(flow, from)),
+            configs: [own, peer].map(|from| task.cell.transport(flow, from)),
             first: Some(first),
             listener: None,
             links: BTreeMap::new(),
             peers: BTreeMap::new(),
             next_key: 0,
             opened: 0,
-            pump: Pump::new(flow.flow, flow.dscp, part.end()),
+            pump: Pump::new(flow.flow, flow.dscp, task.end()),
             past: Totals::default(),
             outcome: EndpointOutcome::default(),
             socket_drops: 0,
         };
         if !client {
-            let listener = open(part)?;
-            socket::bind(listener.as_fd(), part.port_at(own)).could_not("bind the flow's port")?;
+            let listener = open(task)?;
+            socket::bind(listener.as_fd(), task.port_at(own)).could_not("bind the flow's port")?;
             node.listener = Some(listener);
             if let Some(fd) = node.first.take() {
-                node.meet(fd, part.port_at(peer));
+                node.meet(fd, task.port_at(peer));
             }
         }
         Ok(node)
@@ -113,10 +113,10 @@ impl<'a> Node<'a> {
         clock: &RunClock,
         channel: &mut Channel,
     ) -> Result<EndpointOutcome, RunError> {
-        let Part { cell, flow, .. } = *self.part;
-        let sends = self.part.role == Role::Sender;
-        let end = self.part.end();
-        let mut sleeper = Sleeper::new(channel)?;
+        let EndpointTask { cell, flow, .. } = *self.task;
+        let sends = self.task.role == Role::Sender;
+        let end = self.task.end();
+        let mut sleeper = EventLoop::new(channel)?;
         let mut source = if self.client {
             Some(Source::new(cell, flow)?)
         } else {
@@ -208,7 +208,7 @@ impl<'a> Node<'a> {
         Ok(self.finish(source, sends))
     }
 
-    fn watch(&self, sleeper: &mut Sleeper) -> Result<(), RunError> {
+    fn watch(&self, sleeper: &mut EventLoop) -> Result<(), RunError> {
         for (&key, link) in &self.links {
             sleeper.until_readable(link.socket(), key)?;
         }
@@ -234,7 +234,7 @@ impl<'a> Node<'a> {
     fn listen(
         &mut self,
         clock: &RunClock,
-        sleeper: &mut Sleeper,
+        sleeper: &mut EventLoop,
         hot: &mut Vec<u64>,
     ) -> Result<(), RunError> {
         let mut buffer = [0; 9216];
@@ -250,8 +250,8 @@ impl<'a> Node<'a> {
             let key = if let Some(&key) = self.peers.get(&peer) {
                 key
             } else {
-                let fd = open(self.part)?;
-                socket::bind(fd.as_fd(), self.part.server())
+                let fd = open(self.task)?;
+                socket::bind(fd.as_fd(), self.task.server())
                     .and_then(|()| socket::connect(fd.as_fd(), peer))
                     .could_not("connect a UDP socket")?;
                 let key = self.meet(fd, peer);
@@ -286,9 +286,9 @@ impl<'a> Node<'a> {
         key: u64,
         clock: &RunClock,
         source: Option<&mut Source>,
-    ) -> Result<Found, RunError> {
+    ) -> Result<ReceiveResult, RunError> {
         let Some(link) = self.links.get_mut(&key) else {
-            return Ok(Found::default());
+            return Ok(ReceiveResult::default());
         };
         let found = link.receive(&mut self.pump, clock)?;
         let arrived = link.ends.receiver.contiguous();
@@ -307,7 +307,7 @@ impl<'a> Node<'a> {
                 Ok(Some(header)) => answer(
                     link,
                     &header,
-                    self.part,
+                    self.task,
                     &self.configs[0],
                     clock,
                     &mut self.outcome,
@@ -364,7 +364,7 @@ impl<'a> Node<'a> {
 
     /// The state of the only connection there has been, or of all together.
     fn sample(&mut self, now: Time) {
-        let (flow, time) = (self.part.flow.flow, now.ns());
+        let (flow, time) = (self.task.flow.flow, now.ns());
         let began = if self.client {
             self.opened
         } else {
@@ -402,7 +402,7 @@ impl<'a> Node<'a> {
             let [packets, bytes] = self.pump.sending.sent;
             (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
             self.outcome.sender = sender_counters(&self.past.sender);
-            if let SchemeRef::Native(scheme, _) = &self.part.flow.scheme {
+            if let SchemeRef::Native(scheme, _) = &self.task.flow.scheme {
                 self.outcome.read_back = Some(scheme.name.to_owned());
             }
         } else {

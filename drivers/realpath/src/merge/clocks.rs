@@ -1,16 +1,16 @@
 //! The clocks of both hosts as one.
 
-use super::peer::{Kept, Readings, Side};
+use super::peer::{ClockDiscipline, PeerFolder, Readings};
 use narrows_cell::RunError;
 use narrows_tunnel::clock::{Clocks, Config, Fit};
 use narrows_tunnel::join::clocks;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 
-/// Sides that start farther apart were not of one run: the second is started by the first one's clock.
+/// Peers that start farther apart were not of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
 
-/// Without a tunnel nothing has compared the clocks during the run: both sides started when they were told to, which is
+/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were told to, which is
 /// taken for the same moment, and their clocks are taken to run at the same rate.
 fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
     let mut clocks = Clocks::new(Config::default());
@@ -24,7 +24,7 @@ fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
 }
 
 /// How the clocks relate, and where time zero is.
-pub(super) struct Relation {
+pub(super) struct ClockRelation {
     /// Of host 1's clock to that of host 0.
     pub(super) fit: Fit,
     /// Readings of the clocks of both hosts.
@@ -41,18 +41,18 @@ pub(super) struct Relation {
     pub(super) duration: Time,
 }
 
-impl Relation {
-    /// What the datagrams that arrived at both sides say.
+impl ClockRelation {
+    /// What the datagrams that arrived at both peers say.
     ///
     /// # Errors
     /// [`RunError::Input`] if nothing arrived at one of them, if their stamps contradict each other, or if they are not of one run.
-    pub(super) fn of(sides: &[Side; 2], duration: Time) -> Result<Self, RunError> {
-        let [here, there] = sides;
-        let readings = [here.told.clocks, there.told.clocks];
-        let all = if here.told.tunnel && there.told.tunnel {
+    pub(super) fn of(peers: &[PeerFolder; 2], duration: Time) -> Result<Self, RunError> {
+        let [here, there] = peers;
+        let readings = [here.document.clocks, there.document.clocks];
+        let all = if here.document.tunnel && there.document.tunnel {
             here.end.check_pair(&there.end)?;
             clocks(&here.end.arrived, &there.end.arrived, Config::default())
-        } else if here.told.tunnel == there.told.tunnel {
+        } else if here.document.tunnel == there.document.tunnel {
             assumed(readings, duration)
         } else {
             return Err(RunError::Input(format!(
@@ -77,7 +77,7 @@ impl Relation {
                 starts[0].abs_diff(starts[1]) as f64 / 1e9
             )));
         }
-        let mut relation = Relation {
+        let mut relation = ClockRelation {
             fit,
             readings,
             starts,
@@ -88,9 +88,9 @@ impl Relation {
         };
         let [from, to] = relation.span();
         relation.error = relation.fit.largest_error(from, to);
-        for side in sides.iter().filter(|side| !side.told.tunnel) {
-            let told = Span::from_ns(side.told.start_error_ns.unwrap_or(0));
-            relation.error = relation.error.max(told);
+        for peer in peers.iter().filter(|peer| !peer.document.tunnel) {
+            let document = Span::from_ns(peer.document.start_error_ns.unwrap_or(0));
+            relation.error = relation.error.max(document);
         }
         Ok(relation)
     }
@@ -121,8 +121,8 @@ impl Relation {
 /// How the oscillators of two hosts relate if the programs that keep their clocks are right, for comparison with
 /// what the tunnel has measured: the second one's reading less the first one's, the most that this is wrong by,
 /// and how much faster the second one runs. Nothing unless both clocks are kept.
-pub(super) fn by_ntp([first, second]: [Kept; 2]) -> Option<Value> {
-    let behind = |kept: Kept| Some(kept.real_ns?.saturating_sub(kept.raw_ns?));
+pub(super) fn by_ntp([first, second]: [ClockDiscipline; 2]) -> Option<Value> {
+    let behind = |kept: ClockDiscipline| Some(kept.real_ns?.saturating_sub(kept.raw_ns?));
     Some(json!({
         // Both clocks that are kept show the same time, so the distances of the oscillators to them are compared.
         "offset_ns": behind(first)?.saturating_sub(behind(second)?),

@@ -1,8 +1,8 @@
 //! What is said about a run between two hosts in its document, and what speaks against it.
 
-use super::clocks::{Relation, by_ntp};
+use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
-use super::peer::{Loaded, Side};
+use super::peer::{Loaded, PeerFolder};
 use narrows_cell::RunError;
 use narrows_cell::judgement::{HostFacts, PairFacts, WayFacts};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
@@ -36,11 +36,11 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(side: &Side) -> Self {
+    pub(super) fn of(peer: &PeerFolder) -> Self {
         Origin {
-            kernel: side.told.machine.kernel.clone(),
-            versions: side.told.versions.clone(),
-            loaded: side.told.loaded(),
+            kernel: peer.document.machine.kernel.clone(),
+            versions: peer.document.versions.clone(),
+            loaded: peer.document.loaded(),
         }
     }
 
@@ -70,27 +70,27 @@ impl Origin {
 /// Fills in what is known of hosts, clocks and tunnel.
 pub(super) fn describe(
     run: &mut RunDocument,
-    sides: &[Side; 2],
-    relation: &Relation,
+    peers: &[PeerFolder; 2],
+    relation: &ClockRelation,
     packets: &Packets,
 ) {
-    run.started_at = Some(facts::wall_clock(sides[0].told.clocks.start.real));
-    run.ended_at = Some(facts::wall_clock(sides[0].told.ended_real_ns));
-    run.processes = sides
+    run.started_at = Some(facts::wall_clock(peers[0].document.clocks.start.real));
+    run.ended_at = Some(facts::wall_clock(peers[0].document.ended_real_ns));
+    run.processes = peers
         .iter()
-        .flat_map(|side| side.told.processes.iter().cloned())
+        .flat_map(|peer| peer.document.processes.iter().cloned())
         .collect();
-    let hosts = HOSTS.into_iter().zip(sides);
-    run.hosts = hosts.map(|(name, side)| host(name, side)).collect();
+    let hosts = HOSTS.into_iter().zip(peers);
+    run.hosts = hosts.map(|(name, peer)| host(name, peer)).collect();
     run.clock = clock(relation, packets);
-    let by_ntp = by_ntp([sides[0].told.timekeeping, sides[1].told.timekeeping]);
+    let by_ntp = by_ntp([peers[0].document.timekeeping, peers[1].document.timekeeping]);
     run.clock.other.insert("by_ntp".to_owned(), by_ntp.into());
-    if !sides[0].told.tunnel {
+    if !peers[0].document.tunnel {
         run.other.insert(TUNNEL.to_owned(), Value::Null);
         return;
     }
-    for (name, side) in HOSTS.into_iter().zip(sides) {
-        let count = |pointer: &str| side.end.count(pointer);
+    for (name, peer) in HOSTS.into_iter().zip(peers) {
+        let count = |pointer: &str| peer.end.count(pointer);
         run.rings.push(Ring {
             port: name.to_owned(),
             received: count("/sent/packets")
@@ -107,7 +107,7 @@ pub(super) fn describe(
     run.other.insert(TUNNEL.to_owned(), tunnel.into());
 }
 
-fn clock(relation: &Relation, packets: &Packets) -> Clock {
+fn clock(relation: &ClockRelation, packets: &Packets) -> Clock {
     let [from, to] = relation.span();
     let fit = &relation.fit;
     let zeroed: u64 = packets.ways.iter().map(|way| way.zeroed[0]).sum();
@@ -135,24 +135,24 @@ fn members(value: Value) -> Map<String, Value> {
     }
 }
 
-fn host(name: &str, side: &Side) -> HostSettings {
-    let told = &side.told;
-    let ticks = told.ticks();
-    let mut tunnel = side.end.document.clone();
+fn host(name: &str, peer: &PeerFolder) -> HostSettings {
+    let document = &peer.document;
+    let ticks = document.ticks();
+    let mut tunnel = peer.end.document.clone();
     if let Some(members) = tunnel.as_object_mut() {
         members.retain(|name, _| !ELSEWHERE.contains(&name.as_str()));
     }
     HostSettings {
         name: name.to_owned(),
-        sysctls: told.settings.sysctls.clone(),
+        sysctls: document.settings.sysctls.clone(),
         other: members(json!({
-            "mtu": told.settings.mtu,
-            "host_name": told.name,
-            "machine": told.machine,
-            "privilege": told.privilege,
-            "versions": told.versions,
-            "clock_step_ns": told.clock_step_ns,
-            "started_at": facts::wall_clock(told.clocks.start.real),
+            "mtu": document.settings.mtu,
+            "host_name": document.name,
+            "machine": document.machine,
+            "privilege": document.privilege,
+            "versions": document.versions,
+            "clock_step_ns": document.clock_step_ns,
+            "started_at": facts::wall_clock(document.clocks.start.real),
             "cpu": {"busy_ratio": ticks.busy_ratio(), "stolen_ratio": ticks.stolen_ratio()},
             "tunnel": tunnel,
         })),
@@ -170,11 +170,11 @@ fn one_way(way: &OneWay) -> Value {
 /// What speaks against the run, but for its endpoints.
 pub(super) fn facts_of(
     cell: &Cell,
-    sides: &[Side; 2],
-    relation: &Relation,
+    peers: &[PeerFolder; 2],
+    relation: &ClockRelation,
     packets: &Packets,
 ) -> PairFacts {
-    let hosts = [0, 1].map(|host| host_facts(HOSTS[host], &sides[host], packets.overhead));
+    let hosts = [0, 1].map(|host| host_facts(HOSTS[host], &peers[host], packets.overhead));
     let ways = [0, 1].map(|host| {
         let way = &packets.ways[host];
         let spread = way.summary.delay_ns.map(|[least, _, p95, ..]| p95 - least);
@@ -190,11 +190,11 @@ pub(super) fn facts_of(
     });
     let least = packets.ways.iter().map(|way| way.summary.delay_ns);
     let base_rtt = least.map(|delays| delays.map_or(0, |[least, ..]| least));
-    let missed = sides.iter().flat_map(|side| &side.told.missed_calls);
+    let missed = peers.iter().flat_map(|peer| &peer.document.missed_calls);
     let missed = missed.flatten().map(|(name, count)| (name.clone(), *count));
     PairFacts {
         duration_ns: cell.duration.ns(),
-        tunnel: sides[0].told.tunnel,
+        tunnel: peers[0].document.tunnel,
         error_ns: relation.error.ns(),
         lines: relation.fit.lines(),
         jumps: relation.fit.jumps(),
@@ -206,17 +206,17 @@ pub(super) fn facts_of(
     }
 }
 
-fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
-    let end = &side.end;
+fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostFacts {
+    let end = &peer.end;
     let open = end
         .count("/ended_ns")
         .saturating_sub(end.count("/opened_ns"));
     HostFacts {
         name,
-        stolen_ratio: side.told.ticks().stolen_ratio(),
+        stolen_ratio: peer.document.ticks().stolen_ratio(),
         // The endpoints go by another clock.
-        clock_step_ns: if side.told.tunnel {
-            side.told.clock_step_ns
+        clock_step_ns: if peer.document.tunnel {
+            peer.document.clock_step_ns
         } else {
             0
         },
@@ -241,13 +241,13 @@ fn host_facts(name: &'static str, side: &Side, overhead: u32) -> HostFacts {
     }
 }
 
-/// Copies what the processes of both sides have printed. Each end of a flow has a name of its own.
-pub(super) fn copy_logs(sides: &[Side; 2], folder: &RecordFolder) -> Result<(), RunError> {
-    for side in sides {
-        let from = side.folder.join("logs");
+/// Copies what the processes of both peers have printed. Each end of a flow has a name of its own.
+pub(super) fn copy_logs(peers: &[PeerFolder; 2], folder: &RecordFolder) -> Result<(), RunError> {
+    for peer in peers {
+        let from = peer.folder.join("logs");
         let failed = |error: std::io::Error| RunError::Io(format!("{}: {error}", from.display()));
         let Ok(entries) = fs::read_dir(&from) else {
-            // A side on which no end of a flow ran.
+            // A peer on which no end of a flow ran.
             continue;
         };
         for entry in entries {

@@ -1,17 +1,17 @@
-//! The record of a run between two hosts, out of what its two sides have left.
+//! The record of a run between two hosts, out of what its two peers have left.
 //!
 //! ```text
 //! host 0: sent, arrived, tunnel.json, side.json \    /-> packets: both logs of each way, by one clock
 //!                                                >--+
-//! host 1: the same                              /    \-> flows: what both ends of each told, by the same clock
+//! host 1: the same                              /    \-> flows: what both ends of each reported, by the same clock
 //! ```
 //!
 //! Times are those of host 0's clock since the first of the two hosts started. Sizes are those of the
 //! packets inside the tunnel, as in emulation. Of the path nothing is known but what came and went: its only
 //! element of each direction loses packets and holds them for as long as it likes.
 //!
-//! Sides without a tunnel have seen no packets. Their record has none, and `tunnel` in `run.json` is null; the flows are
-//! what their ends told, and both sides are taken to have started at the same moment.
+//! Peers without a tunnel have seen no packets. Their record has none, and `tunnel` in `run.json` is null; the flows are
+//! what their ends reported, and both peers are taken to have started at the same moment.
 
 mod clocks;
 mod describe;
@@ -20,7 +20,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-use clocks::Relation;
+use clocks::ClockRelation;
 use describe::{Origin, copy_logs, describe, facts_of};
 use narrows_cell::EndpointResults;
 use narrows_cell::RunError;
@@ -28,10 +28,10 @@ use narrows_cell::judgement::judge_pair;
 use narrows_cell::{Cell, GIT, RecordFolder, VERSION};
 use narrows_record::{REAL, RunDocument, Versions};
 use packets::Packets;
-use peer::Side;
+use peer::PeerFolder;
 use std::path::Path;
 
-/// Makes the record `out` of the folders that the sides of hosts 0 and 1 have left. `progress` hears how much
+/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` hears how much
 /// of the run is written (time and length, in ns) and says whether to go on.
 ///
 /// # Errors
@@ -45,9 +45,12 @@ pub fn side_record(
 ) -> Result<RunDocument, RunError> {
     let names = path_names(cell)?;
     let folder = RecordFolder::create(out)?;
-    let sides = [Side::read(folders[0], 0)?, Side::read(folders[1], 1)?];
-    let relation = Relation::of(&sides, cell.duration)?;
-    let packets = Packets::gather(cell, &sides, &relation)?;
+    let peers = [
+        PeerFolder::read(folders[0], 0)?,
+        PeerFolder::read(folders[1], 1)?,
+    ];
+    let relation = ClockRelation::of(&peers, cell.duration)?;
+    let packets = Packets::gather(cell, &peers, &relation)?;
     let elements = packets.write(cell, &relation, &names, &folder, progress)?;
     let mut run = RunDocument::new(
         cell.json.clone(),
@@ -58,19 +61,19 @@ pub fn side_record(
         },
     );
     run.elements = elements;
-    let facts = facts_of(cell, &sides, &relation, &packets);
-    describe(&mut run, &sides, &relation, &packets);
-    copy_logs(&sides, &folder)?;
-    let origins = sides.each_ref().map(Origin::of);
-    let ends = Side::ends(sides, |host, since| relation.time(host, since));
-    let told = EndpointResults::gather(
+    let facts = facts_of(cell, &peers, &relation, &packets);
+    describe(&mut run, &peers, &relation, &packets);
+    copy_logs(&peers, &folder)?;
+    let origins = peers.each_ref().map(Origin::of);
+    let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));
+    let document = EndpointResults::gather(
         cell,
         ends,
         |flow| origins[usize::from(flow.from)].summary(flow),
         |flow| packets.seen(flow),
         &mut run,
     );
-    let endpoints = told.write(cell, &folder)?;
+    let endpoints = document.write(cell, &folder)?;
     judge_pair(&mut run, &facts, &endpoints);
     folder.complete(&mut run)?;
     Ok(run)

@@ -5,8 +5,8 @@
 //! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
 //! packet of their direction has taken: a path that is dead until the end drops what it is given.
 
-use super::clocks::Relation;
-use super::peer::Side;
+use super::clocks::ClockRelation;
+use super::peer::PeerFolder;
 use crate::tunnel::direction;
 use narrows_cell::FlowDeliveries;
 use narrows_cell::RunError;
@@ -42,9 +42,9 @@ pub(super) struct Packets {
 }
 
 /// What arrived of the flows by what their receivers say, where nobody else has seen it.
-fn told(sides: &[Side; 2], flows: usize) -> Vec<FlowDeliveries> {
+fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliveries> {
     let mut seen = vec![FlowDeliveries::default(); flows];
-    for (flow, counters) in sides.iter().flat_map(|side| side.told.receivers()) {
+    for (flow, counters) in peers.iter().flat_map(|peer| peer.document.receivers()) {
         if let Some(seen) = seen.get_mut(usize::from(flow)) {
             // What is asked is whether it is nothing.
             let counted = counters.received_packets.or(counters.goodput_bytes);
@@ -88,26 +88,26 @@ impl Packets {
     /// [`RunError::Input`] with a log that is not in order.
     pub(super) fn gather(
         cell: &Cell,
-        sides: &[Side; 2],
-        relation: &Relation,
+        peers: &[PeerFolder; 2],
+        relation: &ClockRelation,
     ) -> Result<Self, RunError> {
         let silence = Silence::of(cell);
-        if !sides[0].told.tunnel {
+        if !peers[0].document.tunnel {
             return Ok(Packets {
                 ways: Default::default(),
                 overhead: 0,
-                seen: told(sides, silence.ends.len()),
+                seen: reported_deliveries(peers, silence.ends.len()),
             });
         }
         let mut ways: [OneWay; 2] = Default::default();
         for (host, way) in [(0, Way::There), (1, Way::Back)] {
-            ways[host] = OneWay::gather(host, way, sides, relation, &silence)?;
+            ways[host] = OneWay::gather(host, way, peers, relation, &silence)?;
         }
-        let local = sides[0].end.document["local"].as_str().unwrap_or_default();
+        let local = peers[0].end.document["local"].as_str().unwrap_or_default();
         let local: SocketAddr = local.parse().map_err(|_| {
             RunError::Input(format!(
                 "{}: 'local' ('{local}') is no address with a port",
-                sides[0].folder.join("tunnel.json").display()
+                peers[0].folder.join("tunnel.json").display()
             ))
         })?;
         let mut seen = vec![FlowDeliveries::default(); silence.ends.len()];
@@ -139,7 +139,7 @@ impl Packets {
     pub(super) fn write(
         &self,
         cell: &Cell,
-        relation: &Relation,
+        relation: &ClockRelation,
         names: &[String; 2],
         folder: &RecordFolder,
         progress: &mut dyn FnMut(u64, u64) -> bool,
@@ -198,7 +198,7 @@ impl Packets {
         way: &OneWay,
         place: usize,
         host: usize,
-        relation: &Relation,
+        relation: &ClockRelation,
         log: &mut Log,
         counters: &mut ElementCounters,
     ) -> u64 {
@@ -239,11 +239,11 @@ impl OneWay {
     fn gather(
         host: usize,
         way: Way,
-        sides: &[Side; 2],
-        relation: &Relation,
+        peers: &[PeerFolder; 2],
+        relation: &ClockRelation,
         silence: &Silence,
     ) -> Result<Self, RunError> {
-        let (from, to) = (&sides[host].end, &sides[1 - host].end);
+        let (from, to) = (&peers[host].end, &peers[1 - host].end);
         let joined = direction(way, from, to, &relation.fit)?;
         let mut one = OneWay {
             unknown: joined.unknown,
@@ -291,7 +291,7 @@ impl OneWay {
     }
 
     /// Finds out which packets have had the time to arrive.
-    fn decide(&mut self, relation: &Relation) {
+    fn decide(&mut self, relation: &ClockRelation) {
         let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
         let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
         self.undecided = relation.duration.ns().saturating_sub(patience);
@@ -304,7 +304,7 @@ impl OneWay {
 }
 
 /// When a packet was sent, by the clock of the record.
-fn sent(packet: &Packet, relation: &Relation) -> u64 {
+fn sent(packet: &Packet, relation: &ClockRelation) -> u64 {
     u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
 }
 

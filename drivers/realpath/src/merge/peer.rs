@@ -1,4 +1,4 @@
-//! What one side of a run has left in its folder.
+//! What one peer of a run has left in its folder.
 
 use crate::peer::Moment;
 use crate::tunnel::EndFolder;
@@ -18,15 +18,15 @@ const FILE: &str = "side.json";
 const FORMAT: &str = "narrows/side-end/1";
 
 /// One side.
-pub(super) struct Side {
+pub(super) struct PeerFolder {
     pub(super) folder: PathBuf,
     pub(super) end: EndFolder,
-    pub(super) told: Document,
+    pub(super) document: PeerDocument,
 }
 
 /// `side.json`. Readers keep to the members that they know.
 #[derive(Debug, Deserialize)]
-pub(super) struct Document {
+pub(super) struct PeerDocument {
     format: String,
     /// Index of the host.
     host: u16,
@@ -38,7 +38,7 @@ pub(super) struct Document {
     pub(super) tunnel: bool,
     /// Readings of its clocks.
     pub(super) clocks: Readings,
-    /// How far its start may be from that of the other side, if it knows.
+    /// How far its start may be from that of the other peer, if it knows.
     #[serde(default)]
     pub(super) start_error_ns: Option<u64>,
     /// End of the run by the wall clock.
@@ -56,7 +56,7 @@ pub(super) struct Document {
     pub(super) clock_step_ns: i64,
     /// Who keeps its clock, before the run.
     #[serde(default)]
-    pub(super) timekeeping: Kept,
+    pub(super) timekeeping: ClockDiscipline,
     /// Use of the processors during the run.
     #[serde(default)]
     cpu: Processors,
@@ -71,7 +71,7 @@ pub(super) struct Document {
 
 /// What a machine knows of its own clock; nothing of it if nobody keeps that clock.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct ClockDiscipline {
     /// The clock that is kept, and the oscillator, at one moment.
     pub(super) real_ns: Option<i64>,
     pub(super) raw_ns: Option<i64>,
@@ -85,7 +85,7 @@ const fn yes() -> bool {
     true
 }
 
-/// Readings of a side's clocks at two moments.
+/// Readings of a peer's clocks at two moments.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Readings {
     /// When the run started.
@@ -111,7 +111,7 @@ impl Readings {
     }
 }
 
-/// Settings in force inside a side's namespace.
+/// Settings in force inside a peer's namespace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Settings {
@@ -154,7 +154,7 @@ pub(super) struct Loaded {
     pub(super) params: Map<String, Value>,
 }
 
-impl Document {
+impl PeerDocument {
     /// Ticks of all processors together.
     pub(super) fn ticks(&self) -> CpuTicks {
         CpuTicks::sum(self.cpu.ticks.iter().map(|cpu| CpuTicks {
@@ -170,7 +170,7 @@ impl Document {
         own.filter_map(|end| Some((end.flow, &end.outcome.as_ref()?.receiver)))
     }
 
-    /// What was loaded for the flows whose data this side sends.
+    /// What was loaded for the flows whose data this peer sends.
     pub(super) fn loaded(&self) -> BTreeMap<u16, Loaded> {
         let ends = self.ends.iter();
         ends.filter_map(|end| Some((end.flow, end.loaded.clone()?)))
@@ -178,12 +178,12 @@ impl Document {
     }
 }
 
-impl Side {
+impl PeerFolder {
     /// Reads the folder of host `host`. Logs that end early are read as far as they go.
     ///
     /// # Errors
     /// [`RunError::Input`] with the file and what is wrong with it.
-    pub(super) fn read(folder: &Path, host: u16) -> Result<Side, RunError> {
+    pub(super) fn read(folder: &Path, host: u16) -> Result<PeerFolder, RunError> {
         let path = folder.join(FILE);
         let wrong = |message: String| RunError::Input(format!("{}: {message}", path.display()));
         let text = std::fs::read(&path).map_err(|error| {
@@ -191,37 +191,37 @@ impl Side {
                 "{error}; it is written when a side ends in order, so this one was killed, or this is another folder"
             ))
         })?;
-        let told: Document =
+        let document: PeerDocument =
             serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
-        if told.format != FORMAT {
+        if document.format != FORMAT {
             return Err(wrong(format!(
                 "'format' is '{}', and this agent reads '{FORMAT}'; use the same version of Narrows on both hosts",
-                told.format
+                document.format
             )));
         }
-        if told.host != host {
+        if document.host != host {
             return Err(wrong(format!(
                 "this is the side of host {}, not of host {host}; the folders are confused",
-                told.host
+                document.host
             )));
         }
-        Ok(Side {
+        Ok(PeerFolder {
             folder: folder.to_owned(),
-            end: if told.tunnel {
+            end: if document.tunnel {
                 EndFolder::read(folder, true)?
             } else {
                 EndFolder::absent(folder)
             },
-            told,
+            document,
         })
     }
 
-    /// The ends of flows at both sides, with times turned into those of the record: `time` is given the
+    /// The ends of flows at both peers, with times turned into those of the record: `time` is given the
     /// host and the time since its start.
-    pub(super) fn ends(sides: [Side; 2], time: impl Fn(usize, u64) -> u64) -> Vec<FlowEnd> {
+    pub(super) fn ends(peers: [PeerFolder; 2], time: impl Fn(usize, u64) -> u64) -> Vec<FlowEnd> {
         let mut ends = Vec::new();
-        for (host, side) in sides.into_iter().enumerate() {
-            for mut end in side.told.ends {
+        for (host, peer) in peers.into_iter().enumerate() {
+            for mut end in peer.document.ends {
                 if let Some(outcome) = &mut end.outcome {
                     outcome.map_times(|since| time(host, since));
                 }

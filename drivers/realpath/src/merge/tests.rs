@@ -1,4 +1,4 @@
-//! Records of runs whose truth is known, because two folders are written as two sides would have.
+//! Records of runs whose truth is known, because two folders are written as two peers would have.
 
 use super::*;
 use narrows_cell::open_record;
@@ -17,7 +17,7 @@ const STARTS: [u64; 2] = [1_000_000 * MS, 3_500_000 * MS];
 const DRIFT_PPM: u64 = 50;
 const SECONDS: u64 = 4;
 /// One-way delays without queues.
-const LEAST: [u64; 2] = [20 * MS, 31 * MS];
+const MIN_DELAY: [u64; 2] = [20 * MS, 31 * MS];
 
 /// What the clock of `host` reads when `since` ns have truly passed since the start.
 fn reading(host: usize, since: i64) -> u64 {
@@ -43,7 +43,7 @@ struct Scene {
     folder: PathBuf,
     packets: Vec<Truth>,
     cell: Value,
-    sides: [Value; 2],
+    peers: [Value; 2],
     tunnels: [Value; 2],
     logs: [[Vec<u8>; 2]; 2],
 }
@@ -73,7 +73,7 @@ fn truth() -> Vec<Truth> {
         let one = Truth {
             host: 0,
             sent: at,
-            delay: (!lost(index)).then(|| LEAST[0] + queue(at)),
+            delay: (!lost(index)).then(|| MIN_DELAY[0] + queue(at)),
             flow,
             size: 1500,
         };
@@ -82,7 +82,7 @@ fn truth() -> Vec<Truth> {
             packets.push(Truth {
                 host: 1,
                 sent: at + delay as i64,
-                delay: Some(LEAST[1] + queue(at)),
+                delay: Some(MIN_DELAY[1] + queue(at)),
                 flow,
                 size: 52,
             });
@@ -91,7 +91,7 @@ fn truth() -> Vec<Truth> {
             packets.push(Truth {
                 host: 1,
                 sent: at + 137,
-                delay: Some(LEAST[1] + queue(at) / 2),
+                delay: Some(MIN_DELAY[1] + queue(at) / 2),
                 flow: 2,
                 size: 1200,
             });
@@ -103,7 +103,7 @@ fn truth() -> Vec<Truth> {
     packets.push(Truth {
         host: 1,
         sent: end + 5_000_000,
-        delay: Some(LEAST[1]),
+        delay: Some(MIN_DELAY[1]),
         flow: 2,
         size: 40,
     });
@@ -173,7 +173,7 @@ impl Scene {
             json!({"tunnel_ns": reading(host, since), "mono_ns": 77_000_000_000 + since,
                    "real_ns": 1_795_256_100_000_000_000i64 + since})
         };
-        let side = |host: usize| {
+        let peer = |host: usize| {
             json!({
                 "format": "narrows/side-end/1", "host": host, "name": format!("machine-{host}"),
                 "clocks": {"start": moment(host, 0), "end": moment(host, 4_000_000_000)},
@@ -207,7 +207,7 @@ impl Scene {
             folder: std::env::temp_dir().join(name),
             logs: logs(&packets),
             tunnels: [tunnel(0), tunnel(1)],
-            sides: [side(0), side(1)],
+            peers: [peer(0), peer(1)],
             packets,
             cell,
         };
@@ -224,7 +224,7 @@ impl Scene {
             write("sent.ntl", &self.logs[host][0]);
             write("arrived.ntl", &self.logs[host][1]);
             write("tunnel.json", self.tunnels[host].to_string().as_bytes());
-            write("side.json", self.sides[host].to_string().as_bytes());
+            write("side.json", self.peers[host].to_string().as_bytes());
             write(&format!("logs/flow-{}-sender.log", host + 1), b"words\n");
         }
         let cell = Cell::parse(&self.cell.to_string()).unwrap();
@@ -290,10 +290,10 @@ fn logs(packets: &[Truth]) -> [[Vec<u8>; 2]; 2] {
         }
     }
     rows.map(|[sent, arrived]| {
-        [(LogSide::Sent, sent), (LogSide::Arrived, arrived)].map(|(side, rows)| {
+        [(LogSide::Sent, sent), (LogSide::Arrived, arrived)].map(|(peer, rows)| {
             let mut bytes = Vec::new();
             for part in rows.chunks(1000) {
-                let mut columns = Columns::new(side);
+                let mut columns = Columns::new(peer);
                 for &row in part {
                     columns.push(row);
                 }
@@ -361,7 +361,7 @@ fn the_record_tells_what_was_true() {
         .filter(|it| it.sent >= 0 && it.size != 40)
         .collect();
     assert_eq!(rows.len(), wanted.len());
-    let middle = (LEAST[1] as i64 - LEAST[0] as i64) / 2;
+    let middle = (MIN_DELAY[1] as i64 - MIN_DELAY[0] as i64) / 2;
     for host in 0..2 {
         let direction = [Direction::Forward, Direction::Backward][host];
         let own = rows.iter().filter(|row| row.direction == direction);
@@ -465,10 +465,10 @@ fn losses_that_are_not_the_paths_are_told() {
 
     let mut scene = Scene::new("silent");
     scene.tunnels[0]["lost_here"]["ring"] = json!(100);
-    scene.sides[1]["ends"][0]["outcome"] = Value::Null;
-    scene.sides[1]["ends"][0]["failure"] = json!("was ended by signal 9 during the run");
-    scene.sides[1]["cpu"]["ticks"][0]["stolen"] = json!(100);
-    scene.sides[0]["missed_calls"] = json!({"bpf:exp": 3});
+    scene.peers[1]["ends"][0]["outcome"] = Value::Null;
+    scene.peers[1]["ends"][0]["failure"] = json!("was ended by signal 9 during the run");
+    scene.peers[1]["cpu"]["ticks"][0]["stolen"] = json!(100);
+    scene.peers[0]["missed_calls"] = json!({"bpf:exp": 3});
     let run = scene.make().unwrap();
     assert_eq!(run.verdict, Verdict::Invalid);
     for code in ["lost_here", "process_died", "stolen", "missed_calls"] {
@@ -530,25 +530,25 @@ fn a_clock_that_is_set_is_told_and_no_delay_is_negative() {
 #[test]
 fn folders_that_do_not_fit_are_refused_in_one_sentence() {
     let mut scene = Scene::new("refused");
-    scene.sides.swap(0, 1);
+    scene.peers.swap(0, 1);
     assert!(scene.refusal().contains("the folders are confused"));
-    scene.sides.swap(0, 1);
+    scene.peers.swap(0, 1);
     scene.tunnels[1]["role"] = json!("dialer");
     assert!(scene.refusal().contains("both of a dialer"));
     scene.tunnels[1]["role"] = json!("listener");
-    scene.sides[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 60_000_000_000));
+    scene.peers[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 60_000_000_000));
     assert!(scene.refusal().contains("not the two sides of one run"));
-    scene.sides[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 0));
-    scene.sides[0]["tunnel"] = json!(false);
+    scene.peers[1]["clocks"]["start"]["tunnel_ns"] = json!(reading(1, 0));
+    scene.peers[0]["tunnel"] = json!(false);
     assert!(scene.refusal().contains("only one of"));
-    scene.sides[0]["tunnel"] = json!(true);
-    scene.sides[1]["format"] = json!("narrows/side-end/2");
+    scene.peers[0]["tunnel"] = json!(true);
+    scene.peers[1]["format"] = json!("narrows/side-end/2");
     assert!(
         scene
             .refusal()
             .contains("same version of Narrows on both hosts")
     );
-    scene.sides[1]["format"] = json!("narrows/side-end/1");
+    scene.peers[1]["format"] = json!("narrows/side-end/1");
     scene.cell["network"]["forward"] = json!([{"kind": "delay", "delay": 5}]);
     assert!(
         scene

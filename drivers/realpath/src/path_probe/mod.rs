@@ -21,11 +21,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Ports that one examination may open.
-const MOST_PORTS: usize = 64;
+const MAX_PORTS: usize = 64;
 /// Datagrams that one order may send: enough for every size of a search, too few for a flood.
-const MOST_DATAGRAMS: usize = 4096;
+const MAX_DATAGRAMS: usize = 4096;
 /// The longest pause between two datagrams.
-const MOST_GAP_US: u64 = 1_000_000;
+const MAX_GAP_US: u64 = 1_000_000;
 
 /// Shifts the clock that is read here, in nanoseconds: for tests of what a wrong clock does.
 const SHIFT: &str = "NARROWS_CLOCK_SHIFT_NS";
@@ -152,9 +152,9 @@ impl Prober {
                 gap_us,
                 answer,
             } => {
-                if sizes.len().saturating_mul(copies) > MOST_DATAGRAMS || gap_us > MOST_GAP_US {
+                if sizes.len().saturating_mul(copies) > MAX_DATAGRAMS || gap_us > MAX_GAP_US {
                     return Err(format!(
-                        "at most {MOST_DATAGRAMS} datagrams and {MOST_GAP_US} us between two; ask for less"
+                        "at most {MAX_DATAGRAMS} datagrams and {MAX_GAP_US} us between two; ask for less"
                     ));
                 }
                 let kind = if answer { Kind::Ask } else { Kind::Fill };
@@ -180,9 +180,9 @@ impl Prober {
         ports: &[u16],
         interface: Option<&str>,
     ) -> Result<Value, String> {
-        if self.ports.len() + ports.len() > MOST_PORTS {
+        if self.ports.len() + ports.len() > MAX_PORTS {
             return Err(format!(
-                "at most {MOST_PORTS} ports can be examined at once; name fewer"
+                "at most {MAX_PORTS} ports can be examined at once; name fewer"
             ));
         }
         let mut opened = Vec::new();

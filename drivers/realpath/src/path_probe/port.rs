@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// The largest datagram there is.
-const MOST_BYTES: usize = 65_535;
+const MAX_DATAGRAM: usize = 65_535;
 /// Kinds of errors after which a socket is given up: nothing comes from it any more.
-const MOST_ERRORS: u32 = 1000;
+const MAX_ERRORS: u32 = 1000;
 
 /// A port, and the thread that reads it until the process ends.
 pub(super) struct Port {
     socket: Arc<UdpSocket>,
     number: u16,
-    seen: Arc<Mutex<FlowDeliveries>>,
+    seen: Arc<Mutex<ArrivedDatagrams>>,
 }
 
 /// What has arrived since the last report.
 #[derive(Debug, Default)]
-struct FlowDeliveries {
+struct ArrivedDatagrams {
     /// Questions and fillers of this examination.
     packets: u64,
     /// Size of the largest IP packet among them.
@@ -113,10 +113,10 @@ impl Port {
     }
 }
 
-fn read(socket: &UdpSocket, seen: &Mutex<FlowDeliveries>, token: &Token, shift_ns: i64) {
-    let mut buffer = vec![0; MOST_BYTES];
+fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &Token, shift_ns: i64) {
+    let mut buffer = vec![0; MAX_DATAGRAM];
     let mut errors = 0;
-    while errors < MOST_ERRORS {
+    while errors < MAX_ERRORS {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else {
             errors += 1;
             continue;
@@ -141,7 +141,7 @@ fn read(socket: &UdpSocket, seen: &Mutex<FlowDeliveries>, token: &Token, shift_n
     }
 }
 
-impl FlowDeliveries {
+impl ArrivedDatagrams {
     fn note(&mut self, datagram: Option<Datagram>, from: SocketAddr, now_ns: u64) {
         match datagram {
             None => self.strangers += 1,

@@ -1,4 +1,4 @@
-//! Orders to a side: lines on its standard input, of which the first may be its plan. The end of the input is an
+//! Commands to a peer: lines on its standard input, of which the first may be its plan. The end of the input is an
 //! order to stop.
 
 use narrows_cell::{Context, RunError};
@@ -8,12 +8,12 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// No line is longer: models of learned schemes are in plans.
-const LONGEST: usize = 256 << 20;
+const MAX_LINE: usize = 256 << 20;
 
-/// What a side may be told.
+/// What a peer may be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "order", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Order {
+pub(super) enum Command {
     /// Start the run.
     Start {
         /// So many ns from now.
@@ -35,7 +35,7 @@ pub(super) enum Order {
 
 /// When to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum StartTime {
     /// So many ns from now.
     In(u64),
     /// When the clock of the other end reads this.
@@ -46,7 +46,7 @@ pub(super) enum When {
 
 /// The input, cut into lines.
 #[derive(Debug)]
-pub struct Orders {
+pub struct CommandReader {
     input: File,
     read: Vec<u8>,
     /// Bytes that were looked through without finding the end of a line.
@@ -54,14 +54,14 @@ pub struct Orders {
     ended: bool,
 }
 
-impl Orders {
-    /// Orders from `input`.
+impl CommandReader {
+    /// Commands from `input`.
     ///
     /// # Errors
     /// No descriptor is left.
     pub fn from(input: BorrowedFd) -> Result<Self, RunError> {
         let input = input.try_clone_to_owned();
-        Ok(Orders {
+        Ok(CommandReader {
             input: input.could_not("read standard input")?.into(),
             read: Vec::new(),
             seen: 0,
@@ -97,10 +97,10 @@ impl Orders {
         }
     }
 
-    /// The next order, if it has arrived; [`Order::Stop`] at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Order>, RunError> {
+    /// The next order, if it has arrived; [`Command::Stop`] at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Command>, RunError> {
         let Some(line) = self.line()? else {
-            return Ok(self.ended.then_some(Order::Stop));
+            return Ok(self.ended.then_some(Command::Stop));
         };
         let order = serde_json::from_str(&line);
         order.map(Some).map_err(|error| {
@@ -114,9 +114,9 @@ impl Orders {
             .position(|&byte| byte == b'\n');
         let Some(end) = end.map(|end| self.seen + end) else {
             self.seen = self.read.len();
-            if self.read.len() > LONGEST {
+            if self.read.len() > MAX_LINE {
                 return Err(RunError::Input(format!(
-                    "a line on standard input is longer than {LONGEST} bytes"
+                    "a line on standard input is longer than {MAX_LINE} bytes"
                 )));
             }
             return Ok(None);
@@ -129,24 +129,24 @@ impl Orders {
     }
 }
 
-impl AsFd for Orders {
+impl AsFd for CommandReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 }
 
-impl When {
+impl StartTime {
     /// The time that an order to start names.
     pub(super) fn of(
         in_ns: Option<u64>,
         at_ns: Option<u64>,
         real_ns: Option<u64>,
         error_ns: Option<u64>,
-    ) -> Result<When, RunError> {
+    ) -> Result<StartTime, RunError> {
         match (in_ns, at_ns, real_ns, error_ns) {
-            (Some(ns), None, None, None) => Ok(When::In(ns)),
-            (None, Some(ns), None, None) => Ok(When::At(ns)),
-            (None, None, Some(ns), Some(error_ns)) => Ok(When::Real(ns, error_ns)),
+            (Some(ns), None, None, None) => Ok(StartTime::In(ns)),
+            (None, Some(ns), None, None) => Ok(StartTime::At(ns)),
+            (None, None, Some(ns), Some(error_ns)) => Ok(StartTime::Real(ns, error_ns)),
             _ => Err(RunError::Input(
                 "the order to start must have one of 'in_ns', 'at_ns' and 'real_ns', the last with 'error_ns'"
                     .to_owned(),
@@ -163,38 +163,42 @@ mod tests {
     #[test]
     fn orders_follow_the_plan_and_the_end_stops() {
         let (ours, mut theirs) = std::io::pipe().unwrap();
-        let mut orders = Orders::from(ours.as_fd()).unwrap();
+        let mut commands = CommandReader::from(ours.as_fd()).unwrap();
         theirs
             .write_all(b"{\"plan\": 1}\n{\"order\": \"start\", \"in")
             .unwrap();
-        assert_eq!(orders.first_line().unwrap(), "{\"plan\": 1}");
-        assert_eq!(orders.next().unwrap(), None);
+        assert_eq!(commands.first_line().unwrap(), "{\"plan\": 1}");
+        assert_eq!(commands.next().unwrap(), None);
         theirs
             .write_all(b"_ns\": 7}\n{\"order\": \"dance\"}\n\xff\n")
             .unwrap();
-        orders.fill();
-        let start = Order::Start {
+        commands.fill();
+        let start = Command::Start {
             in_ns: Some(7),
             at_ns: None,
             real_ns: None,
             error_ns: None,
         };
-        assert_eq!(orders.next().unwrap(), Some(start));
-        assert!(orders.next().unwrap_err().to_string().contains("dance"));
-        assert!(orders.next().unwrap_err().to_string().contains("UTF-8"));
-        assert_eq!(orders.next().unwrap(), None);
+        assert_eq!(commands.next().unwrap(), Some(start));
+        assert!(commands.next().unwrap_err().to_string().contains("dance"));
+        assert!(commands.next().unwrap_err().to_string().contains("UTF-8"));
+        assert_eq!(commands.next().unwrap(), None);
         drop(theirs);
-        orders.fill();
-        assert_eq!(orders.next().unwrap(), Some(Order::Stop));
-        assert!(orders.first_line().is_err());
+        commands.fill();
+        assert_eq!(commands.next().unwrap(), Some(Command::Stop));
+        assert!(commands.first_line().is_err());
     }
 
     #[test]
     fn a_start_has_one_time() {
-        let of = |in_ns, at_ns, real_ns, error_ns| When::of(in_ns, at_ns, real_ns, error_ns).ok();
-        assert_eq!(of(Some(1), None, None, None), Some(When::In(1)));
-        assert_eq!(of(None, Some(2), None, None), Some(When::At(2)));
-        assert_eq!(of(None, None, Some(3), Some(4)), Some(When::Real(3, 4)));
+        let of =
+            |in_ns, at_ns, real_ns, error_ns| StartTime::of(in_ns, at_ns, real_ns, error_ns).ok();
+        assert_eq!(of(Some(1), None, None, None), Some(StartTime::In(1)));
+        assert_eq!(of(None, Some(2), None, None), Some(StartTime::At(2)));
+        assert_eq!(
+            of(None, None, Some(3), Some(4)),
+            Some(StartTime::Real(3, 4))
+        );
         assert_eq!(of(None, None, None, None), None);
         assert_eq!(of(Some(1), Some(2), None, None), None);
         assert_eq!(of(None, None, Some(3), None), None);

@@ -1,25 +1,25 @@
-//! One side of a run between two hosts: one end of a tunnel, and behind it the ends of the flows that are on this
+//! One peer of a run between two hosts: one end of a tunnel, and behind it the ends of the flows that are on this
 //! host.
 //!
 //! ```text
 //!   whoever started it          the agent here                                the agent there
-//!   plan, orders  ------------> side --- tunnel (thread, last processor) ~~~~ the same
+//!   plan, commands  ------------> peer --- tunnel (thread, last processor) ~~~~ the same
 //!   events        <------------  |         |
 //!                                |       eth0 10.77.0.1 or .2
 //!                                +------ endpoints: one process per flow, in the namespace
 //! ```
 //!
-//! The first line of standard input is the plan ([`Plan`]); orders follow, one a line: `start`, `stop`. The end of the
-//! input stops the side, so nothing stays when a connection breaks. On standard output it tells how far it is:
+//! The first line of standard input is the plan ([`Plan`]); commands follow, one a line: `start`, `stop`. The end of the
+//! input stops the peer, so nothing stays when a connection breaks. On standard output it tells how far it is:
 //! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and `clock`
-//! once a second. A side whose other end falls silent or leaves before the run is over fails by itself, so one
-//! whose orders cannot reach it any more ends, too.
+//! once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
+//! whose commands cannot reach it any more ends, too.
 //!
-//! Both sides start at the same time: one is told to start in so many ns, says at which reading of its clock that will
+//! Both peers start at the same time: one is told to start in so many ns, says at which reading of its clock that will
 //! be, and the other translates this by what its tunnel knows of the clocks.
 //!
 //! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
-//! machines, and nothing is known but what they tell. Each side is then told to start at a time of its own real clock.
+//! machines, and nothing is known but what they tell. Each peer is then told to start at a time of its own real clock.
 //!
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
 //! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
@@ -33,7 +33,7 @@ mod watch;
 
 use crate::timekeeping;
 use crate::tunnel::{Bound, End, TunnelClock};
-pub use commands::Orders;
+pub use commands::CommandReader;
 pub(crate) use moment::Moment;
 use narrows_cell::Role;
 use narrows_cell::{Cell, Flow};
@@ -41,7 +41,7 @@ use narrows_cell::{Context, RunError};
 use narrows_endpoints::bpf::{self, Programs};
 use narrows_endpoints::host_at;
 use narrows_endpoints::supervisor::{
-    Crew, PRIORITY, Post, Supplies, check_kernel_schemes, mask, share_cpus,
+    EndpointSetup, EndpointSpec, PRIORITY, Supervisor, check_kernel_schemes, mask, share_cpus,
 };
 use narrows_netns::{HostPlan, enter_private_network};
 use narrows_sys::cpu;
@@ -53,7 +53,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
-use tunnel_thread::Line;
+use tunnel_thread::TunnelThread;
 use watch::Watch;
 
 /// Unsent data to keep in the send buffer of a connection: what a gigabit per second carries in 8 ms, for nobody
@@ -65,12 +65,12 @@ pub struct Around<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
     /// What it is told after its plan.
-    pub orders: Orders,
+    pub commands: CommandReader,
     /// Hears what happens, as JSON documents with a member `event`.
     pub tell: &'a mut dyn FnMut(&Value),
 }
 
-/// Plays one side of a run. Must be called while this process has a single thread, because it enters namespaces.
+/// Plays one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
 ///
 /// # Errors
 /// With a sentence for people. A refused plan leaves nothing behind; otherwise the folder holds what there is of the
@@ -89,13 +89,13 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
     let programs = Programs::of(&cell, sends)?;
     let network = Inside::open(plan, &host)?;
     let epoll = Epoll::new().could_not("wait for events")?;
-    let posts = own.iter().map(|&(flow, role)| Post {
+    let specs = own.iter().map(|&(flow, role)| EndpointSpec {
         flow,
         role,
         netns: network.netns(),
         unsent: UNSENT,
     });
-    let supplies = Supplies {
+    let setup = EndpointSetup {
         cell: &cell,
         programs: programs.as_ref(),
         files: &place.files(),
@@ -104,7 +104,7 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
         addresses: network.addresses,
     };
     place.keep = true;
-    let crew = Crew::start(posts, supplies, &epoll)?;
+    let supervisor = Supervisor::start(specs, setup, &epoll)?;
     let mut facts = report::Facts {
         host: plan.host,
         privilege: network.privilege,
@@ -116,11 +116,11 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
     };
     (around.tell)(&network.ready_event(plan.host));
     let clock = network.clock();
-    let line = match network.end {
-        Some(end) => Some(Line::start(end, network.mover)?),
+    let tunnel = match network.end {
+        Some(end) => Some(TunnelThread::start(end, network.mover)?),
         None => None,
     };
-    let watch = Watch::new(&cell, clock, epoll, crew, line, around)?;
+    let watch = Watch::new(&cell, clock, epoll, supervisor, tunnel, around)?;
     let watched = watch.run(|| place.remove_files())?;
     report::write(&mut facts, watched, &cell, &plan.folder)?;
     (around.tell)(&json!({"event": "done"}));
@@ -200,7 +200,7 @@ impl Inside {
         }
     }
 
-    /// What is told about a side that is there.
+    /// What is told about a peer that is there.
     fn ready_event(&self, host: u16) -> Value {
         match (&self.end, &self.addresses) {
             (Some(end), _) => end.ready_event(),

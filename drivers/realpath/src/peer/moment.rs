@@ -1,4 +1,4 @@
-//! The clocks that a side goes by, read together.
+//! The clocks that a peer goes by, read together.
 
 use crate::tunnel::TunnelClock;
 use narrows_sys::clock as machine;

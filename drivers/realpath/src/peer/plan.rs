@@ -1,4 +1,4 @@
-//! What a side is asked for: a JSON document of format narrows/side/1.
+//! What a peer is asked for: a JSON document of format narrows/side/1.
 
 use crate::tunnel;
 use base64::Engine;
@@ -81,7 +81,7 @@ impl Way {
     }
 }
 
-/// One side of a cell, checked as far as that is possible without its files.
+/// One peer of a cell, checked as far as that is possible without its files.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The cell as it was given.
@@ -136,7 +136,7 @@ impl Plan {
     }
 
     /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest
-    /// packet that a tunnel carries, unless theirs are smaller: the same at both sides, so that both work with the same cell.
+    /// packet that a tunnel carries, unless theirs are smaller: the same at both peers, so that both work with the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), RunError> {
         let parse = |json: &Value| -> Result<Cell, RunError> {
             let cell = Cell::parse_with(&json.to_string(), |json| load_files(json, folder));

@@ -1,4 +1,4 @@
-//! `side.json`: what this side knows of the run when it is over.
+//! `side.json`: what this peer knows of the run when it is over.
 
 use super::watch::Watched;
 use crate::tunnel::save;
@@ -40,14 +40,14 @@ pub(super) fn write(
     folder: &Path,
 ) -> Result<(), RunError> {
     let Watched {
-        mut crew,
+        mut supervisor,
         start,
         start_error_ns,
         end,
         clock_step_ns,
         ticks,
     } = watched;
-    let ended = crew.dismiss();
+    let ended = supervisor.stop();
     if facts.programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(RunError::Internal(
             "the program that holds the BPF congestion controls ended during the run".to_owned(),
@@ -55,7 +55,7 @@ pub(super) fn write(
     }
     let programs = facts.programs.as_ref();
     let mut ends = Vec::new();
-    for (member, (_, failure)) in crew.members.iter_mut().zip(&ended) {
+    for (member, (_, failure)) in supervisor.endpoints.iter_mut().zip(&ended) {
         let mut document = json!({
             "flow": member.flow, "role": member.role, "active_ns": member.active_ns,
             "outcome": member.outcome.take(), "failure": failure,

@@ -1,5 +1,5 @@
-//! The tunnel of a side, on a thread of its own. The side asks and hears through channels, so that nothing which the
-//! side does (writing to a slow ssh, starting processes) keeps packets waiting.
+//! The tunnel of a peer, on a thread of its own. The peer asks and hears through channels, so that nothing which the
+//! peer does (writing to a slow ssh, starting processes) keeps packets waiting.
 
 use crate::tunnel::{ATTENDANT, Attendant, End, View};
 use narrows_cell::{Context, RunError};
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 /// What the tunnel may be asked.
-enum Ask {
+enum TunnelRequest {
     /// The relation of the clocks.
     Fit,
     /// To say goodbye and close its logs.
@@ -23,46 +23,46 @@ enum Ask {
 }
 
 /// What the tunnel says.
-pub(super) enum News {
-    /// Something for whoever started the side; `open` and `clock`.
-    EndpointResults(Value),
+pub(super) enum TunnelEvent {
+    /// Something for whoever started the peer; `open` and `clock`.
+    Event(Value),
     /// The relation of the clocks, if it is known.
     Fit(Option<Fit>),
     /// It is over: the content of `tunnel.json`, or why there is none.
     Over(Result<Value, RunError>),
 }
 
-/// The tunnel, as the side sees it. Dropped, it is closed in order.
-pub(super) struct Line {
+/// The tunnel, as the peer sees it. Dropped, it is closed in order.
+pub(super) struct TunnelThread {
     thread: Option<JoinHandle<()>>,
-    asks: Sender<Ask>,
+    asks: Sender<TunnelRequest>,
     wake: Arc<Waker>,
-    news: Receiver<News>,
+    news: Receiver<TunnelEvent>,
     hear: Arc<Waker>,
 }
 
-impl Line {
+impl TunnelThread {
     /// Opens `end` on a thread that works on `cpus`.
-    pub(super) fn start(end: End, cpus: Vec<usize>) -> Result<Line, RunError> {
+    pub(super) fn start(end: End, cpus: Vec<usize>) -> Result<TunnelThread, RunError> {
         let (asks, asked) = channel();
         let (tell, news) = channel();
         let waker = || Waker::new().could_not("prepare a thread").map(Arc::new);
         let (wake, hear) = (waker()?, waker()?);
-        let mut attendant = Remote {
+        let mut attendant = ThreadAttendant {
             asked,
             woken: wake.clone(),
-            mouth: Mouth {
+            events: EventSender {
                 tell,
                 hear: hear.clone(),
             },
         };
         let work = move || {
             let over = run(end, &cpus, &mut attendant);
-            attendant.mouth.say(News::Over(over));
+            attendant.events.send(TunnelEvent::Over(over));
         };
         let thread = std::thread::Builder::new().name("tunnel".to_owned());
         let thread = thread.spawn(work).could_not("start a thread")?;
-        Ok(Line {
+        Ok(TunnelThread {
             thread: Some(thread),
             asks,
             wake,
@@ -72,28 +72,28 @@ impl Line {
     }
 
     /// Something that was said and not heard yet.
-    pub(super) fn news(&self) -> Option<News> {
+    pub(super) fn news(&self) -> Option<TunnelEvent> {
         self.hear.clear();
         match self.news.try_recv() {
             Ok(news) => Some(news),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(News::Over(Err(RunError::Internal(
+            Err(TryRecvError::Disconnected) => Some(TunnelEvent::Over(Err(RunError::Internal(
                 "the thread of the tunnel has crashed".to_owned(),
             )))),
         }
     }
 
     /// Asks for the relation of the clocks, which comes as news.
-    pub(super) fn ask_for_fit(&self) {
-        self.ask(Ask::Fit);
+    pub(super) fn request_fit(&self) {
+        self.ask(TunnelRequest::Fit);
     }
 
     /// Lets the tunnel end.
     pub(super) fn close(&self) {
-        self.ask(Ask::Close);
+        self.ask(TunnelRequest::Close);
     }
 
-    fn ask(&self, ask: Ask) {
+    fn ask(&self, ask: TunnelRequest) {
         // A thread that is gone has said so.
         let _ = self.asks.send(ask);
         self.wake.wake();
@@ -101,13 +101,13 @@ impl Line {
 }
 
 /// Readable when there may be news.
-impl AsFd for Line {
+impl AsFd for TunnelThread {
     fn as_fd(&self) -> BorrowedFd<'_> {
         (*self.hear).as_fd()
     }
 }
 
-impl Drop for Line {
+impl Drop for TunnelThread {
     fn drop(&mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
@@ -117,7 +117,7 @@ impl Drop for Line {
     }
 }
 
-fn run(mut end: End, cpus: &[usize], attendant: &mut Remote) -> Result<Value, RunError> {
+fn run(mut end: End, cpus: &[usize], attendant: &mut ThreadAttendant) -> Result<Value, RunError> {
     cpu::pin_to(cpus).could_not("pin the tunnel to a processor")?;
     // A packet that waits for us is late by as much as if the path had kept it. Refused to ordinary users.
     cpu::prefer(-10);
@@ -127,27 +127,27 @@ fn run(mut end: End, cpus: &[usize], attendant: &mut Remote) -> Result<Value, Ru
 }
 
 /// How the thread speaks.
-struct Mouth {
-    tell: Sender<News>,
+struct EventSender {
+    tell: Sender<TunnelEvent>,
     hear: Arc<Waker>,
 }
 
-impl Mouth {
-    fn say(&self, news: News) {
-        // The side may be on its way out.
+impl EventSender {
+    fn send(&self, news: TunnelEvent) {
+        // The peer may be on its way out.
         let _ = self.tell.send(news);
         self.hear.wake();
     }
 }
 
 /// Stands by the end on its thread.
-struct Remote {
-    asked: Receiver<Ask>,
+struct ThreadAttendant {
+    asked: Receiver<TunnelRequest>,
     woken: Arc<Waker>,
-    mouth: Mouth,
+    events: EventSender,
 }
 
-impl Attendant for Remote {
+impl Attendant for ThreadAttendant {
     fn watch(&mut self, epoll: &Epoll) -> Result<(), RunError> {
         let fd = (*self.woken).as_fd();
         epoll.add(fd, ATTENDANT).could_not("wait for events")
@@ -165,21 +165,23 @@ impl Attendant for Remote {
     ) -> Result<(), RunError> {
         let peer = peer.map(|address| address.to_string());
         let event = json!({"event": "open", "peer": peer});
-        self.mouth.say(News::EndpointResults(event));
+        self.events.send(TunnelEvent::Event(event));
         Ok(())
     }
 
     fn attend(&mut self, view: &View) -> Result<Option<&'static str>, RunError> {
         loop {
             match self.asked.try_recv() {
-                Ok(Ask::Fit) => self.mouth.say(News::Fit(view.fit())),
-                Ok(Ask::Close) | Err(TryRecvError::Disconnected) => return Ok(Some("stopped")),
+                Ok(TunnelRequest::Fit) => self.events.send(TunnelEvent::Fit(view.fit())),
+                Ok(TunnelRequest::Close) | Err(TryRecvError::Disconnected) => {
+                    return Ok(Some("stopped"));
+                }
                 Err(TryRecvError::Empty) => return Ok(None),
             }
         }
     }
 
     fn tell(&mut self, event: Value) {
-        self.mouth.say(News::EndpointResults(event));
+        self.events.send(TunnelEvent::Event(event));
     }
 }

@@ -1,14 +1,16 @@
-//! The course of a run, from the point of view of one side: preparations, the order to start, the run, the reports,
+//! The course of a run, from the point of view of one peer: preparations, the order to start, the run, the reports,
 //! the end of the tunnel.
 
 use super::Around;
-use super::commands::{Order, When};
+use super::commands::{Command, StartTime};
 use super::moment::{Moment, mono_minus_raw_ns};
-use super::tunnel_thread::{Line, News};
+use super::tunnel_thread::{TunnelEvent, TunnelThread};
 use crate::tunnel::TunnelClock;
 use narrows_cell::Cell;
 use narrows_cell::{Context, RunError};
-use narrows_endpoints::supervisor::{CREW, Crew, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT};
+use narrows_endpoints::supervisor::{
+    FIRST_ENDPOINT, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, Supervisor,
+};
 use narrows_sys::clock as machine;
 use narrows_sys::cpu::{self, CpuTicks};
 use narrows_sys::poll::{Epoll, Events};
@@ -21,9 +23,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(200);
 /// Pause after a question for the clocks.
 const ASK: Duration = Duration::from_millis(20);
-/// How long to wait for the order to start; the other side may have much more to prepare.
+/// How long to wait for the order to start; the other peer may have much more to prepare.
 const START_LIMIT: Duration = Duration::from_mins(5);
-/// The tunnel stays open for so long after the run, for what is on its way and for the other side, whose run
+/// The tunnel stays open for so long after the run, for what is on its way and for the other peer, whose run
 /// ends later by the error of the clocks.
 const HOLD_NS: u64 = 500_000_000;
 /// Longest time for the tunnel to close, with its logs.
@@ -31,36 +33,36 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
 const SIGNALS: u64 = 0;
 const ORDERS: u64 = 1;
-const LINE: u64 = 2;
-const _: () = assert!(LINE < CREW);
+const TUNNEL: u64 = 2;
+const _: () = assert!(TUNNEL < FIRST_ENDPOINT);
 
 /// What is known when the run is over.
 pub(super) struct Watched {
-    pub(super) crew: Crew,
+    pub(super) supervisor: Supervisor,
     pub(super) start: Moment,
-    /// How far the start of the other side may be from this one, if that is known here.
+    /// How far the start of the other peer may be from this one, if that is known here.
     pub(super) start_error_ns: Option<u64>,
     pub(super) end: Moment,
     pub(super) clock_step_ns: i64,
     pub(super) ticks: Vec<CpuTicks>,
 }
 
-/// A side at work.
+/// A peer at work.
 pub(super) struct Watch<'a, 'b> {
     around: &'a mut Around<'b>,
     clock: TunnelClock,
     duration_ns: u64,
     epoll: Epoll,
-    crew: Crew,
+    supervisor: Supervisor,
     /// The tunnel, if there is one.
-    line: Option<Line>,
+    tunnel: Option<TunnelThread>,
     is_open: bool,
     is_prepared: bool,
     /// A start by the clock of the other end, whose relation to ours has been asked for.
     asked: Option<Time>,
     /// When the run starts, by `CLOCK_MONOTONIC`.
     start_mono_ns: Option<u64>,
-    /// How far that may be from the start of the other side, as far as it is known here.
+    /// How far that may be from the start of the other peer, as far as it is known here.
     start_error_ns: Option<u64>,
     /// How the tunnel has ended.
     over: Option<Result<Value, RunError>>,
@@ -71,8 +73,8 @@ impl<'a, 'b> Watch<'a, 'b> {
         cell: &Cell,
         clock: TunnelClock,
         epoll: Epoll,
-        crew: Crew,
-        line: Option<Line>,
+        supervisor: Supervisor,
+        tunnel: Option<TunnelThread>,
         around: &'a mut Around<'b>,
     ) -> Result<Self, RunError> {
         epoll
@@ -80,11 +82,11 @@ impl<'a, 'b> Watch<'a, 'b> {
             .could_not("wait for signals")?;
         // A file, or /dev/null, cannot be waited for; without orders it would be of no use either.
         epoll
-            .add(around.orders.as_fd(), ORDERS)
+            .add(around.commands.as_fd(), ORDERS)
             .map_err(|error| RunError::Input(format!("standard input must be a pipe ({error})")))?;
-        if let Some(line) = &line {
+        if let Some(tunnel) = &tunnel {
             epoll
-                .add(line.as_fd(), LINE)
+                .add(tunnel.as_fd(), TUNNEL)
                 .could_not("wait for the tunnel")?;
         }
         Ok(Watch {
@@ -92,9 +94,9 @@ impl<'a, 'b> Watch<'a, 'b> {
             clock,
             duration_ns: cell.duration.ns(),
             epoll,
-            crew,
-            is_open: line.is_none(),
-            line,
+            supervisor,
+            is_open: tunnel.is_none(),
+            tunnel,
             is_prepared: false,
             asked: None,
             start_mono_ns: None,
@@ -105,7 +107,7 @@ impl<'a, 'b> Watch<'a, 'b> {
 
     /// Sees the run through; `prepared` is called once all endpoints are.
     pub(super) fn run(mut self, prepared: impl FnOnce()) -> Result<Watched, RunError> {
-        // Orders that came together with the plan are in our buffer, where nobody sees them.
+        // Commands that came together with the plan are in our buffer, where nobody sees them.
         self.obey()?;
         self.prepare()?;
         prepared();
@@ -119,7 +121,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         let clock_step_ns = machine::real_minus_mono_ns() - offset;
         self.collect(start_mono_ns + self.duration_ns)?;
         Ok(Watched {
-            crew: self.crew,
+            supervisor: self.supervisor,
             start,
             start_error_ns: self.start_error_ns,
             end,
@@ -135,7 +137,7 @@ impl<'a, 'b> Watch<'a, 'b> {
     /// Waits for all endpoints to be prepared.
     fn prepare(&mut self) -> Result<(), RunError> {
         let limit = Instant::now() + READY_LIMIT;
-        while !self.crew.is_ready() {
+        while !self.supervisor.is_ready() {
             self.step(TICK)?;
             self.check_tunnel()?;
             if Instant::now() > limit {
@@ -160,8 +162,8 @@ impl<'a, 'b> Watch<'a, 'b> {
                 pause = ASK;
                 if last.is_none_or(|at| at.elapsed() >= ASK) {
                     last = Some(Instant::now());
-                    if let Some(line) = &self.line {
-                        line.ask_for_fit();
+                    if let Some(tunnel) = &self.tunnel {
+                        tunnel.request_fit();
                     }
                 }
             }
@@ -212,18 +214,18 @@ impl<'a, 'b> Watch<'a, 'b> {
     /// other end may leave whenever it wants.
     fn collect(&mut self, end_mono_ns: u64) -> Result<(), RunError> {
         let limit = Instant::now() + REPORT_LIMIT;
-        while !self.crew.is_done() && Instant::now() < limit {
+        while !self.supervisor.is_done() && Instant::now() < limit {
             self.step(TICK)?;
         }
-        if self.line.is_none() {
+        if self.tunnel.is_none() {
             return Ok(());
         }
         let until = end_mono_ns + HOLD_NS;
         while self.over.is_none() && machine::mono_ns() < until {
             self.step(Duration::from_nanos(until - machine::mono_ns().min(until)))?;
         }
-        if let Some(line) = &self.line {
-            line.close();
+        if let Some(tunnel) = &self.tunnel {
+            tunnel.close();
         }
         let limit = Instant::now() + CLOSE_LIMIT;
         loop {
@@ -275,25 +277,25 @@ impl<'a, 'b> Watch<'a, 'b> {
                     }
                 }
                 ORDERS => {
-                    self.around.orders.fill();
+                    self.around.commands.fill();
                     self.obey()?;
                 }
-                LINE => {}
+                TUNNEL => {}
                 key => {
                     let started = self.start_mono_ns.is_some();
-                    self.crew.listen(key, &self.epoll, started)?;
+                    self.supervisor.listen(key, &self.epoll, started)?;
                 }
             }
         }
         while self.over.is_none()
-            && let Some(news) = self.line.as_ref().and_then(Line::news)
+            && let Some(news) = self.tunnel.as_ref().and_then(TunnelThread::news)
         {
             match news {
-                News::EndpointResults(event) => {
+                TunnelEvent::Event(event) => {
                     self.is_open |= event["event"] == "open";
                     self.tell(&event);
                 }
-                News::Fit(fit) => {
+                TunnelEvent::Fit(fit) => {
                     // Just after the opening nothing may have gone both ways yet: it is asked again.
                     let known = fit.zip(self.asked);
                     if let Some((fit, there)) = known {
@@ -303,7 +305,7 @@ impl<'a, 'b> Watch<'a, 'b> {
                         self.announce(here, Some(fit.error(here)))?;
                     }
                 }
-                News::Over(over) => self.over = Some(over),
+                TunnelEvent::Over(over) => self.over = Some(over),
             }
         }
         Ok(())
@@ -311,21 +313,21 @@ impl<'a, 'b> Watch<'a, 'b> {
 
     /// Does what has been ordered.
     fn obey(&mut self) -> Result<(), RunError> {
-        while let Some(order) = self.around.orders.next()? {
+        while let Some(order) = self.around.commands.next()? {
             match order {
-                Order::Stop => return Err(RunError::Interrupted(libc::SIGTERM)),
-                Order::Start {
+                Command::Stop => return Err(RunError::Interrupted(libc::SIGTERM)),
+                Command::Start {
                     in_ns,
                     at_ns,
                     real_ns,
                     error_ns,
-                } => self.start(When::of(in_ns, at_ns, real_ns, error_ns)?)?,
+                } => self.start(StartTime::of(in_ns, at_ns, real_ns, error_ns)?)?,
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, when: When) -> Result<(), RunError> {
+    fn start(&mut self, when: StartTime) -> Result<(), RunError> {
         let refuse = |why: &str| Err(RunError::Input(format!("the order to start {why}")));
         if self.start_mono_ns.is_some() || self.asked.is_some() {
             return refuse("came twice");
@@ -334,19 +336,19 @@ impl<'a, 'b> Watch<'a, 'b> {
             return refuse("came too early; wait for 'prepared' and 'open'");
         }
         match when {
-            When::In(ns) => {
+            StartTime::In(ns) => {
                 let now = self.clock.now().ns();
                 self.announce(Time::from_ns(now.saturating_add(ns)), None)
             }
-            When::Real(ns, error_ns) => {
+            StartTime::Real(ns, error_ns) => {
                 let raw_ns = ns.saturating_add_signed(-machine::real_minus_raw_ns());
                 let error = Span::from_ns(error_ns);
                 self.announce(self.clock.at_raw(raw_ns), Some(error))
             }
-            When::At(_) if self.line.is_none() => refuse(
+            StartTime::At(_) if self.tunnel.is_none() => refuse(
                 "names a time of the other clock, which only a tunnel compares with ours; name one by our real clock",
             ),
-            When::At(there) => {
+            StartTime::At(there) => {
                 self.asked = Some(Time::from_ns(there));
                 Ok(())
             }
@@ -375,7 +377,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         let mono_ns = raw_ns.saturating_add_signed(mono_minus_raw_ns());
         let real_ns = mono_ns.saturating_add_signed(machine::real_minus_mono_ns());
         self.start_mono_ns = Some(mono_ns);
-        self.crew.announce(real_ns, mono_ns);
+        self.supervisor.announce(real_ns, mono_ns);
         let error_ns = error.map(Span::ns);
         self.start_error_ns = error_ns;
         self.tell(&json!({

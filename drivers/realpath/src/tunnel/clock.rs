@@ -12,7 +12,7 @@ const FRESH_NS: u64 = 1_000_000;
 /// Stamps older than this are of a clock that has been set since.
 const OLDEST_NS: u64 = 2_000_000_000;
 /// A shifted clock begins no earlier than this: zero means no time at all in datagrams.
-const LEAST_NS: u64 = 1_000_000;
+const MIN_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TunnelClock {
@@ -31,13 +31,13 @@ impl TunnelClock {
         let start = clock::raw_ns();
         if start
             .checked_add_signed(shift.offset_ns)
-            .is_none_or(|at| at < LEAST_NS)
+            .is_none_or(|at| at < MIN_NS)
         {
             return Err(RunError::Input(format!(
                 "the plan of the tunnel: 'clock.offset_ns' is {}, and this machine has been up for {start} ns; the \
                  offset must be at least {}",
                 shift.offset_ns,
-                i128::from(LEAST_NS) - i128::from(start),
+                i128::from(MIN_NS) - i128::from(start),
             )));
         }
         Ok(TunnelClock::of(shift, start))

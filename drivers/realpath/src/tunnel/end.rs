@@ -9,10 +9,10 @@ use super::report::{self, Start};
 use narrows_cell::addressing;
 use narrows_cell::{Context, RunError};
 use narrows_netns::{Common, HostPlan, Hosts};
+use narrows_sys::batched_udp::UdpBatchSocket;
 use narrows_sys::netns::Privilege;
 use narrows_sys::poll::{Epoll, Events};
 use narrows_sys::ring::{RxRing, TxPort};
-use narrows_sys::udp_batch::Carriage;
 use narrows_sys::{clock as machine, cpu};
 use narrows_tunnel::clock::{Clocks, Config as ClockConfig, Fit};
 use narrows_tunnel::{Config, Peer, Role, State};
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// [`TCP_BUFFER`], with the room between the packets.
 const RING: usize = 64 << 20;
 /// What will do where there is less memory.
-const LEAST_RING: usize = 4 << 20;
+const MIN_RING: usize = 4 << 20;
 /// Wanted for the socket's buffers: the same packets may wait there instead.
 const SOCKET_BUFFER: i32 = 64 << 20;
 /// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
@@ -84,7 +84,7 @@ impl View<'_> {
 /// An end whose socket is open, in the machine's own network.
 pub(crate) struct Bound {
     plan: Plan,
-    carriage: Carriage,
+    socket: UdpBatchSocket,
     local: SocketAddr,
 }
 
@@ -94,17 +94,17 @@ impl Bound {
     /// # Errors
     /// The kernel does not give this address or interface.
     pub(crate) fn open(plan: &Plan) -> Result<Self, RunError> {
-        let carriage = Carriage::bind(plan.bind, plan.interface.as_deref(), SOCKET_BUFFER);
-        let carriage = carriage.map_err(|error| {
+        let socket = UdpBatchSocket::bind(plan.bind, plan.interface.as_deref(), SOCKET_BUFFER);
+        let socket = socket.map_err(|error| {
             RunError::Unavailable(format!(
                 "no UDP socket can be bound to {}: {error}; choose another address, port or interface",
                 plan.binding()
             ))
         })?;
-        let local = carriage.local().could_not("read the address of a socket")?;
+        let local = socket.local().could_not("read the address of a socket")?;
         Ok(Bound {
             plan: plan.clone(),
-            carriage,
+            socket,
             local,
         })
     }
@@ -152,7 +152,7 @@ impl Bound {
                 block: CLOCK_BLOCK,
                 ..ClockConfig::default()
             }),
-            carriage: self.carriage,
+            socket: self.socket,
             ring,
             port,
             logs,
@@ -175,7 +175,7 @@ fn open_ring(wire: u32, largest: usize) -> Result<RxRing, RunError> {
     let mut bytes = RING;
     loop {
         match RxRing::open(wire, bytes / RxRing::slot_of(largest), largest) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes > LEAST_RING => {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes > MIN_RING => {
                 bytes /= 2;
             }
             ring => return ring.could_not("open a ring on the host's wire"),
@@ -235,7 +235,7 @@ impl End {
         cpu::precise_timers();
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
-            .add(self.engine.carriage.as_fd(), SOCKET)
+            .add(self.engine.socket.as_fd(), SOCKET)
             .could_not("wait for events")?;
         epoll
             .add(self.engine.ring.as_fd(), INSIDE)

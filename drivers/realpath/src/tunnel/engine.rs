@@ -14,9 +14,9 @@ use super::logs::Logs;
 use narrows_cell::addressing::ethernet;
 use narrows_cell::addressing::flow_of;
 use narrows_record::Histogram;
+use narrows_sys::batched_udp::{ReceivedDatagram, UdpBatchSocket, UdpReceiver, UdpSender};
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::ring::{RxRing, TxPort};
-use narrows_sys::udp_batch::{Arrival, Carriage, Inbox, Outbox};
 use narrows_tunnel::clock::Clocks;
 use narrows_tunnel::inner::{self, Passage};
 use narrows_tunnel::keys::TAG;
@@ -61,17 +61,17 @@ pub(super) struct Engine {
     pub(super) peer: Peer,
     pub(super) clock: TunnelClock,
     pub(super) clocks: Clocks,
-    pub(super) carriage: Carriage,
+    pub(super) socket: UdpBatchSocket,
     pub(super) ring: RxRing,
     pub(super) port: TxPort,
     pub(super) logs: Logs,
     pub(super) outcome: EndpointOutcome,
     /// How long packets from inside have waited before they were stamped and sent.
     pub(super) waited: Histogram,
-    inbox: Inbox,
+    inbox: UdpReceiver,
     /// Datagrams of the inbox that were looked at.
     taken: usize,
-    outbox: Outbox,
+    outbox: UdpSender,
     scratch: Vec<u8>,
     /// Packets for the inside: places in the inbox.
     deliveries: Vec<usize>,
@@ -86,7 +86,7 @@ pub(super) struct Parts {
     pub(super) peer: Peer,
     pub(super) clock: TunnelClock,
     pub(super) clocks: Clocks,
-    pub(super) carriage: Carriage,
+    pub(super) socket: UdpBatchSocket,
     pub(super) ring: RxRing,
     pub(super) port: TxPort,
     pub(super) logs: Logs,
@@ -102,16 +102,16 @@ impl Engine {
             peer: parts.peer,
             clock: parts.clock,
             clocks: parts.clocks,
-            carriage: parts.carriage,
+            socket: parts.socket,
             ring: parts.ring,
             port: parts.port,
             logs: parts.logs,
             outcome: EndpointOutcome::default(),
             waited: Histogram::new(),
-            inbox: Inbox::new(),
+            inbox: UdpReceiver::new(),
             taken: 0,
-            outbox: Outbox::new(),
-            scratch: Vec::with_capacity(Outbox::SIZE),
+            outbox: UdpSender::new(),
+            scratch: Vec::with_capacity(UdpSender::SIZE),
             deliveries: Vec::with_capacity(PORTION),
             ethernet: ethernet(1 - parts.host, parts.host),
             around: if parts.over_ipv6 { 48 } else { 28 },
@@ -132,7 +132,7 @@ impl Engine {
     fn take_from_path(&mut self) -> io::Result<bool> {
         if self.taken == self.inbox.len() {
             self.taken = 0;
-            match self.inbox.receive(&self.carriage) {
+            match self.inbox.receive(&self.socket) {
                 Ok(_) => {}
                 // An earlier datagram was answered by an ICMP message; that is no end.
                 Err(error) if !is_fatal(&error) => {
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     fn take_datagram(&mut self, index: usize) {
-        let Arrival {
+        let ReceivedDatagram {
             from,
             length,
             stamp_ns,
@@ -302,7 +302,7 @@ impl Engine {
     pub(super) fn flush(&mut self) {
         let mut tries = 0;
         while !self.outbox.is_empty() {
-            match self.outbox.send(&self.carriage) {
+            match self.outbox.send(&self.socket) {
                 Ok(_) => tries = 0,
                 Err(error) if is_busy(&error) && tries < PATIENCE => {
                     tries += 1;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/tunnel/1";
 /// Payload buffers hold this much and the headers of IP and UDP.
-const LARGEST: u32 = 9000;
+const MAX_PACKET: u32 = 9000;
 
 /// Furthest shift of a clock: hosts are never up at times that lie further apart than this, as far as tests go, and
 /// sums with times stay far from any limit.
@@ -181,9 +181,9 @@ impl Plan {
         };
         let overhead = narrows_tunnel::size::overhead(bind.ip());
         let outer_mtu = document.outer_mtu;
-        if !(SMALLEST..=LARGEST).contains(&outer_mtu) {
+        if !(SMALLEST..=MAX_PACKET).contains(&outer_mtu) {
             return Err(wrong(format!(
-                "'outer_mtu' is {outer_mtu}; it must be from {SMALLEST} to {LARGEST} bytes"
+                "'outer_mtu' is {outer_mtu}; it must be from {SMALLEST} to {MAX_PACKET} bytes"
             )));
         }
         let inner_mtu = document.inner_mtu.unwrap_or(outer_mtu - overhead);

@@ -6,8 +6,7 @@ use super::plan::Plan;
 use narrows_cell::{Context, RunError};
 use narrows_netns::Hosts;
 use narrows_sys::poll::Epoll;
-use narrows_sys::process::{Process, Spawn, describe};
-use narrows_sys::userns;
+use narrows_sys::process::{self, Process, Spawn, describe};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -65,7 +64,7 @@ impl<'a, 'b> WithProgram<'a, 'b> {
         let log = self.plan.folder.join("program.log");
         let log = File::create(&log)
             .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
-        let (theirs, ours) = userns::pipe().could_not("open a pipe")?;
+        let (theirs, ours) = process::pipe().could_not("open a pipe")?;
         let mut arguments = vec![
             "shell-guard".to_owned(),
             theirs.as_raw_fd().to_string(),

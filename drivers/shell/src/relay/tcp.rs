@@ -3,7 +3,7 @@
 use super::super::emulator::{Held, Word};
 use super::super::packet::{Tuple, Unreachable};
 use super::{Target, Wanted, Work, meaning};
-use narrows_sys::{socket, userns};
+use narrows_sys::socket;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -186,7 +186,7 @@ impl Streams {
             socket::set_congestion(fd.as_fd(), name)?;
         }
         socket::set_unsent_limit(fd.as_fd(), UNSENT)?;
-        userns::listen(fd.as_fd(), BACKLOG)?;
+        socket::listen(fd.as_fd(), BACKLOG)?;
         let number = work.number();
         work.epoll.add(fd.as_fd(), number * 2)?;
         self.listening.insert(number, address);

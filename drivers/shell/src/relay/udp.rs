@@ -16,13 +16,13 @@ const IDLE: Duration = Duration::from_mins(3);
 /// The same for questions to a resolver, which have one answer.
 const IDLE_QUESTION: Duration = Duration::from_secs(15);
 /// Most pairs at a time; the oldest makes room.
-const MOST: usize = 4096;
+const MAX_PAIRS: usize = 4096;
 /// Room for datagrams that arrive at once.
 const BUFFER: i32 = 1 << 20;
 /// Datagrams copied before other sockets have their turn.
 const TURN: usize = 64;
 /// The longest datagram.
-const LONGEST: usize = 65_535;
+const MAX_DATAGRAM: usize = 65_535;
 
 /// All pairs of sockets.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl Datagrams {
         let number = work.number();
         work.epoll.add(outside.as_fd(), number * 2)?;
         work.epoll.add(inside.as_fd(), number * 2 + 1)?;
-        if self.sessions.len() >= MOST {
+        if self.sessions.len() >= MAX_PAIRS {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some((&oldest, _)) = oldest {
                 self.close(oldest, work);
@@ -109,7 +109,7 @@ impl Datagrams {
         let Some(&tuple) = self.numbers.get(&number) else {
             return;
         };
-        self.buffer.resize(LONGEST, 0);
+        self.buffer.resize(MAX_DATAGRAM, 0);
         let Some(session) = self.sessions.get_mut(&tuple) else {
             return;
         };

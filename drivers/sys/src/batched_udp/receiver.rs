@@ -1,6 +1,6 @@
 //! Receiving: datagrams that arrived together, and what came with them.
 
-use super::{Carriage, Control, NO_ADDRESS, NO_VECTOR, RawAddress, came_with, no_message};
+use super::{Control, NO_ADDRESS, NO_VECTOR, RawAddress, UdpBatchSocket, came_with, no_message};
 use crate::check;
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ const SIZE: usize = 1 << 16;
 
 /// What came with a datagram.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct ReceivedDatagram {
     /// Who sent it.
     pub from: SocketAddr,
     /// Bytes of its payload.
@@ -27,11 +27,11 @@ pub struct Arrival {
 /// Datagrams that arrived together.
 ///
 /// The kernel hands over as one message what reached it as one: datagrams that the sender has grouped
-/// ([`Outbox`](super::Outbox)) and no card has taken apart, and those of one address, size and traffic class
+/// ([`UdpSender`](super::UdpSender)) and no card has taken apart, and those of one address, size and traffic class
 /// that a card delivered in one go (`UDP_GRO`, udp(7)). They have one stamp.
-pub struct Inbox {
+pub struct UdpReceiver {
     bytes: Box<[u8]>,
-    datagrams: Vec<(usize, Arrival)>,
+    datagrams: Vec<(usize, ReceivedDatagram)>,
     addresses: Box<[RawAddress]>,
     controls: Box<[Control]>,
     vectors: Box<[libc::iovec]>,
@@ -40,24 +40,24 @@ pub struct Inbox {
 }
 
 // SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
-unsafe impl Send for Inbox {}
+unsafe impl Send for UdpReceiver {}
 
-impl std::fmt::Debug for Inbox {
+impl std::fmt::Debug for UdpReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Inbox")
     }
 }
 
-impl Default for Inbox {
+impl Default for UdpReceiver {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Inbox {
+impl UdpReceiver {
     /// An empty one.
     pub fn new() -> Self {
-        Inbox {
+        UdpReceiver {
             bytes: vec![0; MESSAGES * SIZE].into(),
             // More than most kernels put into these messages; if not, it grows once.
             datagrams: Vec::with_capacity(MESSAGES * 64),
@@ -74,7 +74,7 @@ impl Inbox {
     ///
     /// # Errors
     /// What the kernel said, apart from there being nothing.
-    pub fn receive(&mut self, carriage: &Carriage) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: &UdpBatchSocket) -> io::Result<usize> {
         self.datagrams.clear();
         for (index, bytes) in self.bytes.chunks_exact_mut(SIZE).enumerate() {
             self.vectors[index] = libc::iovec {
@@ -93,7 +93,7 @@ impl Inbox {
         // SAFETY: every message was just pointed to buffers of this struct with their true sizes.
         let received = check(unsafe {
             libc::recvmmsg(
-                carriage.as_fd().as_raw_fd(),
+                socket.as_fd().as_raw_fd(),
                 self.messages.as_mut_ptr(),
                 MESSAGES as u32,
                 libc::MSG_DONTWAIT,
@@ -129,7 +129,7 @@ impl Inbox {
         // An empty datagram is one, too.
         while at < bytes || (bytes == 0 && at == 0) {
             let length = each.clamp(1, SIZE).min(bytes - at);
-            let arrival = Arrival {
+            let arrival = ReceivedDatagram {
                 from,
                 length,
                 stamp_ns: came.stamp_ns,
@@ -140,13 +140,13 @@ impl Inbox {
         }
     }
 
-    /// Datagrams that [`Inbox::receive`] has counted.
+    /// Datagrams that [`UdpReceiver::receive`] has counted.
     #[inline]
     pub fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// Whether the last [`Inbox::receive`] found nothing.
+    /// Whether the last [`UdpReceiver::receive`] found nothing.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
@@ -154,21 +154,21 @@ impl Inbox {
 
     /// What came with datagram `index`.
     #[inline]
-    pub fn arrival(&self, index: usize) -> Arrival {
+    pub fn arrival(&self, index: usize) -> ReceivedDatagram {
         self.datagrams[index].1
     }
 
     /// The payload of datagram `index`.
     #[inline]
     pub fn payload(&self, index: usize) -> &[u8] {
-        let (from, Arrival { length, .. }) = self.datagrams[index];
+        let (from, ReceivedDatagram { length, .. }) = self.datagrams[index];
         &self.bytes[from..from + length]
     }
 
     /// The same, to be changed in place.
     #[inline]
     pub fn payload_mut(&mut self, index: usize) -> &mut [u8] {
-        let (from, Arrival { length, .. }) = self.datagrams[index];
+        let (from, ReceivedDatagram { length, .. }) = self.datagrams[index];
         &mut self.bytes[from..from + length]
     }
 

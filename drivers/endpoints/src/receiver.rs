@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 /// What one look into a socket has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ReceiveResult {
     /// Datagrams, those after the end of the run included.
     pub(super) count: usize,
     /// Whether there may be more that came before the end.
@@ -17,15 +17,15 @@ pub(super) struct Found {
 }
 
 /// Takes datagrams out of the sockets of an endpoint until its part is over.
-pub(super) struct Inbox {
+pub(super) struct DatagramReceiver {
     batch: ReceiveBatch,
     end: Time,
 }
 
-impl Inbox {
+impl DatagramReceiver {
     /// For datagrams that the kernel has seen before `end`.
     pub(super) fn new(end: Time) -> Self {
-        Inbox {
+        DatagramReceiver {
             batch: ReceiveBatch::new(),
             end,
         }
@@ -38,7 +38,7 @@ impl Inbox {
         fd: BorrowedFd,
         clock: &RunClock,
         mut visit: impl FnMut(Time, Datagram),
-    ) -> Result<Found, RunError> {
+    ) -> Result<ReceiveResult, RunError> {
         let end = self.end;
         let (mut over, mut first) = (false, None);
         let result = self.batch.receive(fd, |datagram| {
@@ -57,13 +57,13 @@ impl Inbox {
         }
         match result {
             // The peer's socket is not there yet, or any more: not a matter of this end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(ReceiveResult {
                 count: 0,
                 more: true,
             }),
             other => {
                 let count = other.could_not("receive datagrams")?;
-                Ok(Found {
+                Ok(ReceiveResult {
                     count,
                     more: count == ReceiveBatch::CAPACITY && !over,
                 })
@@ -71,7 +71,7 @@ impl Inbox {
         }
     }
 
-    /// The same as [`Inbox::dropped`], and forgets it, for an inbox that serves many sockets.
+    /// The same as [`DatagramReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
     pub(super) fn take_dropped(&mut self) -> u32 {
         self.batch.take_dropped()
     }
@@ -106,7 +106,7 @@ mod tests {
     /// time of reading.
     fn wait_for_stamps(a: &UdpSocket, b: &UdpSocket, clock: &RunClock) {
         let begun = Instant::now();
-        let mut inbox = Inbox::new(Time::FAR);
+        let mut receiver = DatagramReceiver::new(Time::FAR);
         loop {
             a.send(b"probe").unwrap();
             let sent = clock.now();
@@ -114,7 +114,7 @@ mod tests {
             let mut stamped = false;
             let half = narrows_units::Span::from_us(2500);
             let visit = |at, _: Datagram| stamped |= at < sent + half;
-            inbox.receive(b.as_fd(), clock, visit).unwrap();
+            receiver.receive(b.as_fd(), clock, visit).unwrap();
             if stamped {
                 return;
             }
@@ -134,15 +134,15 @@ mod tests {
         let end = clock.now();
         pause();
         send(100);
-        let mut inbox = Inbox::new(end);
+        let mut receiver = DatagramReceiver::new(end);
         let mut taken = Vec::new();
-        let mut found = Found {
+        let mut found = ReceiveResult {
             count: 0,
             more: true,
         };
         let mut looks = 0;
         while found.more {
-            found = inbox
+            found = receiver
                 .receive(b.as_fd(), &clock, |at, datagram| {
                     assert!(at < end);
                     taken.push(datagram.bytes[0]);
@@ -153,15 +153,15 @@ mod tests {
         assert_eq!(taken, (0..150).collect::<Vec<u8>>());
         // The third batch holds the first ones that are late: then nothing more is looked for.
         assert_eq!(looks, 3);
-        assert_eq!(inbox.dropped(), 0);
+        assert_eq!(receiver.dropped(), 0);
     }
 
     #[test]
     fn a_batch_that_is_not_full_was_all_there_was() {
         let (a, b, clock) = pair();
-        let mut inbox = Inbox::new(Time::FAR);
-        let mut look = || inbox.receive(b.as_fd(), &clock, |_, _| {}).unwrap();
-        let nothing = Found {
+        let mut receiver = DatagramReceiver::new(Time::FAR);
+        let mut look = || receiver.receive(b.as_fd(), &clock, |_, _| {}).unwrap();
+        let nothing = ReceiveResult {
             count: 0,
             more: false,
         };

@@ -33,13 +33,13 @@ impl Sending {
 
 /// What waits to leave one socket.
 #[derive(Default)]
-pub(super) struct Outlet {
+pub(super) struct DatagramSender {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
     /// ECN bits that the socket is set to.
     ecn: Ecn,
 }
 
-impl Outlet {
+impl DatagramSender {
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

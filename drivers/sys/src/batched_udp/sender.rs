@@ -1,24 +1,24 @@
 //! Sending: datagrams that wait, and how few messages they need.
 
-use super::{Carriage, Control, NO_ADDRESS, NO_VECTOR, RawAddress, no_message};
+use super::{Control, NO_ADDRESS, NO_VECTOR, RawAddress, UdpBatchSocket, no_message};
 use crate::check;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Datagrams in one message: what every kernel that can do it at all allows (linux/udp.h).
-const MOST_SEGMENTS: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 /// Payload of one message: that of the longest IPv6 packet, which is the shorter one.
-const MOST_BYTES: usize = 65_535 - 48;
+const MAX_PAYLOAD: usize = 65_535 - 48;
 /// After so many refusals in a row groups are given up. Cards come and go, so one says little.
-const MOST_REFUSALS: u32 = 8;
+const MAX_REFUSALS: u32 = 8;
 
 /// Datagrams that wait to be sent together.
 ///
 /// Neighbours of one size, address and traffic class make one message, which the kernel or the card
 /// takes apart again (`UDP_SEGMENT`, udp(7)). The path gets the same datagrams one behind the other as
 /// without, since all of them are there already, at a fraction of the price.
-pub struct Outbox {
+pub struct UdpSender {
     /// Payloads, one behind the other, so that a group is one piece of memory.
     bytes: Box<[u8]>,
     datagrams: Vec<Waiting>,
@@ -47,21 +47,21 @@ struct Waiting {
 }
 
 // SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
-unsafe impl Send for Outbox {}
+unsafe impl Send for UdpSender {}
 
-impl std::fmt::Debug for Outbox {
+impl std::fmt::Debug for UdpSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Outbox")
     }
 }
 
-impl Default for Outbox {
+impl Default for UdpSender {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Outbox {
+impl UdpSender {
     /// Datagrams per system call.
     pub const CAPACITY: usize = 64;
     /// Largest payload: that of a jumbo frame.
@@ -69,7 +69,7 @@ impl Outbox {
 
     /// An empty one.
     pub fn new() -> Self {
-        Outbox {
+        UdpSender {
             bytes: vec![0; Self::CAPACITY * Self::SIZE].into(),
             datagrams: Vec::with_capacity(Self::CAPACITY),
             sent: 0,
@@ -104,7 +104,7 @@ impl Outbox {
     }
 
     /// The first `length` bytes of the next datagram's payload, to be written; `None` when it is too long or
-    /// nothing can be added. It counts only when [`Outbox::add`] follows.
+    /// nothing can be added. It counts only when [`UdpSender::add`] follows.
     #[inline]
     pub fn room(&mut self, length: usize) -> Option<&mut [u8]> {
         if self.is_full() || length > Self::SIZE {
@@ -133,7 +133,7 @@ impl Outbox {
     /// the last, which may be shorter.
     #[inline]
     fn group(&self, first: usize) -> usize {
-        if first < self.alone || self.refusals >= MOST_REFUSALS {
+        if first < self.alone || self.refusals >= MAX_REFUSALS {
             return 1;
         }
         let one = self.datagrams[first];
@@ -142,7 +142,7 @@ impl Outbox {
             bytes += next.length;
             // An empty one would vanish in a group.
             let fits = (1..=one.length).contains(&next.length);
-            let fits = fits && bytes <= MOST_BYTES && count < MOST_SEGMENTS;
+            let fits = fits && bytes <= MAX_PAYLOAD && count < MAX_SEGMENTS;
             if !fits || next.tos != one.tos || next.to != one.to {
                 break;
             }
@@ -198,8 +198,8 @@ impl Outbox {
     /// Sends what waits, as far as the socket takes it now; returns how many datagrams it took.
     ///
     /// # Errors
-    /// What the kernel said about the first datagram that waits; see [`Outbox::skip`].
-    pub fn send(&mut self, carriage: &Carriage) -> io::Result<usize> {
+    /// What the kernel said about the first datagram that waits; see [`UdpSender::skip`].
+    pub fn send(&mut self, socket: &UdpBatchSocket) -> io::Result<usize> {
         loop {
             let count = self.pack();
             if count == 0 {
@@ -209,7 +209,7 @@ impl Outbox {
             // whose payloads are only read.
             let taken = check(unsafe {
                 libc::sendmmsg(
-                    carriage.as_fd().as_raw_fd(),
+                    socket.as_fd().as_raw_fd(),
                     self.messages.as_mut_ptr(),
                     count as u32,
                     libc::MSG_DONTWAIT,
@@ -267,7 +267,7 @@ mod tests {
     const TO: &str = "127.0.0.1:9";
 
     /// The groups that datagrams of these lengths and classes make.
-    fn groups(outbox: &mut Outbox, datagrams: &[(usize, u8)]) -> Vec<usize> {
+    fn groups(outbox: &mut UdpSender, datagrams: &[(usize, u8)]) -> Vec<usize> {
         for &(length, tos) in datagrams {
             outbox.room(length).unwrap().fill(1);
             outbox.add(length, TO.parse().unwrap(), tos);
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn equal_neighbours_make_a_group_that_a_shorter_one_ends() {
-        let new = Outbox::new;
+        let new = UdpSender::new;
         let mixed = [(1000, 0), (1000, 0), (70, 0), (70, 0), (70, 2), (80, 2)];
         assert_eq!(groups(&mut new(), &mixed), [3, 1, 1, 1]);
         assert_eq!(groups(&mut new(), &[(1472, 0); 64]), [44, 20]);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_goes_alone_and_after_that_groups_are_tried_again() {
-        let mut outbox = Outbox::new();
+        let mut outbox = UdpSender::new();
         assert_eq!(groups(&mut outbox, &[(100, 0); 5]), [5]);
         outbox.skip();
         assert_eq!((outbox.pack(), outbox.is_empty()), (4, false));
@@ -302,15 +302,15 @@ mod tests {
         assert!(outbox.is_empty());
         assert_eq!(groups(&mut outbox, &[(100, 0); 5]), [5]);
         outbox.forget(5);
-        outbox.refusals = MOST_REFUSALS;
+        outbox.refusals = MAX_REFUSALS;
         assert_eq!(groups(&mut outbox, &[(100, 0); 2]), [1, 1]);
     }
 
     #[test]
     fn a_full_outbox_takes_no_more() {
-        let mut outbox = Outbox::new();
-        assert!(outbox.room(Outbox::SIZE + 1).is_none());
-        groups(&mut outbox, &[(Outbox::SIZE, 0); Outbox::CAPACITY]);
+        let mut outbox = UdpSender::new();
+        assert!(outbox.room(UdpSender::SIZE + 1).is_none());
+        groups(&mut outbox, &[(UdpSender::SIZE, 0); UdpSender::CAPACITY]);
         assert!(outbox.is_full() && outbox.room(1).is_none());
     }
 }

@@ -1,13 +1,13 @@
 //! UDP sockets that are connected to nobody: each datagram has its own address and traffic class,
 //! many go and come per system call, and those that come bring the kernel's stamp.
 
-mod inbox;
-mod outbox;
+mod receiver;
+mod sender;
 
 use super::message::{Control, NO_VECTOR, came_with, no_message};
 use super::socket::{set_int, set_option};
-pub use inbox::{Arrival, Inbox};
-pub use outbox::Outbox;
+pub use receiver::{ReceivedDatagram, UdpReceiver};
+pub use sender::UdpSender;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,11 +18,11 @@ const PMTUDISC_PROBE: i32 = 3;
 
 /// A socket for tunnels.
 #[derive(Debug)]
-pub struct Carriage {
+pub struct UdpBatchSocket {
     socket: UdpSocket,
 }
 
-impl Carriage {
+impl UdpBatchSocket {
     /// Binds to `address`, and to an interface if one is named, with buffers of `bytes` where that is
     /// allowed.
     ///
@@ -57,7 +57,7 @@ impl Carriage {
                 set_int(fd, libc::SOL_SOCKET, ordinary, bytes)?;
             }
         }
-        Ok(Carriage { socket })
+        Ok(UdpBatchSocket { socket })
     }
 
     /// The address that it is bound to.
@@ -69,7 +69,7 @@ impl Carriage {
     }
 }
 
-impl AsFd for Carriage {
+impl AsFd for UdpBatchSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -154,12 +154,12 @@ mod tests {
     use crate::clock;
 
     /// Everything that arrives, until there are `count` or nothing comes for two seconds.
-    fn receive(carriage: &Carriage, count: usize) -> Vec<(Arrival, Vec<u8>)> {
-        let mut inbox = Inbox::new();
+    fn receive(socket: &UdpBatchSocket, count: usize) -> Vec<(ReceivedDatagram, Vec<u8>)> {
+        let mut inbox = UdpReceiver::new();
         let mut all = Vec::new();
         let start = clock::mono_ns();
         while all.len() < count && clock::mono_ns() - start < 2_000_000_000 {
-            for index in 0..inbox.receive(carriage).unwrap() {
+            for index in 0..inbox.receive(socket).unwrap() {
                 all.push((inbox.arrival(index), inbox.payload(index).to_vec()));
             }
         }
@@ -167,12 +167,12 @@ mod tests {
     }
 
     fn datagrams_bring_address_class_and_stamp(local: &str) {
-        let Ok(a) = Carriage::bind(local.parse().unwrap(), None, 1 << 18) else {
+        let Ok(a) = UdpBatchSocket::bind(local.parse().unwrap(), None, 1 << 18) else {
             return narrows_skips::skip(format!("{local} cannot be used here"));
         };
-        let b = Carriage::bind(local.parse().unwrap(), None, 1 << 18).unwrap();
-        let mut outbox = Outbox::new();
-        assert_eq!(Inbox::new().receive(&b).unwrap(), 0);
+        let b = UdpBatchSocket::bind(local.parse().unwrap(), None, 1 << 18).unwrap();
+        let mut outbox = UdpSender::new();
+        assert_eq!(UdpReceiver::new().receive(&b).unwrap(), 0);
         let before = clock::real_ns();
         let classes = [0u8, 0x28 | 2, 0];
         for tos in classes {
