@@ -109,11 +109,11 @@ pub fn emulate(
             let mut core = Core::new(cell, pool)?;
             Writer::prepare(&mut core.log, &elements);
             let duration = Span::from_ns(cell.duration.ns());
-            let emulator = Emulator::new(core, wires, duration, writer, control);
+            let emulator = Emulator::new(core, wires, writer, control);
             // Its packet sockets are open; frames of any content come through them.
             privileges::keep_in_thread(Need::Nothing)
                 .could_not("give up rights of the emulator")?;
-            emulator.run().could_not("emulate the network")
+            emulator.run(duration).could_not("emulate the network")
         };
         let thread = std::thread::Builder::new()
             .name("emulator".to_owned())

@@ -5,6 +5,7 @@
 //! tests. The thread around it only reads rings, sends what is due and sleeps.
 
 use super::frame::{self, Kind};
+use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
 use narrows_cell::addressing;
 use narrows_cell::judgement::RefusedFrames;
@@ -137,7 +138,9 @@ struct Port {
 }
 
 /// The network of a run together with everything that is recorded about it.
-pub struct Core {
+pub struct Core<H = ()> {
+    /// What else happens to packets.
+    pub hooks: H,
     network: Network<Handle>,
     outcomes: Outcomes<Handle>,
     pool: Pool,
@@ -212,11 +215,13 @@ impl Core {
             unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
-        Ok(Core::with(network, purpose, pool))
+        Ok(Core::with(network, purpose, pool, ()))
     }
+}
 
+impl<H: Hooks> Core<H> {
     /// Puts frames on `network`.
-    pub fn with(network: Network<Handle>, purpose: Purpose, pool: Pool) -> Self {
+    pub fn with(network: Network<Handle>, purpose: Purpose, pool: Pool, hooks: H) -> Self {
         let hosts = network.hosts().len();
         let mut routes = vec![NO_ROUTE; hosts * hosts];
         for (index, route) in (0..).zip(network.routes()) {
@@ -236,6 +241,7 @@ impl Core {
             distance => (purpose.end.ns() / distance + 2).min(1 << 20),
         };
         Core {
+            hooks,
             outcomes: Outcomes::new(),
             pool,
             log: purpose.log,
@@ -270,7 +276,8 @@ impl Core {
     pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
         let header = match frame::classify(bytes) {
             Kind::Packet(header) => header,
-            Kind::WarmUp => return,
+            Kind::WarmUp(header) if self.switching == Switching::Across => header,
+            Kind::WarmUp(_) => return,
             Kind::Foreign => {
                 self.refused.foreign += 1;
                 return;
@@ -312,6 +319,13 @@ impl Core {
         // Copies that come into being before this packet are numbered before it.
         self.run_network(stamp);
         let size = u32::from(header.size);
+        let transit = Transit {
+            slot,
+            direction,
+            size,
+            at: stamp,
+        };
+        flow = self.hooks.enter(&transit, bytes).unwrap_or(flow);
         let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
         let handle = Handle {
             uid,
@@ -373,7 +387,14 @@ impl Core {
                 if handle.state & (REMARKED | CORRUPT) != 0 {
                     self.rewrite(&mut handle);
                 }
-                let to = self.exits[usize::from(handle.route)].0;
+                let (to, direction) = self.exits[usize::from(handle.route)];
+                let transit = Transit {
+                    slot: handle.slot,
+                    direction,
+                    size: u32::from(handle.size),
+                    at: due,
+                };
+                self.hooks.leave(&transit, &self.network);
                 let outbox = &mut self.ports[usize::from(to)].outbox;
                 if outbox.is_empty() {
                     self.pending.push(to);
@@ -381,6 +402,13 @@ impl Core {
                 outbox.push_back((due, handle));
             }
             for drop in self.outcomes.drops.drain(..) {
+                let transit = Transit {
+                    slot: drop.packet.slot,
+                    direction: self.exits[usize::from(drop.packet.route)].1,
+                    size: u32::from(drop.packet.size),
+                    at: drop.at,
+                };
+                self.hooks.dropped(&transit, drop.element, drop.reason.0);
                 self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
                 self.pool.release(drop.packet.slot);
             }
@@ -426,6 +454,7 @@ impl Core {
                 self.log.drop(copy.uid, copied.element, "no_memory");
                 continue;
             };
+            self.hooks.copy(copy.slot, slot);
             copy.slot = slot;
             let (element, at) = (copied.element, copied.at);
             self.network.inject(element, at, copy, &mut self.outcomes);
@@ -486,16 +515,49 @@ impl Core {
         self.pending.get(skip).copied()
     }
 
-    /// Frames that are due at `port`, oldest first.
+    /// Frames that are due at `port`, oldest first, as long as the hooks let them pass.
     #[inline]
     pub fn due(&self, port: u16) -> impl Iterator<Item = &[u8]> {
-        self.ports[usize::from(port)]
-            .outbox
-            .iter()
-            .map(|(_, handle)| {
-                self.pool
-                    .frame(handle.slot, frame::ETHERNET + usize::from(handle.size))
-            })
+        let outbox = self.ports[usize::from(port)].outbox.iter();
+        outbox
+            .map(|(_, handle)| self.bytes(handle))
+            .take_while(move |frame| self.hooks.admits(port, frame))
+    }
+
+    #[inline]
+    fn bytes(&self, handle: &Handle) -> &[u8] {
+        self.pool
+            .frame(handle.slot, frame::ETHERNET + usize::from(handle.size))
+    }
+
+    /// Gives the oldest frame that is due at `port` to the hooks, if they let it not pass; whether they did not. It
+    /// leaves the core as if it had been sent.
+    #[inline]
+    pub fn hold_back(&mut self, port: u16, now: impl FnOnce() -> Time) -> bool {
+        let Some((_, handle)) = self.ports[usize::from(port)].outbox.front() else {
+            return false;
+        };
+        let frame = self
+            .pool
+            .frame(handle.slot, frame::ETHERNET + usize::from(handle.size));
+        if self.hooks.admits(port, frame) {
+            return false;
+        }
+        self.hooks.hold(port, frame);
+        let now = now();
+        self.released(port, 1, now, now);
+        true
+    }
+
+    /// Lets the hooks see that time has passed.
+    #[inline]
+    pub(crate) fn observe(&mut self, now: Time) {
+        self.hooks.observe(now, &self.network);
+    }
+
+    /// The run ends at `end` if it has not ended before.
+    pub(crate) fn end_at(&mut self, end: Time) {
+        self.end = self.end.min(end);
     }
 
     /// Whether frames are due at `port`.

@@ -15,8 +15,8 @@ const TCP_EVENTS: u8 = 0b111;
 pub enum Kind {
     /// An IPv4 packet.
     Packet(Header),
-    /// One of our own datagrams that only wake up the path.
-    WarmUp,
+    /// One of our own datagrams that only wake up the path, where the network is that of a run.
+    WarmUp(Header),
     /// Anything else. The hosts send nothing of the kind.
     Foreign,
 }
@@ -48,27 +48,25 @@ pub fn classify(frame: &[u8]) -> Kind {
     };
     let length = usize::from(ip[0] & 15) * 4;
     let size = u16::from_be_bytes([ip[2], ip[3]]);
-    if frame[12..14] != [8, 0]
-        || ip[0] >> 4 != 4
-        || length < 20
-        || usize::from(size) != ip.len()
-        || ip.len() < length
-    {
+    if frame[12..14] != [8, 0] || ip[0] >> 4 != 4 || length < 20 || usize::from(size) < length {
         return Kind::Foreign;
     }
+    // A real Ethernet pads packets that are shorter than 46 bytes.
+    let Some(ip) = ip.get(..usize::from(size)) else {
+        return Kind::Foreign;
+    };
     let mut header = Header {
         size,
         tos: ip[1],
         to: [ip[16], ip[17], ip[18], ip[19]],
         ..Header::default()
     };
+    let mut warm_up = false;
     let ports = ports(ip, length);
     if let Some(ports) = ports {
         let payload = &ip[length..];
         if ip[9] == UDP {
-            if ports[2..] == WARM_UP_PORT.to_be_bytes() {
-                return Kind::WarmUp;
-            }
+            warm_up = ports[2..] == WARM_UP_PORT.to_be_bytes();
             header.udp_ack = payload.get(8..).is_some_and(wire::is_ack);
         } else if let Some(&[offset, flags]) = payload.get(12..14) {
             let empty = payload.len() == usize::from(offset >> 4) * 4;
@@ -77,6 +75,9 @@ pub fn classify(frame: &[u8]) -> Kind {
         header.flow = flow_between(ports);
     }
     header.connection = hash(&ip[12..20], ports.unwrap_or_default(), ip[9]);
+    if warm_up {
+        return Kind::WarmUp(header);
+    }
     Kind::Packet(header)
 }
 
@@ -170,10 +171,11 @@ mod tests {
         }
         assert_eq!(flow_of(&[0x60; 48]), 0, "IPv6");
         assert_eq!(flow_of(&[]), 0);
-        assert_eq!(
-            classify(&sample(64, UDP, 40_000, WARM_UP_PORT, 0)),
-            Kind::WarmUp
-        );
+        let warm_up = classify(&sample(64, UDP, 40_000, WARM_UP_PORT, 0));
+        assert!(matches!(warm_up, Kind::WarmUp(_)));
+        let mut padded = sample(30, UDP, 50_000, port(4), 0);
+        padded.resize(60, 0);
+        assert_eq!((header(&padded).size, header(&padded).flow), (30, 4));
         let mut arp = sample(64, UDP, 1, 1, 0);
         arp[13] = 6;
         assert_eq!(classify(&arp), Kind::Foreign);

@@ -1,10 +1,12 @@
 //! The emulator: the network of a cell on the machine's clock.
 #![forbid(unsafe_code)]
 
+mod clock;
 #[cfg(test)]
 mod conformance;
 mod core;
 pub mod frame;
+mod hooks;
 mod pool;
 mod sleep;
 pub mod testing;
@@ -14,7 +16,8 @@ mod thread;
 mod writer;
 
 pub use self::core::{Core, Handle, KnownFlow, Purpose, Switching};
+pub use clock::Clock;
+pub use hooks::{Hooks, Injection, Transit};
 pub use pool::Pool;
-pub use sleep::Sleep;
 pub use thread::{Control, Emulator, Report, Wire};
 pub use writer::Writer;

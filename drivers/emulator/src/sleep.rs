@@ -21,7 +21,7 @@ const WAKER: u64 = u64::MAX;
 
 /// What ends the sleep of an emulator: the time, new frames, and words of other threads.
 #[derive(Debug)]
-pub struct Sleep {
+pub(crate) struct Sleep {
     /// Frames and words.
     all: Epoll,
     /// Words alone.
@@ -32,7 +32,10 @@ pub struct Sleep {
 
 impl Sleep {
     /// Nothing is known yet of how late this machine wakes those who sleep.
-    pub fn new<'a>(rings: impl IntoIterator<Item = &'a RxRing>, waker: &Waker) -> io::Result<Self> {
+    pub(crate) fn new<'a>(
+        rings: impl IntoIterator<Item = &'a RxRing>,
+        waker: &Waker,
+    ) -> io::Result<Self> {
         let (all, words) = (Epoll::new()?, Epoll::new()?);
         for (key, ring) in (0..).zip(rings) {
             all.add(ring.as_fd(), key)?;
@@ -49,7 +52,7 @@ impl Sleep {
 
     /// Whether a wait is too short to sleep.
     #[inline]
-    pub fn is_too_short(&self, wait: Span) -> bool {
+    pub(crate) fn is_too_short(&self, wait: Span) -> bool {
         wait <= self.margin.0
     }
 
@@ -57,7 +60,7 @@ impl Sleep {
     /// the sleep only if they may matter before it is over. `propagation` is what every frame takes through the
     /// network: if that is longer than the wait, with as much to spare, it is enough to take the frames then. Each
     /// that wakes this thread costs its sender an interrupt to another processor.
-    pub fn until_due(&mut self, wait: Span, propagation: Span) -> io::Result<bool> {
+    pub(crate) fn until_due(&mut self, wait: Span, propagation: Span) -> io::Result<bool> {
         let through = wait <= MAX_NAP && wait.ns() <= propagation.ns() / 2;
         let epoll = if through { &self.words } else { &self.all };
         let wanted = Duration::from_nanos(wait.saturating_sub(self.margin.0).ns().max(1));
@@ -72,7 +75,7 @@ impl Sleep {
     }
 
     /// Sleeps until a frame or a word comes.
-    pub fn until_told(&mut self) -> io::Result<()> {
+    pub(crate) fn until_told(&mut self) -> io::Result<()> {
         self.all.wait(&mut self.events, Some(MAX_SLEEP))
     }
 }

@@ -4,8 +4,8 @@ use super::core::Core;
 use super::frame::ETHERNET;
 use super::pool::Pool;
 use super::testing::{readdress, sample};
-use narrows_cell::Cell;
 use narrows_cell::addressing::FLOW_PORTS;
+use narrows_cell::{Cell, element_names};
 use narrows_record::{Fate, Log};
 use narrows_units::Time;
 use serde_json::{Value, json};
@@ -346,7 +346,7 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
         unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };
-    let mut core = Core::with(network, purpose, Pool::new(16, 1514, 1 << 24));
+    let mut core = Core::with(network, purpose, Pool::new(16, 1514, 1 << 24), ());
     let mut outside = sample(100, 17, 5000, 53, 0);
     outside[ETHERNET + 16..ETHERNET + 20].copy_from_slice(&[192, 0, 2, 1]);
     core.arrive(0, at(0), &outside);
@@ -359,4 +359,65 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
         (core.refused, core.queue_rows().count()),
         (narrows_cell::judgement::RefusedFrames::default(), 0)
     );
+}
+
+/// Numbers packets one after the other, and lets none of an odd number of bytes pass.
+#[derive(Default)]
+struct Turnstile {
+    entered: u16,
+    left: Vec<(u32, u64)>,
+    held: Vec<usize>,
+}
+
+impl super::Hooks for Turnstile {
+    fn enter(&mut self, _: &super::Transit, _: &[u8]) -> Option<u16> {
+        self.entered += 1;
+        Some(self.entered)
+    }
+
+    fn leave(&mut self, packet: &super::Transit, _: &narrows_net::Network<super::Handle>) {
+        self.left.push((packet.size, packet.at.ns()));
+    }
+
+    fn admits(&self, port: u16, frame: &[u8]) -> bool {
+        port != 1 || frame.len().is_multiple_of(2)
+    }
+
+    fn hold(&mut self, _: u16, frame: &[u8]) {
+        self.held.push(frame.len());
+    }
+}
+
+#[test]
+fn hooks_number_packets_and_hold_frames_back() {
+    let network = cell("packets").network().unwrap();
+    let purpose = super::Purpose {
+        flows: vec![None; 8],
+        log: Log::Packets(narrows_record::PacketLog::new(element_names(&network))),
+        sample: narrows_units::Span::ZERO,
+        end: Time::FAR,
+        switching: super::Switching::Across,
+        unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
+        replaced_rates: Vec::new(),
+    };
+    let pool = Pool::new(16, 1514, 1 << 24);
+    let mut core = Core::with(network, purpose, pool, Turnstile::default());
+    for size in [100, 101, 102] {
+        core.arrive(0, at(0), &sample(size, 17, 5000, 53, 0));
+    }
+    let now = at(20_000_000);
+    core.advance(now);
+    let sizes: Vec<_> = core.hooks.left.iter().map(|(size, _)| *size).collect();
+    assert_eq!(sizes, [100, 101, 102]);
+    let due = |core: &Core<Turnstile>| core.due(1).map(<[u8]>::len).collect::<Vec<_>>();
+    assert_eq!(due(&core), [114]);
+    core.released(1, 1, now, now);
+    assert_eq!(due(&core), [0; 0]);
+    assert!(core.hold_back(1, || now));
+    assert_eq!((due(&core), &core.hooks.held), (vec![116], &vec![115]));
+    assert!(!core.hold_back(1, || now));
+    core.released(1, 1, now, now);
+    core.end_at(now);
+    core.finish();
+    assert_eq!(core.delivered[1..4], [1, 1, 1]);
 }

@@ -4,12 +4,14 @@
 //! this thread never enters the model: it only makes packets leave late, and how late each one
 //! left is recorded.
 
+use super::clock::{Clock, RunClock};
 use super::core::Core;
 use super::frame::{self, Kind};
+use super::hooks::{Hooks, Injection};
 use super::sleep::Sleep;
 use super::writer::Writer;
 use narrows_cell::judgement::{EmulatorEffort, RefusedFrames};
-use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, QueueRow};
+use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::poll::Waker;
 use narrows_sys::ring::{Received, RxRing, TxPort};
@@ -60,6 +62,16 @@ impl Control {
         self.waker.wake();
     }
 
+    /// Lets the emulator look at what its hooks have for it.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Whether the run has been given up.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
     /// Whether frames of all hosts have reached the emulator.
     pub fn is_warm(&self) -> bool {
         self.cold().next().is_none()
@@ -74,7 +86,11 @@ impl Control {
 
 /// What the emulator leaves behind.
 #[derive(Debug)]
-pub struct Report {
+pub struct Report<H = ()> {
+    /// The hooks, which know what they have seen.
+    pub hooks: H,
+    /// Model time at which it ended.
+    pub ended: Time,
     /// What is recorded of the packets, complete.
     pub log: Log,
     /// How late packets left.
@@ -192,11 +208,9 @@ impl Rings {
 }
 
 /// Everything that the thread works with.
-pub struct Emulator<'a> {
-    core: Core,
+pub struct Emulator<'a, H = ()> {
+    core: Core<H>,
     rings: Rings,
-    /// Length of the run.
-    duration: Span,
     /// Encodes the packets, if each is kept.
     writer: Option<&'a Writer>,
     /// Words between threads.
@@ -205,13 +219,11 @@ pub struct Emulator<'a> {
     sent: Vec<u64>,
 }
 
-impl<'a> Emulator<'a> {
-    /// An emulator of `core` between `wires`, in the order of the hosts, that lasts for `duration`;
-    /// `writer` encodes the packets, if each is kept.
+impl<'a, H: Hooks> Emulator<'a, H> {
+    /// An emulator of `core` between `wires`, in the order of the hosts; `writer` encodes the packets, if each is kept.
     pub fn new(
-        core: Core,
+        core: Core<H>,
         wires: Vec<Wire>,
-        duration: Span,
         writer: Option<&'a Writer>,
         control: &'a Control,
     ) -> Self {
@@ -219,36 +231,53 @@ impl<'a> Emulator<'a> {
             core,
             sent: vec![0; wires.len()],
             rings: Rings::new(wires),
-            duration,
             writer,
             control,
         }
     }
 
-    /// Runs to the end of the run, or until it is given up.
+    /// Waits for the start of the run, and runs for `duration` or until it is given up.
     ///
     /// # Errors
     /// A system call that cannot fail for reasons of load.
-    pub fn run(mut self) -> io::Result<Report> {
+    pub fn run(mut self, duration: Span) -> io::Result<Report<H>> {
+        let mut sleep = self.prepare()?;
+        match self.wait_for_start(&mut sleep)? {
+            Some(start_ns) => self.run_by(RunClock { start_ns, duration }, sleep),
+            None => Ok(self.report(EmulatorEffort::default(), Time::ZERO, false)),
+        }
+    }
+
+    /// Runs from now on by another clock.
+    ///
+    /// # Errors
+    /// A system call that cannot fail for reasons of load.
+    pub fn run_now(self, clock: impl Clock) -> io::Result<Report<H>> {
+        let sleep = self.prepare()?;
+        self.run_by(clock, sleep)
+    }
+
+    fn prepare(&self) -> io::Result<Sleep> {
         cpu::precise_timers();
         // A little priority over other work on this machine, where that is allowed.
         cpu::prefer(-10);
         cpu::short_slices();
         let rings = self.rings.wires.iter().map(|wire| &wire.ring);
-        let mut sleep = Sleep::new(rings, &self.control.waker)?;
-        let Some(start_ns) = self.wait_for_start(&mut sleep)? else {
-            return Ok(self.report(EmulatorEffort::default(), false));
-        };
+        Sleep::new(rings, &self.control.waker)
+    }
+
+    fn run_by(mut self, mut clock: impl Clock, mut sleep: Sleep) -> io::Result<Report<H>> {
         let starved_ns = || cpu::thread_run_and_wait_ns().map_or(0, |(_, wait)| wait);
         let before = (clock::thread_cpu_ns(), starved_ns());
-        let (mut effort, complete) = self.emulate(&mut sleep, start_ns)?;
+        let (mut effort, ended, complete) = self.emulate(&mut sleep, &mut clock)?;
         effort.cpu_ns = clock::thread_cpu_ns() - before.0;
         effort.starved_ns = starved_ns().saturating_sub(before.1);
+        self.core.end_at(ended);
         self.core.finish();
         if let Some(writer) = self.writer {
             writer.hand_over(&mut self.core.log);
         }
-        Ok(self.report(effort, complete))
+        Ok(self.report(effort, ended, complete))
     }
 
     /// Takes frames until the start of the run is known; returns it.
@@ -256,7 +285,7 @@ impl<'a> Emulator<'a> {
         loop {
             let warm = &self.control.warm;
             while self.rings.take(|host, frame| {
-                if frame::classify(frame.bytes) == Kind::WarmUp {
+                if let Kind::WarmUp(_) = frame::classify(frame.bytes) {
                     warm[usize::from(host)].fetch_add(1, Ordering::Release);
                 }
             }) {}
@@ -271,28 +300,38 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    fn emulate(&mut self, sleep: &mut Sleep, start_ns: u64) -> io::Result<(EmulatorEffort, bool)> {
-        let now = || Time::from_ns(clock::real_ns().saturating_sub(start_ns));
-        let over = Time::ZERO + self.duration + LINGER;
+    fn emulate(
+        &mut self,
+        sleep: &mut Sleep,
+        clock: &mut impl Clock,
+    ) -> io::Result<(EmulatorEffort, Time, bool)> {
+        let over = clock.end() + LINGER;
         let mut effort = EmulatorEffort::default();
         // When the current stretch of idle reading began, for an honest account of the work.
         let mut idle_since: Option<Time> = None;
         loop {
-            let taken = self.take_frames(start_ns);
-            let at = now();
+            let taken = self.take_frames(clock);
+            let at = clock.now();
             // After a full burst the rings hold more, sent before now: the model must not pass them.
             let unread = if taken == BURST {
                 self.rings.oldest_stamp()
             } else {
                 None
             };
-            let unread = unread.map_or(at, |stamp| Time::from_ns(stamp.saturating_sub(start_ns)));
+            let unread = unread.map_or(at, |stamp| clock.time_of(stamp));
             self.core.advance(at.min(unread));
-            let sent = self.send_due(&now)?;
-            if let (Log::Packets(log), Some(writer)) = (&mut self.core.log, self.writer)
+            let sent = self.inject(clock)? + self.send_due(clock)?;
+            if let Log::Packets(log) = &mut self.core.log
                 && log.has_chunk()
             {
-                writer.exchange(log);
+                match self.writer {
+                    Some(writer) => writer.exchange(log),
+                    None => discard(log),
+                }
+            }
+            self.core.observe(at);
+            if self.control.is_stopped() {
+                return Ok((effort, at, false));
             }
             let stuck = self.core.pending(0).is_some();
             if taken + sent > 0 {
@@ -303,7 +342,7 @@ impl<'a> Emulator<'a> {
                 continue;
             }
             if at >= over && !stuck {
-                return Ok((effort, true));
+                return Ok((effort, at, true));
             }
             let wait = self.core.next_wakeup().min(over).since(at);
             if stuck || sleep.is_too_short(wait) {
@@ -316,24 +355,19 @@ impl<'a> Emulator<'a> {
             }
             if sleep.until_due(wait, self.core.propagation())? {
                 self.control.waker.clear();
-                if self.control.stop.load(Ordering::Acquire) {
-                    return Ok((effort, false));
-                }
             }
         }
     }
 
     /// Moves frames from the rings into the network, in the order of their stamps.
     #[inline]
-    fn take_frames(&mut self, start_ns: u64) -> usize {
-        let end_ns = start_ns + self.duration.ns();
+    fn take_frames(&mut self, clock: &mut impl Clock) -> usize {
         let core = &mut self.core;
         for taken in 0..BURST {
             let one = self.rings.take(|host, frame| {
                 // What was sent before the start or after the end is no part of the run.
-                if (start_ns..end_ns).contains(&frame.stamp_ns) {
-                    let stamp = Time::from_ns(frame.stamp_ns - start_ns);
-                    core.arrive(host, stamp, frame.bytes);
+                if clock.covers(frame.stamp_ns) {
+                    core.arrive(host, clock.time_of(frame.stamp_ns), frame.bytes);
                 }
             });
             if !one {
@@ -343,16 +377,42 @@ impl<'a> Emulator<'a> {
         BURST
     }
 
+    /// Takes the frames that the hooks bring in; returns how many.
+    #[inline]
+    fn inject(&mut self, clock: &mut impl Clock) -> io::Result<usize> {
+        let mut count = 0;
+        while let Some(injection) = self.core.hooks.injection() {
+            match injection {
+                Injection::Deliver(port, frame) => {
+                    let wire = &mut self.rings.wires[usize::from(port)];
+                    match wire.port.send(std::iter::once(&*frame)) {
+                        Ok(sent) => self.sent[usize::from(port)] += sent as u64,
+                        // Lost like on any full interface.
+                        Err(error) if is_busy(&error) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Injection::Arrive(port, frame) => self.core.arrive(port, clock.now(), &frame),
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Sends everything that is due, as far as the interfaces take it; returns how many frames
     /// that were.
     #[inline]
-    fn send_due(&mut self, now: &impl Fn() -> Time) -> io::Result<usize> {
+    fn send_due(&mut self, clock: &mut impl Clock) -> io::Result<usize> {
         let (mut sent, mut stuck) = (0, 0);
         while let Some(port) = self.core.pending(stuck) {
-            let count = self.send_batch(port, now)?;
+            let count = self.send_batch(port, clock)?;
             sent += count;
-            if count < SendBatch::CAPACITY && self.core.has_due(port) {
-                stuck += 1;
+            if count < SendBatch::CAPACITY {
+                if self.core.hold_back(port, || clock.now()) {
+                    sent += 1;
+                } else if self.core.has_due(port) {
+                    stuck += 1;
+                }
             }
         }
         Ok(sent)
@@ -360,8 +420,8 @@ impl<'a> Emulator<'a> {
 
     /// Sends the oldest due frames of one port; returns how many were taken.
     #[inline]
-    fn send_batch(&mut self, port: u16, now: &impl Fn() -> Time) -> io::Result<usize> {
-        let first = now();
+    fn send_batch(&mut self, port: u16, clock: &mut impl Clock) -> io::Result<usize> {
+        let first = clock.now();
         let wire = &mut self.rings.wires[usize::from(port)];
         let count = match wire.port.send(self.core.due(port)) {
             Ok(count) => count,
@@ -369,17 +429,19 @@ impl<'a> Emulator<'a> {
             Err(error) if is_busy(&error) => 0,
             Err(error) => return Err(error),
         };
-        let last = if count > 1 { now() } else { first };
+        let last = if count > 1 { clock.now() } else { first };
         self.core.released(port, count, first, last);
         self.sent[usize::from(port)] += count as u64;
         Ok(count)
     }
 
-    fn report(self, effort: EmulatorEffort, complete: bool) -> Report {
+    fn report(self, effort: EmulatorEffort, ended: Time, complete: bool) -> Report<H> {
         Report {
+            ended,
             elements: self.core.counters(),
             capacity: self.core.capacity_rows(),
             queues: self.core.queue_rows().collect(),
+            hooks: self.core.hooks,
             log: self.core.log,
             lateness: self.core.lateness,
             late_by_tenth: self.core.late_by_tenth,
@@ -391,5 +453,12 @@ impl<'a> Emulator<'a> {
             effort,
             complete,
         }
+    }
+}
+
+/// Forgets full chunks of a log that nobody keeps.
+fn discard(log: &mut PacketLog) {
+    while let Some(chunk) = log.take() {
+        log.recycle(chunk);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Connections beyond this number share the number 0 ("no flow"): cells have no more flows.
-const MAX_CONNECTIONS: usize = 10_000;
+pub(super) const MAX_CONNECTIONS: usize = 10_000;
 
 /// All connections in the order of their first packets.
 #[derive(Debug, Default)]

@@ -62,7 +62,7 @@ impl DirectionCounts {
 
 /// Drops by element and reason. There are few kinds, so a list is enough.
 #[derive(Debug, Default)]
-pub(super) struct Drops(pub(super) Vec<Dropped>);
+pub(super) struct DroppedPackets(pub(super) Vec<Dropped>);
 
 /// Packets that one element dropped for one reason.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub(super) struct Dropped {
     pub(super) bytes: u64,
 }
 
-impl Drops {
+impl DroppedPackets {
     #[inline]
     pub(super) fn add(
         &mut self,

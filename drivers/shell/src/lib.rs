@@ -13,11 +13,10 @@
 mod addresses;
 mod connections;
 mod counts;
-mod emulator;
+mod hooks;
 mod live;
 mod network;
 mod packet;
-mod path;
 mod plan;
 mod record;
 mod relay;
@@ -29,12 +28,12 @@ pub use plan::{Plan, Wishes};
 pub use subreaper::{block_signals, guard_main};
 
 use addresses::{OUTSIDE, Prefix};
-use connections::Connections;
+use connections::MAX_CONNECTIONS;
 use counts::Meter;
-use emulator::{Emulator, Finished, Gate, Shared};
+use hooks::{Finished, Gate, Shared, ShellHooks};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{RecordFolder, element_names};
-use narrows_emulator::{Pool, Writer, frame};
+use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Purpose, Switching, Writer, frame};
 use narrows_net::Network;
 use narrows_netns::facts;
 use narrows_record::{Log, PacketLog};
@@ -42,10 +41,9 @@ use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Signals, Waker};
 use narrows_sys::privileges::{self, Need};
 use narrows_sys::userns::{self, NamespaceEntry};
-use narrows_sys::{cpu, process, socket};
-use narrows_units::Time;
+use narrows_sys::{clock, cpu, process, socket};
+use narrows_units::{Span, Time};
 use network::{Enclosing, Ground, MTU};
-use path::{Handle, Path, Record};
 use relay::{Factory, Relay, Resolvers, host_names};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -54,10 +52,10 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
+use stopwatch::Stopwatch;
 
 /// Largest frame on the wires.
 const MAX_FRAME: usize = frame::ETHERNET + MTU as usize;
@@ -110,8 +108,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         None => None,
     };
     let shared = Shared {
-        stop: AtomicBool::new(false),
-        waker: Waker::new().could_not("prepare the emulator")?,
+        control: Control::new(2).could_not("prepare the emulator")?,
         meters: [Meter::default(), Meter::default()],
     };
     let session = Session {
@@ -122,13 +119,13 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
     let before = cpu::ticks();
     let ran = std::thread::scope(|scope| {
         let (tell, hear) = channel();
-        let (held, to_relay) = channel();
-        let (words, to_emulator) = channel();
+        let (pending, to_relay) = channel();
+        let (commands, to_emulator) = channel();
         let relay_waker = Arc::new(Waker::new().could_not("prepare the relay")?);
         let gate = Gate {
-            held,
+            pending,
             relay: relay_waker.clone(),
-            words: to_emulator,
+            commands: to_emulator,
             datagrams: HashMap::new(),
         };
         let writer = writer.as_ref();
@@ -153,9 +150,9 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                 if let Some(gateway) = built.gateway {
                     let relay = Relay {
                         factory: Factory::start(gateway).could_not("start a thread")?,
-                        held: to_relay,
+                        pending: to_relay,
                         waker: relay_waker.clone(),
-                        words,
+                        commands,
                         shared,
                         resolvers: Resolvers::parse(&session.around.resolv_conf),
                         congestion: plan.wishes.congestion.clone(),
@@ -181,8 +178,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                 Ok((code, built.inside))
             });
         subreaper::end_all(false);
-        shared.stop.store(true, Ordering::Release);
-        shared.waker.wake();
+        shared.control.stop();
         relay_waker.wake();
         let finished = emulator
             .join()
@@ -277,26 +273,33 @@ fn emulate(
     };
     tell.send(Ok(built)).map_err(|_| gone())?;
     let network: Network<Handle> = plan.network()?;
-    let record = writer.map(|_| Record {
-        log: prepared_log(&element_names(&network)),
-        queues: Vec::new(),
-        connections: Connections::default(),
-        sample: plan.sample(),
-        next_sample: Time::ZERO,
-    });
+    let elements = element_names(&network);
+    let mut log = Log::Packets(PacketLog::new(elements.clone()));
+    if writer.is_some() {
+        Writer::prepare(&mut log, &elements);
+    }
+    let purpose = Purpose {
+        flows: vec![None; MAX_CONNECTIONS + 1],
+        log,
+        sample: writer.map_or(Span::ZERO, |_| plan.sample()),
+        end: Time::FAR,
+        switching: Switching::Across,
+        unknown_rates: (Span::ZERO, Vec::new()),
+        replaced_rates: plan.replaced_rates(),
+    };
     let most = (facts::available_bytes() / 2) as usize;
     let pool = Pool::new(FRAMES, MAX_FRAME, most);
-    let emulator = Emulator {
-        path: Path::new(network, pool, record),
-        wires: ground.wires,
-        gate: (!forwards).then_some(gate),
-        writer,
-        replaced_rates: plan.replaced_rates(),
-        shared,
-    };
+    let gate = (!forwards).then_some(gate);
+    let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
+    let core = Core::with(network, purpose, pool, hooks);
+    let emulator = Emulator::new(core, ground.wires.into(), writer, &shared.control);
     // Its packet sockets are open; the program sends it frames of any content.
     privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
-    emulator.run().could_not("emulate the path")
+    let start_real_ns = clock::real_ns();
+    let report = emulator.run_now(Stopwatch::start());
+    report
+        .and_then(|report| Finished::of(report, start_real_ns))
+        .could_not("emulate the path")
 }
 
 fn refusal(error: &std::io::Error) -> RunError {
@@ -317,15 +320,6 @@ fn check_congestion(plan: &Plan) -> Result<(), RunError> {
             offered.join(", ")
         ))),
         _ => Ok(()),
-    }
-}
-
-fn prepared_log(elements: &[String]) -> PacketLog {
-    let mut log = Log::Packets(PacketLog::new(elements.to_vec()));
-    Writer::prepare(&mut log, elements);
-    match log {
-        Log::Packets(log) => log,
-        Log::Bins(_) => unreachable!("a log keeps its kind"),
     }
 }
 

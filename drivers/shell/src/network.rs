@@ -12,6 +12,7 @@
 //! over all paths.
 
 use super::addresses::Prefix;
+use narrows_emulator::Wire;
 use narrows_netns::{explain_refusal, is_offload};
 use narrows_sys::ethtool;
 use narrows_sys::netlink::{Mac, Netlink, Route, VethEnd};
@@ -32,15 +33,6 @@ const TCP_BUFFER: u64 = 64 << 20;
 
 const INSIDE_MAC: Mac = [0x02, 0, 0, 0x78, 0, 2];
 const FAR_MAC: Mac = [0x02, 0, 0, 0x78, 0, 1];
-
-/// One end of the emulated path, as the emulator holds it.
-#[derive(Debug)]
-pub(super) struct Wire {
-    /// What comes from there.
-    pub(super) ring: RxRing,
-    /// What goes there.
-    pub(super) port: TxPort,
-}
 
 /// What a shell stands on.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The record of a session, in the format of all records: a run whose flows are the connections
 //! that the program has made.
 
-use super::emulator::Finished;
+use super::hooks::Finished;
 use super::plan::Plan;
 use super::report::Summary;
 use narrows_cell::RunError;

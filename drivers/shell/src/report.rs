@@ -2,7 +2,7 @@
 
 use super::addresses::OUTSIDE;
 use super::counts::{DirectionCounts, Dropped};
-use super::emulator::Finished;
+use super::hooks::Finished;
 use narrows_cell::RunError;
 use narrows_net::Direction as Flow;
 use narrows_record::{Lateness, Severity};

@@ -2,11 +2,14 @@
 //! somebody sets the machine's clock or the machine has slept; the kernel's stamps of frames, which
 //! follow the clock that is set, are translated.
 
+use narrows_emulator::Clock;
 use narrows_sys::clock;
 use narrows_units::{Span, Time};
 
 /// Smaller differences between two looks at both clocks come from being interrupted in between.
 const NOISE_NS: u64 = 100_000;
+/// Distance of looks at both clocks.
+const LOOK: Span = Span::from_ms(20);
 
 /// Time since the start.
 #[derive(Debug)]
@@ -15,6 +18,7 @@ pub(super) struct Stopwatch {
     start_ns: u64,
     /// What the clock of stamps is ahead of that clock.
     ahead_ns: i64,
+    next_look: Time,
     /// Reads `ahead_ns`; tests set clocks without setting the machine's.
     ahead: fn() -> i64,
 }
@@ -25,33 +29,18 @@ impl Stopwatch {
         Stopwatch {
             start_ns: clock::mono_ns(),
             ahead_ns: clock::real_minus_mono_ns(),
+            next_look: Time::ZERO,
             ahead: clock::real_minus_mono_ns,
         }
     }
 
-    /// Time since the start.
     #[inline]
-    pub(super) fn now(&self) -> Time {
+    fn elapsed(&self) -> Time {
         Time::from_ns(clock::mono_ns() - self.start_ns)
     }
 
-    /// When the kernel stamped a frame with `stamp_ns`: never in the future.
-    #[inline]
-    pub(super) fn time_of(&mut self, stamp_ns: u64) -> Time {
-        let time = self.translate(stamp_ns);
-        let now = self.now();
-        if time <= now {
-            return time;
-        }
-        // The clock was set forward, or two processors differ by some nanoseconds.
-        if time.since(now) > Span::from_ns(NOISE_NS) {
-            self.look();
-        }
-        self.translate(stamp_ns).min(now)
-    }
-
     /// Notices that the clock of stamps was set.
-    pub(super) fn look(&mut self) {
+    fn look(&mut self) {
         let ahead_ns = (self.ahead)();
         if ahead_ns.abs_diff(self.ahead_ns) > NOISE_NS {
             self.ahead_ns = ahead_ns;
@@ -62,6 +51,43 @@ impl Stopwatch {
     fn translate(&self, stamp_ns: u64) -> Time {
         let since_boot = stamp_ns.saturating_add_signed(self.ahead_ns.saturating_neg());
         Time::from_ns(since_boot.saturating_sub(self.start_ns))
+    }
+}
+
+impl Clock for Stopwatch {
+    #[inline]
+    fn now(&mut self) -> Time {
+        let now = self.elapsed();
+        if now >= self.next_look {
+            self.next_look = now + LOOK;
+            self.look();
+        }
+        now
+    }
+
+    /// Never in the future.
+    #[inline]
+    fn time_of(&mut self, stamp_ns: u64) -> Time {
+        let time = self.translate(stamp_ns);
+        let now = self.elapsed();
+        if time <= now {
+            return time;
+        }
+        // The clock was set forward, or two processors differ by some nanoseconds.
+        if time.since(now) > Span::from_ns(NOISE_NS) {
+            self.look();
+        }
+        self.translate(stamp_ns).min(now)
+    }
+
+    #[inline]
+    fn covers(&self, _stamp_ns: u64) -> bool {
+        true
+    }
+
+    #[inline]
+    fn end(&self) -> Time {
+        Time::FAR
     }
 }
 
@@ -93,11 +119,11 @@ mod tests {
             SET.store(hours * HOUR_NS, Ordering::Relaxed);
             // Set forward, it is noticed at once; set back, with the next look.
             let unseen = stopwatch.time_of(stamp());
-            assert!(unseen <= stopwatch.now());
+            assert!(unseen <= stopwatch.elapsed());
             stopwatch.look();
-            let before = stopwatch.now();
+            let before = stopwatch.elapsed();
             let time = stopwatch.time_of(stamp());
-            let after = stopwatch.now();
+            let after = stopwatch.elapsed();
             // Between two looks at the clock, apart from the noise that looking has.
             let noise = Span::from_ns(2 * NOISE_NS);
             assert!(before <= time + noise && time <= after, "{hours} h");

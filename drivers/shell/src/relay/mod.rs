@@ -12,7 +12,7 @@ mod udp;
 pub(super) use names::{Resolvers, host_names};
 
 use super::addresses::{OUTSIDE, Prefix};
-use super::emulator::{Held, Shared, Word};
+use super::hooks::{PendingFrame, RelayCommand, Shared};
 use super::packet::{Kind, Unreachable, unreachable};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Waker};
@@ -21,7 +21,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -79,9 +78,9 @@ impl Factory {
 /// Everything that the relay's thread works with.
 pub(super) struct Relay<'a> {
     pub(super) factory: Factory,
-    pub(super) held: Receiver<Held>,
+    pub(super) pending: Receiver<PendingFrame>,
     pub(super) waker: Arc<Waker>,
-    pub(super) words: Sender<Word>,
+    pub(super) commands: Sender<RelayCommand>,
     pub(super) shared: &'a Shared,
     pub(super) resolvers: Resolvers,
     /// Congestion control of connections towards the program; `None` leaves the kernel's choice.
@@ -107,7 +106,7 @@ impl Relay<'_> {
         let mut datagrams = udp::Datagrams::default();
         let mut events = Events::default();
         let mut looked = Instant::now();
-        while !self.shared.stop.load(Ordering::Acquire) {
+        while !self.shared.control.is_stopped() {
             let wait = if streams.is_busy() {
                 Duration::ZERO
             } else {
@@ -126,10 +125,10 @@ impl Relay<'_> {
                 }
             }
             streams.go_on(&mut work);
-            while let Ok(held) = self.held.try_recv() {
-                match held.kind {
-                    Kind::Datagram => datagrams.hold(held, &mut work),
-                    _ => streams.hold(held, &mut work),
+            while let Ok(pending) = self.pending.try_recv() {
+                match pending.kind {
+                    Kind::Datagram => datagrams.hold(pending, &mut work),
+                    _ => streams.hold(pending, &mut work),
                 }
             }
             if looked.elapsed() > TICK {
@@ -156,10 +155,10 @@ impl Work<'_> {
         self.next
     }
 
-    fn say(&self, word: Word) {
+    fn send(&self, command: RelayCommand) {
         // The emulator is gone only when everything ends.
-        let _ = self.relay.words.send(word);
-        self.relay.shared.waker.wake();
+        let _ = self.relay.commands.send(command);
+        self.relay.shared.control.wake();
     }
 
     /// Where packets to `to` go outside.
@@ -188,7 +187,7 @@ impl Work<'_> {
     /// Answers a frame that its destination cannot be reached.
     fn refuse(&self, why: Unreachable, frame: &[u8]) {
         if let Some(answer) = unreachable(why, frame, OUTSIDE) {
-            self.say(Word::Answer(answer));
+            self.send(RelayCommand::Answer(answer));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! TCP: a connection outside for each connection inside.
 
-use super::super::emulator::{Held, Word};
+use super::super::hooks::{PendingFrame, RelayCommand};
 use super::super::packet::{Tuple, Unreachable};
 use super::{Target, Wanted, Work, meaning};
 use narrows_sys::socket;
@@ -50,7 +50,7 @@ enum Stage {
 /// A connection outside that is being made.
 struct Opening {
     outside: TcpStream,
-    held: Held,
+    held: PendingFrame,
 }
 
 /// A listening socket in the gateway, in the name of a service outside.
@@ -69,11 +69,11 @@ impl Streams {
     }
 
     /// The first packet of a connection.
-    pub(super) fn hold(&mut self, held: Held, work: &mut Work) {
+    pub(super) fn hold(&mut self, held: PendingFrame, work: &mut Work) {
         match self.stages.get(&held.tuple) {
             // A repetition; the first one will be answered.
             Some(Stage::Connecting) => return,
-            Some(Stage::Expected) => return work.say(Word::Release(held)),
+            Some(Stage::Expected) => return work.send(RelayCommand::Release(held)),
             None => {}
         }
         let target = match work.target(held.tuple.to) {
@@ -171,7 +171,7 @@ impl Streams {
                 .insert(tuple.from, (outside, number, since));
             self.stages.insert(tuple, Stage::Expected);
         }
-        work.say(Word::Release(held));
+        work.send(RelayCommand::Release(held));
     }
 
     fn listen(&mut self, address: SocketAddrV4, work: &mut Work) -> io::Result<()> {
@@ -273,10 +273,10 @@ fn connect(target: SocketAddrV4, number: u64, work: &Work) -> io::Result<TcpStre
 }
 
 /// Nobody is there: says so to the program as the network outside did.
-fn fail(error: &io::Error, held: Held, work: &Work) {
+fn fail(error: &io::Error, held: PendingFrame, work: &Work) {
     match meaning(error) {
         // The gateway's kernel, where nobody listens either, resets the connection.
-        Some(Unreachable::Port) => work.say(Word::Release(held)),
+        Some(Unreachable::Port) => work.send(RelayCommand::Release(held)),
         Some(why) => work.refuse(why, &held.frame),
         None => {}
     }

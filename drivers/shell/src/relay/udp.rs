@@ -1,6 +1,6 @@
 //! UDP: a pair of sockets for each pair of addresses.
 
-use super::super::emulator::{Held, Word};
+use super::super::hooks::{PendingFrame, RelayCommand};
 use super::super::packet::Tuple;
 use super::{Target, Wanted, Work, meaning};
 use narrows_sys::socket;
@@ -46,12 +46,12 @@ struct Session {
 
 impl Datagrams {
     /// A datagram for which nobody may be there yet.
-    pub(super) fn hold(&mut self, held: Held, work: &mut Work) {
+    pub(super) fn hold(&mut self, held: PendingFrame, work: &mut Work) {
         if !self.sessions.contains_key(&held.tuple) {
             match self.open(&held, work) {
                 Ok(()) => {}
                 Err(error) => {
-                    work.say(Word::Forget(held.tuple));
+                    work.send(RelayCommand::Forget(held.tuple));
                     if let Some(why) = meaning(&error) {
                         work.refuse(why, &held.frame);
                     }
@@ -59,10 +59,10 @@ impl Datagrams {
                 }
             }
         }
-        work.say(Word::Release(held));
+        work.send(RelayCommand::Release(held));
     }
 
-    fn open(&mut self, held: &Held, work: &mut Work) -> io::Result<()> {
+    fn open(&mut self, held: &PendingFrame, work: &mut Work) -> io::Result<()> {
         let tuple = held.tuple;
         let target = match work.target(tuple.to) {
             Target::At(target) => target,
@@ -150,7 +150,7 @@ impl Datagrams {
 
     fn close(&mut self, tuple: Tuple, work: &mut Work) {
         // Before the socket goes, so that the next datagram is held again.
-        work.say(Word::Forget(tuple));
+        work.send(RelayCommand::Forget(tuple));
         if let Some(session) = self.sessions.remove(&tuple) {
             self.numbers.remove(&session.number);
             if session.question && !session.answered {
