@@ -157,7 +157,7 @@ pub(crate) fn examine() -> Value {
 /// Two hosts as every run has them.
 fn build_two() -> Result<(), RunError> {
     let plans = ["sender", "receiver"].map(hosts::HostPlan::named);
-    let common = hosts::Common {
+    let common = hosts::HostDefaults {
         mtu: 1500,
         buffer: 1 << 24,
         verify_checksums: false,

@@ -31,7 +31,7 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::new();
-    let mut around = narrows_emulate::Surroundings {
+    let mut around = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
         files: &files,

@@ -29,8 +29,8 @@ pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use noise::{Delays, NOISES, Noise};
 pub use outcome::{
-    EndpointOutcome, Noted, Offer, Role, SentFrame, StateSample, TcpLimits, WakeupDelay,
-    WakeupDelays,
+    EndpointOutcome, OfferedLoad, Role, SentFrame, StateSample, TcpLimits, TransferReport,
+    WakeupDelay, WakeupDelays,
 };
 pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};

@@ -54,7 +54,7 @@ pub struct EndpointOutcome {
     /// What went wrong with the flow itself, one sentence.
     pub problem: Option<String>,
     /// What the application asked for, from the end at which it runs.
-    pub offer: Option<Offer>,
+    pub offer: Option<OfferedLoad>,
     /// Transfers whose last byte arrived at this end, and when, by number.
     pub ended: Vec<(u32, u64)>,
     /// Connections that broke before the flow stopped.
@@ -142,7 +142,7 @@ impl From<SentFrame> for FrameSent {
 /// What an application asked for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Offer {
+pub struct OfferedLoad {
     /// Bytes: payload of transfers, IP bytes of datagrams.
     pub bytes: u64,
     /// Transfers begun.
@@ -156,12 +156,12 @@ pub struct Offer {
     /// What the application tells about itself.
     pub facts: Vec<(String, f64)>,
     /// The transfers that have an end.
-    pub noted: Vec<Noted>,
+    pub noted: Vec<TransferReport>,
 }
 
 /// One transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Noted {
+pub struct TransferReport {
     /// Its connection.
     pub connection: u32,
     /// Its number in the flow.

@@ -3,7 +3,7 @@
 
 use crate::error::RunError;
 use crate::judgement::EndpointFacts;
-use crate::outcome::{EndpointOutcome, Offer, Role};
+use crate::outcome::{EndpointOutcome, OfferedLoad, Role};
 use crate::{Cell, Flow, RecordFolder, judge_frames, merge_frames};
 use narrows_media::{FrameArrived, FrameSent};
 use narrows_record::{
@@ -82,7 +82,7 @@ impl EndpointResults {
         run: &mut RunDocument,
     ) -> FlowSummary {
         summary.fingerprint.read_back = None;
-        let mut offer: Option<Offer> = None;
+        let mut offer: Option<OfferedLoad> = None;
         let mut ended: BTreeMap<u32, u64> = BTreeMap::new();
         let (mut made, mut whole) = (Vec::new(), Vec::new());
         for end in ends {
@@ -161,7 +161,7 @@ impl EndpointResults {
 }
 
 /// Whether packets of a flow must have arrived: not where the application never asked for anything.
-fn wanted(flow: &Flow, offer: Option<&Offer>) -> bool {
+fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
     !flow.is_paused()
         && offer.is_none_or(|offer| {
@@ -184,7 +184,7 @@ fn capped(cell: &Cell, flow: &Flow) -> bool {
 }
 
 /// What the application of a flow offered, where it chooses its load itself, and what it tells.
-fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &Offer) {
+fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &OfferedLoad) {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     if !offer.unlimited && seconds > 0.0 {
         summary.offered = Some(Offered {

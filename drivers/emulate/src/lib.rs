@@ -27,7 +27,7 @@ use narrows_endpoints::supervisor::{
 };
 use narrows_net::Network;
 use narrows_netns::facts;
-use narrows_netns::{Common, Host, HostPlan, Hosts, enter_private_network};
+use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
 use narrows_record::{RunDocument, Versions};
 use narrows_sys::cpu::{self, CpuTicks};
 use narrows_sys::poll::{Epoll, Events, Signals};
@@ -49,7 +49,7 @@ const SIGNALS: u64 = 0;
 const STDIN: u64 = 1;
 
 /// What goes on around a run.
-pub struct Surroundings<'a> {
+pub struct RunContext<'a> {
     /// The signals that stop a run, already blocked in this process.
     pub signals: &'a Signals,
     /// Whether the end of standard input means that the parent is gone.
@@ -66,11 +66,7 @@ pub struct Surroundings<'a> {
 ///
 /// # Errors
 /// Whatever keeps a record from being written. A bad run is no error: its record says so.
-pub fn emulate(
-    cell: &Cell,
-    out: &Path,
-    around: &mut Surroundings,
-) -> Result<RunDocument, RunError> {
+pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDocument, RunError> {
     let network: Network<narrows_emulator::Handle> = cell.network()?;
     let plans = HostPlan::of(cell, network.hosts());
     let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
@@ -84,7 +80,7 @@ pub fn emulate(
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
     let (emulator_cpus, endpoint_cpus) = share_cpus()?;
-    let common = Common {
+    let common = HostDefaults {
         mtu: sizing.mtu,
         buffer: sizing.tcp_buffer,
         verify_checksums: sizing.damage,
@@ -224,7 +220,7 @@ struct Watch<'a, 'b> {
     folder: &'a RecordFolder,
     control: &'a Control,
     writer: Option<&'a Writer>,
-    around: &'a mut Surroundings<'b>,
+    around: &'a mut RunContext<'b>,
 }
 
 /// What the main thread knows after the run.

@@ -86,7 +86,7 @@ impl Packet for Handle {
 
 /// How the destination of a packet is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switching {
+pub enum Forwarding {
     /// By its address, which is that of a host of the run.
     ByAddress,
     /// Whatever enters at one of two ports leaves at the other, whoever it is for.
@@ -95,7 +95,7 @@ pub enum Switching {
 
 /// What is to be known of a flow.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownFlow {
+pub struct FlowEntry {
     /// The host that sends the data.
     pub from: u16,
     /// Which way these are said to travel.
@@ -108,9 +108,9 @@ pub struct KnownFlow {
 
 /// What a core is built with, besides its network.
 #[derive(Debug)]
-pub struct Purpose {
+pub struct CoreConfig {
     /// By flow number; 0 is no flow.
-    pub flows: Vec<Option<KnownFlow>>,
+    pub flows: Vec<Option<FlowEntry>>,
     /// Where packets are written down.
     pub log: Log,
     /// Distance of the samples of queues; nothing is sampled at zero.
@@ -118,7 +118,7 @@ pub struct Purpose {
     /// When the run ends.
     pub end: Time,
     /// Where packets go.
-    pub switching: Switching,
+    pub switching: Forwarding,
     /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
     pub unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
@@ -154,12 +154,12 @@ pub struct Core<H = ()> {
     pub queues: Vec<QueueSample>,
     /// What was not let in.
     pub refused: RefusedFrames,
-    flows: Vec<Option<KnownFlow>>,
+    flows: Vec<Option<FlowEntry>>,
     /// Packets delivered per flow, to notice silent ones.
     pub delivered: Vec<u64>,
     /// Those among them that were damaged, which the receiving kernel discards.
     pub damaged: Vec<u64>,
-    switching: Switching,
+    switching: Forwarding,
     /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
     routes: Vec<u16>,
     /// By route: the port at which it ends, and which way it leads.
@@ -195,7 +195,7 @@ impl Core {
         let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
         let mut flows = vec![None; most];
         for flow in &cell.flows {
-            flows[usize::from(flow.flow)] = Some(KnownFlow {
+            flows[usize::from(flow.flow)] = Some(FlowEntry {
                 from: flow.from,
                 direction: flow.direction,
                 stop: flow.stop,
@@ -206,22 +206,22 @@ impl Core {
             RecordKind::Packets => Log::Packets(PacketLog::new(element_names(&network))),
             RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
-        let purpose = Purpose {
+        let config = CoreConfig {
             flows,
             log,
             sample: cell.sample,
             end: cell.duration,
-            switching: Switching::ByAddress,
+            switching: Forwarding::ByAddress,
             unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
-        Ok(Core::with(network, purpose, pool, ()))
+        Ok(Core::with(network, config, pool, ()))
     }
 }
 
 impl<H: Hooks> Core<H> {
     /// Puts frames on `network`.
-    pub fn with(network: Network<Handle>, purpose: Purpose, pool: Pool, hooks: H) -> Self {
+    pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
         let hosts = network.hosts().len();
         let mut routes = vec![NO_ROUTE; hosts * hosts];
         for (index, route) in (0..).zip(network.routes()) {
@@ -235,38 +235,38 @@ impl<H: Hooks> Core<H> {
             entered: Time::ZERO,
         };
         let queues = queues_of(&network).count();
-        let samples = match purpose.sample.ns() {
+        let samples = match config.sample.ns() {
             0 => 0,
             // A run without end is sampled into memory that grows with it.
-            distance => (purpose.end.ns() / distance + 2).min(1 << 20),
+            distance => (config.end.ns() / distance + 2).min(1 << 20),
         };
         Core {
             hooks,
             outcomes: Outcomes::new(),
             pool,
-            log: purpose.log,
+            log: config.log,
             lateness: Histogram::new(),
             late_by_tenth: std::array::from_fn(|_| Histogram::new()),
             queues: Vec::with_capacity(samples as usize * queues),
             refused: RefusedFrames::default(),
-            delivered: vec![0; purpose.flows.len().max(1)],
-            damaged: vec![0; purpose.flows.len().max(1)],
-            flows: purpose.flows,
-            switching: purpose.switching,
+            delivered: vec![0; config.flows.len().max(1)],
+            damaged: vec![0; config.flows.len().max(1)],
+            flows: config.flows,
+            switching: config.switching,
             routes,
             exits,
             ports: (0..hosts).map(|_| port()).collect(),
             pending: Vec::with_capacity(hosts),
-            sample: purpose.sample,
-            next_sample: if purpose.sample.is_zero() {
+            sample: config.sample,
+            next_sample: if config.sample.is_zero() {
                 Time::FAR
             } else {
                 Time::ZERO
             },
-            end: purpose.end,
-            unknown_rates: purpose.unknown_rates,
-            replaced_rates: purpose.replaced_rates,
-            tenth: (purpose.end.ns() / 10).max(1),
+            end: config.end,
+            unknown_rates: config.unknown_rates,
+            replaced_rates: config.replaced_rates,
+            tenth: (config.end.ns() / 10).max(1),
             network,
         }
     }
@@ -276,7 +276,7 @@ impl<H: Hooks> Core<H> {
     pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
         let header = match frame::classify(bytes) {
             Kind::Packet(header) => header,
-            Kind::WarmUp(header) if self.switching == Switching::Across => header,
+            Kind::WarmUp(header) if self.switching == Forwarding::Across => header,
             Kind::WarmUp(_) => return,
             Kind::Foreign => {
                 self.refused.foreign += 1;
@@ -345,8 +345,8 @@ impl<H: Hooks> Core<H> {
     #[inline]
     fn route(&self, port: u16, to: [u8; 4]) -> Option<u16> {
         let to = match self.switching {
-            Switching::ByAddress => addressing::host_of(to)?,
-            Switching::Across => 1 - port.min(1),
+            Forwarding::ByAddress => addressing::host_of(to)?,
+            Forwarding::Across => 1 - port.min(1),
         };
         let hosts = self.ports.len();
         if usize::from(to) >= hosts {

@@ -15,7 +15,7 @@ mod tests;
 mod thread;
 mod writer;
 
-pub use self::core::{Core, Handle, KnownFlow, Purpose, Switching};
+pub use self::core::{Core, CoreConfig, FlowEntry, Forwarding, Handle};
 pub use clock::Clock;
 pub use hooks::{Hooks, Injection, Transit};
 pub use pool::Pool;

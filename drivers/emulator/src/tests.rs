@@ -337,16 +337,16 @@ fn flows_between_the_same_hosts_may_be_of_both_directions() {
 #[test]
 fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
     let network: narrows_net::Network<super::Handle> = cell("bins").network().unwrap();
-    let purpose = super::Purpose {
+    let config = super::CoreConfig {
         flows: Vec::new(),
         log: Log::Bins(narrows_record::BinLog::new(10 * MS)),
         sample: narrows_units::Span::ZERO,
         end: Time::FAR,
-        switching: super::Switching::Across,
+        switching: super::Forwarding::Across,
         unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };
-    let mut core = Core::with(network, purpose, Pool::new(16, 1514, 1 << 24), ());
+    let mut core = Core::with(network, config, Pool::new(16, 1514, 1 << 24), ());
     let mut outside = sample(100, 17, 5000, 53, 0);
     outside[ETHERNET + 16..ETHERNET + 20].copy_from_slice(&[192, 0, 2, 1]);
     core.arrive(0, at(0), &outside);
@@ -391,17 +391,17 @@ impl super::Hooks for Turnstile {
 #[test]
 fn hooks_number_packets_and_hold_frames_back() {
     let network = cell("packets").network().unwrap();
-    let purpose = super::Purpose {
+    let config = super::CoreConfig {
         flows: vec![None; 8],
         log: Log::Packets(narrows_record::PacketLog::new(element_names(&network))),
         sample: narrows_units::Span::ZERO,
         end: Time::FAR,
-        switching: super::Switching::Across,
+        switching: super::Forwarding::Across,
         unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };
     let pool = Pool::new(16, 1514, 1 << 24);
-    let mut core = Core::with(network, purpose, pool, Turnstile::default());
+    let mut core = Core::with(network, config, pool, Turnstile::default());
     for size in [100, 101, 102] {
         core.arrive(0, at(0), &sample(size, 17, 5000, 53, 0));
     }

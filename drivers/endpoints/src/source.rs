@@ -2,7 +2,7 @@
 
 use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow};
-use narrows_cell::{Noted, Offer};
+use narrows_cell::{OfferedLoad, TransferReport};
 use narrows_traffic::{Action, Application, Class, Event, Offered};
 use narrows_units::Time;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ pub(super) struct Source {
     /// What is to be done, with the time at which it was asked for.
     due: VecDeque<(Time, Action)>,
     offered: Offered,
-    transfers: Vec<Noted>,
+    transfers: Vec<TransferReport>,
     /// Tells which direction of a transfer counts.
     class: Class,
     /// After this the application is not called any more.
@@ -50,7 +50,7 @@ impl Source {
             if let Action::Transfer(transfer) = &action
                 && !transfer.is_open()
             {
-                self.transfers.push(Noted {
+                self.transfers.push(TransferReport {
                     connection: transfer.connection,
                     transfer: transfer.transfer,
                     bytes: match self.class {
@@ -108,9 +108,9 @@ impl Source {
     }
 
     /// What the record is to know of it.
-    pub(super) fn report(self) -> Offer {
+    pub(super) fn report(self) -> OfferedLoad {
         let offered = self.offered;
-        Offer {
+        OfferedLoad {
             bytes: offered.bytes,
             transfers: offered.transfers,
             connections: offered.connections,

@@ -70,7 +70,7 @@ pub struct WireCounters {
 
 /// What all hosts have in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Common {
+pub struct HostDefaults {
     /// Largest IP packet, where a host says nothing else.
     pub mtu: u32,
     /// Largest TCP buffer in bytes, where a host says nothing else.
@@ -123,7 +123,7 @@ impl Hosts {
     ///
     /// # Errors
     /// What the kernel refused, in words.
-    pub fn build(plans: &[HostPlan], common: Common) -> Result<Self, RunError> {
+    pub fn build(plans: &[HostPlan], common: HostDefaults) -> Result<Self, RunError> {
         if plans.len() > MAX_HOSTS {
             return Err(RunError::Unavailable(format!(
                 "the network has {} hosts, and at most {MAX_HOSTS} can be emulated",
@@ -161,7 +161,7 @@ impl Hosts {
         plan: &HostPlan,
         index: u16,
         count: u16,
-        common: Common,
+        common: HostDefaults,
     ) -> Result<Self, RunError> {
         settings::silence_ipv6();
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
@@ -225,7 +225,7 @@ impl Wiring {
     fn build(
         &self,
         plan: &HostPlan,
-        common: Common,
+        common: HostDefaults,
         outside: &mut Netlink,
     ) -> Result<Host, RunError> {
         let netns =

@@ -6,5 +6,6 @@ mod hosts;
 pub mod sysctl_override;
 
 pub use hosts::{
-    Common, Host, HostPlan, Hosts, WireCounters, enter_private_network, explain_refusal, is_offload,
+    Host, HostDefaults, HostPlan, Hosts, WireCounters, enter_private_network, explain_refusal,
+    is_offload,
 };

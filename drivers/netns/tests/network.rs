@@ -4,7 +4,7 @@ mod common;
 
 use common::in_private_network;
 use narrows_cell::addressing::address;
-use narrows_netns::{Common, HostPlan, Hosts};
+use narrows_netns::{HostDefaults, HostPlan, Hosts};
 use narrows_sys::mmsg::{ReceiveBatch, SendBatch};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events};
@@ -19,7 +19,7 @@ const RECEIVER: u16 = 1;
 
 /// Hosts with these names and settings.
 fn build(plans: &[HostPlan], buffer: u64) -> Result<Hosts, narrows_cell::RunError> {
-    let common = Common {
+    let common = HostDefaults {
         mtu: 1500,
         buffer,
         verify_checksums: false,

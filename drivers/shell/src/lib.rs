@@ -24,7 +24,7 @@ mod report;
 mod stopwatch;
 pub mod subreaper;
 
-pub use plan::{Plan, Wishes};
+pub use plan::{Plan, ShellOptions};
 pub use subreaper::{block_signals, guard_main};
 
 use addresses::{OUTSIDE, Prefix};
@@ -33,7 +33,9 @@ use counts::Meter;
 use hooks::{Finished, Gate, Shared, ShellHooks};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{RecordFolder, element_names};
-use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Purpose, Switching, Writer, frame};
+use narrows_emulator::{
+    Control, Core, CoreConfig, Emulator, Forwarding, Handle, Pool, Writer, frame,
+};
 use narrows_net::Network;
 use narrows_netns::facts;
 use narrows_record::{Log, PacketLog};
@@ -43,7 +45,7 @@ use narrows_sys::privileges::{self, Need};
 use narrows_sys::userns::{self, NamespaceEntry};
 use narrows_sys::{clock, cpu, process, socket};
 use narrows_units::{Span, Time};
-use network::{Enclosing, Ground, MTU};
+use network::{Enclosing, MTU, ShellNetwork};
 use relay::{Factory, Relay, Resolvers, host_names};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -85,7 +87,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
     let elements = element_names(&network);
     drop(network);
     check_congestion(plan)?;
-    let folder = match &plan.wishes.log {
+    let folder = match &plan.options.log {
         Some(log) => Some(RecordFolder::create(log)?),
         None => None,
     };
@@ -155,7 +157,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                         commands,
                         shared,
                         resolvers: Resolvers::parse(&session.around.resolv_conf),
-                        congestion: plan.wishes.congestion.clone(),
+                        congestion: plan.options.congestion.clone(),
                         enclosed: session.around.prefix.is_some(),
                     };
                     std::thread::Builder::new()
@@ -193,10 +195,10 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         _ => None,
     };
     let summary = report::Summary::new(&finished, &elements, &before);
-    if !plan.wishes.quiet {
+    if !plan.options.quiet {
         eprint!("{}", summary.text());
     }
-    if let Some(file) = &plan.wishes.summary {
+    if let Some(file) = &plan.options.summary {
         summary.write(file, code)?;
     }
     if let (Some(folder), Some(_)) = (folder, packets) {
@@ -257,7 +259,7 @@ fn emulate(
     tell: &Sender<Result<Built, RunError>>,
 ) -> Result<Finished, RunError> {
     let gone = || RunError::Internal("nobody waits for the emulator".to_owned());
-    let ground = match Ground::build(enclosing) {
+    let ground = match ShellNetwork::build(enclosing) {
         Ok(ground) => ground,
         Err(error) => {
             let _ = tell.send(Err(refusal(&error)));
@@ -278,12 +280,12 @@ fn emulate(
     if writer.is_some() {
         Writer::prepare(&mut log, &elements);
     }
-    let purpose = Purpose {
+    let config = CoreConfig {
         flows: vec![None; MAX_CONNECTIONS + 1],
         log,
         sample: writer.map_or(Span::ZERO, |_| plan.sample()),
         end: Time::FAR,
-        switching: Switching::Across,
+        switching: Forwarding::Across,
         unknown_rates: (Span::ZERO, Vec::new()),
         replaced_rates: plan.replaced_rates(),
     };
@@ -291,7 +293,7 @@ fn emulate(
     let pool = Pool::new(FRAMES, MAX_FRAME, most);
     let gate = (!forwards).then_some(gate);
     let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
-    let core = Core::with(network, purpose, pool, hooks);
+    let core = Core::with(network, config, pool, hooks);
     let emulator = Emulator::new(core, ground.wires.into(), writer, &shared.control);
     // Its packet sockets are open; the program sends it frames of any content.
     privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
@@ -314,7 +316,7 @@ fn refusal(error: &std::io::Error) -> RunError {
 
 fn check_congestion(plan: &Plan) -> Result<(), RunError> {
     let offered = facts::congestion_controls();
-    match &plan.wishes.congestion {
+    match &plan.options.congestion {
         Some(name) if !offered.contains(name) => Err(RunError::Unavailable(format!(
             "this kernel has no congestion control '{name}'; it offers {}",
             offered.join(", ")
@@ -381,7 +383,7 @@ impl Session<'_> {
             .add(signals.as_fd(), 0)
             .could_not("wait for signals")?;
         let mut events = Events::default();
-        let mut live = live::Line::new(&self.plan.wishes);
+        let mut live = live::Line::new(&self.plan.options);
         loop {
             epoll
                 .wait(&mut events, Some(TICK))

@@ -1,7 +1,7 @@
 //! The live line: what passes right now.
 
 use super::counts::Meter;
-use super::plan::Wishes;
+use super::plan::ShellOptions;
 use super::report::{bits, bytes};
 use narrows_sys::{clock, process};
 use std::fmt::Write as _;
@@ -23,10 +23,10 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(wishes: &Wishes) -> Self {
+    pub(super) fn new(options: &ShellOptions) -> Self {
         let width = process::terminal_width(io::stderr().as_fd());
         Line {
-            wanted: wishes.live_anywhere || (wishes.live && width.is_some()),
+            wanted: options.live_anywhere || (options.live && width.is_some()),
             width,
             last_ns: clock::mono_ns(),
             last_bytes: [0; 2],

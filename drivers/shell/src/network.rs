@@ -36,7 +36,7 @@ const FAR_MAC: Mac = [0x02, 0, 0, 0x78, 0, 1];
 
 /// What a shell stands on.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct ShellNetwork {
     /// Where the program runs.
     pub(super) inside: NetNs,
     /// Where connections end, unless the enclosing shell forwards packets.
@@ -58,9 +58,9 @@ pub(super) struct Enclosing {
     pub(super) prefix: Prefix,
 }
 
-impl Ground {
+impl ShellNetwork {
     /// Builds everything. The calling thread moves into the emulator's namespace for good.
-    pub(super) fn build(enclosing: Option<&Enclosing>) -> io::Result<Ground> {
+    pub(super) fn build(enclosing: Option<&Enclosing>) -> io::Result<ShellNetwork> {
         let refused = |error: io::Error| io::Error::new(error.kind(), explain_refusal(&error));
         NetNs::enter_new().map_err(refused)?;
         switch_ipv6_off("all");
@@ -89,7 +89,7 @@ impl Ground {
             })
         };
         let wires = [open("to-inside")?, open("to-outside")?];
-        Ok(Ground {
+        Ok(ShellNetwork {
             inside,
             gateway,
             wires,

@@ -18,12 +18,12 @@ pub struct Plan {
     /// Contents of the files that it names.
     pub files: Files,
     /// Everything else.
-    pub wishes: Wishes,
+    pub options: ShellOptions,
 }
 
 /// What is wanted besides the path.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Wishes {
+pub struct ShellOptions {
     format: String,
     /// Seed of all chance.
     #[serde(default = "one")]
@@ -72,14 +72,14 @@ impl Plan {
             RunError::Input(format!("the plan of the shell cannot be read: {error}"))
         };
         let json: Value = serde_json::from_str(text).map_err(input)?;
-        let wishes = Wishes::deserialize(&json).map_err(input)?;
-        if wishes.format != FORMAT {
+        let options = ShellOptions::deserialize(&json).map_err(input)?;
+        if options.format != FORMAT {
             return Err(RunError::Input(format!(
                 "the plan has the format '{}', but this program reads '{FORMAT}'",
-                wishes.format
+                options.format
             )));
         }
-        if wishes.sample_ns == 0 {
+        if options.sample_ns == 0 {
             return Err(RunError::Input("sample_ns must be at least 1".to_owned()));
         }
         if json["network"]["kind"] != "dumbbell" {
@@ -91,13 +91,13 @@ impl Plan {
         Ok(Plan {
             json,
             files,
-            wishes,
+            options,
         })
     }
 
     /// Time between samples of the queues.
     pub fn sample(&self) -> Span {
-        Span::from_ns(self.wishes.sample_ns)
+        Span::from_ns(self.options.sample_ns)
     }
 
     /// Names of the elements whose rates the timeline replaces.
@@ -114,7 +114,7 @@ impl Plan {
             network: &self.json["network"],
             timeline: &self.json["timeline"],
             flows: &[],
-            seed: self.wishes.seed,
+            seed: self.options.seed,
             files: &self.files,
         })
         .map_err(|error| RunError::Input(error.to_string()))

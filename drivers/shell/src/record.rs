@@ -94,7 +94,7 @@ pub(super) fn complete(
 fn cell(plan: &Plan, command: &str, duration_ns: u64, flows: &[Value]) -> Value {
     let mut cell = json!({
         "format": "narrows/cell/1", "id": "shell", "scheme": command, "run": 1,
-        "where": "emulate", "seed": plan.wishes.seed, "duration_ns": duration_ns,
+        "where": "emulate", "seed": plan.options.seed, "duration_ns": duration_ns,
         "record": "packets", "bin_ns": 100_000_000, "sample_ns": plan.sample().ns(),
         "network": plan.json["network"], "flows": flows, "transport": {},
     });

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::report::{self, Start};
 use narrows_cell::addressing;
 use narrows_cell::{Context, RunError};
-use narrows_netns::{Common, HostPlan, Hosts};
+use narrows_netns::{HostDefaults, HostPlan, Hosts};
 use narrows_sys::batched_udp::UdpBatchSocket;
 use narrows_sys::netns::Privilege;
 use narrows_sys::poll::{Epoll, Events};
@@ -110,7 +110,7 @@ impl Bound {
     }
 
     /// Builds the host and begins the logs. The process has entered a private network, by `privilege`;
-    /// `receive_cpus` is a member of [`Common`].
+    /// `receive_cpus` is a member of [`HostDefaults`].
     ///
     /// # Errors
     /// With a sentence for people.
@@ -121,7 +121,7 @@ impl Bound {
         privilege: Privilege,
     ) -> Result<End, RunError> {
         let plan = self.plan;
-        let common = Common {
+        let common = HostDefaults {
             mtu: plan.inner_mtu,
             buffer: TCP_BUFFER,
             // Damage on the path is found by the tunnel's own tag.
