@@ -73,7 +73,7 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	    export PROPTEST_RNG_SEED=$$seed; \
 	    cargo test --release --quiet $$crates; \
 	    cargo test --release --quiet -p narrows-tests --test all fuzz::; \
-	    cargo test --release --quiet -p narrows-live --test plans; \
+	    cargo test --release --quiet -p narrows-realpath --test plans; \
 	    $(BIN)/pytest --hypothesis-seed=$$seed --numprocesses auto $$properties; \
 	    NARROWS_MUTATED=1000 NARROWS_MUTATED_SEED=$$seed $(BIN)/pytest --numprocesses auto \
 	        tests/python/test_mutated_scenarios.py; \

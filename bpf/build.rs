@@ -1,5 +1,5 @@
 //! Compiles every `src/c/*.bpf.c` with clang for the BPF machine, strips the debug sections and lists
-//! the results in `programs.rs`. The folder is the registry: a file there is a program.
+//! the results in `objects.rs`. The folder is the registry: a file there is a program.
 
 use std::env;
 use std::fmt::Write;
@@ -38,15 +38,12 @@ fn build() -> Result<(), String> {
             fs::write(&object, b"").map_err(|error| format!("{}: {error}", object.display()))?;
         }
         // As Rust writes strings, with whatever the folder's name may contain.
-        let (file, object) = (file.to_string_lossy(), object.to_string_lossy());
-        writeln!(
-            list,
-            "    Program {{ name: {name:?}, text: include_str!({file:?}), object: include_bytes!({object:?}) }},",
-        )
-        .expect("writing to a string cannot fail");
+        let object = object.to_string_lossy();
+        writeln!(list, "    ({name:?}, include_bytes!({object:?})),")
+            .expect("writing to a string cannot fail");
     }
     list.push(']');
-    let path = out.join("programs.rs");
+    let path = out.join("objects.rs");
     fs::write(&path, list).map_err(|error| format!("{}: {error}", path.display()))
 }
 

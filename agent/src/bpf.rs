@@ -1,9 +1,9 @@
 //! `bpf`: whether BPF congestion controls can be loaded here, tried before a campaign begins.
 
 use narrows_bpf::find;
+use narrows_cell::RunError;
 use narrows_cell::read_regular;
-use narrows_live::LiveError;
-use narrows_live::bpf::{Programs, Wish};
+use narrows_endpoints::bpf::{Programs, Wish};
 use narrows_units::Params;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -34,26 +34,24 @@ pub(crate) fn examine(arguments: &BpfArguments) -> Value {
     json!({"results": programs.chain(objects).collect::<Vec<_>>()})
 }
 
-fn program(name: &str) -> Result<Wish, LiveError> {
+fn program(name: &str) -> Result<Wish, RunError> {
     let Some(program) = find(name) else {
-        return Err(LiveError::Input(format!(
-            "there is no BPF program '{name}'"
-        )));
+        return Err(RunError::Input(format!("there is no BPF program '{name}'")));
     };
     Wish::program(program, &Params::default())
 }
 
-fn object(name: &str, path: &Path) -> Result<Wish, LiveError> {
+fn object(name: &str, path: &Path) -> Result<Wish, RunError> {
     let content = read_regular(path)
-        .map_err(|error| LiveError::Input(format!("{name} cannot be read: {error}")))?;
+        .map_err(|error| RunError::Input(format!("{name} cannot be read: {error}")))?;
     Wish::object(name, &content)
 }
 
-fn answer(what: &str, wish: Result<Wish, LiveError>) -> Value {
+fn answer(what: &str, wish: Result<Wish, RunError>) -> Value {
     let error = wish.and_then(|wish| Programs::load(vec![wish])).err();
     let kind = error.as_ref().map(|error| match error {
-        LiveError::Unavailable(_) => "unavailable",
-        LiveError::Input(_) => "input",
+        RunError::Unavailable(_) => "unavailable",
+        RunError::Input(_) => "input",
         _ => "internal",
     });
     let message = error.as_ref().map(ToString::to_string);

@@ -1,9 +1,11 @@
 //! What this machine can do, tried and not guessed.
 
-use narrows_live::sys::cpu;
-use narrows_live::sys::netns::is_root;
-use narrows_live::sys::ring;
-use narrows_live::{LiveError, bpf, facts, hosts};
+use narrows_cell::RunError;
+use narrows_endpoints::bpf;
+use narrows_netns::{self as hosts, facts};
+use narrows_sys::cpu;
+use narrows_sys::netns::is_root;
+use narrows_sys::ring;
 use serde_json::{Value, json};
 
 /// Settings that bear on emulated runs.
@@ -64,7 +66,7 @@ pub(crate) fn examine() -> Value {
     };
     let built = match &network {
         Ok(_) => build_two(),
-        Err(_) => Err(LiveError::Unavailable(
+        Err(_) => Err(RunError::Unavailable(
             "needs a network namespace first".to_owned(),
         )),
     };
@@ -153,9 +155,9 @@ pub(crate) fn examine() -> Value {
 }
 
 /// Two hosts as every run has them.
-fn build_two() -> Result<(), LiveError> {
+fn build_two() -> Result<(), RunError> {
     let plans = ["sender", "receiver"].map(hosts::HostPlan::named);
-    let common = hosts::Common {
+    let common = hosts::HostDefaults {
         mtu: 1500,
         buffer: 1 << 24,
         verify_checksums: false,

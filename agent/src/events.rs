@@ -1,7 +1,7 @@
 //! The lines on standard output, and how failures become exit codes.
 
 use narrows_cell::FolderError;
-use narrows_live::LiveError;
+use narrows_cell::RunError;
 use narrows_record::RunDocument;
 use narrows_sim::SimError;
 use serde_json::{Value, json};
@@ -77,15 +77,15 @@ impl Failure {
     }
 }
 
-impl From<LiveError> for Failure {
-    fn from(error: LiveError) -> Self {
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
         let message = error.to_string();
         match error {
-            LiveError::Input(_) => Failure::input(message),
-            LiveError::Unavailable(_) => Failure::new("unavailable", message),
-            LiveError::Io(_) => Failure::io(message),
-            LiveError::Internal(_) => Failure::internal(message),
-            LiveError::Interrupted(signal) => Failure::interrupted(signal),
+            RunError::Input(_) => Failure::input(message),
+            RunError::Unavailable(_) => Failure::new("unavailable", message),
+            RunError::Io(_) => Failure::io(message),
+            RunError::Internal(_) => Failure::internal(message),
+            RunError::Interrupted(signal) => Failure::interrupted(signal),
         }
     }
 }

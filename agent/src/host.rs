@@ -2,9 +2,10 @@
 
 use crate::doctor;
 use crate::events::Failure;
-use narrows_live::held::{self, Held, Machine};
-use narrows_live::sys::poll::{Epoll, Events, Signals};
-use narrows_live::{between, facts, timekeeping};
+use narrows_netns::facts;
+use narrows_netns::sysctl_override::{self, MachineSysctls, SysctlOverride};
+use narrows_realpath::{path_probe, timekeeping};
+use narrows_sys::poll::{Epoll, Events, Signals};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -42,7 +43,7 @@ pub(crate) struct SettingsArguments {
     #[arg(long = "least", value_parser = parse_least, value_name = "NAME=NUMBER")]
     least: Vec<(String, u64)>,
     /// Where it is noted what is to be put back.
-    #[arg(long, default_value = held::JOURNAL)]
+    #[arg(long, default_value = sysctl_override::JOURNAL)]
     journal: PathBuf,
     /// End also when nothing has come on standard input for so long, in seconds: whoever has lost its power or its
     /// network says no goodbye.
@@ -62,9 +63,9 @@ fn parse_least(text: &str) -> Result<(String, u64), String> {
 
 /// Facts about this host. For all of them the process leaves its network namespace, as `doctor` does.
 pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value, Failure> {
-    let shift_ns = between::clock_shift()?;
+    let shift_ns = path_probe::clock_shift()?;
     let tunnel = doctor::tunnel_device();
-    let left_behind = held::left_behind(held::JOURNAL.as_ref());
+    let abandoned = sysctl_override::abandoned(sysctl_override::JOURNAL.as_ref());
     let mut clock = timekeeping::examine();
     clock["shift_ns"] = json!(shift_ns);
     let mut document = json!({
@@ -77,7 +78,7 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
         "available_bytes": facts::available_bytes(),
         "clock": clock,
         "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
-        "left_behind": left_behind,
+        "left_behind": abandoned,
     });
     let mut sysctls = facts::sysctls(SYSCTLS);
     let mut found = if arguments.brief {
@@ -100,20 +101,23 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
 /// One end of an examination of the way between two hosts. The first line of standard input is the secret that both
 /// ends know, 32 hexadecimal digits; orders follow.
 pub(crate) fn probe() -> Result<(), Failure> {
-    Ok(between::serve(std::io::stdin().lock(), std::io::stdout())?)
+    Ok(path_probe::serve(
+        std::io::stdin().lock(),
+        std::io::stdout(),
+    )?)
 }
 
 /// Raises settings, says which, and puts them back when standard input ends or falls silent, or we are told to stop.
 pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Result<(), Failure> {
     let least: BTreeMap<String, u64> = arguments.least.iter().cloned().collect();
-    let held = Held::raise(Machine, &least, &arguments.journal)?;
-    let told = line(&json!({"changed": held.changes(), "recovered": held.recovered()}));
+    let raised = SysctlOverride::raise(MachineSysctls, &least, &arguments.journal)?;
+    let told = line(&json!({"changed": raised.changes(), "recovered": raised.recovered()}));
     // Whoever does not hear us any more does not need the settings either.
     if told.is_ok() {
         wait_for_the_end(signals, arguments.patience.map(Duration::from_secs))
             .map_err(|error| Failure::internal(format!("could not wait for the end: {error}")))?;
     }
-    let restored = held.release();
+    let restored = raised.release();
     let _ = line(&json!({"restored": restored}));
     Ok(())
 }

@@ -16,7 +16,7 @@ mod watchdog;
 
 use clap::{Parser, Subcommand};
 use events::Failure;
-use narrows_live::sys::poll::Signals;
+use narrows_sys::poll::Signals;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -115,13 +115,13 @@ fn main() -> ExitCode {
         Command::Host(arguments) => {
             host::examine(PROTOCOL, &arguments).and_then(|document| print(&document))
         }
-        Command::Clock => print(&narrows_live::timekeeping::examine()),
+        Command::Clock => print(&narrows_realpath::timekeeping::examine()),
         Command::Probe => host::probe(),
         Command::Settings(arguments) => with_signals(|signals| host::settings(&arguments, signals)),
         Command::Shell(arguments) => return shell::run(&arguments),
         Command::ShellGuard(arguments) => return shell::guard(&arguments),
         Command::Endpoint { channel } => {
-            return match narrows_live::endpoints::endpoint_main(channel) {
+            return match narrows_endpoints::endpoint_main(channel) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     eprintln!("{error}");

@@ -4,7 +4,7 @@ use crate::CellArguments;
 use crate::events::{self, Failure, Progress};
 use crate::watchdog;
 use narrows_cell::{Cell, load_files};
-use narrows_live::sys::poll::Signals;
+use narrows_sys::poll::Signals;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,13 +31,13 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::new();
-    let mut around = narrows_live::Surroundings {
+    let mut around = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
         files: &files,
         progress: &mut |time, of| progress.report(time, of),
     };
-    let run = narrows_live::emulate(&cell, &arguments.out, &mut around)?;
+    let run = narrows_emulate::emulate(&cell, &arguments.out, &mut around)?;
     events::done(&run);
     Ok(())
 }
@@ -75,7 +75,7 @@ pub(crate) fn side_record(arguments: &PairArguments, signals: &Signals) -> Resul
     let folders = [arguments.host0.as_path(), arguments.host1.as_path()];
     let run = watchdog::over(&arguments.cell, signals, || {
         let mut progress = Progress::new();
-        narrows_live::side_record(&cell, folders, &arguments.cell.out, &mut |time, of| {
+        narrows_realpath::side_record(&cell, folders, &arguments.cell.out, &mut |time, of| {
             progress.report(time, of);
             true
         })

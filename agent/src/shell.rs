@@ -1,9 +1,9 @@
 //! `shell`: a program behind an emulated path, and the guard that stands by it.
 
 use crate::events::Failure;
+use narrows_cell::RunError;
 use narrows_cell::load_files;
-use narrows_live::LiveError;
-use narrows_live::shell::{self, Plan};
+use narrows_shell::{self as shell, Plan};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,9 +57,8 @@ fn read(arguments: &ShellArguments) -> Result<Plan, Failure> {
     });
     let files = arguments.files.clone().unwrap_or(folder.join("files"));
     let plan = text.and_then(|text| {
-        let load = |json: &_| {
-            load_files(json, &files).map_err(|error| LiveError::Input(error.to_string()))
-        };
+        let load =
+            |json: &_| load_files(json, &files).map_err(|error| RunError::Input(error.to_string()));
         Plan::parse(&text, load).map_err(Failure::from)
     });
     if arguments.consume {

@@ -2,9 +2,9 @@
 
 use crate::events::{self, Failure};
 use crate::tunnel::read_plan;
-use narrows_live::pack;
-use narrows_live::side::{self, Around, Orders, Plan};
-use narrows_live::sys::poll::Signals;
+use narrows_realpath::pack;
+use narrows_realpath::peer::{self, Around, CommandReader, Plan};
+use narrows_sys::poll::Signals;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -29,14 +29,14 @@ pub(crate) struct PackArguments {
 
 /// Plays one side.
 pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Failure> {
-    let mut orders = Orders::from(io::stdin().as_fd())?;
-    let plan = Plan::parse(&read_plan(&arguments.plan, &mut orders)?)?;
+    let mut commands = CommandReader::from(io::stdin().as_fd())?;
+    let plan = Plan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
     let mut around = Around {
         signals,
-        orders,
+        commands,
         tell: &mut events::line,
     };
-    Ok(side::run(&plan, &mut around)?)
+    Ok(peer::run(&plan, &mut around)?)
 }
 
 /// Writes a folder to standard output.

@@ -1,9 +1,9 @@
 //! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
 
 use crate::events::{self, Failure};
-use narrows_live::side::Orders;
-use narrows_live::sys::poll::Signals;
-use narrows_live::tunnel::{self, Around, Plan};
+use narrows_realpath::peer::CommandReader;
+use narrows_realpath::tunnel::{self, Around, Plan};
+use narrows_sys::poll::Signals;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -35,8 +35,8 @@ pub(crate) struct JoinArguments {
 /// Runs one end.
 pub(crate) fn run(arguments: &TunnelArguments, signals: &Signals) -> Result<(), Failure> {
     let stdin = io::stdin();
-    let mut orders = Orders::from(stdin.as_fd())?;
-    let plan = Plan::parse(&read_plan(&arguments.plan, &mut orders)?)?;
+    let mut commands = CommandReader::from(stdin.as_fd())?;
+    let plan = Plan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
     let mut around = Around {
         signals,
         parent: arguments.watch_stdin.then(|| stdin.as_fd()),
@@ -58,9 +58,9 @@ pub(crate) fn join(arguments: &JoinArguments) -> Result<Value, Failure> {
 }
 
 /// The text of a plan; '-' is the first line that comes as an order.
-pub(crate) fn read_plan(path: &Path, orders: &mut Orders) -> Result<String, Failure> {
+pub(crate) fn read_plan(path: &Path, commands: &mut CommandReader) -> Result<String, Failure> {
     if path == Path::new("-") {
-        return Ok(orders.first_line()?);
+        return Ok(commands.first_line()?);
     }
     fs::read_to_string(path).map_err(|error| {
         Failure::input(format!(

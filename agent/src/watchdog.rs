@@ -8,7 +8,7 @@
 use crate::CellArguments;
 use crate::events::{self, Failure, TERMINATE};
 use narrows_cell::RecordFolder;
-use narrows_live::sys::poll::Signals;
+use narrows_sys::poll::Signals;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

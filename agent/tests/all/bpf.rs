@@ -104,7 +104,7 @@ fn every_program_loads_carries_data_and_is_gone_afterwards() {
 fn loads_carries_data_and_is_gone(program: &narrows_bpf::Program) {
     let scheme = format!("bpf:{}", program.name);
     let folder = Folder::new(&format!("program-{}", program.name));
-    let own = program.object().unwrap().name().to_owned();
+    let own = narrows_bpf::object(program).unwrap().name().to_owned();
     let before = loaded();
     let mut child = emulate(&folder, &cell(&[&scheme], 1500)).spawn().unwrap();
     let mut name = String::new();
@@ -132,7 +132,10 @@ fn loads_carries_data_and_is_gone(program: &narrows_bpf::Program) {
     assert_eq!(identity.read_back.as_deref(), Some(name.as_str()));
     assert!(identity.kernel.is_some());
     let bpf = identity.bpf.as_ref().unwrap();
-    assert_eq!(bpf.sha256, sha256(program.object().unwrap().bytes()));
+    assert_eq!(
+        bpf.sha256,
+        sha256(narrows_bpf::object(program).unwrap().bytes())
+    );
     assert_eq!(bpf.kernel_name, name);
     assert!(
         bpf.tags.len() >= 3 && bpf.tags.values().all(|tag| tag.len() == 16),
@@ -411,7 +414,7 @@ fn unknown_programs_parameters_and_files_are_refused() {
 /// As somebody who may make network namespaces, but not load programs.
 #[test]
 fn without_rights_there_is_one_sentence_and_exit_code_4() {
-    if !narrows_live::sys::netns::is_root() {
+    if !narrows_sys::netns::is_root() {
         return crate::common::skip("only root can take rights away");
     }
     let folder = Folder::new("rights");

@@ -1,9 +1,9 @@
 //! The programs at the two ends of the tunnel that is measured. The benchmark starts itself again as one of
 //! them.
 
-use narrows_live::sys::mmsg::ReceiveBatch;
-use narrows_live::sys::poll::{Epoll, Events};
-use narrows_live::sys::{clock, cpu, socket};
+use narrows_sys::mmsg::ReceiveBatch;
+use narrows_sys::poll::{Epoll, Events};
+use narrows_sys::{clock, cpu, socket};
 use serde_json::json;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};

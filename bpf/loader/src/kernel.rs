@@ -4,7 +4,7 @@ use crate::Problem;
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
-use narrows_bpf::protocol::Obstacle;
+use narrows_bpf_programs::protocol::Obstacle;
 use std::fs::read_to_string;
 use std::path::Path;
 

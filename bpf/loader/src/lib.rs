@@ -13,8 +13,8 @@ mod kernel;
 mod load;
 mod messages;
 
-use narrows_bpf::Object;
-use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf_programs::Object;
+use narrows_bpf_programs::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
 use std::io::{self, BufRead, Read, Write};
 
 /// Why an object was not loaded.
@@ -67,7 +67,7 @@ pub fn serve() -> io::Result<()> {
 }
 
 fn one(content: &[u8], wanted: &Wanted) -> Result<(load::Held, Loaded), Problem> {
-    let object = |error: narrows_bpf::ObjectError| Problem {
+    let object = |error: narrows_bpf_programs::ObjectError| Problem {
         obstacle: Obstacle::Object,
         message: error.to_string(),
     };

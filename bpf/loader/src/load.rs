@@ -3,8 +3,8 @@
 use crate::messages::{self, Reason};
 use crate::{Problem, kernel};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapType, ObjectBuilder, OpenObject};
-use narrows_bpf::Object;
-use narrows_bpf::protocol::{Loaded, Obstacle};
+use narrows_bpf_programs::Object;
+use narrows_bpf_programs::protocol::{Loaded, Obstacle};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 

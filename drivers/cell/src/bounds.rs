@@ -5,13 +5,13 @@
 //!
 //! | what | because |
 //! | --- | --- |
-//! | its application | it offers a rate, or no more data than [`MOST_BYTES`]; answers wait for requests |
+//! | its application | it offers a rate, or no more data than [`MAX_BYTES`]; answers wait for requests |
 //! | its window | with a round trip that takes time, window / RTT is a rate |
 //! | a real-time scheme | its encoder, or its model, has a largest rate |
 //! | a link with a rate in the direction of its data | acknowledgements come no faster |
 //! | a policer that drops, there too | the same, for schemes that answer losses or follow what is delivered |
 //! | a delay line with a limit, there too | no more than its limit arrives in its delay |
-//! | loss of at least [`LEAST_LOSS`], there too | a scheme of [`LOSS_BASED`] takes back more than it adds |
+//! | loss of at least [`MIN_LOSS`], there too | a scheme of [`LOSS_BASED`] takes back more than it adds |
 //!
 //! A server in the direction of acknowledgements alone is no bound: its queue overflows, and each acknowledgement
 //! that is left stands for more data. Neither are delays, outages, a list of losses (it ends), marks without a
@@ -26,12 +26,12 @@ use narrows_units::Span;
 use serde_json::{Map, Value};
 
 /// Data that may be under way without harm: a million packets, whose traces take some 100 MB.
-const MOST_BYTES: u64 = 1_000_000_000;
+const MAX_BYTES: u64 = 1_000_000_000;
 /// Most bits per second that count as a bound: what links may have at most.
-const MOST_RATE: f64 = 1e13;
+const MAX_RATE: f64 = 1e13;
 /// Least share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets in
 /// the mean, and as many are under way.
-pub const LEAST_LOSS: f64 = 1e-4;
+pub const MIN_LOSS: f64 = 1e-4;
 /// Schemes that make their window smaller at every loss by more than they add between two, whatever the delay (held
 /// against runs on a path without rate by `tests/tests/all/bounds.rs`).
 pub const LOSS_BASED: &[&str] = &[
@@ -115,16 +115,16 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     }
     if let SchemeRef::Native(_, params) = &flow.scheme
         && let Some(packets) = params.integer("max_window").filter(|&packets| packets > 0)
-        && packets.saturating_mul(1500 * u64::from(flow.connections)) <= MOST_BYTES
+        && packets.saturating_mul(1500 * u64::from(flow.connections)) <= MAX_BYTES
         && takes_time
     {
         return Some(format!("its largest window, {packets} packets"));
     }
-    let size = |name| params.integer(name).filter(|&bytes| bytes <= MOST_BYTES);
+    let size = |name| params.integer(name).filter(|&bytes| bytes <= MAX_BYTES);
     match name {
         _ if kind.class == Class::Datagrams => Some(format!("its application ({name})")),
         "transfer" => size("bytes")
-            .filter(|bytes| bytes.saturating_mul(u64::from(flow.connections)) <= MOST_BYTES)
+            .filter(|bytes| bytes.saturating_mul(u64::from(flow.connections)) <= MAX_BYTES)
             .map(|bytes| format!("its application (a transfer of {})", in_words(bytes, "B"))),
         "arrivals" => size("size").map(|_| "its application (arrivals)".into()),
         "onoff" => params.rate("rate").map(|rate| {
@@ -171,7 +171,7 @@ fn window(cell: &Cell, path: &narrows_record::Cell, flow: &Flow) -> Option<Strin
     let window = cell.transport(flow, flow.from).window;
     let all = window.checked_mul(u64::from(flow.connections))?;
     let rtt = round_trip(path, flow);
-    let fits = all <= MOST_BYTES && !rtt.is_zero() && all as f64 * 8.0 / rtt.secs() <= MOST_RATE;
+    let fits = all <= MAX_BYTES && !rtt.is_zero() && all as f64 * 8.0 / rtt.secs() <= MAX_RATE;
     fits.then(|| format!("its window of {}", in_words(window, "B")))
 }
 
@@ -211,7 +211,7 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
             SchemeRef::Native(scheme, _) => LOSS_BASED.contains(&scheme.name),
             _ => true,
         };
-        (answers && least >= LEAST_LOSS)
+        (answers && least >= MIN_LOSS)
             .then(|| (2, format!("loss of {:.3} % at {name}", least * 100.0)))
     };
     match element.kind.as_str() {
@@ -221,7 +221,7 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
                 let rate = state.get("rate").and_then(Value::as_object);
                 rate.is_none_or(|rate| {
                     rate.get("peak").is_some_and(|peak| !peak.is_null())
-                        || number(rate, "burst", 0.0) <= MOST_BYTES as f64
+                        || number(rate, "burst", 0.0) <= MAX_BYTES as f64
                 })
             };
             let constant = element.params.get("rate").filter(|_| states.len() == 1);
@@ -241,19 +241,19 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
             .iter()
             .all(|state| {
                 state.get("action").is_none_or(|action| action != "remark")
-                    && number(state, "burst", 0.0) <= MOST_BYTES as f64
+                    && number(state, "burst", 0.0) <= MAX_BYTES as f64
             })
             .then(|| (1, format!("policer {name}"))),
         "delay" => states
             .iter()
             .all(|state| {
                 let bytes = number(state, "limit", f64::INFINITY) * 1500.0;
-                bytes <= MOST_BYTES as f64 && number(state, "delay", 0.0) > 0.0
+                bytes <= MAX_BYTES as f64 && number(state, "delay", 0.0) > 0.0
             })
             .then(|| (1, format!("the limit of {name}"))),
         "loss" | "corrupt" => loses(&|state| number(state, "ratio", 0.0)),
         "periodicloss" => loses(&|state| {
-            let late = number(state, "offset", 0.0) > 1.0 / LEAST_LOSS;
+            let late = number(state, "offset", 0.0) > 1.0 / MIN_LOSS;
             if late {
                 0.0
             } else {

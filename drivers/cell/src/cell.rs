@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The format that is read.
 const FORMAT: &str = "narrows/cell/1";
 /// Most bins or samples of one run: each is kept in memory until the run ends.
-const MOST_STEPS: u64 = 10_000_000;
+const MAX_STEPS: u64 = 10_000_000;
 
 /// Settings by which a scheme that repeats nothing does without the transport's timers.
 const TIMERS: [&str; 3] = ["rto_rule", "min_rto", "tail_loss_probe"];
@@ -186,9 +186,9 @@ impl Cell {
             return conflict("bin_ns and sample_ns must be at least 1".into());
         }
         for (name, step) in [("bin_ns", self.bin), ("sample_ns", self.sample)] {
-            if self.duration.ns() / step.ns() > MOST_STEPS {
+            if self.duration.ns() / step.ns() > MAX_STEPS {
                 return conflict(format!(
-                    "{name} is so short that the run has more than {MOST_STEPS} of them"
+                    "{name} is so short that the run has more than {MAX_STEPS} of them"
                 ));
             }
         }

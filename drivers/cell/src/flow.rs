@@ -1,7 +1,7 @@
 //! The flows of a cell: who sends what to whom, and how.
 
 use crate::CellError;
-use narrows_bpf::Program;
+use narrows_bpf_programs::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
 use narrows_net::Direction;
@@ -276,8 +276,11 @@ fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
         }
         return Ok(BpfRef::Object(FileRef { name, sha256 }));
     }
-    let Some(program) = narrows_bpf::find(name) else {
-        let known: Vec<&str> = narrows_bpf::ALL.iter().map(|known| known.name).collect();
+    let Some(program) = narrows_bpf_programs::find(name) else {
+        let known: Vec<&str> = narrows_bpf_programs::ALL
+            .iter()
+            .map(|known| known.name)
+            .collect();
         return Err(CellError::Conflict(format!(
             "flow {flow}: there is no BPF program '{name}'; known: {}",
             known.join(", ")

@@ -1,28 +1,39 @@
 //! What all drivers share: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
 #![forbid(unsafe_code)]
 
+pub mod addressing;
 mod bounds;
 mod cell;
 mod check;
+mod error;
 mod files;
 mod flow;
 mod folder;
 mod hosts;
+pub mod judgement;
 mod media;
 mod noise;
+mod outcome;
 mod registry;
+mod results;
 mod summary;
 
-pub use bounds::{Bound, LEAST_LOSS, LOSS_BASED, in_words};
+pub use bounds::{Bound, LOSS_BASED, MIN_LOSS, in_words};
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
+pub use error::{Context, RunError};
 pub use files::{as_text, keep_file, load_files, read_regular, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use noise::{Delays, NOISES, Noise};
+pub use outcome::{
+    EndpointOutcome, OfferedLoad, Role, SentFrame, StateSample, TcpLimits, TransferReport,
+    WakeupDelay, WakeupDelays,
+};
 pub use registry::registry;
+pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
 pub use summary::{
     capacity_rows, described, element_counters, element_names, native_flow, offered,
     receiver_counters, recorded, sender_counters, sink_counters, state_row, trace_rows,

@@ -1,7 +1,7 @@
 //! Everything that scenarios may name, as one JSON document.
 
 use crate::{HOST_SETTINGS, HostSetting};
-use narrows_bpf::Program;
+use narrows_bpf_programs::Program;
 use narrows_cc::{Profile, Scheme, schemes};
 use narrows_media::Media;
 use narrows_net::{BOTTLENECK_PARAMS, Entry, links, queues, rates};
@@ -80,7 +80,7 @@ pub fn registry() -> Value {
             .map(scheme)
             .chain(narrows_media::schemes::ALL.iter().map(media))
             .collect::<Vec<_>>(),
-        "bpf": narrows_bpf::ALL.iter().map(Program::to_json).collect::<Vec<_>>(),
+        "bpf": narrows_bpf_programs::ALL.iter().map(Program::to_json).collect::<Vec<_>>(),
         "queues": entries(queues::ALL),
         "links": entries(links::ALL),
         "rates": entries(rates::ALL),

@@ -109,7 +109,7 @@ fn check_scheme(
 /// What the congestion control in the content of a BPF object file calls itself.
 #[pyfunction]
 fn bpf_object_name(content: &[u8]) -> PyResult<String> {
-    let object = narrows_bpf::Object::parse(content);
+    let object = narrows_bpf_programs::Object::parse(content);
     let object =
         object.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     Ok(object.name().to_owned())

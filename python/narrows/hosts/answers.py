@@ -85,7 +85,7 @@ def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
 
 _ABLE = record({"ok": TRUTH, "why": maybe(TEXT)})
 _CHANGES = each(record({"name": TEXT, "before": COUNT, "now": COUNT}))
-#: drivers/live/src/timekeeping.rs
+#: drivers/realpath/src/timekeeping.rs
 _CLOCK = {
     "real_ns": WHOLE,
     "raw_ns": WHOLE,
@@ -124,7 +124,7 @@ HOST = record(
         "bpf": _ABLE,
     }
 )
-#: drivers/live/src/between
+#: drivers/realpath/src/path_probe
 READY = record({"clock_shift_ns": WHOLE})
 OPENED = record(
     {

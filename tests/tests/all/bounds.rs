@@ -1,6 +1,6 @@
 //! Loss alone bounds the schemes that `narrows_cell::LOSS_BASED` lists, on paths without any rate.
 
-use narrows_cell::{Cell, LEAST_LOSS, LOSS_BASED};
+use narrows_cell::{Cell, LOSS_BASED, MIN_LOSS};
 use narrows_sim::World;
 use narrows_units::Time;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ const MS: u64 = 1_000_000;
 const RTT: u64 = 100 * MS;
 const ROUNDS: u64 = 100;
 /// Most packets that may arrive within a round trip. Slow start goes on until the first loss, before which 1 /
-/// LEAST_LOSS packets arrive in the mean; once in e^10 runs it is ten times as many.
-const MOST: f64 = 10.0 / LEAST_LOSS;
+/// MIN_LOSS packets arrive in the mean; once in e^10 runs it is ten times as many.
+const MOST: f64 = 10.0 / MIN_LOSS;
 
 fn cell(scheme: &str, loss: &Value) -> Cell {
     let delay = json!({"kind": "delay", "delay": RTT / 2});
@@ -43,8 +43,8 @@ fn peak(cell: &Cell) -> u64 {
 #[test]
 fn loss_bounds_what_answers_it() {
     let losses = [
-        json!({"kind": "loss", "ratio": LEAST_LOSS}),
-        json!({"kind": "periodicloss", "every": (1.0 / LEAST_LOSS) as u64}),
+        json!({"kind": "loss", "ratio": MIN_LOSS}),
+        json!({"kind": "periodicloss", "every": (1.0 / MIN_LOSS) as u64}),
     ];
     let mut beyond = Vec::new();
     for scheme in LOSS_BASED {

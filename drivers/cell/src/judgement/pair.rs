@@ -1,0 +1,496 @@
+//! The judgement of a run between two hosts: what their machines, their tunnel and their clocks say against it.
+
+use super::{EndpointFacts, MS, US, judge_endpoint, judge_missed, judge_stolen};
+use narrows_record::{Direction, RunDocument, Severity};
+
+/// What was measured of a run between two hosts, besides its endpoints.
+#[derive(Clone, Debug)]
+pub struct PairFacts {
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// Whether packets went through a tunnel.
+    pub tunnel: bool,
+    /// Largest bound of the error of the relation of the clocks.
+    pub error_ns: u64,
+    /// Lines of which this relation consists.
+    pub lines: usize,
+    /// Parts of the run in which no line fits.
+    pub jumps: u32,
+    /// How long one host started after the other.
+    pub starts_apart_ns: u64,
+    /// The smallest delays of both ways together.
+    pub base_rtt_ns: u64,
+    /// Calls that kernels left out, by the name of the scheme whose program noticed it.
+    pub missed_calls: Vec<(String, u64)>,
+    /// Hosts 0 and 1.
+    pub hosts: [HostFacts; 2],
+    /// What host 0 sent, and what host 1 did.
+    pub ways: [WayFacts; 2],
+}
+
+/// One host and its end of the tunnel.
+#[derive(Clone, Debug)]
+pub struct HostFacts {
+    /// What it is called.
+    pub name: &'static str,
+    /// Share of all processor time that the hypervisor took.
+    pub stolen_ratio: f64,
+    /// How far its wall clock was set during the run.
+    pub clock_step_ns: i64,
+    /// Share of one processor that moving packets took.
+    pub engine_ratio: f64,
+    /// Packets that its end of the tunnel sent.
+    pub sent: u64,
+    /// Packets that its end took from the path.
+    pub arrived: u64,
+    /// Packets that found no room on the way to the tunnel.
+    pub ring: u64,
+    /// Packets that the kernel refused to send.
+    pub unsent: u64,
+    /// Datagrams that found no room in the socket.
+    pub socket: u64,
+    /// Packets that the namespace did not take.
+    pub undelivered: u64,
+    /// Datagrams that came once more, which its end of the tunnel has left out.
+    pub repeated: u64,
+    /// Sessions of the tunnel.
+    pub sessions: u64,
+    /// Why its end of the tunnel ended.
+    pub reason: String,
+    /// Largest datagram that is known to reach the other host.
+    pub path_bytes: Option<u64>,
+    /// Size of the datagrams that carry full packets.
+    pub needed_bytes: u64,
+    /// How long packets have waited for its end of the tunnel, from their leaving the namespace to their stamp: 99th
+    /// percentile.
+    pub waited_ns: u64,
+    /// What its logs lack.
+    pub remarks: Vec<String>,
+    /// What its end of the tunnel has seen of the path that no path does by itself, in words without full stop.
+    pub doubt: Option<String>,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub struct WayFacts {
+    /// Which one.
+    pub direction: Direction,
+    /// By how much delays vary: their 95th percentile less the smallest; `None` if nothing arrived.
+    pub spread_ns: Option<u64>,
+    /// Whether that is more than the error of the clocks.
+    pub resolved: bool,
+    /// Arrivals that the sender's log does not have.
+    pub unknown: u64,
+    /// Arrivals that contradict the sender's log.
+    pub contradicting: u64,
+    /// Delays that were negative by more than stamps are good to.
+    pub negative: u64,
+    /// For how long packets were sent until the end of the run of which none arrived.
+    pub dead_ns: u64,
+}
+
+/// Losses at a host itself up to this share of its packets change no number that anybody prints; beyond, the
+/// run says something about the machine.
+const LOST_SHARE: f64 = 1e-4;
+/// A start that is late by more than this shows in the shares of flows of short runs.
+const APART_NS: u64 = 100 * MS;
+/// Beyond this share of a processor, whoever moves packets is the limit of the path.
+const SATURATED: f64 = 0.97;
+/// A path that carries nothing for so long before the end has failed; queues that overflow drop some packets only.
+const DEAD_NS: u64 = 1_000 * MS;
+/// Copies beyond this share of the arrivals are the path's doing, not a hiccup.
+const COPIES: f64 = 1e-3;
+/// A line for the relation of two clocks holds for so long at most.
+const LINE_NS: u64 = 1_000_000 * MS;
+
+/// Adds all reasons to `run` and sets its verdict.
+pub fn judge_pair(run: &mut RunDocument, facts: &PairFacts, endpoints: &[EndpointFacts]) {
+    judge_clocks(run, facts);
+    if !facts.tunnel {
+        let text = format!(
+            "There was no tunnel: only what the ends of flows told is known. The clocks of the hosts were compared once \
+             before the run, so times at one host may be off by {:.3} ms against those at the other.",
+            ms(facts.error_ns)
+        );
+        run.judge(Severity::Note, "ends_only", text);
+    }
+    for (scheme, count) in &facts.missed_calls {
+        judge_missed(run, scheme, *count);
+    }
+    for host in &facts.hosts {
+        judge_host(run, host);
+        judge_tunnel(run, host);
+        judge_waited(run, host, facts.base_rtt_ns);
+    }
+    for way in &facts.ways {
+        judge_way(run, facts, way);
+    }
+    for endpoint in endpoints {
+        judge_endpoint(run, endpoint);
+    }
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+fn judge_clocks(run: &mut RunDocument, facts: &PairFacts) {
+    if facts.jumps > 0 {
+        let text = format!(
+            "The clock of a host stood still or was set {} times during the run; one-way delays around these moments mean \
+             nothing.",
+            facts.jumps
+        );
+        run.judge(Severity::Invalid, "clock", text);
+    } else if facts.lines as u64 > 1 + facts.duration_ns / LINE_NS {
+        let text = format!(
+            "The clocks of the hosts did not run at constant rates: {} lines were needed for their relation.",
+            facts.lines
+        );
+        run.judge(Severity::Degraded, "clock", text);
+    }
+    if facts.starts_apart_ns > APART_NS {
+        let text = format!(
+            "One host started {:.0} ms after the other.",
+            ms(facts.starts_apart_ns)
+        );
+        run.judge(Severity::Degraded, "starts", text);
+    }
+}
+
+fn judge_way(run: &mut RunDocument, facts: &PairFacts, way: &WayFacts) {
+    let direction = way.direction;
+    if way.unknown > 0 {
+        let text = format!(
+            "{} packets arrived {direction} that are not in the sender's log, and not in the record either.",
+            way.unknown
+        );
+        run.judge(Severity::Invalid, "strangers", text);
+    }
+    if way.contradicting > 0 {
+        let text = format!(
+            "{} packets have other times or sizes at the two ends of the {direction} path: the logs are not of one run.",
+            way.contradicting
+        );
+        run.judge(Severity::Invalid, "strangers", text);
+    }
+    if way.negative > 0 {
+        let text = format!(
+            "{} packets would have arrived {direction} before they were sent, because a clock was disturbed; their \
+             delays are zero in the record.",
+            way.negative
+        );
+        run.judge(Severity::Degraded, "negative_delays", text);
+    }
+    if way.dead_ns > DEAD_NS {
+        let text = format!(
+            "Nothing that was sent {direction} in the last {:.1} s arrived: the path was dead at the end, and what was sent \
+             meanwhile counts as lost.",
+            way.dead_ns as f64 / 1e9
+        );
+        run.judge(Severity::Degraded, "path_dead", text);
+    }
+    if let (Some(spread), false) = (way.spread_ns, way.resolved) {
+        let text = format!(
+            "One-way delays {direction} may be off by up to {:.3} ms, all by about the same amount, because the clocks of the \
+             hosts are not known better; they vary by {:.3} ms. Differences among them, such as queueing delays, do not \
+             depend on it.",
+            ms(facts.error_ns),
+            ms(spread)
+        );
+        run.judge(Severity::Note, "clock_bound", text);
+    }
+}
+
+fn judge_host(run: &mut RunDocument, host: &HostFacts) {
+    let name = host.name;
+    judge_stolen(run, host.stolen_ratio, &format!(" of the {name}"));
+    if host.clock_step_ns.unsigned_abs() > 100 * US {
+        let text = format!(
+            "The wall clock of the {name} was set by {:.3} ms during the run, and the stamps of a few arrivals with it.",
+            host.clock_step_ns as f64 / 1e6
+        );
+        run.judge(Severity::Degraded, "clock_step", text);
+    }
+    if host.engine_ratio > SATURATED {
+        let text = format!(
+            "Moving packets kept a processor of the {name} busy {:.0} % of the time and was itself the limit of the path.",
+            host.engine_ratio * 100.0
+        );
+        run.judge(Severity::Degraded, "tunnel_saturated", text);
+    }
+    let losses = [
+        (
+            host.ring,
+            host.sent,
+            "from its namespace before they were sent",
+        ),
+        (
+            host.unsent,
+            host.sent,
+            "that its kernel refused to send, although they count as sent",
+        ),
+        (
+            host.socket,
+            host.arrived,
+            "from the path, for which its socket had no room",
+        ),
+        (
+            host.undelivered,
+            host.arrived,
+            "from the path, which its namespace did not take, although they count as arrived",
+        ),
+    ];
+    for (lost, of, which) in losses.into_iter().filter(|loss| loss.0 > 0) {
+        let share = lost as f64 / (lost + of) as f64;
+        let severity = if share > LOST_SHARE {
+            Severity::Invalid
+        } else {
+            Severity::Degraded
+        };
+        let text = format!("The {name} itself lost {lost} packets {which}.");
+        run.judge(severity, "lost_here", text);
+    }
+}
+
+fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
+    let name = host.name;
+    for remark in &host.remarks {
+        let text = format!("A log of the {name} is not whole ({remark}).");
+        run.judge(Severity::Invalid, "log", text);
+    }
+    match host.reason.as_str() {
+        "silence" => {
+            let text =
+                format!("The {name} gave the tunnel up, because nothing came from the other host.");
+            run.judge(Severity::Invalid, "tunnel_broke", text);
+        }
+        "logs_failed" => {
+            let text = format!("The {name} could not write its logs to the end.");
+            run.judge(Severity::Invalid, "log", text);
+        }
+        _ => {}
+    }
+    if host.sessions > 1 {
+        let text = format!(
+            "The {name} heard nothing for so long that the tunnel was opened {} times.",
+            host.sessions
+        );
+        run.judge(Severity::Degraded, "tunnel_broke", text);
+    }
+    if host.repeated as f64 > COPIES * host.arrived as f64 {
+        let text = format!(
+            "The path delivered {} datagrams to the {name} more than once; the tunnel passed on one of each, so that flows \
+             met fewer copies than the path makes.",
+            host.repeated
+        );
+        run.judge(Severity::Note, "path_copies", text);
+    }
+    if let Some(doubt) = &host.doubt {
+        run.judge(Severity::Note, "copies", format!("At the {name}, {doubt}."));
+    }
+    if let Some(bytes) = host.path_bytes.filter(|&bytes| bytes < host.needed_bytes) {
+        let text = format!(
+            "The largest datagram that is known to pass from the {name} to the other host has {bytes} bytes, and a full packet \
+             needs one of {}: choose a smaller MTU if large packets are lost.",
+            host.needed_bytes
+        );
+        run.judge(Severity::Note, "path_mtu", text);
+    }
+}
+
+/// What waits for the tunnel at its sender is not in the delays of the record, which count from the stamp, but in the
+/// round trips by which schemes go. The limits are those of an emulator's lateness; beyond the larger one it is
+/// the machine to which schemes react.
+fn judge_waited(run: &mut RunDocument, host: &HostFacts, base_rtt_ns: u64) {
+    let (severity, code) = if host.waited_ns > (2 * MS).max(base_rtt_ns / 10) {
+        (Severity::Degraded, "tunnel_late")
+    } else if host.waited_ns > (200 * US).max(base_rtt_ns / 100) {
+        (Severity::Note, "tunnel_waits")
+    } else {
+        return;
+    };
+    let text = format!(
+        "1 % of the packets that the {} sent waited more than {:.2} ms for its end of the tunnel, which is part of the \
+         round-trip times that schemes see and not of the one-way delays here.",
+        host.name,
+        ms(host.waited_ns)
+    );
+    run.judge(severity, code, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_record::{Verdict, Versions};
+
+    fn host(name: &'static str) -> HostFacts {
+        HostFacts {
+            name,
+            stolen_ratio: 0.0,
+            clock_step_ns: 0,
+            engine_ratio: 0.3,
+            sent: 99_000,
+            arrived: 99_000,
+            repeated: 50,
+            ring: 0,
+            unsent: 0,
+            socket: 0,
+            undelivered: 0,
+            sessions: 1,
+            reason: "stopped".to_owned(),
+            path_bytes: Some(1500),
+            needed_bytes: 1500,
+            waited_ns: 80 * US,
+            remarks: Vec::new(),
+            doubt: None,
+        }
+    }
+
+    fn good() -> PairFacts {
+        let way = |direction| WayFacts {
+            direction,
+            spread_ns: Some(20 * MS),
+            resolved: true,
+            unknown: 0,
+            contradicting: 0,
+            negative: 0,
+            dead_ns: 900 * MS,
+        };
+        PairFacts {
+            duration_ns: 30_000 * MS,
+            tunnel: true,
+            error_ns: 5 * MS,
+            lines: 1,
+            jumps: 0,
+            starts_apart_ns: MS,
+            base_rtt_ns: 10 * MS,
+            missed_calls: Vec::new(),
+            hosts: [host("sender"), host("receiver")],
+            ways: [way(Direction::Forward), way(Direction::Backward)],
+        }
+    }
+
+    fn verdict(change: impl FnOnce(&mut PairFacts)) -> (Verdict, Vec<String>) {
+        let mut facts = good();
+        change(&mut facts);
+        let mut run = RunDocument::new(serde_json::json!({}), "hosts", Versions::default());
+        judge_pair(&mut run, &facts, &[]);
+        assert!(run.reasons.iter().all(|reason| reason.text.ends_with('.')));
+        let codes = run.reasons.into_iter().map(|reason| reason.code);
+        (run.verdict, codes.collect())
+    }
+
+    #[test]
+    fn a_good_run_has_no_reasons() {
+        assert_eq!(verdict(|_| {}), (Verdict::Ok, vec![]));
+    }
+
+    #[test]
+    fn each_defect_has_its_verdict() {
+        type Change = fn(&mut PairFacts);
+        let cases: [(Change, Verdict, &str); 25] = [
+            (
+                |f| f.hosts[0].waited_ns = 300 * US,
+                Verdict::Ok,
+                "tunnel_waits",
+            ),
+            (
+                |f| f.hosts[1].waited_ns = 3 * MS,
+                Verdict::Degraded,
+                "tunnel_late",
+            ),
+            (|f| f.tunnel = false, Verdict::Ok, "ends_only"),
+            (|f| f.jumps = 1, Verdict::Invalid, "clock"),
+            (|f| f.lines = 2, Verdict::Degraded, "clock"),
+            (
+                |f| f.starts_apart_ns = 200 * MS,
+                Verdict::Degraded,
+                "starts",
+            ),
+            (
+                |f| f.missed_calls.push(("bpf:exp".to_owned(), 2)),
+                Verdict::Degraded,
+                "missed_calls",
+            ),
+            (|f| f.ways[0].resolved = false, Verdict::Ok, "clock_bound"),
+            (|f| f.ways[1].unknown = 1, Verdict::Invalid, "strangers"),
+            (
+                |f| f.ways[1].contradicting = 1,
+                Verdict::Invalid,
+                "strangers",
+            ),
+            (
+                |f| f.ways[0].negative = 1,
+                Verdict::Degraded,
+                "negative_delays",
+            ),
+            (
+                |f| f.hosts[1].stolen_ratio = 0.2,
+                Verdict::Degraded,
+                "stolen",
+            ),
+            (
+                |f| f.hosts[1].clock_step_ns = -(5 * MS as i64),
+                Verdict::Degraded,
+                "clock_step",
+            ),
+            (
+                |f| f.hosts[0].engine_ratio = 0.99,
+                Verdict::Degraded,
+                "tunnel_saturated",
+            ),
+            (|f| f.hosts[0].ring = 1, Verdict::Degraded, "lost_here"),
+            (|f| f.hosts[0].unsent = 100, Verdict::Invalid, "lost_here"),
+            (|f| f.hosts[1].socket = 100, Verdict::Invalid, "lost_here"),
+            (
+                |f| f.hosts[1].undelivered = 2,
+                Verdict::Degraded,
+                "lost_here",
+            ),
+            (
+                |f| f.hosts[0].remarks.push("it is cut".into()),
+                Verdict::Invalid,
+                "log",
+            ),
+            (
+                |f| f.hosts[0].reason = "silence".into(),
+                Verdict::Invalid,
+                "tunnel_broke",
+            ),
+            (
+                |f| f.hosts[1].sessions = 2,
+                Verdict::Degraded,
+                "tunnel_broke",
+            ),
+            (
+                |f| f.ways[0].dead_ns = 1500 * MS,
+                Verdict::Degraded,
+                "path_dead",
+            ),
+            (|f| f.hosts[0].repeated = 2_000, Verdict::Ok, "path_copies"),
+            (
+                |f| f.hosts[1].doubt = Some("somebody sends copies".into()),
+                Verdict::Ok,
+                "copies",
+            ),
+            (
+                |f| f.hosts[1].path_bytes = Some(1480),
+                Verdict::Ok,
+                "path_mtu",
+            ),
+        ];
+        for (change, expected, code) in cases {
+            assert_eq!(verdict(change), (expected, vec![code.to_owned()]));
+        }
+    }
+
+    #[test]
+    fn long_runs_need_several_lines() {
+        let long = |f: &mut PairFacts| {
+            f.duration_ns = 2_500_000 * MS;
+            f.lines = 3;
+        };
+        assert_eq!(verdict(long), (Verdict::Ok, vec![]));
+    }
+}

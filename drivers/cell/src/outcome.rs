@@ -1,0 +1,287 @@
+//! What the ends of a flow report when it is over, as documents of JSON.
+
+use narrows_media::FrameSent;
+use narrows_record::{Histogram, ReceiverCounters, SenderCounters, StateRow, TraceRow};
+use narrows_units::Time;
+use serde::{Deserialize, Serialize};
+
+/// Which end of a flow an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends the data.
+    Sender,
+    /// Receives it.
+    Receiver,
+}
+
+impl Role {
+    /// The word used in names of processes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+        }
+    }
+}
+
+/// What an endpoint has to tell at the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndpointOutcome {
+    /// Name of the congestion control in force, as read back.
+    pub read_back: Option<String>,
+    /// Counters, from a sender.
+    pub sender: SenderCounters,
+    /// Counters, from a receiver.
+    pub receiver: ReceiverCounters,
+    /// Samples of the state.
+    pub states: Vec<StateSample>,
+    /// Values beyond the common state: time, name, value.
+    pub traces: Vec<(u64, String, f64)>,
+    /// What limited the flow other than its congestion control.
+    pub limits: TcpLimits,
+    /// Datagrams that the socket dropped because its buffer was full.
+    pub socket_drops: u64,
+    /// Time on a processor, and time spent ready but waiting for one.
+    pub run_ns: u64,
+    /// See `run_ns`.
+    pub wait_ns: u64,
+    /// The longest time by which the endpoint noticed late that its time had come or a datagram had arrived.
+    pub latest_ns: u64,
+    /// How late it noticed things, as a whole.
+    pub woken: WakeupDelays,
+    /// What went wrong with the flow itself, one sentence.
+    pub problem: Option<String>,
+    /// What the application asked for, from the end at which it runs.
+    pub offer: Option<OfferedLoad>,
+    /// Transfers whose last byte arrived at this end, and when, by number.
+    pub ended: Vec<(u32, u64)>,
+    /// Connections that broke before the flow stopped.
+    pub broken: u64,
+    /// Frames of video, from the sender of a real-time scheme.
+    pub frames: Vec<SentFrame>,
+    /// Frames of which everything arrived, and when, by number, from the receiver of one.
+    pub whole: Vec<(u64, u64)>,
+}
+
+/// How late an endpoint noticed things.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WakeupDelays {
+    /// From the kernel's stamp of the first datagram since the socket was last emptied until it was read.
+    pub arrivals: WakeupDelay,
+    /// From the time for which a timer was set until it was served.
+    pub timers: WakeupDelay,
+}
+
+/// How often something was noticed, and how late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WakeupDelay {
+    /// How often.
+    pub count: u64,
+    /// Shares of them, and by how many ns these were late at most.
+    pub quantiles_ns: Vec<(f64, u64)>,
+}
+
+/// Shares at which quantiles are told: close together where a few decide, at the late end.
+const SHARES: [f64; 15] = [
+    0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 1.0,
+];
+
+impl WakeupDelays {
+    /// From what was counted.
+    pub fn of(arrivals: &Histogram, timers: &Histogram) -> Self {
+        let late = |histogram: &Histogram| WakeupDelay {
+            count: histogram.total(),
+            quantiles_ns: SHARES
+                .iter()
+                .filter_map(|&share| match share {
+                    0.0 => Some((share, histogram.min()?)),
+                    _ => Some((share, histogram.quantile(share)?)),
+                })
+                .collect(),
+        };
+        WakeupDelays {
+            arrivals: late(arrivals),
+            timers: late(timers),
+        }
+    }
+}
+
+/// A [`FrameSent`] in a form that can be sent: number, when it was captured, bytes, whether it stands alone
+/// and whether it was thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentFrame(u64, u64, u32, bool, bool);
+
+impl From<FrameSent> for SentFrame {
+    fn from(frame: FrameSent) -> Self {
+        SentFrame(
+            frame.number,
+            frame.at.ns(),
+            frame.bytes,
+            frame.key,
+            frame.discarded,
+        )
+    }
+}
+
+impl From<SentFrame> for FrameSent {
+    fn from(SentFrame(number, at, bytes, key, discarded): SentFrame) -> Self {
+        FrameSent {
+            number,
+            at: Time::from_ns(at),
+            bytes,
+            key,
+            discarded,
+        }
+    }
+}
+
+/// What an application asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfferedLoad {
+    /// Bytes: payload of transfers, IP bytes of datagrams.
+    pub bytes: u64,
+    /// Transfers begun.
+    pub transfers: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Whether supply without limit was granted, so that the load has no number.
+    pub unlimited: bool,
+    /// What the application tells about itself.
+    pub facts: Vec<(String, f64)>,
+    /// The transfers that have an end.
+    pub noted: Vec<TransferReport>,
+}
+
+/// One transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferReport {
+    /// Its connection.
+    pub connection: u32,
+    /// Its number in the flow.
+    pub transfer: u32,
+    /// Bytes of the direction that counts.
+    pub bytes: u64,
+    /// When the application asked for it.
+    pub started_ns: u64,
+    /// When its last byte arrived, as far as this end knows.
+    pub ended_ns: Option<u64>,
+}
+
+/// What limited a kernel TCP flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TcpLimits {
+    /// Time with data outstanding.
+    pub busy_us: u64,
+    /// Time in which the receiver's window was the limit.
+    pub rwnd_us: u64,
+    /// Time in which the send buffer was the limit.
+    pub sndbuf_us: u64,
+    /// Samples taken while the flow should have had data to send.
+    pub samples: u64,
+    /// Samples in which nothing waited in the send buffer.
+    pub starved: u64,
+}
+
+/// A [`StateRow`] without its flow, in a form that can be sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StateSample(u64, [Option<u64>; 11], Option<String>);
+
+impl From<StateRow> for StateSample {
+    fn from(row: StateRow) -> Self {
+        let values = [
+            row.cwnd_bytes,
+            row.ssthresh_bytes,
+            row.pacing_bps,
+            row.rtt_ns,
+            row.srtt_ns,
+            row.min_rtt_ns,
+            row.inflight_bytes,
+            row.delivered_bytes,
+            row.delivery_rate_bps,
+            row.retransmitted_bytes,
+            row.lost_packets,
+        ];
+        StateSample(row.time_ns, values, row.mode)
+    }
+}
+
+impl StateSample {
+    /// The row of `flow`.
+    pub fn into_row(self, flow: u16) -> StateRow {
+        let StateSample(time_ns, values, mode) = self;
+        let [
+            cwnd_bytes,
+            ssthresh_bytes,
+            pacing_bps,
+            rtt_ns,
+            srtt_ns,
+            min_rtt_ns,
+            inflight_bytes,
+            delivered_bytes,
+            delivery_rate_bps,
+            retransmitted_bytes,
+            lost_packets,
+        ] = values;
+        StateRow {
+            flow,
+            time_ns,
+            cwnd_bytes,
+            ssthresh_bytes,
+            pacing_bps,
+            rtt_ns,
+            srtt_ns,
+            min_rtt_ns,
+            inflight_bytes,
+            delivered_bytes,
+            delivery_rate_bps,
+            retransmitted_bytes,
+            lost_packets,
+            mode,
+        }
+    }
+}
+
+impl EndpointOutcome {
+    /// Replaces every time in it, for a record whose clock is another.
+    pub fn map_times(&mut self, time: impl Fn(u64) -> u64) {
+        for state in &mut self.states {
+            state.0 = time(state.0);
+        }
+        for trace in &mut self.traces {
+            trace.0 = time(trace.0);
+        }
+        for noted in self.offer.iter_mut().flat_map(|offer| &mut offer.noted) {
+            noted.started_ns = time(noted.started_ns);
+            noted.ended_ns = noted.ended_ns.map(&time);
+        }
+        for (_, at) in &mut self.ended {
+            *at = time(*at);
+        }
+        for frame in &mut self.frames {
+            frame.1 = time(frame.1);
+        }
+        for (_, at) in &mut self.whole {
+            *at = time(*at);
+        }
+    }
+
+    /// The traces as rows of `flow`.
+    pub fn trace_rows(&self, flow: u16) -> impl Iterator<Item = TraceRow> {
+        self.traces
+            .iter()
+            .map(move |(time_ns, name, value)| TraceRow {
+                flow,
+                time_ns: *time_ns,
+                name: name.clone(),
+                value: *value,
+            })
+    }
+}

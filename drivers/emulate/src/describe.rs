@@ -1,0 +1,164 @@
+//! From what was measured to the document and the smaller files of the record.
+
+use super::Watched;
+use super::sizing::Sizing;
+use narrows_cell::judgement::{RunFacts, judge};
+use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
+use narrows_cell::{Context, RunError};
+use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
+use narrows_emulator::Report;
+use narrows_endpoints::bpf::Programs;
+use narrows_netns::facts;
+use narrows_netns::{Host, Hosts, WireCounters};
+use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
+use narrows_sys::cpu::CpuTicks;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The wires and what they counted around the run.
+pub(super) struct Wires<'a> {
+    pub(super) hosts: &'a Hosts,
+    pub(super) before: Vec<WireCounters>,
+    pub(super) after: Vec<WireCounters>,
+}
+
+/// The kernel's settings: those that all hosts share with the machine's facts, and all of each host
+/// under its name.
+pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
+    let words = |map: &BTreeMap<String, String>| -> Map<String, Value> {
+        let words = map.iter();
+        words
+            .map(|(name, value)| (name.clone(), Value::from(value.clone())))
+            .collect()
+    };
+    let described = hosts.hosts.iter().map(|host| HostSettings {
+        name: host.name.clone(),
+        sysctls: words(&host.sysctls),
+        other: std::iter::once(("mtu".to_owned(), host.mtu.into())).collect(),
+    });
+    run.hosts = described.collect();
+    let mut machine = facts::host();
+    if let Some(first) = hosts.hosts.first() {
+        let mut shared = first.sysctls.clone();
+        shared.retain(|name, value| {
+            let same = |other: &Host| other.sysctls.get(name) == Some(value);
+            hosts.hosts.iter().all(same)
+        });
+        machine.sysctls = words(&shared);
+    }
+    run.host = Some(machine);
+}
+
+/// Notes what the rings counted; returns the frames that the rings dropped and those that were lost
+/// between hosts and emulator.
+fn describe_wires(
+    run: &mut RunDocument,
+    report: &Report,
+    wires: &Wires,
+) -> Result<(u64, u64), RunError> {
+    let (mut ring_drops, mut wire_losses) = (0, 0);
+    let counters = wires.before.iter().zip(&wires.after);
+    let ports = wires
+        .hosts
+        .hosts
+        .iter()
+        .zip(&report.wires)
+        .zip(&report.sent);
+    for (((host, wire), &sent), (was, is)) in ports.zip(counters) {
+        let statistics = wire.ring.statistics();
+        let (received, dropped) = statistics.could_not("read the counters of a ring")?;
+        let (received, dropped) = (u64::from(received), u64::from(dropped));
+        run.rings.push(Ring {
+            port: host.name.clone(),
+            received,
+            dropped,
+        });
+        ring_drops += dropped;
+        let left = is.inner.tx_packets - was.inner.tx_packets;
+        let reached = is.inner.rx_packets - was.inner.rx_packets;
+        wire_losses += left.saturating_sub(received + dropped)
+            + sent.saturating_sub(reached)
+            + (is.inner.tx_dropped - was.inner.tx_dropped);
+    }
+    Ok((ring_drops, wire_losses))
+}
+
+/// Fills in the document and writes the files that are left.
+#[allow(clippy::too_many_arguments)] // the one place where everything comes together
+pub(super) fn describe(
+    run: &mut RunDocument,
+    cell: &Cell,
+    programs: Option<&Programs>,
+    sizing: &Sizing,
+    report: Report,
+    mut watched: Watched,
+    processes: Vec<(Process, Option<String>)>,
+    wires: &Wires,
+    folder: &RecordFolder,
+) -> Result<(), RunError> {
+    let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
+    let duration = cell.duration.ns().max(1) as f64;
+    let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
+    let all = CpuTicks::sum(watched.ticks.iter().copied());
+    run.cpu = Some(Cpu {
+        emulator_ratio: work,
+        busy_ratio: all.busy_ratio(),
+        stolen_ratio: all.stolen_ratio(),
+    });
+    let late = Lateness::of(&report.lateness);
+    run.lateness = Some(late.clone());
+    run.elements.clone_from(&report.elements);
+
+    let mut facts = RunFacts {
+        duration_ns: cell.duration.ns(),
+        base_rtt_ns: sizing.base_rtt.ns(),
+        lateness: late,
+        late_by_tenth_ns: report
+            .late_by_tenth
+            .each_ref()
+            .map(|tenth| tenth.quantile(0.5).unwrap_or(0)),
+        effort: report.effort,
+        ring_drops,
+        wire_losses,
+        refused: report.refused,
+        clock_step_ns: watched.clock_step_ns,
+        stolen_ratio: all.stolen_ratio(),
+        missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
+        endpoints: Vec::new(),
+    };
+    let kernel = facts::kernel();
+    let summary = |flow: &Flow| {
+        let mut summary = narrows_cell::described(flow);
+        if let SchemeRef::Kernel(_) | SchemeRef::Bpf(_) = flow.scheme {
+            summary.fingerprint.kernel = Some(kernel.clone());
+        }
+        let loaded = programs.and_then(|programs| programs.describe(flow.flow));
+        if let Some((identity, params)) = loaded {
+            summary.fingerprint.bpf = Some(identity);
+            summary.fingerprint.params = params;
+        }
+        summary
+    };
+    let seen = |flow: u16| FlowDeliveries {
+        delivered: report.delivered[usize::from(flow)],
+        damaged: report.damaged[usize::from(flow)],
+    };
+    let members = watched.supervisor.endpoints.iter_mut().zip(&processes);
+    let ends = members.map(|(member, (_, failure))| FlowEnd {
+        flow: member.flow,
+        role: member.role,
+        active_ns: member.active_ns,
+        outcome: member.outcome.take(),
+        failure: failure.clone(),
+    });
+    let told = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
+    run.processes = processes.into_iter().map(|(process, _)| process).collect();
+    facts.endpoints = told.write(cell, folder)?;
+    folder.queues(report.queues)?;
+    folder.capacity(report.capacity)?;
+    if let Log::Bins(log) = &report.log {
+        folder.bins(log)?;
+    }
+    judge(run, &facts);
+    Ok(())
+}

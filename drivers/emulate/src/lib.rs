@@ -1,0 +1,364 @@
+//! One emulated run, from the cell to the finished record.
+//!
+//! ```text
+//! agent (private namespace) -- emulator thread, pinned to the last CPU
+//!   |                       \- writer thread, runs when nothing else does
+//!   +-- endpoints: two processes per flow, in the hosts' namespaces, on the other CPUs
+//! ```
+//!
+//! The agent itself only waits: for endpoints to be ready, for signals, for the end. When it dies,
+//! however that happens, the kernel ends the endpoints, and with the last process the namespaces
+//! and the wires are gone.
+#![forbid(unsafe_code)]
+
+mod describe;
+mod sizing;
+
+use describe::{Wires, describe, describe_hosts};
+use narrows_cell::Role;
+use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, VERSION, element_names};
+use narrows_cell::{Context, RunError};
+use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
+use narrows_endpoints::bpf::Programs;
+use narrows_endpoints::host_at;
+use narrows_endpoints::supervisor::{
+    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, Supervisor,
+    check_kernel_schemes, mask, share_cpus,
+};
+use narrows_net::Network;
+use narrows_netns::facts;
+use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
+use narrows_record::{RunDocument, Versions};
+use narrows_sys::cpu::{self, CpuTicks};
+use narrows_sys::poll::{Epoll, Events, Signals};
+use narrows_sys::privileges::{self, Need};
+use narrows_sys::ring::{RxRing, TxPort};
+use narrows_sys::{clock, ring};
+use narrows_units::Span;
+use serde_json::json;
+use sizing::Sizing;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Distance of progress reports.
+const TICK: Duration = Duration::from_millis(200);
+
+const SIGNALS: u64 = 0;
+const STDIN: u64 = 1;
+
+/// What goes on around a run.
+pub struct RunContext<'a> {
+    /// The signals that stop a run, already blocked in this process.
+    pub signals: &'a Signals,
+    /// Whether the end of standard input means that the parent is gone.
+    pub watch_stdin: bool,
+    /// Folder of the files that the cell names, for the endpoints.
+    pub files: &'a Path,
+    /// Told how much of the run has passed: time and length, in ns.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Runs `cell` and writes its record to `out`.
+///
+/// Must be called while this process has a single thread, because it enters namespaces.
+///
+/// # Errors
+/// Whatever keeps a record from being written. A bad run is no error: its record says so.
+pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDocument, RunError> {
+    let network: Network<narrows_emulator::Handle> = cell.network()?;
+    let plans = HostPlan::of(cell, network.hosts());
+    let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
+    let sizing = Sizing::of(cell, &network, mtu);
+    let elements = element_names(&network);
+    drop(network);
+    check_kernel_schemes(&cell.flows)?;
+    // Before we enter namespaces: rights that we have here are not worth anything inside.
+    let mut programs = Programs::of(cell, |_| true)?;
+    let folder = RecordFolder::create(out)?;
+    cpu::prefer_session(PRIORITY);
+    let privilege = enter_private_network()?;
+    let (emulator_cpus, endpoint_cpus) = share_cpus()?;
+    let common = HostDefaults {
+        mtu: sizing.mtu,
+        buffer: sizing.tcp_buffer,
+        verify_checksums: sizing.damage,
+        receive_cpus: mask(&endpoint_cpus, &emulator_cpus),
+    };
+    let mut hosts = Hosts::build(&plans, common)?;
+    let before = hosts.counters().could_not("read the wires' counters")?;
+    let wires = open_wires(&hosts, &sizing)?;
+    let writer = match cell.record {
+        RecordKind::Packets => Some(Writer::start(&folder)?),
+        RecordKind::Bins => None,
+    };
+    let control = Control::new(plans.len()).could_not("prepare the emulator")?;
+
+    let ran = std::thread::scope(|scope| {
+        let (writer, control, sizing) = (writer.as_ref(), &control, &sizing);
+        let emulate = move || -> Result<Report, RunError> {
+            let pinned = cpu::pin_to(&emulator_cpus);
+            pinned.could_not("pin the emulator to a processor")?;
+            let most = (facts::available_bytes() / 2) as usize;
+            let pool = Pool::new(sizing.frames, sizing.largest_frame(), most);
+            let mut core = Core::new(cell, pool)?;
+            Writer::prepare(&mut core.log, &elements);
+            let duration = Span::from_ns(cell.duration.ns());
+            let emulator = Emulator::new(core, wires, writer, control);
+            // Its packet sockets are open; frames of any content come through them.
+            privileges::keep_in_thread(Need::Nothing)
+                .could_not("give up rights of the emulator")?;
+            emulator.run(duration).could_not("emulate the network")
+        };
+        let thread = std::thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn_scoped(scope, emulate)
+            .could_not("start a thread")?;
+        let mut watch = Watch {
+            cell,
+            programs: programs.as_ref(),
+            sizing,
+            hosts: &hosts,
+            folder: &folder,
+            control,
+            writer,
+            around,
+        };
+        let watched = watch.run(&endpoint_cpus, &|| thread.is_finished());
+        if watched.is_err() {
+            control.stop();
+        }
+        let report = thread
+            .join()
+            .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))?;
+        // What went wrong first explains what went wrong later.
+        let watched = watched.map_err(|error| match (&report, error) {
+            (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
+            (_, error) => error,
+        })?;
+        Ok::<_, RunError>((report?, watched))
+    });
+    let (report, mut watched) = match (ran, writer) {
+        (Ok(ran), writer) => {
+            if let Some(writer) = writer {
+                writer.finish(&folder)?;
+            }
+            ran
+        }
+        // What the disk said is why the run was given up.
+        (Err(error), Some(writer)) if writer.has_failed() => {
+            return Err(writer.finish(&folder).err().unwrap_or(error));
+        }
+        (Err(error), _) => return Err(error),
+    };
+
+    let processes = watched.supervisor.stop();
+    if programs.as_mut().is_some_and(|it| !it.finish()) {
+        return Err(RunError::Internal(
+            "the program that holds the BPF congestion controls ended during the run".to_owned(),
+        ));
+    }
+    let after = hosts.counters().could_not("read the wires' counters")?;
+    let mut run = RunDocument::new(
+        cell.json.clone(),
+        "emulate",
+        Versions {
+            narrows: VERSION.to_owned(),
+            git: GIT.map(str::to_owned),
+        },
+    );
+    describe_hosts(&mut run, &hosts);
+    run.other
+        .insert("privilege".to_owned(), json!(privilege.name()));
+    run.started_at = Some(facts::wall_clock(watched.start_ns));
+    run.ended_at = Some(facts::wall_clock(clock::real_ns()));
+    describe(
+        &mut run,
+        cell,
+        programs.as_ref(),
+        &sizing,
+        report,
+        watched,
+        processes,
+        &Wires {
+            hosts: &hosts,
+            before,
+            after,
+        },
+        &folder,
+    )?;
+    folder.complete(&mut run)?;
+    Ok(run)
+}
+
+fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, RunError> {
+    let open = |host: &Host| -> io::Result<Wire> {
+        Ok(Wire {
+            ring: RxRing::open(host.outer, sizing.ring, sizing.largest_frame())?,
+            port: TxPort::open(host.outer)?,
+        })
+    };
+    let wires: io::Result<Vec<Wire>> = hosts.hosts.iter().map(open).collect();
+    wires.map_err(|error| {
+        if ring::probe().is_err() {
+            return RunError::Unavailable(format!(
+                "packet sockets (AF_PACKET) cannot be used here ({error}); run as root or in a \
+                 container with CAP_NET_RAW, or use the plane 'simulate'"
+            ));
+        }
+        RunError::Internal(format!("could not open a packet ring: {error}"))
+    })
+}
+
+/// Everything the main thread needs while the emulator runs.
+struct Watch<'a, 'b> {
+    cell: &'a Cell,
+    programs: Option<&'a Programs>,
+    sizing: &'a Sizing,
+    hosts: &'a Hosts,
+    folder: &'a RecordFolder,
+    control: &'a Control,
+    writer: Option<&'a Writer>,
+    around: &'a mut RunContext<'b>,
+}
+
+/// What the main thread knows after the run.
+struct Watched {
+    supervisor: Supervisor,
+    start_ns: u64,
+    clock_step_ns: i64,
+    ticks: Vec<CpuTicks>,
+}
+
+impl Watch<'_, '_> {
+    fn run(
+        &mut self,
+        cpus: &[usize],
+        emulator_ended: &dyn Fn() -> bool,
+    ) -> Result<Watched, RunError> {
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll
+            .add(self.around.signals.as_fd(), SIGNALS)
+            .could_not("wait for signals")?;
+        if self.around.watch_stdin {
+            // A file or /dev/null as standard input never tells that the parent has gone.
+            let _ = epoll.add(io::stdin().as_fd(), STDIN);
+        }
+        let flows = self.cell.flows.iter();
+        let specs = flows.flat_map(|flow| [(flow, Role::Receiver), (flow, Role::Sender)]);
+        let specs = specs.map(|(flow, role)| EndpointSpec {
+            flow,
+            role,
+            netns: Some(&self.hosts.host(host_at(flow, role)).netns),
+            unsent: self.sizing.unsent(self.cell, flow),
+        });
+        let setup = EndpointSetup {
+            cell: self.cell,
+            programs: self.programs,
+            files: self.around.files,
+            cpus,
+            logs: &self.folder.path().join("logs"),
+            addresses: None,
+        };
+        let mut supervisor = Supervisor::start(specs, setup, &epoll)?;
+        let limit = Instant::now() + READY_LIMIT;
+        let mut warmed: Option<Instant> = None;
+        while !(supervisor.is_ready() && self.control.is_warm()) {
+            if !self.control.is_warm() && warmed.is_none_or(|at| at.elapsed() > TICK / 2) {
+                warmed = Some(Instant::now());
+                for host in self.control.cold() {
+                    self.hosts.warm_up(host).could_not("send through a wire")?;
+                }
+            }
+            self.wait(&epoll, &mut supervisor, TICK / 10, false)?;
+            if Instant::now() > limit || emulator_ended() {
+                return Err(RunError::Internal(
+                    "the hosts and endpoints did not become ready".into(),
+                ));
+            }
+        }
+        let offset = clock::real_minus_mono_ns();
+        let mono_ns = clock::mono_ns() + HEAD_START_NS;
+        let start_ns = (mono_ns as i64 + offset) as u64;
+        let ticks = cpu::ticks();
+        self.control.start(start_ns);
+        supervisor.announce(start_ns, mono_ns);
+        let length = self.cell.duration.ns();
+        loop {
+            // Asked before the clock is read: the emulator ends by itself just after the run.
+            let ended = emulator_ended();
+            let passed = clock::mono_ns().saturating_sub(mono_ns);
+            if passed >= length {
+                break;
+            }
+            if ended {
+                return Err(RunError::Internal(
+                    "the emulator ended before the run".to_owned(),
+                ));
+            }
+            (self.around.progress)(passed, length);
+            self.wait(
+                &epoll,
+                &mut supervisor,
+                TICK.min(Duration::from_nanos(length - passed)),
+                true,
+            )?;
+            if self.writer.is_some_and(Writer::has_failed) {
+                // The emulator is stopped, and the writer's own error is what is reported.
+                return Err(RunError::Io("the packets could not be written".to_owned()));
+            }
+        }
+        (self.around.progress)(length, length);
+        let ticks = cpu::ticks()
+            .into_iter()
+            .zip(ticks)
+            .map(|(now, then)| now.since(then))
+            .collect();
+        let clock_step_ns = clock::real_minus_mono_ns() - offset;
+        let limit = Instant::now() + REPORT_LIMIT;
+        while !supervisor.is_done() && Instant::now() < limit {
+            self.wait(&epoll, &mut supervisor, TICK, true)?;
+        }
+        Ok(Watched {
+            supervisor,
+            start_ns,
+            clock_step_ns,
+            ticks,
+        })
+    }
+
+    /// Waits for news; a signal or the end of standard input ends the run.
+    fn wait(
+        &mut self,
+        epoll: &Epoll,
+        supervisor: &mut Supervisor,
+        timeout: Duration,
+        started: bool,
+    ) -> Result<(), RunError> {
+        let mut events = Events::default();
+        epoll
+            .wait(&mut events, Some(timeout))
+            .could_not("wait for events")?;
+        for key in events.keys() {
+            match key {
+                SIGNALS => {
+                    if let Some(signal) = self.around.signals.next() {
+                        return Err(RunError::Interrupted(signal));
+                    }
+                }
+                STDIN => {
+                    let mut buffer = [0; 256];
+                    if matches!(
+                        io::Read::read(&mut io::stdin(), &mut buffer),
+                        Ok(0) | Err(_)
+                    ) {
+                        return Err(RunError::Interrupted(libc::SIGTERM));
+                    }
+                }
+                key => supervisor.listen(key, epoll, started)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,635 @@
+//! The emulator without sockets and clocks: frames with stamps go in, frames with the times at
+//! which they are due come out.
+//!
+//! All decisions are made here in model time, so a script can stand in for the machine's clock in
+//! tests. The thread around it only reads rings, sends what is due and sleeps.
+
+use super::frame::{self, Kind};
+use super::hooks::{Hooks, Transit};
+use super::pool::Pool;
+use narrows_cell::addressing;
+use narrows_cell::judgement::RefusedFrames;
+use narrows_cell::{
+    Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
+};
+use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
+use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
+use narrows_units::{Span, Time};
+use std::collections::VecDeque;
+
+/// What travels through the elements in place of a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    uid: u64,
+    slot: u32,
+    connection: u32,
+    size: u16,
+    flow: u16,
+    route: u16,
+    /// DSCP and ECN.
+    tos: u8,
+    /// See the constants.
+    state: u8,
+}
+
+/// The packet carries an acknowledgement and nothing else.
+const ACK: u8 = 1;
+/// Its `tos` is no longer that of the frame.
+const REMARKED: u8 = 2;
+/// It is to be damaged.
+const CORRUPT: u8 = 4;
+
+impl Packet for Handle {
+    #[inline]
+    fn size(&self) -> u32 {
+        u32::from(self.size)
+    }
+    #[inline]
+    fn flow(&self) -> u16 {
+        self.flow
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.tos & 3)
+    }
+    #[inline]
+    fn mark(&mut self) {
+        self.tos |= 3;
+        self.state |= REMARKED;
+    }
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+    #[inline]
+    fn set_dscp(&mut self, dscp: u8) {
+        self.tos = dscp << 2 | self.tos & 3;
+        self.state |= REMARKED;
+    }
+    #[inline]
+    fn connection(&self) -> u32 {
+        self.connection
+    }
+    #[inline]
+    fn is_ack(&self) -> bool {
+        self.state & ACK != 0
+    }
+    #[inline]
+    fn corrupt(&mut self) {
+        self.state |= CORRUPT;
+    }
+    #[inline]
+    fn route(&self) -> u16 {
+        self.route
+    }
+}
+
+/// How the destination of a packet is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarding {
+    /// By its address, which is that of a host of the run.
+    ByAddress,
+    /// Whatever enters at one of two ports leaves at the other, whoever it is for.
+    Across,
+}
+
+/// What is to be known of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowEntry {
+    /// The host that sends the data.
+    pub from: u16,
+    /// Which way these are said to travel.
+    pub direction: Direction,
+    /// When they end.
+    pub stop: Time,
+    /// Whether our own transport carries it.
+    pub native: bool,
+}
+
+/// What a core is built with, besides its network.
+#[derive(Debug)]
+pub struct CoreConfig {
+    /// By flow number; 0 is no flow.
+    pub flows: Vec<Option<FlowEntry>>,
+    /// Where packets are written down.
+    pub log: Log,
+    /// Distance of the samples of queues; nothing is sampled at zero.
+    pub sample: Span,
+    /// When the run ends.
+    pub end: Time,
+    /// Where packets go.
+    pub switching: Forwarding,
+    /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
+    pub unknown_rates: (Span, Vec<String>),
+    /// Bottlenecks whose server the timeline replaces.
+    pub replaced_rates: Vec<String>,
+}
+
+/// No way from one host to another.
+const NO_ROUTE: u16 = u16::MAX;
+
+/// One host's side of the network.
+#[derive(Debug, Default)]
+struct Port {
+    /// Due packets, oldest first.
+    outbox: VecDeque<(Time, Handle)>,
+    /// When the last packet of the host entered.
+    entered: Time,
+}
+
+/// The network of a run together with everything that is recorded about it.
+pub struct Core<H = ()> {
+    /// What else happens to packets.
+    pub hooks: H,
+    network: Network<Handle>,
+    outcomes: Outcomes<Handle>,
+    pool: Pool,
+    /// What is recorded of the packets.
+    pub log: Log,
+    /// How late packets left.
+    pub lateness: Histogram,
+    /// How late the latest of each tenth of the run left, to see whether lateness grows.
+    pub late_by_tenth: [Histogram; 10],
+    /// Samples of the queues.
+    pub queues: Vec<QueueSample>,
+    /// What was not let in.
+    pub refused: RefusedFrames,
+    flows: Vec<Option<FlowEntry>>,
+    /// Packets delivered per flow, to notice silent ones.
+    pub delivered: Vec<u64>,
+    /// Those among them that were damaged, which the receiving kernel discards.
+    pub damaged: Vec<u64>,
+    switching: Forwarding,
+    /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
+    routes: Vec<u16>,
+    /// By route: the port at which it ends, and which way it leads.
+    exits: Vec<(u16, Direction)>,
+    ports: Vec<Port>,
+    /// Ports with due packets.
+    pending: Vec<u16>,
+    sample: Span,
+    next_sample: Time,
+    end: Time,
+    unknown_rates: (Span, Vec<String>),
+    /// Bottlenecks whose server the timeline replaces.
+    replaced_rates: Vec<String>,
+    tenth: u64,
+}
+
+/// A sample of one queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueSample {
+    element: u16,
+    time: Time,
+    bytes: u64,
+    packets: u32,
+}
+
+impl Core {
+    /// Builds the network of `cell`.
+    ///
+    /// # Errors
+    /// What the network's description lacks.
+    pub fn new(cell: &Cell, pool: Pool) -> Result<Self, CellError> {
+        let network: Network<Handle> = cell.network()?;
+        let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
+        let mut flows = vec![None; most];
+        for flow in &cell.flows {
+            flows[usize::from(flow.flow)] = Some(FlowEntry {
+                from: flow.from,
+                direction: flow.direction,
+                stop: flow.stop,
+                native: matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..)),
+            });
+        }
+        let log = match cell.record {
+            RecordKind::Packets => Log::Packets(PacketLog::new(element_names(&network))),
+            RecordKind::Bins => Log::Bins(cell.bin_log()),
+        };
+        let config = CoreConfig {
+            flows,
+            log,
+            sample: cell.sample,
+            end: cell.duration,
+            switching: Forwarding::ByAddress,
+            unknown_rates: (cell.bin, cell.unknown_rates()),
+            replaced_rates: cell.replaced_rates(),
+        };
+        Ok(Core::with(network, config, pool, ()))
+    }
+}
+
+impl<H: Hooks> Core<H> {
+    /// Puts frames on `network`.
+    pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
+        let hosts = network.hosts().len();
+        let mut routes = vec![NO_ROUTE; hosts * hosts];
+        for (index, route) in (0..).zip(network.routes()) {
+            let place = &mut routes[usize::from(route.from) * hosts + usize::from(route.to)];
+            *place = (*place).min(index);
+        }
+        let exits = network.routes().iter();
+        let exits = exits.map(|route| (route.to, route.direction)).collect();
+        let port = || Port {
+            outbox: VecDeque::with_capacity(1024),
+            entered: Time::ZERO,
+        };
+        let queues = queues_of(&network).count();
+        let samples = match config.sample.ns() {
+            0 => 0,
+            // A run without end is sampled into memory that grows with it.
+            distance => (config.end.ns() / distance + 2).min(1 << 20),
+        };
+        Core {
+            hooks,
+            outcomes: Outcomes::new(),
+            pool,
+            log: config.log,
+            lateness: Histogram::new(),
+            late_by_tenth: std::array::from_fn(|_| Histogram::new()),
+            queues: Vec::with_capacity(samples as usize * queues),
+            refused: RefusedFrames::default(),
+            delivered: vec![0; config.flows.len().max(1)],
+            damaged: vec![0; config.flows.len().max(1)],
+            flows: config.flows,
+            switching: config.switching,
+            routes,
+            exits,
+            ports: (0..hosts).map(|_| port()).collect(),
+            pending: Vec::with_capacity(hosts),
+            sample: config.sample,
+            next_sample: if config.sample.is_zero() {
+                Time::FAR
+            } else {
+                Time::ZERO
+            },
+            end: config.end,
+            unknown_rates: config.unknown_rates,
+            replaced_rates: config.replaced_rates,
+            tenth: (config.end.ns() / 10).max(1),
+            network,
+        }
+    }
+
+    /// A frame left the host at `port` at `stamp` and enters the network.
+    #[inline]
+    pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
+        let header = match frame::classify(bytes) {
+            Kind::Packet(header) => header,
+            Kind::WarmUp(header) if self.switching == Forwarding::Across => header,
+            Kind::WarmUp(_) => return,
+            Kind::Foreign => {
+                self.refused.foreign += 1;
+                return;
+            }
+        };
+        let Some(route) = self.route(port, header.to) else {
+            self.refused.no_route += 1;
+            return;
+        };
+        let mut direction = self.exits[usize::from(route)].1;
+        let mut flow = 0;
+        let mut ack = header.tcp_ack;
+        if let Some(Some(known)) = self.flows.get(usize::from(header.flow)) {
+            flow = header.flow;
+            direction = if known.from == port {
+                // A stopped sender is silent, as in the simulator, whatever the kernel repeats.
+                if stamp >= known.stop {
+                    self.refused.after_stop += 1;
+                    return;
+                }
+                known.direction
+            } else {
+                known.direction.reverse()
+            };
+            ack |= known.native && header.udp_ack;
+        }
+        // Two processors of one host can stamp in one order and enqueue in the other, a
+        // microsecond apart; the wire keeps the order of the queue.
+        let entered = &mut self.ports[usize::from(port)].entered;
+        let stamp = stamp.max(*entered);
+        *entered = stamp;
+        let Some(slot) = self.pool.store(bytes) else {
+            self.refused.no_memory += 1;
+            return;
+        };
+        if stamp >= self.next_sample {
+            self.sample_until(stamp);
+        }
+        // Copies that come into being before this packet are numbered before it.
+        self.run_network(stamp);
+        let size = u32::from(header.size);
+        let transit = Transit {
+            slot,
+            direction,
+            size,
+            at: stamp,
+        };
+        flow = self.hooks.enter(&transit, bytes).unwrap_or(flow);
+        let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
+        let handle = Handle {
+            uid,
+            slot,
+            connection: header.connection,
+            size: header.size,
+            flow,
+            route,
+            tos: header.tos,
+            state: if ack { ACK } else { 0 },
+        };
+        self.network.push(stamp, handle, &mut self.outcomes);
+        self.collect();
+    }
+
+    /// The route from the host at `port` to an address.
+    #[inline]
+    fn route(&self, port: u16, to: [u8; 4]) -> Option<u16> {
+        let to = match self.switching {
+            Forwarding::ByAddress => addressing::host_of(to)?,
+            Forwarding::Across => 1 - port.min(1),
+        };
+        let hosts = self.ports.len();
+        if usize::from(to) >= hosts {
+            return None;
+        }
+        let route = self.routes[usize::from(port) * hosts + usize::from(to)];
+        (route != NO_ROUTE).then_some(route)
+    }
+
+    /// Lets everything happen that is due at or before `now` (but nothing after the end).
+    #[inline]
+    pub fn advance(&mut self, now: Time) {
+        let now = now.min(self.end);
+        if now >= self.next_sample {
+            self.sample_until(now);
+        }
+        self.run_network(now);
+    }
+
+    #[inline]
+    fn run_network(&mut self, now: Time) {
+        while self.network.next_wakeup() <= now {
+            self.network.advance(now, &mut self.outcomes);
+            self.collect();
+        }
+    }
+
+    /// Moves what has come out of the network to the outboxes, reports what was dropped in it, and
+    /// gives copies an identity.
+    #[inline]
+    fn collect(&mut self) {
+        loop {
+            // Before their originals, whose frames change on the way out.
+            if !self.outcomes.copies.is_empty() {
+                self.settle_copies();
+            }
+            while let Some((due, mut handle)) = self.network.pop() {
+                if handle.state & (REMARKED | CORRUPT) != 0 {
+                    self.rewrite(&mut handle);
+                }
+                let (to, direction) = self.exits[usize::from(handle.route)];
+                let transit = Transit {
+                    slot: handle.slot,
+                    direction,
+                    size: u32::from(handle.size),
+                    at: due,
+                };
+                self.hooks.leave(&transit, &self.network);
+                let outbox = &mut self.ports[usize::from(to)].outbox;
+                if outbox.is_empty() {
+                    self.pending.push(to);
+                }
+                outbox.push_back((due, handle));
+            }
+            for drop in self.outcomes.drops.drain(..) {
+                let transit = Transit {
+                    slot: drop.packet.slot,
+                    direction: self.exits[usize::from(drop.packet.route)].1,
+                    size: u32::from(drop.packet.size),
+                    at: drop.at,
+                };
+                self.hooks.dropped(&transit, drop.element, drop.reason.0);
+                self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
+                self.pool.release(drop.packet.slot);
+            }
+            if self.outcomes.copies.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Does to a frame what was done to its handle. A damaged one keeps its flag for the record.
+    #[cold]
+    fn rewrite(&mut self, handle: &mut Handle) {
+        let frame = self.pool.room_mut(handle.slot);
+        if handle.state & REMARKED != 0 {
+            frame::set_tos(frame, handle.tos);
+            handle.state &= !REMARKED;
+        }
+        if handle.state & CORRUPT != 0 {
+            frame::damage(frame);
+        }
+    }
+
+    /// Gives copies frames and numbers of their own and puts them back behind the elements that
+    /// made them. The network has stood still since.
+    #[cold]
+    fn settle_copies(&mut self) {
+        // New copies may come into being on the way.
+        let mut copies = std::mem::take(&mut self.outcomes.copies);
+        for copied in copies.drain(..) {
+            let mut copy = copied.packet;
+            let length = frame::ETHERNET + usize::from(copy.size);
+            let direction = self.direction_of(&copy);
+            copy.uid = self.log.copy(
+                copied.packet.uid,
+                copy.flow,
+                recorded(direction),
+                u32::from(copy.size),
+                copied.at.ns(),
+            );
+            let Some(slot) = self.pool.copy(copy.slot, length) else {
+                // The run is invalid for that; the record stays whole all the same.
+                self.refused.no_memory += 1;
+                self.log.drop(copy.uid, copied.element, "no_memory");
+                continue;
+            };
+            self.hooks.copy(copy.slot, slot);
+            copy.slot = slot;
+            let (element, at) = (copied.element, copied.at);
+            self.network.inject(element, at, copy, &mut self.outcomes);
+        }
+        if self.outcomes.copies.is_empty() {
+            self.outcomes.copies = copies;
+        }
+    }
+
+    /// Which way a packet is said to travel: acknowledgements of a flow against its data.
+    fn direction_of(&self, handle: &Handle) -> Direction {
+        let route = usize::from(handle.route);
+        let known = self.flows.get(usize::from(handle.flow)).copied().flatten();
+        match known {
+            Some(known) if self.network.routes()[route].from == known.from => known.direction,
+            Some(known) => known.direction.reverse(),
+            None => self.exits[route].1,
+        }
+    }
+
+    /// Samples all queues at the instants that have been reached, in model time.
+    #[cold]
+    fn sample_until(&mut self, now: Time) {
+        while self.next_sample <= now && self.next_sample <= self.end {
+            let at = self.next_sample;
+            self.run_network(at);
+            for (element, queued) in queues_of(&self.network) {
+                let (bytes, packets) = (queued.bytes, queued.packets);
+                self.queues.push(QueueSample {
+                    element,
+                    time: at,
+                    bytes,
+                    packets,
+                });
+            }
+            self.next_sample = at + self.sample;
+        }
+        if self.next_sample > self.end {
+            self.next_sample = Time::FAR;
+        }
+    }
+
+    /// When `advance` will next have something to do.
+    #[inline]
+    pub fn next_wakeup(&self) -> Time {
+        self.network.next_wakeup()
+    }
+
+    /// What enters now is due no earlier than after this.
+    #[inline]
+    pub fn propagation(&self) -> Span {
+        self.network.least_propagation()
+    }
+
+    /// A port with due frames, if there is one: the `skip`th of them.
+    #[inline]
+    pub fn pending(&self, skip: usize) -> Option<u16> {
+        self.pending.get(skip).copied()
+    }
+
+    /// Frames that are due at `port`, oldest first, as long as the hooks let them pass.
+    #[inline]
+    pub fn due(&self, port: u16) -> impl Iterator<Item = &[u8]> {
+        let outbox = self.ports[usize::from(port)].outbox.iter();
+        outbox
+            .map(|(_, handle)| self.bytes(handle))
+            .take_while(move |frame| self.hooks.admits(port, frame))
+    }
+
+    #[inline]
+    fn bytes(&self, handle: &Handle) -> &[u8] {
+        self.pool
+            .frame(handle.slot, frame::ETHERNET + usize::from(handle.size))
+    }
+
+    /// Gives the oldest frame that is due at `port` to the hooks, if they let it not pass; whether they did not. It
+    /// leaves the core as if it had been sent.
+    #[inline]
+    pub fn hold_back(&mut self, port: u16, now: impl FnOnce() -> Time) -> bool {
+        let Some((_, handle)) = self.ports[usize::from(port)].outbox.front() else {
+            return false;
+        };
+        let frame = self
+            .pool
+            .frame(handle.slot, frame::ETHERNET + usize::from(handle.size));
+        if self.hooks.admits(port, frame) {
+            return false;
+        }
+        self.hooks.hold(port, frame);
+        let now = now();
+        self.released(port, 1, now, now);
+        true
+    }
+
+    /// Lets the hooks see that time has passed.
+    #[inline]
+    pub(crate) fn observe(&mut self, now: Time) {
+        self.hooks.observe(now, &self.network);
+    }
+
+    /// The run ends at `end` if it has not ended before.
+    pub(crate) fn end_at(&mut self, end: Time) {
+        self.end = self.end.min(end);
+    }
+
+    /// Whether frames are due at `port`.
+    #[inline]
+    pub fn has_due(&self, port: u16) -> bool {
+        !self.ports[usize::from(port)].outbox.is_empty()
+    }
+
+    /// The `count` oldest due frames of `port` were handed over one after the other between
+    /// `first` and `last`.
+    #[inline]
+    pub fn released(&mut self, port: u16, count: usize, first: Time, last: Time) {
+        let each = last.since(first).ns() / (count as u64).max(1);
+        let outbox = &mut self.ports[usize::from(port)].outbox;
+        for (index, (due, handle)) in outbox.drain(..count.min(outbox.len())).enumerate() {
+            let at = first + Span::from_ns(each * index as u64);
+            let late = at.since(due).ns();
+            if handle.state & CORRUPT == 0 {
+                self.log.arrive(handle.uid, due.ns() + late, late as i64);
+            } else {
+                self.damaged[usize::from(handle.flow)] += 1;
+                self.log
+                    .arrive_corrupt(handle.uid, due.ns() + late, late as i64);
+            }
+            self.lateness.add(late);
+            let tenth = ((due.ns() / self.tenth) as usize).min(9);
+            self.late_by_tenth[tenth].add(late);
+            self.delivered[usize::from(handle.flow)] += 1;
+            self.pool.release(handle.slot);
+        }
+        if outbox.is_empty() {
+            self.pending.retain(|&other| other != port);
+        }
+    }
+
+    /// Ends the run: what is still inside is in flight, held by the element it is in. The thread
+    /// comes here only when everything that was due has been sent.
+    pub fn finish(&mut self) {
+        self.advance(self.end);
+        let log = &mut self.log;
+        self.network
+            .visit_held(&mut |element, handle| log.hold(handle.uid, element));
+        self.log.finish();
+    }
+
+    /// What each element counted.
+    pub fn counters(&self) -> Vec<ElementCounters> {
+        element_counters(&self.network, self.end, &self.replaced_rates)
+    }
+
+    /// What servers could have carried, where the cell alone does not tell it.
+    pub fn capacity_rows(&self) -> Vec<CapacityRow> {
+        let (bin, names) = &self.unknown_rates;
+        narrows_cell::capacity_rows(&self.network, self.end, *bin, names)
+    }
+
+    /// The samples of the queues as rows of the record.
+    pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> {
+        let names = element_names(&self.network);
+        self.queues.iter().map(move |sample| QueueRow {
+            element: names[usize::from(sample.element)].clone(),
+            time_ns: sample.time.ns(),
+            backlog_bytes: sample.bytes,
+            backlog_packets: sample.packets,
+        })
+    }
+}
+
+/// Every element with a queue, and what waits in it.
+fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (u16, Backlog)> {
+    network
+        .stages()
+        .filter(|stage| stage.element.server().is_some())
+        .map(|stage| (stage.index, stage.element.queued()))
+}

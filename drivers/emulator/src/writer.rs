@@ -1,0 +1,141 @@
+//! Encoding packets while the run lasts, on a thread that runs only when nothing else wants the
+//! processor.
+
+use narrows_cell::RecordFolder;
+use narrows_cell::RunError;
+use narrows_record::{Chunk, Log, PacketLog, RecordError};
+use narrows_sys::cpu::ThreadId;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Chunks that exist from the start: those that wait to be encoded, and those to fill meanwhile.
+const SPARE_CHUNKS: usize = 4;
+
+/// A thread that turns chunks into `packets.parquet`.
+#[derive(Debug)]
+pub struct Writer {
+    full: Sender<Chunk>,
+    empty: Mutex<Receiver<Chunk>>,
+    failed: Arc<AtomicBool>,
+    id: ThreadId,
+    thread: JoinHandle<Result<u64, RecordError>>,
+}
+
+impl Writer {
+    /// Starts a thread that writes the packets of `folder`.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn start(folder: &RecordFolder) -> Result<Self, RunError> {
+        let mut file = folder.packets()?;
+        let (full, chunks) = channel::<Chunk>();
+        let (back, empty) = channel::<Chunk>();
+        let failed = Arc::new(AtomicBool::new(false));
+        let (tell, hear) = channel();
+        let flag = failed.clone();
+        let encode = move || -> Result<u64, RecordError> {
+            for chunk in &chunks {
+                file.write(&chunk)?;
+                // The receiver is gone when the emulator has finished.
+                let _ = back.send(chunk);
+            }
+            let rows = file.rows();
+            file.finish()?;
+            Ok(rows)
+        };
+        let thread = std::thread::Builder::new()
+            .name("writer".to_owned())
+            .spawn(move || {
+                let id = ThreadId::current();
+                // Refused only where scheduling is locked down; the run then judges itself late.
+                let _ = id.run_when_idle();
+                let _ = tell.send(id);
+                let result = encode();
+                flag.store(result.is_err(), Ordering::Release);
+                result
+            })
+            .map_err(|error| RunError::Internal(format!("could not start a thread: {error}")))?;
+        let id = hear
+            .recv()
+            .map_err(|_| RunError::Internal("the thread that writes packets has crashed".into()))?;
+        Ok(Writer {
+            full,
+            empty: Mutex::new(empty),
+            failed,
+            id,
+            thread,
+        })
+    }
+
+    /// Gives a log chunks to fill, whose memory has been touched already.
+    pub fn prepare(log: &mut Log, elements: &[String]) {
+        let Log::Packets(log) = log else { return };
+        for _ in 0..SPARE_CHUNKS {
+            let mut chunk = Chunk::with_room(elements.to_vec());
+            touch(&mut chunk);
+            log.recycle(chunk);
+        }
+    }
+
+    /// Takes the full chunks of `log` and gives it empty ones back.
+    pub fn exchange(&self, log: &mut PacketLog) {
+        while let Some(chunk) = log.take() {
+            // A failed writer has hung up; the run is about to be stopped for that.
+            let _ = self.full.send(chunk);
+        }
+        if let Ok(empty) = self.empty.try_lock() {
+            while let Ok(chunk) = empty.try_recv() {
+                log.recycle(chunk);
+            }
+        }
+    }
+
+    /// Takes what is left in a finished log.
+    pub fn hand_over(&self, log: &mut Log) {
+        if let Log::Packets(log) = log {
+            self.exchange(log);
+        }
+    }
+
+    /// Whether writing has failed already, so that going on is useless.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Waits until everything is written; returns the number of rows.
+    ///
+    /// # Errors
+    /// What the disk or the encoder said.
+    pub fn finish(self, folder: &RecordFolder) -> Result<u64, RunError> {
+        // Now somebody waits for it.
+        let _ = self.id.run_normally();
+        drop(self.full);
+        match self.thread.join() {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) => Err(folder.packets_error(error).into()),
+            Err(_) => Err(RunError::Internal(
+                "the thread that writes packets has crashed".into(),
+            )),
+        }
+    }
+}
+
+/// Writes once to every page, so that the emulator never waits for the kernel to provide one.
+fn touch(chunk: &mut Chunk) {
+    fn fill<T: Clone>(column: &mut Vec<T>, value: T) {
+        column.resize(column.capacity(), value);
+    }
+    fill(&mut chunk.flow, 1);
+    fill(&mut chunk.direction, narrows_record::Direction::Backward);
+    fill(&mut chunk.uid, 1);
+    fill(&mut chunk.size_bytes, 1);
+    fill(&mut chunk.sent_ns, 1);
+    fill(&mut chunk.arrived_ns, 1);
+    fill(&mut chunk.late_ns, 1);
+    fill(&mut chunk.fate, narrows_record::Fate::Dropped);
+    fill(&mut chunk.element, 1);
+    fill(&mut chunk.reason, 1);
+    chunk.clear();
+}

@@ -1,0 +1,191 @@
+//! Time in an endpoint: since the start of the run, on the machine's clocks.
+
+use super::{Channel, EndpointOutcome, WakeupDelays, check_agent};
+use narrows_cell::{Context, RunError};
+use narrows_record::Histogram;
+use narrows_sys::clock;
+use narrows_sys::poll::{Epoll, Events, punctual};
+use narrows_units::{Span, Time};
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// The run's time zero on both clocks.
+#[derive(Clone, Debug)]
+pub(super) struct RunClock {
+    real_ns: u64,
+    mono_ns: u64,
+    /// The longest time by which something was seen late.
+    latest: Cell<Span>,
+    /// How late arrivals were looked at that nobody let wait, and how late timers were served.
+    arrivals: RefCell<Histogram>,
+    timers: RefCell<Histogram>,
+    /// What arrives before this was let wait.
+    napped: Cell<Time>,
+}
+
+impl RunClock {
+    pub(super) fn new(real_ns: u64, mono_ns: u64) -> Self {
+        RunClock {
+            real_ns,
+            mono_ns,
+            latest: Cell::new(Span::ZERO),
+            arrivals: RefCell::default(),
+            timers: RefCell::default(),
+            napped: Cell::new(Time::ZERO),
+        }
+    }
+
+    /// Now; zero before the start.
+    #[inline]
+    pub(super) fn now(&self) -> Time {
+        Time::from_ns(clock::mono_ns().saturating_sub(self.mono_ns))
+    }
+
+    /// The time of a kernel stamp.
+    #[inline]
+    pub(super) fn at_stamp(&self, real_ns: u64) -> Time {
+        Time::from_ns(real_ns.saturating_sub(self.real_ns))
+    }
+
+    /// Sleeps until it is `time`, whatever happens.
+    pub(super) fn sleep_until(&self, time: Time) {
+        clock::sleep_until(self.mono_ns.saturating_add(time.ns()));
+        self.serve(time);
+        self.napped.set(self.now());
+    }
+
+    /// The timer of `time` is served now.
+    fn serve(&self, time: Time) {
+        self.see(time);
+        let late = self.now().since(time);
+        self.timers.borrow_mut().add(late.ns());
+    }
+
+    /// What arrived first since the last look, at `first`, is looked at now.
+    pub(super) fn look(&self, first: Time) {
+        self.see(first);
+        if first >= self.napped.get() {
+            let late = self.now().since(first);
+            self.arrivals.borrow_mut().add(late.ns());
+        }
+    }
+
+    /// What was to be done at `time`, or happened then, is seen now. The latest of all is remembered.
+    #[inline]
+    fn see(&self, time: Time) {
+        let late = self.now().since(time);
+        self.latest.set(self.latest.get().max(late));
+    }
+
+    /// Adds the longest time by which something was seen late to what an endpoint tells.
+    pub(super) fn tell(&self, outcome: EndpointOutcome) -> EndpointOutcome {
+        EndpointOutcome {
+            latest_ns: self.latest.get().ns(),
+            woken: WakeupDelays::of(&self.arrivals.borrow(), &self.timers.borrow()),
+            ..outcome
+        }
+    }
+
+    /// How long it is until `time`.
+    fn until(&self, time: Time) -> Duration {
+        let target = u128::from(self.mono_ns) + u128::from(time.ns());
+        let now = u128::from(clock::mono_ns());
+        Duration::from_nanos(u64::try_from(target.saturating_sub(now)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Key of the channel to the agent among the things waited for.
+const AGENT: u64 = u64::MAX;
+
+/// Waits for sockets, the agent and the clock together.
+#[derive(Debug)]
+pub(super) struct EventLoop {
+    epoll: Epoll,
+    events: Events,
+}
+
+impl EventLoop {
+    /// Waits for the agent only.
+    pub(super) fn new(channel: &Channel) -> Result<Self, RunError> {
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll
+            .add(channel.as_fd(), AGENT)
+            .could_not("wait for the agent")?;
+        Ok(EventLoop {
+            epoll,
+            events: Events::default(),
+        })
+    }
+
+    /// Also waits for `socket` to be readable, reported as `key`.
+    pub(super) fn until_readable(&mut self, socket: BorrowedFd, key: u64) -> Result<(), RunError> {
+        self.epoll.add(socket, key).could_not("wait for a socket")
+    }
+
+    /// Also waits for anything new about `socket`, reported as `key`.
+    pub(super) fn until_changed(&mut self, socket: BorrowedFd, key: u64) -> Result<(), RunError> {
+        self.epoll
+            .add_edges(socket, key)
+            .could_not("wait for a socket")
+    }
+
+    /// No longer waits for `socket`.
+    pub(super) fn forget(&mut self, socket: BorrowedFd) -> Result<(), RunError> {
+        self.epoll.remove(socket).could_not("wait for a socket")
+    }
+
+    /// Sleeps until something happens or `timeout` has passed.
+    pub(super) fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), RunError> {
+        self.epoll
+            .wait(&mut self.events, timeout)
+            .could_not("wait for events")
+    }
+
+    /// Sleeps until a socket is ready or it is `time`; ends the endpoint when the agent is gone.
+    pub(super) fn wait(
+        &mut self,
+        clock: &RunClock,
+        time: Time,
+        channel: &mut Channel,
+    ) -> Result<(), RunError> {
+        loop {
+            let left = clock.until(time);
+            self.sleep(Some(punctual(left)))?;
+            // What is due already is no wake-up: an application may ask for times in the past.
+            if !left.is_zero() && clock.until(time).is_zero() {
+                clock.serve(time);
+            }
+            let mut sockets = 0;
+            for key in self.events.keys() {
+                if key == AGENT {
+                    check_agent(channel)?;
+                } else {
+                    sockets += 1;
+                }
+            }
+            if sockets > 0 || clock.until(time).is_zero() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The sockets that were ready at the end of the last wait.
+    pub(super) fn ready(&self) -> impl Iterator<Item = u64> + '_ {
+        self.events.keys().filter(|&key| key != AGENT)
+    }
+
+    /// Sleeps until it is `time`, whatever the sockets say.
+    pub(super) fn wait_until(
+        &mut self,
+        clock: &RunClock,
+        time: Time,
+        channel: &mut Channel,
+    ) -> Result<(), RunError> {
+        // Asked this way because the run's own time is zero before its start, too.
+        while !clock.until(time).is_zero() {
+            self.wait(clock, time, channel)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The ends of flows: processes of their own inside the hosts.
+//!
+//! An endpoint is this same program, started again inside the namespace of its host. It prepares
+//! its sockets, says that it is ready, waits for the start of the run, plays its part and reports.
+//! It ends as soon as the agent's side of the channel closes, however that happens.
+#![forbid(unsafe_code)]
+
+pub mod bpf;
+mod channel;
+mod clock;
+mod datagrams;
+mod media;
+mod receiver;
+mod sender;
+mod source;
+pub mod supervisor;
+mod tcp;
+mod udp;
+
+pub use channel::{AgentCommand, Channel, EndpointMessage, Received};
+use narrows_cell::{EndpointOutcome, Role, SentFrame, StateSample, TcpLimits, WakeupDelays};
+
+use clock::RunClock;
+use narrows_cell::addressing;
+use narrows_cell::addressing::FLOW_PORTS;
+use narrows_cell::{Cell, Flow, SchemeRef, load_files};
+use narrows_cell::{Context, RunError};
+use narrows_sys::privileges::{self, Need};
+use narrows_sys::{cpu, process};
+use narrows_units::Time;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
+/// not for other programs.
+const PRIORITY: i32 = -10;
+
+/// Index of the host on which one end of a flow runs.
+pub fn host_at(flow: &Flow, role: Role) -> u16 {
+    match role {
+        Role::Sender => flow.from,
+        Role::Receiver => flow.to,
+    }
+}
+
+/// What one endpoint has to do.
+#[derive(Clone, Copy)]
+struct EndpointTask<'a> {
+    cell: &'a Cell,
+    flow: &'a Flow,
+    role: Role,
+    /// Unsent data to keep in the send buffer of a connection.
+    unsent: u32,
+    /// Addresses of the hosts, where they are not those of emulated ones.
+    addresses: Option<[Ipv4Addr; 2]>,
+}
+
+impl EndpointTask<'_> {
+    /// Whether the application runs here.
+    fn is_client(&self) -> bool {
+        host_at(self.flow, self.role) == self.flow.client()
+    }
+
+    /// The flow's port on the host with this index.
+    fn port_at(&self, host: u16) -> SocketAddrV4 {
+        let address = match &self.addresses {
+            Some(addresses) => addresses[usize::from(host)],
+            None => addressing::address(host),
+        };
+        SocketAddrV4::new(address, FLOW_PORTS + self.flow.flow)
+    }
+
+    /// Where the server of the flow listens, by which the emulator knows its packets.
+    fn server(&self) -> SocketAddrV4 {
+        self.port_at(self.flow.server())
+    }
+
+    /// When the end that sends the data falls silent.
+    fn stop(&self) -> Time {
+        self.flow.stop.min(self.cell.duration)
+    }
+
+    /// When this end has nothing to do any more: what sends the data falls silent, what receives them listens until
+    /// the run is over.
+    fn end(&self) -> Time {
+        match self.role {
+            Role::Sender => self.stop(),
+            Role::Receiver => self.cell.duration,
+        }
+    }
+
+    /// Most bytes that either host allows a connection to have under way.
+    fn window(&self) -> Option<u64> {
+        let of = |host: u16| self.cell.hosts.get(usize::from(host))?.window();
+        [of(self.flow.from), of(self.flow.to)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+/// The body of an endpoint process; `fd` is the inherited channel.
+///
+/// # Errors
+/// What kept the endpoint from working; the agent has been told too, if it still listens.
+pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
+    let fd = process::inherited(fd).could_not("use the channel to the agent")?;
+    let mut channel = Channel::from_fd(fd);
+    let result = play(&mut channel);
+    if let Err(error) = &result {
+        // The agent may be gone, which is why the endpoint fails.
+        let unavailable = matches!(error, RunError::Unavailable(_));
+        let _ = channel.send(&EndpointMessage::Failed {
+            message: error.to_string(),
+            unavailable,
+        });
+    }
+    result
+}
+
+fn play(channel: &mut Channel) -> Result<(), RunError> {
+    let AgentCommand::Prepare {
+        cell,
+        files,
+        flow,
+        role,
+        unsent,
+        loaded,
+        addresses,
+    } = wait_for_command(channel)?
+    else {
+        return Err(RunError::Internal(
+            "the endpoint was started before it was prepared".into(),
+        ));
+    };
+    let cell = Cell::parse_with(&cell, |json| load_files(json, &files))?;
+    let number = flow;
+    let flow = cell
+        .flows
+        .iter()
+        .find(|flow| flow.flow == number)
+        .ok_or_else(|| RunError::Internal(format!("the cell has no flow {number}")))?;
+    cpu::precise_timers();
+    // A socket per connection.
+    narrows_sys::process::raise_file_limit();
+    cpu::prefer_session(PRIORITY);
+    let task = EndpointTask {
+        cell: &cell,
+        flow,
+        role,
+        unsent,
+        addresses,
+    };
+    let mut outcome = match (&flow.scheme, role) {
+        (SchemeRef::Kernel(name), _) => kernel_tcp(&task, Some(name), channel)?,
+        (SchemeRef::Bpf(_), Role::Sender) if loaded.is_none() => {
+            return Err(RunError::Internal(format!(
+                "nothing was loaded for flow {number}"
+            )));
+        }
+        // What receives on another host than it was loaded on does without.
+        (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
+        (SchemeRef::Datagrams, Role::Sender) => {
+            let socket = datagrams::prepare(&task)?;
+            let clock = get_ready(channel, Need::Nothing)?;
+            clock.tell(datagrams::send(&socket, &task, &clock, channel)?)
+        }
+        (SchemeRef::Datagrams, Role::Receiver) => {
+            let socket = datagrams::prepare(&task)?;
+            let clock = get_ready(channel, Need::Nothing)?;
+            clock.tell(datagrams::receive(&socket, &task, &clock, channel)?)
+        }
+        (SchemeRef::Media(..), _) => {
+            let node = media::Node::prepare(&task)?;
+            let clock = get_ready(channel, Need::Nothing)?;
+            clock.tell(node.run(&clock, channel)?)
+        }
+        (SchemeRef::Native(..), _) => {
+            let node = udp::Node::prepare(&task)?;
+            let clock = get_ready(channel, Need::Nothing)?;
+            clock.tell(node.run(&clock, channel)?)
+        }
+    };
+    if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
+        (outcome.run_ns, outcome.wait_ns) = (run_ns, wait_ns);
+    }
+    channel
+        .send(&EndpointMessage::Done(Box::new(outcome)))
+        .could_not("report to the agent")
+}
+
+/// One end of a flow of the kernel's TCP with the congestion control called `name`, or the kernel's default.
+fn kernel_tcp(
+    task: &EndpointTask,
+    name: Option<&str>,
+    channel: &mut Channel,
+) -> Result<EndpointOutcome, RunError> {
+    if task.is_client() {
+        let client = tcp::Client::prepare(task, name)?;
+        let clock = get_ready(channel, Need::CongestionControls)?;
+        client
+            .run(&clock, channel)
+            .map(|outcome| clock.tell(outcome))
+    } else {
+        let server = tcp::Server::prepare(task, name)?;
+        let clock = get_ready(channel, Need::CongestionControls)?;
+        server
+            .run(&clock, channel)
+            .map(|outcome| clock.tell(outcome))
+    }
+}
+
+/// Gives up all rights but what is still needed, says that everything is prepared and waits for the start.
+fn get_ready(channel: &mut Channel, need: Need) -> Result<RunClock, RunError> {
+    privileges::give_up(need).could_not("give up the rights of the endpoint")?;
+    channel
+        .send(&EndpointMessage::Ready)
+        .could_not("report to the agent")?;
+    match wait_for_command(channel)? {
+        AgentCommand::Start { real_ns, mono_ns } => Ok(RunClock::new(real_ns, mono_ns)),
+        AgentCommand::Prepare { .. } => {
+            Err(RunError::Internal("the endpoint was prepared twice".into()))
+        }
+    }
+}
+
+fn wait_for_command(channel: &mut Channel) -> Result<AgentCommand, RunError> {
+    let mut sleeper = clock::EventLoop::new(channel)?;
+    loop {
+        match channel.receive().could_not("hear from the agent")? {
+            Received::Document(command) => return Ok(command),
+            Received::Nothing => sleeper.sleep(None)?,
+            Received::End => return Err(gone()),
+        }
+    }
+}
+
+fn gone() -> RunError {
+    RunError::Interrupted(libc::SIGHUP)
+}
+
+/// Ends the endpoint when the agent's side of the channel has closed.
+fn check_agent(channel: &mut Channel) -> Result<(), RunError> {
+    match channel
+        .receive::<AgentCommand>()
+        .could_not("hear from the agent")?
+    {
+        Received::End => Err(gone()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,179 @@
+//! Datagrams as they come out of a socket, at the times at which the kernel saw them.
+
+use super::clock::RunClock;
+use narrows_cell::{Context, RunError};
+use narrows_sys::mmsg::{Datagram, ReceiveBatch};
+use narrows_units::Time;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// What one look into a socket has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReceiveResult {
+    /// Datagrams, those after the end of the run included.
+    pub(super) count: usize,
+    /// Whether there may be more that came before the end.
+    pub(super) more: bool,
+}
+
+/// Takes datagrams out of the sockets of an endpoint until its part is over.
+pub(super) struct DatagramReceiver {
+    batch: ReceiveBatch,
+    end: Time,
+}
+
+impl DatagramReceiver {
+    /// For datagrams that the kernel has seen before `end`.
+    pub(super) fn new(end: Time) -> Self {
+        DatagramReceiver {
+            batch: ReceiveBatch::new(),
+            end,
+        }
+    }
+
+    /// Takes one batch of what has arrived and shows each datagram to `visit`, with its arrival. What came at the
+    /// end or later is dropped: it is no part of the run, whenever the endpoint finds the time to look.
+    pub(super) fn receive(
+        &mut self,
+        fd: BorrowedFd,
+        clock: &RunClock,
+        mut visit: impl FnMut(Time, Datagram),
+    ) -> Result<ReceiveResult, RunError> {
+        let end = self.end;
+        let (mut over, mut first) = (false, None);
+        let result = self.batch.receive(fd, |datagram| {
+            let at = datagram
+                .stamp_ns
+                .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
+            first.get_or_insert(at);
+            if at < end {
+                visit(at, datagram);
+            } else {
+                over = true;
+            }
+        });
+        if let Some(first) = first {
+            clock.look(first);
+        }
+        match result {
+            // The peer's socket is not there yet, or any more: not a matter of this end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(ReceiveResult {
+                count: 0,
+                more: true,
+            }),
+            other => {
+                let count = other.could_not("receive datagrams")?;
+                Ok(ReceiveResult {
+                    count,
+                    more: count == ReceiveBatch::CAPACITY && !over,
+                })
+            }
+        }
+    }
+
+    /// The same as [`DatagramReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    pub(super) fn take_dropped(&mut self) -> u32 {
+        self.batch.take_dropped()
+    }
+
+    /// Datagrams that the socket has dropped because its buffer was full.
+    pub(super) fn dropped(&self) -> u32 {
+        self.batch.dropped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_sys::clock::{mono_ns, real_ns};
+    use narrows_sys::socket;
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::time::{Duration, Instant};
+
+    /// Two connected sockets, and the run's clock.
+    fn pair() -> (UdpSocket, UdpSocket, RunClock) {
+        let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (a, b) = (socket(), socket());
+        a.connect(b.local_addr().unwrap()).unwrap();
+        b.connect(a.local_addr().unwrap()).unwrap();
+        b.set_nonblocking(true).unwrap();
+        socket::prepare_udp(b.as_fd(), 1 << 20).unwrap();
+        (a, b, RunClock::new(real_ns(), mono_ns()))
+    }
+
+    /// The kernel begins to stamp a moment after the first socket has asked for it; until then the stamp is the
+    /// time of reading.
+    fn wait_for_stamps(a: &UdpSocket, b: &UdpSocket, clock: &RunClock) {
+        let begun = Instant::now();
+        let mut receiver = DatagramReceiver::new(Time::FAR);
+        loop {
+            a.send(b"probe").unwrap();
+            let sent = clock.now();
+            std::thread::sleep(Duration::from_millis(5));
+            let mut stamped = false;
+            let half = narrows_units::Span::from_us(2500);
+            let visit = |at, _: Datagram| stamped |= at < sent + half;
+            receiver.receive(b.as_fd(), clock, visit).unwrap();
+            if stamped {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "no stamps");
+        }
+    }
+
+    #[test]
+    fn all_that_came_before_the_end_is_taken_after_it_and_nothing_else() {
+        let (a, b, clock) = pair();
+        wait_for_stamps(&a, &b, &clock);
+        let send = |count: u8| (0..count).for_each(|n| assert_eq!(a.send(&[n]).unwrap(), 1));
+        let pause = || std::thread::sleep(Duration::from_millis(5));
+        // More than one batch; the end lies well between both groups.
+        send(150);
+        pause();
+        let end = clock.now();
+        pause();
+        send(100);
+        let mut receiver = DatagramReceiver::new(end);
+        let mut taken = Vec::new();
+        let mut found = ReceiveResult {
+            count: 0,
+            more: true,
+        };
+        let mut looks = 0;
+        while found.more {
+            found = receiver
+                .receive(b.as_fd(), &clock, |at, datagram| {
+                    assert!(at < end);
+                    taken.push(datagram.bytes[0]);
+                })
+                .unwrap();
+            looks += 1;
+        }
+        assert_eq!(taken, (0..150).collect::<Vec<u8>>());
+        // The third batch holds the first ones that are late: then nothing more is looked for.
+        assert_eq!(looks, 3);
+        assert_eq!(receiver.dropped(), 0);
+    }
+
+    #[test]
+    fn a_batch_that_is_not_full_was_all_there_was() {
+        let (a, b, clock) = pair();
+        let mut receiver = DatagramReceiver::new(Time::FAR);
+        let mut look = || receiver.receive(b.as_fd(), &clock, |_, _| {}).unwrap();
+        let nothing = ReceiveResult {
+            count: 0,
+            more: false,
+        };
+        assert_eq!(look(), nothing);
+        (0..=ReceiveBatch::CAPACITY).for_each(|_| assert_eq!(a.send(b"x").unwrap(), 1));
+        assert_eq!((look().more, look().count), (true, 1));
+        assert_eq!(look(), nothing);
+        // An answer of the network to something sent earlier is not the end.
+        drop(a);
+        b.send(b"x").unwrap();
+        let refused = look();
+        assert!(refused.more && refused.count == 0);
+        assert_eq!(look(), nothing);
+    }
+}

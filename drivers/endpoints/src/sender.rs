@@ -1,0 +1,92 @@
+//! Encoded messages on their way out of a socket, in batches that have one ECN field each.
+
+use narrows_cell::{Context, RunError};
+use narrows_sys::mmsg::SendBatch;
+use narrows_sys::socket;
+use narrows_transport::wire;
+use narrows_units::Ecn;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+/// What all sockets of an endpoint share to send.
+pub(super) struct Sending {
+    dscp: u8,
+    batch: SendBatch,
+    /// Buffers for encoded messages, used again and again.
+    spare: Vec<Vec<u8>>,
+    /// Datagrams and their IP bytes, sent.
+    pub(super) sent: [u64; 2],
+}
+
+impl Sending {
+    pub(super) fn new(dscp: u8) -> Self {
+        Sending {
+            dscp,
+            batch: SendBatch::new(),
+            spare: (0..SendBatch::CAPACITY)
+                .map(|_| Vec::with_capacity(2048))
+                .collect(),
+            sent: [0; 2],
+        }
+    }
+}
+
+/// What waits to leave one socket.
+#[derive(Default)]
+pub(super) struct DatagramSender {
+    waiting: VecDeque<(Ecn, Vec<u8>)>,
+    /// ECN bits that the socket is set to.
+    ecn: Ecn,
+}
+
+impl DatagramSender {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Sends messages, up to one batch; returns whether there may be more of them at once. `speak` encodes the next
+    /// one into a buffer.
+    pub(super) fn send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        sending: &mut Sending,
+        mut speak: impl FnMut(&mut Vec<u8>) -> Option<Ecn>,
+    ) -> Result<bool, RunError> {
+        let mut silent = false;
+        while self.waiting.len() < SendBatch::CAPACITY && !silent {
+            let mut bytes = sending.spare.pop().unwrap_or_default();
+            if let Some(ecn) = speak(&mut bytes) {
+                self.waiting.push_back((ecn, bytes));
+            } else {
+                sending.spare.push(bytes);
+                silent = true;
+            }
+        }
+        while let Some(&(ecn, _)) = self.waiting.front() {
+            if ecn != self.ecn {
+                let tos = sending.dscp << 2 | ecn as u8;
+                socket::set_tos(fd, tos).could_not("set the ECN field")?;
+                self.ecn = ecn;
+            }
+            let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
+            let payloads = same.map(|(_, bytes)| bytes.as_slice());
+            let sent = match sending.batch.send(fd, payloads) {
+                Ok(sent) => sent,
+                Err(error) => match error.raw_os_error() {
+                    // They wait until the interface has room.
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => {
+                        return Ok(false);
+                    }
+                    _ => return Err(error).could_not("send datagrams"),
+                },
+            };
+            for (_, bytes) in self.waiting.drain(..sent) {
+                sending.sent[0] += 1;
+                sending.sent[1] += bytes.len() as u64 + u64::from(wire::IP_UDP);
+                sending.spare.push(bytes);
+            }
+        }
+        Ok(!silent)
+    }
+}

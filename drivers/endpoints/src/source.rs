@@ -1,0 +1,128 @@
+//! The application of a flow on the machine's clock.
+
+use narrows_cell::RunError;
+use narrows_cell::{Cell, Flow};
+use narrows_cell::{OfferedLoad, TransferReport};
+use narrows_traffic::{Action, Application, Class, Event, Offered};
+use narrows_units::Time;
+use std::collections::VecDeque;
+
+/// An application, what it has asked for and has not been done yet, and the transfers it has begun.
+pub(super) struct Source {
+    application: Box<dyn Application>,
+    actions: Vec<Action>,
+    /// What is to be done, with the time at which it was asked for.
+    due: VecDeque<(Time, Action)>,
+    offered: Offered,
+    transfers: Vec<TransferReport>,
+    /// Tells which direction of a transfer counts.
+    class: Class,
+    /// After this the application is not called any more.
+    stop: Time,
+    latest: Time,
+}
+
+impl Source {
+    /// The application of `flow`.
+    pub(super) fn new(cell: &Cell, flow: &Flow) -> Result<Self, RunError> {
+        Ok(Source {
+            application: flow.application(cell.seed)?,
+            actions: Vec::new(),
+            due: VecDeque::new(),
+            offered: Offered::default(),
+            transfers: Vec::new(),
+            class: flow.traffic.kind.class,
+            stop: flow.stop.min(cell.duration),
+            latest: Time::ZERO,
+        })
+    }
+
+    /// Something happened at `at` (or at the time of the last event, if that was later).
+    pub(super) fn tell(&mut self, at: Time, event: Event) {
+        let at = at.max(self.latest);
+        if at >= self.stop {
+            return;
+        }
+        self.latest = at;
+        self.application.on(at, event, &mut self.actions);
+        for action in self.actions.drain(..) {
+            self.offered.note(&action);
+            if let Action::Transfer(transfer) = &action
+                && !transfer.is_open()
+            {
+                self.transfers.push(TransferReport {
+                    connection: transfer.connection,
+                    transfer: transfer.transfer,
+                    bytes: match self.class {
+                        Class::Pull => transfer.down,
+                        Class::Push | Class::Datagrams => transfer.up,
+                    },
+                    started_ns: at.ns(),
+                    ended_ns: None,
+                });
+            }
+            self.due.push_back((at, action));
+        }
+    }
+
+    /// Lets the application act at the times that it named and that have come, at exactly those
+    /// times: being late shifts nothing that follows.
+    pub(super) fn wake(&mut self, now: Time) {
+        loop {
+            let at = self.application.next_wakeup();
+            if at > now || at >= self.stop {
+                return;
+            }
+            self.tell(at, Event::Wakeup);
+        }
+    }
+
+    /// When [`Source::wake`] is needed next; never after the flow has stopped.
+    pub(super) fn next_wakeup(&self) -> Time {
+        let at = self.application.next_wakeup();
+        if at < self.stop { at } else { Time::FAR }
+    }
+
+    /// The next thing to do, and when it was asked for.
+    pub(super) fn next(&mut self) -> Option<(Time, Action)> {
+        self.due.pop_front()
+    }
+
+    /// The answer to a transfer has arrived.
+    pub(super) fn completed(&mut self, now: Time, connection: u32, transfer: u32) {
+        let found = self
+            .transfers
+            .iter_mut()
+            .rev()
+            .find(|noted| noted.transfer == transfer);
+        if let Some(noted) = found {
+            noted.ended_ns = Some(now.ns());
+        }
+        self.tell(
+            now,
+            Event::Completed {
+                connection,
+                transfer,
+            },
+        );
+    }
+
+    /// What the record is to know of it.
+    pub(super) fn report(self) -> OfferedLoad {
+        let offered = self.offered;
+        OfferedLoad {
+            bytes: offered.bytes,
+            transfers: offered.transfers,
+            connections: offered.connections,
+            datagrams: offered.datagrams,
+            unlimited: offered.unlimited,
+            facts: self
+                .application
+                .facts()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            noted: self.transfers,
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The endpoint processes of a run: started, watched and stopped by handle. Emulated runs have all of them, a
+//! peer of a run between two hosts those on its own host.
+
+use crate::bpf::Programs;
+use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, Role};
+use narrows_cell::{Cell, Flow, SchemeRef};
+use narrows_cell::{Context, RunError};
+use narrows_netns::facts;
+use narrows_record::Process as ProcessRecord;
+use narrows_sys::cpu;
+use narrows_sys::netns::NetNs;
+use narrows_sys::poll::Epoll;
+use narrows_sys::process::{Process, Spawn, describe};
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Key of the first endpoint among the things waited for; smaller ones are for others.
+pub const FIRST_ENDPOINT: u64 = 16;
+/// Longest time for all endpoints (and wires) to become ready.
+pub const READY_LIMIT: Duration = Duration::from_secs(20);
+/// Endpoints report at most this long after the end of the run.
+pub const REPORT_LIMIT: Duration = Duration::from_secs(10);
+/// From the announcement to the start at least, so that everybody has heard it.
+pub const HEAD_START_NS: u64 = 30_000_000;
+/// Niceness of the session of a run, where we may choose it.
+pub const PRIORITY: i32 = -11;
+/// An endpoint that has reported has nothing left to do but to end.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
+
+/// The last processor for whatever moves packets, the others for the endpoints (and the agent itself). With
+/// only one there is no choice.
+pub fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), RunError> {
+    let mut all = cpu::allowed_cpus().could_not("read the allowed processors")?;
+    if all.len() == 1 {
+        return Ok((all.clone(), all));
+    }
+    let mover = all.pop().into_iter().collect();
+    Ok((mover, all))
+}
+
+/// The endpoints' processors as bits, unless they are the packet mover's as well; those beyond 64 are
+/// not needed.
+pub fn mask(endpoints: &[usize], mover: &[usize]) -> u64 {
+    let apart = endpoints.iter().filter(|cpu| !mover.contains(cpu));
+    apart
+        .filter(|&&cpu| cpu < 64)
+        .fold(0, |mask, &cpu| mask | (1 << cpu))
+}
+
+/// Refuses schemes of the kernel that are not there, before anything runs.
+pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Result<(), RunError> {
+    let offered = facts::congestion_controls();
+    for flow in flows {
+        if let SchemeRef::Kernel(name) = &flow.scheme
+            && !offered.contains(name)
+        {
+            return Err(RunError::Unavailable(format!(
+                "flow {}: this kernel has no congestion control '{name}'; it offers {}",
+                flow.flow,
+                offered.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// One endpoint as the agent sees it.
+pub struct EndpointProcess {
+    /// Number of its flow.
+    pub flow: u16,
+    /// Which end of the flow.
+    pub role: Role,
+    /// How long its flow lasts.
+    pub active_ns: u64,
+    /// Whether it is prepared.
+    pub ready: bool,
+    /// Its report, once it has come.
+    pub outcome: Option<EndpointOutcome>,
+    /// Why it will not deliver an outcome.
+    failed: Option<String>,
+    process: Process,
+    channel: Channel,
+    listening: bool,
+    log: PathBuf,
+}
+
+/// One endpoint to be started.
+#[derive(Clone, Copy)]
+pub struct EndpointSpec<'a> {
+    /// Its flow.
+    pub flow: &'a Flow,
+    /// Which end of the flow.
+    pub role: Role,
+    /// Namespace in which it works; none is that of the agent.
+    pub netns: Option<&'a NetNs>,
+    /// Unsent data to keep in the send buffer of a connection.
+    pub unsent: u32,
+}
+
+/// What all endpoints share.
+#[derive(Clone, Copy)]
+pub struct EndpointSetup<'a> {
+    /// The cell that they play.
+    pub cell: &'a Cell,
+    /// What was loaded into the kernel.
+    pub programs: Option<&'a Programs>,
+    /// Folder of the files that the cell names.
+    pub files: &'a Path,
+    /// Processors to work on.
+    pub cpus: &'a [usize],
+    /// Folder of their logs.
+    pub logs: &'a Path,
+    /// Addresses of the hosts, where they are not those of emulated ones.
+    pub addresses: Option<[Ipv4Addr; 2]>,
+}
+
+/// All endpoints of a run.
+pub struct Supervisor {
+    /// In the order in which they were started.
+    pub endpoints: Vec<EndpointProcess>,
+}
+
+impl Supervisor {
+    /// Starts the endpoints of all `specs` and tells them what to prepare. [`FIRST_ENDPOINT`] and what follows are
+    /// the keys under which `epoll` reports them.
+    pub fn start<'a>(
+        specs: impl IntoIterator<Item = EndpointSpec<'a>>,
+        setup: EndpointSetup<'_>,
+        epoll: &Epoll,
+    ) -> Result<Self, RunError> {
+        let text = setup.cell.json.to_string();
+        let mut endpoints = Vec::new();
+        for spec in specs {
+            let endpoint = EndpointProcess::start(spec, setup, text.clone())?;
+            epoll
+                .add(
+                    endpoint.channel.as_fd(),
+                    FIRST_ENDPOINT + endpoints.len() as u64,
+                )
+                .could_not("watch an endpoint")?;
+            endpoints.push(endpoint);
+        }
+        Ok(Supervisor { endpoints })
+    }
+
+    /// Tells everybody when the run starts.
+    pub fn announce(&mut self, real_ns: u64, mono_ns: u64) {
+        for endpoint in &mut self.endpoints {
+            // Whoever is gone is noticed as the end of its channel.
+            let _ = endpoint
+                .channel
+                .send(&AgentCommand::Start { real_ns, mono_ns });
+        }
+    }
+
+    /// Hears what the endpoint with this key has to say.
+    ///
+    /// # Errors
+    /// Before the start, whatever keeps it from taking part.
+    pub fn listen(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
+        let Some(endpoint) = self.endpoints.get_mut((key - FIRST_ENDPOINT) as usize) else {
+            return Ok(());
+        };
+        loop {
+            let news = match endpoint.channel.receive() {
+                Ok(Received::Document(news)) => news,
+                Ok(Received::Nothing) => return Ok(()),
+                Ok(Received::End) | Err(_) => {
+                    endpoint.listening = false;
+                    let _ = epoll.remove(endpoint.channel.as_fd());
+                    if !started && endpoint.failed.is_none() {
+                        return Err(RunError::Internal(format!(
+                            "the {} of flow {} ended before the run started{}",
+                            endpoint.role.name(),
+                            endpoint.flow,
+                            endpoint.last_log_line()
+                        )));
+                    }
+                    return Ok(());
+                }
+            };
+            match news {
+                EndpointMessage::Ready => endpoint.ready = true,
+                EndpointMessage::Done(outcome) => endpoint.outcome = Some(*outcome),
+                EndpointMessage::Failed {
+                    message,
+                    unavailable,
+                } if !started => {
+                    return Err(if unavailable {
+                        RunError::Unavailable(message)
+                    } else {
+                        RunError::Internal(message)
+                    });
+                }
+                EndpointMessage::Failed { message, .. } => endpoint.failed = Some(message),
+            }
+        }
+    }
+
+    /// Whether all endpoints are prepared.
+    pub fn is_ready(&self) -> bool {
+        self.endpoints.iter().all(|endpoint| endpoint.ready)
+    }
+
+    /// Whether nothing more is to be expected from anybody.
+    pub fn is_done(&self) -> bool {
+        self.endpoints.iter().all(|endpoint| !endpoint.listening)
+    }
+
+    /// Ends whoever still runs; returns how each process ended and, where that was not as it
+    /// should be, why.
+    pub fn stop(&mut self) -> Vec<(ProcessRecord, Option<String>)> {
+        self.endpoints
+            .iter_mut()
+            .map(EndpointProcess::stop)
+            .collect()
+    }
+}
+
+impl EndpointProcess {
+    fn start(spec: EndpointSpec, setup: EndpointSetup, cell: String) -> Result<Self, RunError> {
+        let EndpointSpec { flow, role, .. } = spec;
+        let name = format!("flow-{}-{}.log", flow.flow, role.name());
+        let log = setup.logs.join(name);
+        let file = File::create(&log)
+            .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
+        let (mut channel, theirs) = Channel::pair().could_not("open a channel")?;
+        let arguments = ["endpoint".to_owned(), theirs.as_raw_fd().to_string()];
+        let process = Process::spawn(Spawn {
+            arguments: &arguments,
+            netns: spec.netns,
+            cpus: setup.cpus,
+            inherit: Some(theirs.as_fd()),
+            log: file,
+        })
+        .could_not("start an endpoint")?;
+        drop(theirs);
+        let command = AgentCommand::Prepare {
+            cell,
+            files: setup.files.to_owned(),
+            flow: flow.flow,
+            role,
+            unsent: spec.unsent,
+            loaded: setup
+                .programs
+                .and_then(|programs| programs.kernel_name(flow.flow))
+                .map(str::to_owned),
+            addresses: setup.addresses,
+        };
+        channel.send(&command).could_not("instruct an endpoint")?;
+        Ok(EndpointProcess {
+            flow: flow.flow,
+            role,
+            active_ns: flow.stop.min(setup.cell.duration).since(flow.start).ns(),
+            ready: false,
+            outcome: None,
+            failed: None,
+            process,
+            channel,
+            listening: true,
+            log,
+        })
+    }
+
+    fn stop(&mut self) -> (ProcessRecord, Option<String>) {
+        let reported = self.outcome.is_some();
+        let silent = self.listening && !reported;
+        if !silent {
+            // Waiting can only fail for want of descriptors, and then it is ended a bit early.
+            let _ = self.process.wait_at_most(EXIT_LIMIT);
+        }
+        self.process.kill();
+        let (exit, signal) = self.process.status().map_or((None, None), describe);
+        let expected = reported && exit == Some(0);
+        let failure = match (&self.failed, exit, signal) {
+            _ if expected => None,
+            (Some(message), ..) => Some(format!("failed: {message}")),
+            _ if silent => Some("did not report in time and was stopped".to_owned()),
+            (_, _, Some(signal)) => Some(format!("was ended by signal {signal} during the run")),
+            (_, exit, _) => Some(format!(
+                "ended without a report (exit code {}){}",
+                exit.unwrap_or(-1),
+                self.last_log_line()
+            )),
+        };
+        let name = format!("flow {} {}", self.flow, self.role.name());
+        (
+            ProcessRecord {
+                name,
+                exit,
+                signal,
+                expected,
+                run_ns: self.outcome.as_ref().map(|outcome| outcome.run_ns),
+            },
+            failure,
+        )
+    }
+
+    /// The last line of its log, as a part of a sentence.
+    fn last_log_line(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines()
+            .rfind(|line| !line.trim().is_empty())
+            .map_or_else(String::new, |line| format!(" ({line})"))
+    }
+}

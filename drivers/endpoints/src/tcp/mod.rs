@@ -1,0 +1,98 @@
+//! Flows of the kernel's TCP: `linux:NAME`, with any number of connections.
+//!
+//! The client runs the application and connects to the server's port as it is told to; the server
+//! takes what comes and answers what a [`TransferHeader`](narrows_traffic::TransferHeader) asks
+//! for. Whichever of the two sends the data is sampled and stops with the flow.
+
+mod client;
+mod sample;
+mod server;
+
+pub(super) use client::Client;
+pub(super) use server::Server;
+
+use super::{EndpointTask, Role};
+use narrows_cell::{Context, RunError};
+use narrows_sys::socket;
+use sample::{Sampler, Totals};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Bytes per write.
+const WRITE: usize = 256 * 1024;
+/// Bytes taken from the receive buffer per call.
+const READ: usize = 4 << 20;
+/// Reads per event, so that one fast connection leaves time for the others.
+const READS: usize = 8;
+/// Data of an endless transfer that wake the reader: 1 ms at 1 Gbit/s.
+const BULK_MARK: u32 = 128 * 1024;
+
+/// A TCP socket with everything set that the flow wants, neither bound nor connected. The end that receives
+/// the data works with another congestion control, too, if its kernel has not this one.
+fn open(task: &EndpointTask, name: Option<&str>) -> Result<OwnedFd, RunError> {
+    let flow = task.flow;
+    let socket = socket::tcp().could_not("open a TCP socket")?;
+    let fd = socket.as_fd();
+    if let Some(name) = name
+        && let Err(error) = socket::set_congestion(fd, name)
+        && task.role == Role::Sender
+    {
+        return Err(RunError::Unavailable(format!(
+            "flow {}: the kernel refuses the congestion control '{name}' ({error})",
+            flow.flow
+        )));
+    }
+    socket::set_unsent_limit(fd, task.unsent).could_not("limit the send buffer")?;
+    if flow.dscp != 0 {
+        socket::set_tos(fd, flow.dscp << 2).could_not("set the code point")?;
+    }
+    if let Some(window) = receive_window(task) {
+        socket::set_window_clamp(fd, window).could_not("limit the receive window")?;
+    }
+    Ok(socket)
+}
+
+/// The limit of the window that this end offers, if it receives the data.
+fn receive_window(task: &EndpointTask) -> Option<u64> {
+    task.window().filter(|_| task.role == Role::Receiver)
+}
+
+/// Limits the window again. Kernels since 6.12 work it out anew from the receive buffer whenever
+/// segments of another size arrive (tcp_measure_rcv_mss), and forget what was asked for.
+fn limit_window(fd: BorrowedFd, window: Option<u64>) {
+    if let Some(window) = window {
+        // It was accepted when the socket was made.
+        let _ = socket::set_window_clamp(fd, window);
+    }
+}
+
+/// Takes what has arrived out of the receive buffer; `None` when there is nothing now, 0 at the end
+/// of the stream.
+fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
+    match socket::discard(fd, limit.min(READ as u64) as usize) {
+        Ok(length) => Ok(Some(length)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The congestion control that the socket of a sender uses, and whether that is what was wanted.
+fn read_back(
+    fd: BorrowedFd,
+    task: &EndpointTask,
+    name: Option<&str>,
+    outcome: &mut super::EndpointOutcome,
+) {
+    if task.role == Role::Receiver {
+        return;
+    }
+    let found = socket::congestion(fd).ok();
+    if let Some(name) = name
+        && outcome.problem.is_none()
+        && found.as_deref() != Some(name)
+    {
+        let now = found.as_deref().unwrap_or("nothing");
+        outcome.problem = Some(format!("the kernel used '{now}' in place of '{name}'"));
+    }
+    outcome.read_back = found;
+}

@@ -1,0 +1,138 @@
+//! What applications ask of a flow's connections: transfers, and answers to them.
+
+use super::link::Link;
+use super::{Node, open};
+use crate::clock::{EventLoop, RunClock};
+use crate::{EndpointOutcome, EndpointTask};
+use narrows_cell::SchemeRef;
+use narrows_cell::{Context, RunError};
+use narrows_sys::socket;
+use narrows_traffic::{Action, TransferHeader};
+use narrows_transport::{Config, Receiver, Sender};
+use narrows_units::{Stream, Time};
+use std::os::fd::AsFd;
+
+impl Node<'_> {
+    /// Does what the application has asked for at `at`; returns the connection that it concerns.
+    pub(super) fn perform(
+        &mut self,
+        at: Time,
+        action: Action,
+        sleeper: &mut EventLoop,
+    ) -> Result<Option<u64>, RunError> {
+        let key = match action {
+            Action::Open { connection }
+            | Action::Grant { connection, .. }
+            | Action::Hold { connection }
+            | Action::Close { connection } => u64::from(connection),
+            Action::Transfer(transfer) => u64::from(transfer.connection),
+            Action::Datagram { .. } => return Ok(None),
+        };
+        if let Action::Open { connection } = action {
+            let fd = if let Some(fd) = self.first.take() {
+                fd
+            } else {
+                let fd = open(self.task)?;
+                let connected = socket::connect(fd.as_fd(), self.task.server());
+                connected.could_not("connect a UDP socket")?;
+                fd
+            };
+            self.opened += 1;
+            let receiver = Receiver::new(&self.configs[1]);
+            let mut link = Link::new(fd, Some(connection), receiver, false);
+            let mut sender = sender(self.task, &self.configs[0], connection, false, at)?;
+            sender.set_supply(0);
+            link.ends.sender = Some(sender);
+            sleeper.until_readable(link.socket(), key)?;
+            self.links.insert(key, link);
+            return Ok(Some(key));
+        }
+        let Some(link) = self.links.get_mut(&key) else {
+            return Ok(None);
+        };
+        let ends = &mut link.ends;
+        let Some(sender) = &mut ends.sender else {
+            return Ok(None);
+        };
+        match action {
+            Action::Transfer(transfer) => {
+                let header = TransferHeader {
+                    transfer,
+                    started: at,
+                };
+                ends.written.push(ends.end, &header);
+                if !transfer.is_open() {
+                    ends.end += transfer.up;
+                    sender.set_supply(ends.end);
+                }
+                if transfer.down > 0 {
+                    ends.awaited_end += transfer.down;
+                    ends.awaited
+                        .push_back((transfer.transfer, ends.awaited_end));
+                }
+            }
+            Action::Grant { bytes, .. } => {
+                sender.set_supply(sender.supply().saturating_add(bytes));
+            }
+            Action::Hold { .. } => sender.set_supply(sender.taken()),
+            Action::Close { .. } => ends.closing = true,
+            Action::Open { .. } | Action::Datagram { .. } => {}
+        }
+        Ok(Some(key))
+    }
+}
+
+/// The server has all of a transfer: it is complete, or is answered.
+pub(super) fn answer(
+    link: &mut Link,
+    header: &TransferHeader,
+    task: &EndpointTask,
+    config: &Config,
+    clock: &RunClock,
+    outcome: &mut EndpointOutcome,
+) -> Result<(), RunError> {
+    let transfer = &header.transfer;
+    link.ends.number = Some(transfer.connection);
+    let now = clock.now();
+    if transfer.down == 0 {
+        outcome.ended.push((transfer.transfer, now.ns()));
+        return Ok(());
+    }
+    link.ends.end += transfer.down;
+    if link.ends.sender.is_none() {
+        link.ends.sender = Some(sender(task, config, transfer.connection, true, now)?);
+    }
+    if let Some(sender) = &mut link.ends.sender {
+        sender.set_supply(link.ends.end);
+    }
+    Ok(())
+}
+
+/// The sender of one stream. Its random numbers are those of the same stream in the simulator.
+fn sender(
+    task: &EndpointTask,
+    config: &Config,
+    connection: u32,
+    down: bool,
+    now: Time,
+) -> Result<Sender, RunError> {
+    let flow = task.flow.flow;
+    let name = match (connection, down) {
+        (0, false) => format!("flow/{flow}"),
+        (_, false) => format!("flow/{flow}/{connection}"),
+        (_, true) => format!("flow/{flow}/{connection}/down"),
+    };
+    let SchemeRef::Native(scheme, params) = &task.flow.scheme else {
+        return Err(RunError::Internal("this scheme is not one of ours".into()));
+    };
+    let random = Stream::new(task.cell.seed, &name);
+    Sender::new(
+        config.clone(),
+        scheme,
+        params,
+        now,
+        random,
+        &task.cell.files,
+    )
+    .map_err(|error| RunError::Input(format!("flow {flow}: {error}")))
+}

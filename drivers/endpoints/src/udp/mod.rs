@@ -1,0 +1,422 @@
+//! Flows of our own transport: the core's senders and receivers over UDP sockets, with any number
+//! of connections.
+//!
+//! A connection is a pair of ports. The first one uses the flow's port on both hosts, so that the
+//! server has its socket before anything arrives; the others start at ephemeral ports, and the
+//! server makes a connected socket when it first hears from one.
+
+mod application;
+mod link;
+mod stream;
+
+use super::clock::{EventLoop, RunClock};
+use super::receiver::ReceiveResult;
+use super::source::Source;
+use super::{Channel, EndpointOutcome, EndpointTask, Role, StateSample};
+use application::answer;
+use link::{Link, Pump};
+use narrows_cell::{Context, RunError};
+use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
+use narrows_sys::socket;
+use narrows_traffic::Event;
+use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_units::{Span, Time};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Wanted size of the sockets' buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
+const SOCKET_BUFFER: i32 = 16 << 20;
+/// Acknowledgements wait so long for the next packet of a sender whose packets wait for their time alone. They change
+/// nothing about that packet, and count from when the kernel has seen them, so that only timers which they set
+/// can be late by this. A wake-up for each would cost more than all the rest.
+const NAP: Span = Span::from_us(250);
+/// Key of the socket on which the server first hears from connections.
+const LISTENER: u64 = u64::MAX - 1;
+/// The server forgets a connection that has had nothing to do for so long.
+const IDLE: Span = Span::from_ms(20_000);
+
+fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
+    let socket = socket::udp_any().could_not("open a UDP socket")?;
+    let fd = socket.as_fd();
+    socket::share_address(fd).could_not("prepare a UDP socket")?;
+    socket::prepare_udp(fd, SOCKET_BUFFER).could_not("prepare a UDP socket")?;
+    socket::never_fragment(fd).could_not("prepare a UDP socket")?;
+    socket::set_tos(fd, task.flow.dscp << 2).could_not("set the code point")?;
+    Ok(socket)
+}
+
+/// One end of a flow.
+pub(super) struct Node<'a> {
+    task: &'a EndpointTask<'a>,
+    client: bool,
+    /// Parameters of our streams, and of the peer's.
+    configs: [Config; 2],
+    first: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
+    /// By key: the client's are the numbers of connections.
+    links: BTreeMap<u64, Link>,
+    /// At the server: keys by the peer's address.
+    peers: BTreeMap<SocketAddrV4, u64>,
+    next_key: u64,
+    opened: u64,
+    pump: Pump,
+    /// Sums over connections that have ended.
+    past: Totals,
+    outcome: EndpointOutcome,
+    socket_drops: u64,
+}
+
+impl<'a> Node<'a> {
+    /// An end with the socket of the first connection.
+    pub(super) fn prepare(task: &'a EndpointTask<'a>) -> Result<Self, RunError> {
+        let flow = task.flow;
+        let client = task.is_client();
+        let (own, peer) = if client {
+            (flow.client(), flow.server())
+        } else {
+            (flow.server(), flow.client())
+        };
+        let first = open(task)?;
+        socket::bind(first.as_fd(), task.port_at(own)).could_not("bind the flow's port")?;
+        socket::connect(first.as_fd(), task.port_at(peer)).could_not("connect a UDP socket")?;
+        let mut node = Node {
+            task,
+            client,
+            configs: [own, peer].map(|from| task.cell.transport(flow, from)),
+            first: Some(first),
+            listener: None,
+            links: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            next_key: 0,
+            opened: 0,
+            pump: Pump::new(flow.flow, flow.dscp, task.end()),
+            past: Totals::default(),
+            outcome: EndpointOutcome::default(),
+            socket_drops: 0,
+        };
+        if !client {
+            let listener = open(task)?;
+            socket::bind(listener.as_fd(), task.port_at(own)).could_not("bind the flow's port")?;
+            node.listener = Some(listener);
+            if let Some(fd) = node.first.take() {
+                node.meet(fd, task.port_at(peer));
+            }
+        }
+        Ok(node)
+    }
+
+    /// Plays its part until the flow stops (if it sends the data) or the run ends.
+    pub(super) fn run(
+        mut self,
+        clock: &RunClock,
+        channel: &mut Channel,
+    ) -> Result<EndpointOutcome, RunError> {
+        let EndpointTask { cell, flow, .. } = *self.task;
+        let sends = self.task.role == Role::Sender;
+        let end = self.task.end();
+        let mut sleeper = EventLoop::new(channel)?;
+        let mut source = if self.client {
+            Some(Source::new(cell, flow)?)
+        } else {
+            None
+        };
+        sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+        self.watch(&mut sleeper)?;
+        if let Some(source) = &mut source {
+            source.tell(flow.start, Event::Start);
+        }
+        let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
+        // Connections to which something has happened, or that have something to do.
+        let mut hot: Vec<u64> = self.links.keys().copied().collect();
+        // Those of them that had more to say than one batch.
+        let mut eager: Vec<u64> = Vec::new();
+        let mut now = clock.now();
+        while now < end {
+            if let Some(source) = &mut source {
+                source.wake(now);
+                while let Some((at, action)) = source.next() {
+                    if let Some(key) = self.perform(at, action, &mut sleeper)?
+                        && !hot.contains(&key)
+                    {
+                        hot.push(key);
+                    }
+                }
+            }
+            for &key in &hot {
+                if let Some(link) = self.links.get_mut(&key)
+                    && link.transmit(&mut self.pump, now)?
+                {
+                    eager.push(key);
+                }
+            }
+            if sends && now >= next_sample {
+                self.sample(now);
+                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
+                next_sample += Span::from_ns(cell.sample.ns() * passed);
+            }
+            self.retire(&hot, now);
+            let mut until = if eager.is_empty() { end } else { now };
+            let mut paced = sends;
+            for link in self.links.values() {
+                until = until.min(link.next_wakeup(now));
+                paced &= link.is_paced();
+            }
+            if let Some(source) = &source {
+                until = until.min(source.next_wakeup());
+            }
+            if sends {
+                until = until.min(next_sample);
+            }
+            if paced && until > now && until.since(now) <= NAP {
+                clock.sleep_until(until);
+            }
+            sleeper.wait(clock, until, channel)?;
+            // Only sockets that have something are read, and once: what is left in one is reported again.
+            hot.clear();
+            hot.extend(sleeper.ready().filter(|&key| key != LISTENER));
+            for &key in &hot {
+                self.receive(key, clock, source.as_mut())?;
+            }
+            for key in eager.drain(..) {
+                if !hot.contains(&key) {
+                    hot.push(key);
+                }
+            }
+            if self.listener.is_some() && sleeper.ready().any(|key| key == LISTENER) {
+                self.listen(clock, &mut sleeper, &mut hot)?;
+            }
+            now = clock.now();
+            for (&key, link) in &self.links {
+                if link.is_due(now) && !hot.contains(&key) {
+                    hot.push(key);
+                }
+            }
+        }
+        self.take_rest(clock, source.as_mut())?;
+        if sends {
+            // The sockets stay: late acknowledgements would otherwise be answered with ICMP.
+            for link in self.links.values() {
+                sleeper.forget(link.socket())?;
+            }
+            if let Some(listener) = &self.listener {
+                sleeper.forget(listener.as_fd())?;
+            }
+            sleeper.wait_until(clock, cell.duration, channel)?;
+        }
+        Ok(self.finish(source, sends))
+    }
+
+    fn watch(&self, sleeper: &mut EventLoop) -> Result<(), RunError> {
+        for (&key, link) in &self.links {
+            sleeper.until_readable(link.socket(), key)?;
+        }
+        match &self.listener {
+            Some(listener) => sleeper.until_readable(listener.as_fd(), LISTENER),
+            None => Ok(()),
+        }
+    }
+
+    /// The server has a socket for one more connection; returns its key.
+    fn meet(&mut self, fd: OwnedFd, peer: SocketAddrV4) -> u64 {
+        let key = self.next_key;
+        self.next_key += 1;
+        let config = &self.configs[1];
+        // Where nothing is repeated the heads of transfers may be lost, and nobody waits for a transfer's end.
+        let link = Link::new(fd, None, Receiver::new(config), config.reliable);
+        self.links.insert(key, link);
+        self.peers.insert(peer, key);
+        key
+    }
+
+    /// What arrives from peers that are not known yet.
+    fn listen(
+        &mut self,
+        clock: &RunClock,
+        sleeper: &mut EventLoop,
+        hot: &mut Vec<u64>,
+    ) -> Result<(), RunError> {
+        let mut buffer = [0; 9216];
+        loop {
+            let Some(listener) = &self.listener else {
+                return Ok(());
+            };
+            let (length, peer) = match socket::receive_from(listener.as_fd(), &mut buffer) {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error).could_not("receive datagrams"),
+            };
+            let key = if let Some(&key) = self.peers.get(&peer) {
+                key
+            } else {
+                let fd = open(self.task)?;
+                socket::bind(fd.as_fd(), self.task.server())
+                    .and_then(|()| socket::connect(fd.as_fd(), peer))
+                    .could_not("connect a UDP socket")?;
+                let key = self.meet(fd, peer);
+                sleeper.until_readable(self.links[&key].socket(), key)?;
+                key
+            };
+            if let Some(link) = self.links.get_mut(&key) {
+                link.hand(&mut self.pump, clock.now(), &buffer[..length]);
+            }
+            if !hot.contains(&key) {
+                hot.push(key);
+            }
+        }
+    }
+
+    /// Takes what has arrived in time and was not looked at before the end.
+    fn take_rest(
+        &mut self,
+        clock: &RunClock,
+        mut source: Option<&mut Source>,
+    ) -> Result<(), RunError> {
+        let keys: Vec<u64> = self.links.keys().copied().collect();
+        for key in keys {
+            while self.receive(key, clock, source.as_deref_mut())?.more {}
+        }
+        Ok(())
+    }
+
+    /// Takes one batch of what has arrived on a connection, and sees what it completes.
+    fn receive(
+        &mut self,
+        key: u64,
+        clock: &RunClock,
+        source: Option<&mut Source>,
+    ) -> Result<ReceiveResult, RunError> {
+        let Some(link) = self.links.get_mut(&key) else {
+            return Ok(ReceiveResult::default());
+        };
+        let found = link.receive(&mut self.pump, clock)?;
+        let arrived = link.ends.receiver.contiguous();
+        if let Some(source) = source {
+            while let Some(&(transfer, end)) = link.ends.awaited.front() {
+                if arrived < end {
+                    break;
+                }
+                link.ends.awaited.pop_front();
+                source.completed(clock.now(), key as u32, transfer);
+            }
+            return Ok(found);
+        }
+        while let Some(seen) = &mut link.ends.seen {
+            match seen.next(arrived) {
+                Ok(Some(header)) => answer(
+                    link,
+                    &header,
+                    self.task,
+                    &self.configs[0],
+                    clock,
+                    &mut self.outcome,
+                )?,
+                Ok(None) => break,
+                Err(()) => {
+                    let text = "what arrived is no transfer of ours".to_owned();
+                    self.outcome.problem.get_or_insert(text);
+                    link.ends.seen = None;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Forgets connections that are to end and have nothing left to do.
+    fn retire(&mut self, hot: &[u64], now: Time) {
+        for key in hot {
+            let Some(link) = self.links.get(key) else {
+                continue;
+            };
+            if !link.ends.is_idle() || !link.ends.closing {
+                continue;
+            }
+            if let Some(link) = self.links.remove(key) {
+                self.bury(&link);
+            }
+        }
+        if self.client || self.links.len() < 64 {
+            return;
+        }
+        // The client does not say when it is done with a connection.
+        let idle = |link: &Link| link.ends.is_idle() && now.since(link.ends.active) > IDLE;
+        let gone: Vec<u64> = self
+            .links
+            .iter()
+            .filter_map(|(&key, link)| idle(link).then_some(key))
+            .collect();
+        for key in gone {
+            if let Some(link) = self.links.remove(&key) {
+                self.bury(&link);
+            }
+        }
+        self.peers.retain(|_, key| self.links.contains_key(key));
+    }
+
+    fn bury(&mut self, link: &Link) {
+        self.socket_drops += u64::from(link.dropped);
+        if let Some(sender) = &link.ends.sender {
+            self.past.add_sender(sender);
+        }
+        self.past.add_receiver(&link.ends.receiver);
+    }
+
+    /// The state of the only connection there has been, or of all together.
+    fn sample(&mut self, now: Time) {
+        let (flow, time) = (self.task.flow.flow, now.ns());
+        let began = if self.client {
+            self.opened
+        } else {
+            self.next_key
+        };
+        let senders = self
+            .links
+            .values()
+            .filter_map(|link| link.ends.sender.as_ref());
+        let mut snapshots = senders.map(Sender::snapshot);
+        if began == 1 {
+            let Some(snapshot) = snapshots.next() else {
+                return;
+            };
+            let state = state_row(flow, time, &snapshot);
+            self.outcome.states.push(StateSample::from(state));
+            let rows = trace_rows(flow, time, &snapshot);
+            let traces = rows.map(|row| (row.time_ns, row.name, row.value));
+            self.outcome.traces.extend(traces);
+            return;
+        }
+        let all = self.past.together(snapshots);
+        self.outcome
+            .states
+            .push(StateSample::from(state_row(flow, time, &all)));
+    }
+
+    fn finish(mut self, source: Option<Source>, sends: bool) -> EndpointOutcome {
+        let links = std::mem::take(&mut self.links);
+        for link in links.values() {
+            self.bury(link);
+        }
+        if sends {
+            // What left the socket, acknowledgements of requests included.
+            let [packets, bytes] = self.pump.sending.sent;
+            (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
+            self.outcome.sender = sender_counters(&self.past.sender);
+            if let SchemeRef::Native(scheme, _) = &self.task.flow.scheme {
+                self.outcome.read_back = Some(scheme.name.to_owned());
+            }
+        } else {
+            let [packets, bytes] = self.pump.received;
+            let sum = &mut self.past.receiver;
+            (sum.received_packets, sum.received_bytes) = (packets, bytes);
+            self.outcome.receiver = receiver_counters(sum);
+        }
+        self.outcome.socket_drops = self.socket_drops;
+        if self.pump.garbage > 0 {
+            let text = format!("{} datagrams were no messages of ours", self.pump.garbage);
+            self.outcome.problem.get_or_insert(text);
+        }
+        self.outcome.offer = source.map(Source::report);
+        self.outcome
+    }
+}

@@ -1,0 +1,155 @@
+//! Kernel settings of hosts: ours, and those that the cell asks for.
+
+use super::RunError;
+use narrows_cell::Cell;
+use narrows_cell::Context;
+use narrows_sys::netns::{read_sysctl, write_sysctl};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Ephemeral ports lie above those by which flows are known.
+const EPHEMERAL_PORTS: &str = "32768 60999";
+/// A host as the cell describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPlan {
+    /// Its name.
+    pub name: String,
+    /// Largest IP packet of its interface, if the cell says so.
+    pub mtu: Option<u32>,
+    /// Kernel settings by full name (`net.ipv4.tcp_sack`), in the order in which they are made.
+    pub settings: Vec<(String, String)>,
+}
+
+impl HostPlan {
+    /// A host without wishes.
+    pub fn named(name: &str) -> Self {
+        HostPlan {
+            name: name.to_owned(),
+            ..HostPlan::default()
+        }
+    }
+
+    /// The hosts of `cell`, whose network calls them `names`.
+    pub fn of(cell: &Cell, names: &[String]) -> Vec<Self> {
+        let plan = |(name, host): (&String, &narrows_cell::Host)| {
+            let settings = host.sysctls().into_iter();
+            HostPlan {
+                name: name.clone(),
+                mtu: host.mtu(),
+                settings: settings
+                    .map(|(path, value)| (path.replace('/', "."), value))
+                    .collect(),
+            }
+        };
+        names.iter().zip(&cell.hosts).map(plan).collect()
+    }
+
+    /// Makes our settings and those of the cell in the calling thread's namespace.
+    pub(super) fn configure(&self, buffer: u64, receive_cpus: u64) -> Result<(), RunError> {
+        silence_ipv6();
+        if receive_cpus != 0 {
+            // Otherwise the receiver's TCP runs inside the emulator's system calls, and takes more of
+            // its time than anything else. Interfaces made from now on have this mask; kernels
+            // before 6.3 and some sandboxes do not let a host have its own, and then it stays as
+            // it is.
+            let groups = format!(
+                "{:08x},{:08x}",
+                receive_cpus >> 32,
+                receive_cpus & 0xffff_ffff
+            );
+            let mask = groups.trim_start_matches("00000000,");
+            let _ = write_sysctl("net.core.rps_default_mask", mask);
+        }
+        for (name, value) in defaults(buffer) {
+            write_sysctl(name, &value).could_not(&format!("set {name} of a host to '{value}'"))?;
+        }
+        for (name, value) in &self.settings {
+            write_sysctl(name, value).map_err(|error| self.explain(name, value, &error))?;
+            // Some values are cut to what the kernel allows, without a word.
+            let now = read_sysctl(name).unwrap_or_default();
+            let wanted: Vec<&str> = value.split_ascii_whitespace().collect();
+            if now != wanted.join(" ") {
+                return Err(RunError::Unavailable(format!(
+                    "host '{}': this kernel made '{now}' of the setting {name} = '{value}'",
+                    self.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, name: &str, value: &str, error: &io::Error) -> RunError {
+        let host = &self.name;
+        match error.kind() {
+            io::ErrorKind::NotFound => RunError::Unavailable(format!(
+                "host '{host}': this kernel has no setting {name} that belongs to a host; leave it out"
+            )),
+            io::ErrorKind::PermissionDenied => RunError::Unavailable(format!(
+                "host '{host}': the setting {name} cannot be changed for one host alone; set it \
+                 for the whole machine, or leave it out"
+            )),
+            _ => RunError::Unavailable(format!(
+                "host '{host}': this kernel refuses '{value}' for the setting {name} ({error})"
+            )),
+        }
+    }
+
+    /// Everything in the host that shapes TCP, as the kernel reports it, and what the cell has set.
+    pub fn read_back(&self) -> BTreeMap<String, String> {
+        let wished = self.settings.iter().map(|(name, _)| name.as_str());
+        READ_BACK
+            .iter()
+            .copied()
+            .chain(wished)
+            .filter_map(|name| Some((name.to_owned(), read_sysctl(name).ok()?)))
+            .collect()
+    }
+}
+
+/// Switches IPv6 off in the calling thread's namespace.
+pub(super) fn silence_ipv6() {
+    for name in [
+        "net.ipv6.conf.all.disable_ipv6",
+        "net.ipv6.conf.default.disable_ipv6",
+    ] {
+        let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to switch off
+    }
+}
+
+/// Settings made in each host. Metrics of earlier connections must not leak into later ones, and
+/// buffers must not limit what is being studied.
+fn defaults(buffer: u64) -> [(&'static str, String); 5] {
+    [
+        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
+        // The receive buffer starts large: its automatic growth would otherwise shape slow start.
+        ("net.ipv4.tcp_rmem", format!("4096 {buffer} {buffer}")),
+        ("net.ipv4.tcp_wmem", format!("4096 16384 {buffer}")),
+        ("net.ipv4.ip_forward", "0".to_owned()),
+        ("net.ipv4.ip_local_port_range", EPHEMERAL_PORTS.to_owned()),
+    ]
+}
+
+/// Settings that are recorded of every host.
+const READ_BACK: &[&str] = &[
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_reordering",
+    "net.ipv4.tcp_max_reordering",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_min_tso_segs",
+    "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_pacing_ca_ratio",
+    "net.core.rps_default_mask",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+];

@@ -1,0 +1,12 @@
+//! Runs between two hosts over the real path: the tunnel, the peers that play one end of a run each, the
+//! examination of the path, and the record that is made of what both peers have written.
+#![forbid(unsafe_code)]
+
+mod merge;
+pub mod pack;
+pub mod path_probe;
+pub mod peer;
+pub mod timekeeping;
+pub mod tunnel;
+
+pub use merge::side_record;

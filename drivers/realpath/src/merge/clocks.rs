@@ -1,0 +1,133 @@
+//! The clocks of both hosts as one.
+
+use super::peer::{ClockDiscipline, PeerFolder, Readings};
+use narrows_cell::RunError;
+use narrows_tunnel::clock::{Clocks, Config, Fit};
+use narrows_tunnel::join::clocks;
+use narrows_units::{Span, Time};
+use serde_json::{Value, json};
+
+/// Peers that start farther apart were not of one run: the second is started by the first one's clock.
+const FARTHEST_START_NS: u64 = 10_000_000_000;
+
+/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were told to, which is
+/// taken for the same moment, and their clocks are taken to run at the same rate.
+fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
+    let mut clocks = Clocks::new(Config::default());
+    for since in [0, duration.ns()] {
+        let later = |readings: Readings| Time::from_ns(readings.start.tunnel.saturating_add(since));
+        let [first, second] = readings.map(later);
+        clocks.went(first, second);
+        clocks.came(second, first);
+    }
+    clocks
+}
+
+/// How the clocks relate, and where time zero is.
+pub(super) struct ClockRelation {
+    /// Of host 1's clock to that of host 0.
+    pub(super) fit: Fit,
+    /// Readings of the clocks of both hosts.
+    pub(super) readings: [Readings; 2],
+    /// The same by host 0's clock.
+    starts: [i64; 2],
+    /// The earlier of the two.
+    pub(super) zero: i64,
+    /// Largest bound of the error of their relation during the run.
+    pub(super) error: Span,
+    /// Samples that were left out because no clocks differ by so much.
+    pub(super) implausible: u64,
+    /// Length of the run.
+    pub(super) duration: Time,
+}
+
+impl ClockRelation {
+    /// What the datagrams that arrived at both peers say.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] if nothing arrived at one of them, if their stamps contradict each other, or if they are not of one run.
+    pub(super) fn of(peers: &[PeerFolder; 2], duration: Time) -> Result<Self, RunError> {
+        let [here, there] = peers;
+        let readings = [here.document.clocks, there.document.clocks];
+        let all = if here.document.tunnel && there.document.tunnel {
+            here.end.check_pair(&there.end)?;
+            clocks(&here.end.arrived, &there.end.arrived, Config::default())
+        } else if here.document.tunnel == there.document.tunnel {
+            assumed(readings, duration)
+        } else {
+            return Err(RunError::Input(format!(
+                "only one of {} and {} had a tunnel, so they are not the two sides of one run",
+                here.folder.display(),
+                there.folder.display()
+            )));
+        };
+        let Some(fit) = all.fit() else {
+            return Err(here.end.no_clocks(&there.end, all.implausible()));
+        };
+        let [first, second] = readings.map(|readings| readings.start.tunnel);
+        let starts = [
+            i64::try_from(first).unwrap_or(i64::MAX),
+            fit.local_ns(Time::from_ns(second)),
+        ];
+        if starts[0].abs_diff(starts[1]) > FARTHEST_START_NS {
+            return Err(RunError::Input(format!(
+                "{} and {} started {:.1} s apart, so they are not the two sides of one run",
+                here.folder.display(),
+                there.folder.display(),
+                starts[0].abs_diff(starts[1]) as f64 / 1e9
+            )));
+        }
+        let mut relation = ClockRelation {
+            fit,
+            readings,
+            starts,
+            zero: starts[0].min(starts[1]),
+            error: Span::ZERO,
+            implausible: all.implausible(),
+            duration,
+        };
+        let [from, to] = relation.span();
+        relation.error = relation.fit.largest_error(from, to);
+        for peer in peers.iter().filter(|peer| !peer.document.tunnel) {
+            let document = Span::from_ns(peer.document.start_error_ns.unwrap_or(0));
+            relation.error = relation.error.max(document);
+        }
+        Ok(relation)
+    }
+
+    /// How much later than the other the second of the hosts started.
+    pub(super) fn starts_apart_ns(&self) -> u64 {
+        self.starts[0].abs_diff(self.starts[1])
+    }
+
+    /// Time zero and the end of the run by host 0's clock.
+    pub(super) fn span(&self) -> [Time; 2] {
+        let from = Time::from_ns(u64::try_from(self.zero).unwrap_or(0));
+        [from, from + Span::from_ns(self.duration.ns())]
+    }
+
+    /// The time of the record when `since_ns` have passed since the start of `host` by its own clock.
+    pub(super) fn time(&self, host: usize, since_ns: u64) -> u64 {
+        let own = self.readings[host].at(since_ns);
+        let reading = if host == 0 {
+            i64::try_from(own).unwrap_or(i64::MAX)
+        } else {
+            self.fit.local_ns(Time::from_ns(own))
+        };
+        u64::try_from(reading.saturating_sub(self.zero)).unwrap_or(0)
+    }
+}
+
+/// How the oscillators of two hosts relate if the programs that keep their clocks are right, for comparison with
+/// what the tunnel has measured: the second one's reading less the first one's, the most that this is wrong by,
+/// and how much faster the second one runs. Nothing unless both clocks are kept.
+pub(super) fn by_ntp([first, second]: [ClockDiscipline; 2]) -> Option<Value> {
+    let behind = |kept: ClockDiscipline| Some(kept.real_ns?.saturating_sub(kept.raw_ns?));
+    Some(json!({
+        // Both clocks that are kept show the same time, so the distances of the oscillators to them are compared.
+        "offset_ns": behind(first)?.saturating_sub(behind(second)?),
+        "bound_ns": first.bound_ns?.saturating_add(second.bound_ns?),
+        // A clock that is made to run faster has an oscillator that is slow.
+        "drift_ppb": first.correction_ppb?.saturating_sub(second.correction_ppb?),
+    }))
+}

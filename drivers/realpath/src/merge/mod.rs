@@ -1,0 +1,102 @@
+//! The record of a run between two hosts, out of what its two peers have left.
+//!
+//! ```text
+//! host 0: sent, arrived, tunnel.json, side.json \    /-> packets: both logs of each way, by one clock
+//!                                                >--+
+//! host 1: the same                              /    \-> flows: what both ends of each reported, by the same clock
+//! ```
+//!
+//! Times are those of host 0's clock since the first of the two hosts started. Sizes are those of the
+//! packets inside the tunnel, as in emulation. Of the path nothing is known but what came and went: its only
+//! element of each direction loses packets and holds them for as long as it likes.
+//!
+//! Peers without a tunnel have seen no packets. Their record has none, and `tunnel` in `run.json` is null; the flows are
+//! what their ends reported, and both peers are taken to have started at the same moment.
+
+mod clocks;
+mod describe;
+mod packets;
+mod peer;
+#[cfg(test)]
+mod tests;
+
+use clocks::ClockRelation;
+use describe::{Origin, copy_logs, describe, facts_of};
+use narrows_cell::EndpointResults;
+use narrows_cell::RunError;
+use narrows_cell::judgement::judge_pair;
+use narrows_cell::{Cell, GIT, RecordFolder, VERSION};
+use narrows_record::{REAL, RunDocument, Versions};
+use packets::Packets;
+use peer::PeerFolder;
+use std::path::Path;
+
+/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` hears how much
+/// of the run is written (time and length, in ns) and says whether to go on.
+///
+/// # Errors
+/// A cell that is not of this plane, folders that are not those of one run, or a file system that refuses. A
+/// bad run is no error: its record says so.
+pub fn side_record(
+    cell: &Cell,
+    folders: [&Path; 2],
+    out: &Path,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<RunDocument, RunError> {
+    let names = path_names(cell)?;
+    let folder = RecordFolder::create(out)?;
+    let peers = [
+        PeerFolder::read(folders[0], 0)?,
+        PeerFolder::read(folders[1], 1)?,
+    ];
+    let relation = ClockRelation::of(&peers, cell.duration)?;
+    let packets = Packets::gather(cell, &peers, &relation)?;
+    let elements = packets.write(cell, &relation, &names, &folder, progress)?;
+    let mut run = RunDocument::new(
+        cell.json.clone(),
+        "hosts",
+        Versions {
+            narrows: VERSION.to_owned(),
+            git: GIT.map(str::to_owned),
+        },
+    );
+    run.elements = elements;
+    let facts = facts_of(cell, &peers, &relation, &packets);
+    describe(&mut run, &peers, &relation, &packets);
+    copy_logs(&peers, &folder)?;
+    let origins = peers.each_ref().map(Origin::of);
+    let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));
+    let document = EndpointResults::gather(
+        cell,
+        ends,
+        |flow| origins[usize::from(flow.from)].summary(flow),
+        |flow| packets.seen(flow),
+        &mut run,
+    );
+    let endpoints = document.write(cell, &folder)?;
+    judge_pair(&mut run, &facts, &endpoints);
+    folder.complete(&mut run)?;
+    Ok(run)
+}
+
+/// Names of the elements that stand for the path, there and back.
+fn path_names(cell: &Cell) -> Result<[String; 2], RunError> {
+    let refuse = || {
+        RunError::Input(format!(
+            "the cell {} is not of a run between two hosts, whose network is a dumbbell with one element of kind \
+             '{REAL}' in each direction and no delays of its own",
+            cell.id
+        ))
+    };
+    let network = narrows_record::Cell::parse(&cell.json)
+        .map_err(|error| RunError::Input(error.to_string()))?
+        .network;
+    if !network.dumbbell || cell.flows.iter().any(|flow| !flow.extra_rtt.is_zero()) {
+        return Err(refuse());
+    }
+    let name = |link: usize| match &network.links[link].elements[..] {
+        [element] if element.kind == REAL => Ok(element.label().to_owned()),
+        _ => Err(refuse()),
+    };
+    Ok([name(0)?, name(1)?])
+}

@@ -1,0 +1,356 @@
+//! The packets of both directions as the rows of a record.
+//!
+//! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not arrive
+//! although one of the same direction that was sent later did counts as dropped. Those sent after every
+//! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
+//! packet of their direction has taken: a path that is dead until the end drops what it is given.
+
+use super::clocks::ClockRelation;
+use super::peer::PeerFolder;
+use crate::tunnel::direction;
+use narrows_cell::FlowDeliveries;
+use narrows_cell::RunError;
+use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
+use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
+use narrows_tunnel::join::{Packet, Summary, Way, is_resolved, summarise};
+use narrows_tunnel::log::Content;
+use narrows_tunnel::size::overhead;
+use std::net::SocketAddr;
+
+/// Which way the packets of each host travel.
+pub(super) const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
+/// Why packets were dropped, as far as logs tell.
+const REASON: &str = "not_received";
+/// What our own endpoints have sent before their stop may be stamped a little after it, by a tunnel that had
+/// to wait for a processor. The verifier allows as much after the end of a run.
+const GRACE_NS: u64 = 1_000_000_000;
+/// Stamps of the kernel and readings of a clock are good to a microsecond, and so are sums of two.
+const PRECISION_NS: i64 = 2_000;
+/// A packet is given so long to arrive, or the largest delay of its direction if that is longer. Delays of 100 ms
+/// and below differ from run to run by the chance of a queue.
+const PATIENCE_NS: u64 = 100_000_000;
+/// Packets between two reports of progress.
+const REPORT: u64 = 1 << 16;
+
+/// The packets of a run.
+pub(super) struct Packets {
+    /// Forward and backward.
+    pub(super) ways: [OneWay; 2],
+    /// Bytes that the tunnel adds to each packet.
+    pub(super) overhead: u32,
+    seen: Vec<FlowDeliveries>,
+}
+
+/// What arrived of the flows by what their receivers say, where nobody else has seen it.
+fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliveries> {
+    let mut seen = vec![FlowDeliveries::default(); flows];
+    for (flow, counters) in peers.iter().flat_map(|peer| peer.document.receivers()) {
+        if let Some(seen) = seen.get_mut(usize::from(flow)) {
+            // What is asked is whether it is nothing.
+            let counted = counters.received_packets.or(counters.goodput_bytes);
+            seen.delivered = counted.unwrap_or(0);
+        }
+    }
+    seen
+}
+
+/// The packets of one direction.
+#[derive(Default)]
+pub(super) struct OneWay {
+    /// Those of the run, in the order of their sending; delays are not negative.
+    packets: Vec<Packet>,
+    /// Place of the last one that arrived.
+    last: Option<usize>,
+    /// From when on, by the clock of the record, one that did not arrive may still be on its way.
+    undecided: u64,
+    /// From the sending of the last packet that arrived to that of the last one that no longer can.
+    pub(super) dead_ns: u64,
+    /// Numbers of these packets.
+    pub(super) summary: Summary,
+    /// Sent and arrived, but before the run or when their flow should have been silent.
+    pub(super) left_out: [u64; 2],
+    /// Arrivals of what the log of the sender does not have.
+    pub(super) unknown: u64,
+    /// Arrivals of what had arrived before.
+    pub(super) again: u64,
+    /// Arrivals whose stamps or sizes contradict the log of the sender.
+    pub(super) contradicting: u64,
+    /// Delays that were negative and are zero now, and how many of them by more than stamps are good to.
+    pub(super) zeroed: [u64; 2],
+    /// Whether the error of the clocks is smaller than what the delays vary by.
+    pub(super) resolved: bool,
+}
+
+impl Packets {
+    /// The packets that belong to the run.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] with a log that is not in order.
+    pub(super) fn gather(
+        cell: &Cell,
+        peers: &[PeerFolder; 2],
+        relation: &ClockRelation,
+    ) -> Result<Self, RunError> {
+        let silence = Silence::of(cell);
+        if !peers[0].document.tunnel {
+            return Ok(Packets {
+                ways: Default::default(),
+                overhead: 0,
+                seen: reported_deliveries(peers, silence.ends.len()),
+            });
+        }
+        let mut ways: [OneWay; 2] = Default::default();
+        for (host, way) in [(0, Way::There), (1, Way::Back)] {
+            ways[host] = OneWay::gather(host, way, peers, relation, &silence)?;
+        }
+        let local = peers[0].end.document["local"].as_str().unwrap_or_default();
+        let local: SocketAddr = local.parse().map_err(|_| {
+            RunError::Input(format!(
+                "{}: 'local' ('{local}') is no address with a port",
+                peers[0].folder.join("tunnel.json").display()
+            ))
+        })?;
+        let mut seen = vec![FlowDeliveries::default(); silence.ends.len()];
+        for (host, way) in (0..).zip(&ways) {
+            for packet in way.packets.iter().filter(|it| it.delay_ns.is_some()) {
+                let flow = usize::from(packet.flow);
+                seen[flow].delivered += u64::from(silence.senders[flow] == Some(host));
+            }
+        }
+        Ok(Packets {
+            ways,
+            overhead: overhead(local.ip()),
+            seen,
+        })
+    }
+
+    /// What became of the data of a flow.
+    pub(super) fn seen(&self, flow: u16) -> FlowDeliveries {
+        self.seen
+            .get(usize::from(flow))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Writes packets or bins; returns what the path counted, there and back.
+    ///
+    /// # Errors
+    /// The file system refused, or `progress` said no.
+    pub(super) fn write(
+        &self,
+        cell: &Cell,
+        relation: &ClockRelation,
+        names: &[String; 2],
+        folder: &RecordFolder,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Vec<ElementCounters>, RunError> {
+        let mut log = match cell.record {
+            RecordKind::Packets => Log::Packets(PacketLog::new(names.to_vec())),
+            RecordKind::Bins => Log::Bins(cell.bin_log()),
+        };
+        let mut file = match cell.record {
+            RecordKind::Packets => Some(folder.packets()?),
+            RecordKind::Bins => None,
+        };
+        let mut counters = [0, 1].map(|host| ElementCounters::new(&names[host], REAL, WAYS[host]));
+        let mut places = [0, 0];
+        let length = relation.duration.ns();
+        let next = |places: &[usize; 2], host: usize| self.ways[host].packets.get(places[host]);
+        loop {
+            // Both are in order, so the earlier of their next packets is the next of all.
+            let host = match (next(&places, 0), next(&places, 1)) {
+                (None, None) => break,
+                (Some(a), Some(b)) => usize::from(b.sent_ns < a.sent_ns),
+                (first, _) => usize::from(first.is_none()),
+            };
+            let (way, place) = (&self.ways[host], places[host]);
+            places[host] += 1;
+            let time = self.put(way, place, host, relation, &mut log, &mut counters[host]);
+            if let (Some(file), Log::Packets(log)) = (&mut file, &mut log)
+                && log.has_chunk()
+            {
+                file.drain(log)
+                    .map_err(|error| folder.packets_error(error))?;
+            }
+            if log.entered() % REPORT == 0 && !progress(time.min(length), length) {
+                return Err(RunError::Interrupted(libc::SIGTERM));
+            }
+        }
+        log.finish();
+        match (file, &mut log) {
+            (Some(mut file), Log::Packets(log)) => {
+                file.drain(log)
+                    .and_then(|()| file.finish().map(drop))
+                    .map_err(|error| folder.packets_error(error))?;
+            }
+            (_, Log::Bins(log)) => folder.bins(log)?,
+            (None, Log::Packets(_)) => {}
+        }
+        if !progress(length, length) {
+            return Err(RunError::Interrupted(libc::SIGTERM));
+        }
+        Ok(counters.into())
+    }
+
+    /// Reports one packet to the log and counts it; returns when it was sent.
+    fn put(
+        &self,
+        way: &OneWay,
+        place: usize,
+        host: usize,
+        relation: &ClockRelation,
+        log: &mut Log,
+        counters: &mut ElementCounters,
+    ) -> u64 {
+        let packet = &way.packets[place];
+        let size = packet.size.saturating_sub(self.overhead);
+        let bytes = u64::from(size);
+        let sent = sent(packet, relation);
+        let uid = log.enter(packet.flow, WAYS[host], size, sent);
+        counters.in_packets += 1;
+        counters.in_bytes += bytes;
+        match packet.delay_ns {
+            Some(delay) => {
+                log.arrive(uid, sent.saturating_add(delay.unsigned_abs()), 0);
+                counters.out_packets += 1;
+                counters.out_bytes += bytes;
+                if let (before, Some(after)) = packet.tos {
+                    counters.marked_packets += u64::from(before & 3 != 3 && after & 3 == 3);
+                }
+            }
+            // Where nothing arrived at all, everything was lost.
+            None if way.last.is_none_or(|last| place < last) || sent < way.undecided => {
+                log.drop(uid, host as u16, REASON);
+                counters.dropped_packets += 1;
+                counters.dropped_bytes += bytes;
+            }
+            None => {
+                log.hold(uid, host as u16);
+                counters.held_packets += 1;
+                counters.held_bytes += bytes;
+            }
+        }
+        sent
+    }
+}
+
+impl OneWay {
+    /// What host `host` sent.
+    fn gather(
+        host: usize,
+        way: Way,
+        peers: &[PeerFolder; 2],
+        relation: &ClockRelation,
+        silence: &Silence,
+    ) -> Result<Self, RunError> {
+        let (from, to) = (&peers[host].end, &peers[1 - host].end);
+        let joined = direction(way, from, to, &relation.fit)?;
+        let mut one = OneWay {
+            unknown: joined.unknown,
+            again: joined.again,
+            contradicting: joined.contradicting,
+            ..OneWay::default()
+        };
+        // Whether a packet belongs to the run is decided by the clock of the host that sent it, which is
+        // also the one by which its endpoints started and stopped.
+        let start = relation.readings[host].start.tunnel;
+        for (row, mut packet) in from.sent.iter().zip(joined.packets) {
+            if packet.content != Content::Packet {
+                continue;
+            }
+            let since = row.sent.ns().checked_sub(start);
+            if since.is_none_or(|since| since >= silence.from(packet.flow, host)) {
+                one.left_out[0] += 1;
+                one.left_out[1] += u64::from(packet.delay_ns.is_some());
+                continue;
+            }
+            if !silence.knows(packet.flow) {
+                packet.flow = 0;
+            }
+            if let Some(delay) = &mut packet.delay_ns
+                && *delay < 0
+            {
+                one.zeroed[0] += 1;
+                one.zeroed[1] += u64::from(*delay < -PRECISION_NS);
+                *delay = 0;
+            }
+            if packet.delay_ns.is_some() {
+                one.last = Some(one.packets.len());
+            }
+            one.packets.push(packet);
+        }
+        one.summary = summarise(&one.packets);
+        one.resolved = is_resolved(&one.summary, relation.error);
+        // Where the relation of the clocks changes from one line to the next, times may go back.
+        if !one.packets.is_sorted_by_key(|packet| packet.sent_ns) {
+            one.packets.sort_by_key(|packet| packet.sent_ns);
+            one.last = one.packets.iter().rposition(|it| it.delay_ns.is_some());
+        }
+        one.decide(relation);
+        Ok(one)
+    }
+
+    /// Finds out which packets have had the time to arrive.
+    fn decide(&mut self, relation: &ClockRelation) {
+        let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
+        let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
+        self.undecided = relation.duration.ns().saturating_sub(patience);
+        let mut newest_first = self.packets.iter().rev().map(|it| sent(it, relation));
+        let newest = newest_first.find(|&sent| sent < self.undecided);
+        if let (Some(last), Some(newest)) = (self.last, newest) {
+            self.dead_ns = newest.saturating_sub(sent(&self.packets[last], relation));
+        }
+    }
+}
+
+/// When a packet was sent, by the clock of the record.
+fn sent(packet: &Packet, relation: &ClockRelation) -> u64 {
+    u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
+}
+
+/// From when on hosts have nothing more to say about a flow, in ns since their start.
+struct Silence {
+    /// By flow and host; the first is for packets of no flow.
+    ends: Vec<[u64; 2]>,
+    /// Host that sends the data of each flow that there is.
+    senders: Vec<Option<u16>>,
+}
+
+impl Silence {
+    fn of(cell: &Cell) -> Self {
+        let most = cell.flows.iter().map(|flow| usize::from(flow.flow)).max();
+        let end = cell.duration.ns().saturating_add(GRACE_NS);
+        let mut silence = Silence {
+            ends: vec![[end; 2]; most.unwrap_or(0) + 1],
+            senders: vec![None; most.unwrap_or(0) + 1],
+        };
+        for flow in &cell.flows {
+            let index = usize::from(flow.flow);
+            silence.senders[index] = Some(flow.from);
+            silence.ends[index][usize::from(flow.from)] = last_word(cell, flow);
+        }
+        silence
+    }
+
+    fn from(&self, flow: u16, host: usize) -> u64 {
+        self.ends.get(usize::from(flow)).unwrap_or(&self.ends[0])[host]
+    }
+
+    fn knows(&self, flow: u16) -> bool {
+        self.senders
+            .get(usize::from(flow))
+            .is_some_and(Option::is_some)
+    }
+}
+
+/// When the sender of a flow's data is done. A stopped sender is silent in the other planes, whatever its
+/// kernel still repeats or resets.
+fn last_word(cell: &Cell, flow: &Flow) -> u64 {
+    let stop = flow.stop.min(cell.duration).ns();
+    match flow.scheme {
+        SchemeRef::Kernel(_) | SchemeRef::Bpf(_) => stop,
+        SchemeRef::Native(..) | SchemeRef::Media(..) | SchemeRef::Datagrams => {
+            stop.saturating_add(GRACE_NS)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What one peer of a run has left in its folder.
+
+use crate::peer::Moment;
+use crate::tunnel::EndFolder;
+use narrows_cell::FlowEnd;
+use narrows_cell::RunError;
+use narrows_cell::{EndpointOutcome, Role};
+use narrows_record::{BpfFingerprint, Host, Process, ReceiverCounters, Versions};
+use narrows_sys::cpu::CpuTicks;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Name of the document of a side.
+const FILE: &str = "side.json";
+/// Its format.
+const FORMAT: &str = "narrows/side-end/1";
+
+/// One side.
+pub(super) struct PeerFolder {
+    pub(super) folder: PathBuf,
+    pub(super) end: EndFolder,
+    pub(super) document: PeerDocument,
+}
+
+/// `side.json`. Readers keep to the members that they know.
+#[derive(Debug, Deserialize)]
+pub(super) struct PeerDocument {
+    format: String,
+    /// Index of the host.
+    host: u16,
+    /// What it is called.
+    #[serde(default)]
+    pub(super) name: String,
+    /// Whether its packets went through a tunnel. If not, only the ends of flows are known.
+    #[serde(default = "yes")]
+    pub(super) tunnel: bool,
+    /// Readings of its clocks.
+    pub(super) clocks: Readings,
+    /// How far its start may be from that of the other peer, if it knows.
+    #[serde(default)]
+    pub(super) start_error_ns: Option<u64>,
+    /// End of the run by the wall clock.
+    pub(super) ended_real_ns: u64,
+    /// The machine.
+    pub(super) machine: Host,
+    /// Settings inside the namespace.
+    pub(super) settings: Settings,
+    /// How it got its namespace.
+    pub(super) privilege: String,
+    /// What ran there.
+    #[serde(default)]
+    pub(super) versions: Versions,
+    /// How far the wall clock was set during the run.
+    pub(super) clock_step_ns: i64,
+    /// Who keeps its clock, before the run.
+    #[serde(default)]
+    pub(super) timekeeping: ClockDiscipline,
+    /// Use of the processors during the run.
+    #[serde(default)]
+    cpu: Processors,
+    /// Calls that its kernel left out, by scheme.
+    #[serde(default)]
+    pub(super) missed_calls: Option<BTreeMap<String, u64>>,
+    /// How its processes ended.
+    pub(super) processes: Vec<Process>,
+    /// The ends of flows that ran there.
+    pub(super) ends: Vec<End>,
+}
+
+/// What a machine knows of its own clock; nothing of it if nobody keeps that clock.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct ClockDiscipline {
+    /// The clock that is kept, and the oscillator, at one moment.
+    pub(super) real_ns: Option<i64>,
+    pub(super) raw_ns: Option<i64>,
+    /// The most that the first of them is wrong by.
+    pub(super) bound_ns: Option<u64>,
+    /// By how much it is made to run faster than the oscillator.
+    pub(super) correction_ppb: Option<i64>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Readings of a peer's clocks at two moments.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Readings {
+    /// When the run started.
+    pub(super) start: Moment,
+    /// When it was over.
+    end: Moment,
+}
+
+impl Readings {
+    /// What the tunnel's clock reads when endpoints say that `since_ns` have passed since the start: time
+    /// services correct their clock and not the tunnel's.
+    pub(super) fn at(&self, since_ns: u64) -> u64 {
+        let [tunnel, mono] = [
+            self.end.tunnel.saturating_sub(self.start.tunnel),
+            self.end.mono.saturating_sub(self.start.mono),
+        ];
+        if mono == 0 {
+            return self.start.tunnel.saturating_add(since_ns);
+        }
+        let since = u128::from(since_ns) * u128::from(tunnel) / u128::from(mono);
+        let since = u64::try_from(since).unwrap_or(u64::MAX);
+        self.start.tunnel.saturating_add(since)
+    }
+}
+
+/// Settings in force inside a peer's namespace.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Settings {
+    pub(super) sysctls: Map<String, Value>,
+    /// Largest packet, where a tunnel limits it.
+    pub(super) mtu: Option<u32>,
+}
+
+/// Ticks of the processors of a machine during the run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Processors {
+    ticks: Vec<Ticks>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Ticks {
+    total: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+/// One end of one flow.
+#[derive(Debug, Deserialize)]
+pub(super) struct End {
+    flow: u16,
+    role: Role,
+    active_ns: u64,
+    outcome: Option<EndpointOutcome>,
+    failure: Option<String>,
+    #[serde(default)]
+    loaded: Option<Loaded>,
+}
+
+/// What was loaded into a kernel for a flow.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Loaded {
+    pub(super) identity: BpfFingerprint,
+    pub(super) params: Map<String, Value>,
+}
+
+impl PeerDocument {
+    /// Ticks of all processors together.
+    pub(super) fn ticks(&self) -> CpuTicks {
+        CpuTicks::sum(self.cpu.ticks.iter().map(|cpu| CpuTicks {
+            total: cpu.total,
+            idle: cpu.idle,
+            stolen: cpu.stolen,
+        }))
+    }
+
+    /// What the receivers here have counted.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = (u16, &ReceiverCounters)> {
+        let own = self.ends.iter().filter(|end| end.role == Role::Receiver);
+        own.filter_map(|end| Some((end.flow, &end.outcome.as_ref()?.receiver)))
+    }
+
+    /// What was loaded for the flows whose data this peer sends.
+    pub(super) fn loaded(&self) -> BTreeMap<u16, Loaded> {
+        let ends = self.ends.iter();
+        ends.filter_map(|end| Some((end.flow, end.loaded.clone()?)))
+            .collect()
+    }
+}
+
+impl PeerFolder {
+    /// Reads the folder of host `host`. Logs that end early are read as far as they go.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] with the file and what is wrong with it.
+    pub(super) fn read(folder: &Path, host: u16) -> Result<PeerFolder, RunError> {
+        let path = folder.join(FILE);
+        let wrong = |message: String| RunError::Input(format!("{}: {message}", path.display()));
+        let text = std::fs::read(&path).map_err(|error| {
+            wrong(format!(
+                "{error}; it is written when a side ends in order, so this one was killed, or this is another folder"
+            ))
+        })?;
+        let document: PeerDocument =
+            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if document.format != FORMAT {
+            return Err(wrong(format!(
+                "'format' is '{}', and this agent reads '{FORMAT}'; use the same version of Narrows on both hosts",
+                document.format
+            )));
+        }
+        if document.host != host {
+            return Err(wrong(format!(
+                "this is the side of host {}, not of host {host}; the folders are confused",
+                document.host
+            )));
+        }
+        Ok(PeerFolder {
+            folder: folder.to_owned(),
+            end: if document.tunnel {
+                EndFolder::read(folder, true)?
+            } else {
+                EndFolder::absent(folder)
+            },
+            document,
+        })
+    }
+
+    /// The ends of flows at both peers, with times turned into those of the record: `time` is given the
+    /// host and the time since its start.
+    pub(super) fn ends(peers: [PeerFolder; 2], time: impl Fn(usize, u64) -> u64) -> Vec<FlowEnd> {
+        let mut ends = Vec::new();
+        for (host, peer) in peers.into_iter().enumerate() {
+            for mut end in peer.document.ends {
+                if let Some(outcome) = &mut end.outcome {
+                    outcome.map_times(|since| time(host, since));
+                }
+                ends.push(FlowEnd {
+                    flow: end.flow,
+                    role: end.role,
+                    active_ns: end.active_ns,
+                    outcome: end.outcome,
+                    failure: end.failure,
+                });
+            }
+        }
+        ends
+    }
+}

@@ -1,0 +1,327 @@
+//! The way between two hosts, examined from both ends: which UDP ports pass in which direction, how large packets
+//! may be, how far away the other end is, and how far apart the clocks are.
+//!
+//! One of these runs on each host and does what it is told over its standard input, one JSON document a line,
+//! answering each with one line. Whoever holds both ends sees what was sent and what arrived. Meanwhile each port
+//! answers questions on a thread of its own. Nothing but datagrams that carry the examination's token counts;
+//! others are counted as strangers.
+
+mod datagram;
+mod port;
+
+use datagram::{Datagram, HEADER, Kind, Token, overhead};
+use narrows_cell::RunError;
+use narrows_sys::{clock, socket};
+use port::Port;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::{BufRead, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// Ports that one examination may open.
+const MAX_PORTS: usize = 64;
+/// Datagrams that one order may send: enough for every size of a search, too few for a flood.
+const MAX_DATAGRAMS: usize = 4096;
+/// The longest pause between two datagrams.
+const MAX_GAP_US: u64 = 1_000_000;
+
+/// Shifts the clock that is read here, in nanoseconds: for tests of what a wrong clock does.
+const SHIFT: &str = "NARROWS_CLOCK_SHIFT_NS";
+
+/// What the other side of standard input may ask for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+enum Order {
+    /// Open UDP ports (0: any) at a local address, perhaps of one interface only, and answer questions there.
+    Open {
+        address: IpAddr,
+        ports: Vec<u16>,
+        #[serde(default)]
+        interface: Option<String>,
+    },
+    /// Send datagrams, each of the given sizes of IP packets `copies` times, first all sizes once.
+    Send {
+        /// Which of the opened ports sends, by its place in the list.
+        from: usize,
+        to: SocketAddr,
+        sizes: Vec<u32>,
+        copies: usize,
+        gap_us: u64,
+        /// Whether the other end shall answer.
+        answer: bool,
+    },
+    /// What has arrived since the last report.
+    Report,
+    /// By which of our addresses the kernel would send to another, perhaps through one interface.
+    Route {
+        to: IpAddr,
+        #[serde(default)]
+        interface: Option<String>,
+    },
+}
+
+/// One end of an examination.
+struct Prober {
+    token: Token,
+    shift_ns: i64,
+    ports: Vec<Port>,
+}
+
+/// Follows the orders on `orders` until they end.
+///
+/// # Errors
+///
+/// Input or output that cannot be read or written. An order that cannot be carried out is answered with
+/// `{"error": ...}` and is none.
+pub fn serve(orders: impl BufRead, mut answers: impl Write) -> Result<(), RunError> {
+    let mut orders = orders.lines();
+    let broken = |error: std::io::Error| RunError::Io(format!("the other end is gone: {error}"));
+    // Not an argument: those of a process can be read by everybody on its host.
+    let token = parse_token(
+        &orders
+            .next()
+            .transpose()
+            .map_err(broken)?
+            .unwrap_or_default(),
+    )?;
+    let shift_ns = clock_shift()?;
+    let mut prober = Prober {
+        token,
+        shift_ns,
+        ports: Vec::new(),
+    };
+    let mut tell = |answer: &Value| writeln!(answers, "{answer}").and_then(|()| answers.flush());
+    tell(&json!({"ready": true, "clock_shift_ns": shift_ns})).map_err(broken)?;
+    for line in orders {
+        let line = line.map_err(broken)?;
+        let answer = match serde_json::from_str::<Order>(&line) {
+            Ok(order) => prober.follow(order),
+            Err(error) => Err(format!("this order is not understood: {error}")),
+        };
+        tell(&answer.unwrap_or_else(|why| json!({"error": why}))).map_err(broken)?;
+    }
+    Ok(())
+}
+
+/// By how much this process shall read a wrong clock (0 but in tests).
+///
+/// # Errors
+///
+/// A shift that is no number.
+pub fn clock_shift() -> Result<i64, RunError> {
+    let Ok(text) = std::env::var(SHIFT) else {
+        return Ok(0);
+    };
+    text.parse().map_err(|_| {
+        RunError::Input(format!(
+            "${SHIFT} is \"{text}\"; it must be a whole number of nanoseconds"
+        ))
+    })
+}
+
+fn parse_token(text: &str) -> Result<Token, RunError> {
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    bytes
+        .and_then(|bytes| Token::try_from(bytes).ok())
+        .ok_or_else(|| {
+            RunError::Input("the token must be 32 hexadecimal digits, such as od prints".to_owned())
+        })
+}
+
+/// The clock of this host, shifted if a test wants it.
+fn now_ns(shift_ns: i64) -> u64 {
+    clock::real_ns().saturating_add_signed(shift_ns)
+}
+
+impl Prober {
+    fn follow(&mut self, order: Order) -> Result<Value, String> {
+        match order {
+            Order::Open {
+                address,
+                ports,
+                interface,
+            } => self.open(address, &ports, interface.as_deref()),
+            Order::Send {
+                from,
+                to,
+                sizes,
+                copies,
+                gap_us,
+                answer,
+            } => {
+                if sizes.len().saturating_mul(copies) > MAX_DATAGRAMS || gap_us > MAX_GAP_US {
+                    return Err(format!(
+                        "at most {MAX_DATAGRAMS} datagrams and {MAX_GAP_US} us between two; ask for less"
+                    ));
+                }
+                let kind = if answer { Kind::Ask } else { Kind::Fill };
+                self.send(
+                    from,
+                    to,
+                    &sizes,
+                    copies,
+                    Duration::from_micros(gap_us),
+                    kind,
+                )
+            }
+            Order::Report => {
+                Ok(json!({"ports": self.ports.iter().map(Port::report).collect::<Vec<_>>()}))
+            }
+            Order::Route { to, interface } => route(to, interface.as_deref()),
+        }
+    }
+
+    fn open(
+        &mut self,
+        address: IpAddr,
+        ports: &[u16],
+        interface: Option<&str>,
+    ) -> Result<Value, String> {
+        if self.ports.len() + ports.len() > MAX_PORTS {
+            return Err(format!(
+                "at most {MAX_PORTS} ports can be examined at once; name fewer"
+            ));
+        }
+        let mut opened = Vec::new();
+        for &asked in ports {
+            let local = SocketAddr::new(address, asked);
+            let answer = match open_port(local, interface)
+                .and_then(|socket| Port::serve(socket, self.token, self.shift_ns))
+            {
+                Ok(port) => {
+                    let answer = json!({"asked": asked, "port": port.number(), "index": self.ports.len(), "why": null});
+                    self.ports.push(port);
+                    answer
+                }
+                Err(error) => {
+                    json!({"asked": asked, "port": null, "index": null, "why": plain(&error)})
+                }
+            };
+            opened.push(answer);
+        }
+        Ok(json!({"opened": opened}))
+    }
+
+    fn send(
+        &self,
+        from: usize,
+        to: SocketAddr,
+        sizes: &[u32],
+        copies: usize,
+        gap: Duration,
+        kind: Kind,
+    ) -> Result<Value, String> {
+        let port = self
+            .ports
+            .get(from)
+            .ok_or_else(|| format!("port number {from} has not been opened; open it first"))?;
+        let smallest = HEADER + overhead(&to);
+        let largest = 65_535;
+        if let Some(size) = sizes
+            .iter()
+            .find(|&&size| (size as usize) < smallest || size > largest)
+        {
+            return Err(format!(
+                "packets of {size} bytes cannot be sent; sizes go from {smallest} to {largest}"
+            ));
+        }
+        let mut buffer = vec![0; largest as usize];
+        let mut sent = 0;
+        let mut refused: Vec<(u32, String)> = Vec::new();
+        let start = Instant::now();
+        for (number, &size) in (0..copies).flat_map(|_| sizes).enumerate() {
+            // Against the start, so that the pauses do not add up.
+            let due = gap * u32::try_from(number).unwrap_or(u32::MAX);
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+            let datagram = Datagram {
+                kind,
+                token: self.token,
+                ip_size: size,
+                asked_ns: now_ns(self.shift_ns),
+                arrived_ns: 0,
+                answered_ns: 0,
+                seen: to,
+            };
+            datagram.write(&mut buffer);
+            match port
+                .socket()
+                .send_to(&buffer[..size as usize - overhead(&to)], to)
+            {
+                Ok(_) => sent += 1,
+                Err(error) if refused.iter().all(|(known, _)| *known != size) => {
+                    refused.push((size, plain(&error)));
+                }
+                Err(_) => {}
+            }
+        }
+        let refused: Vec<Value> = refused
+            .iter()
+            .map(|(size, why)| json!({"size": size, "why": why}))
+            .collect();
+        Ok(json!({"sent": sent, "refused": refused}))
+    }
+}
+
+/// A socket whose datagrams are never cut into fragments, and refused only if they are larger than the interface
+/// takes, whatever the kernel has heard of the path before.
+fn open_port(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
+    let socket = bind(local, interface)?;
+    let (level, name, value) = match local {
+        SocketAddr::V4(_) => (
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            libc::IP_PMTUDISC_PROBE,
+        ),
+        SocketAddr::V6(_) => (
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU_DISCOVER,
+            libc::IPV6_PMTUDISC_PROBE,
+        ),
+    };
+    socket::set_int(socket.as_fd(), level, name, value)?;
+    Ok(socket)
+}
+
+/// A socket of a local address that sends and receives by an interface, if one is named.
+fn bind(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(local)?;
+    if let Some(name) = interface {
+        let level = libc::SOL_SOCKET;
+        socket::set_option(
+            socket.as_fd(),
+            level,
+            libc::SO_BINDTODEVICE,
+            name.as_bytes(),
+        )?;
+    }
+    Ok(socket)
+}
+
+/// Own address towards `to`; nothing is sent for that.
+fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => [0; 4].into(),
+        IpAddr::V6(_) => [0; 16].into(),
+    };
+    let ask = || {
+        let socket = bind(SocketAddr::new(any, 0), interface)?;
+        // Connecting a UDP socket chooses the route and nothing else; the port does not matter.
+        socket.connect(SocketAddr::new(to, 9))?;
+        Ok(json!({"source": socket.local_addr()?.ip()}))
+    };
+    let by = interface.map_or_else(String::new, |name| format!(" by {name}"));
+    ask().map_err(|error: std::io::Error| format!("there is no way to {to}{by}: {}", plain(&error)))
+}
+
+/// The system's words without its numbers.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! One peer of a run between two hosts: one end of a tunnel, and behind it the ends of the flows that are on this
+//! host.
+//!
+//! ```text
+//!   whoever started it          the agent here                                the agent there
+//!   plan, commands  ------------> peer --- tunnel (thread, last processor) ~~~~ the same
+//!   events        <------------  |         |
+//!                                |       eth0 10.77.0.1 or .2
+//!                                +------ endpoints: one process per flow, in the namespace
+//! ```
+//!
+//! The first line of standard input is the plan ([`Plan`]); commands follow, one a line: `start`, `stop`. The end of the
+//! input stops the peer, so nothing stays when a connection breaks. On standard output it tells how far it is:
+//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and `clock`
+//! once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
+//! whose commands cannot reach it any more ends, too.
+//!
+//! Both peers start at the same time: one is told to start in so many ns, says at which reading of its clock that will
+//! be, and the other translates this by what its tunnel knows of the clocks.
+//!
+//! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
+//! machines, and nothing is known but what they tell. Each peer is then told to start at a time of its own real clock.
+//!
+//! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
+//! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
+
+mod commands;
+mod moment;
+mod plan;
+mod report;
+mod tunnel_thread;
+mod watch;
+
+use crate::timekeeping;
+use crate::tunnel::{Bound, End, TunnelClock};
+pub use commands::CommandReader;
+pub(crate) use moment::Moment;
+use narrows_cell::Role;
+use narrows_cell::{Cell, Flow};
+use narrows_cell::{Context, RunError};
+use narrows_endpoints::bpf::{self, Programs};
+use narrows_endpoints::host_at;
+use narrows_endpoints::supervisor::{
+    EndpointSetup, EndpointSpec, PRIORITY, Supervisor, check_kernel_schemes, mask, share_cpus,
+};
+use narrows_netns::{HostPlan, enter_private_network};
+use narrows_sys::cpu;
+use narrows_sys::netns::{NetNs, is_root};
+use narrows_sys::poll::{Epoll, Signals};
+pub use plan::Plan;
+use plan::Way;
+use serde_json::{Value, json};
+use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use tunnel_thread::TunnelThread;
+use watch::Watch;
+
+/// Unsent data to keep in the send buffer of a connection: what a gigabit per second carries in 8 ms, for nobody
+/// knows the rate of a real path, and a sender may have to wait so long for a processor.
+const UNSENT: u32 = 1 << 20;
+
+/// What surrounds a side.
+pub struct Around<'a> {
+    /// Signals that stop it.
+    pub signals: &'a Signals,
+    /// What it is told after its plan.
+    pub commands: CommandReader,
+    /// Hears what happens, as JSON documents with a member `event`.
+    pub tell: &'a mut dyn FnMut(&Value),
+}
+
+/// Plays one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
+///
+/// # Errors
+/// With a sentence for people. A refused plan leaves nothing behind; otherwise the folder holds what there is of the
+/// logs.
+pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
+    let mut place = Place::make(plan)?;
+    let (cell, host) = plan.cell(&place.files())?;
+    let own: Vec<(&Flow, Role)> = ends(&cell, plan.host).collect();
+    let sends = |flow: &Flow| host_at(flow, Role::Sender) == plan.host;
+    let sent = cell.flows.iter().filter(|flow| sends(flow));
+    check_kernel_schemes(sent.clone())?;
+    sent.clone().try_for_each(bpf::check_loader)?;
+    // Before we enter namespaces: time services may not be reached from inside.
+    let timekeeping = timekeeping::examine();
+    // Also before: rights that we have here are not worth anything inside.
+    let programs = Programs::of(&cell, sends)?;
+    let network = Inside::open(plan, &host)?;
+    let epoll = Epoll::new().could_not("wait for events")?;
+    let specs = own.iter().map(|&(flow, role)| EndpointSpec {
+        flow,
+        role,
+        netns: network.netns(),
+        unsent: UNSENT,
+    });
+    let setup = EndpointSetup {
+        cell: &cell,
+        programs: programs.as_ref(),
+        files: &place.files(),
+        cpus: &network.cpus,
+        logs: &place.logs(),
+        addresses: network.addresses,
+    };
+    place.keep = true;
+    let supervisor = Supervisor::start(specs, setup, &epoll)?;
+    let mut facts = report::Facts {
+        host: plan.host,
+        privilege: network.privilege,
+        tunnel: network.end.is_some(),
+        settings: network.settings(&host),
+        timekeeping,
+        cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
+        programs,
+    };
+    (around.tell)(&network.ready_event(plan.host));
+    let clock = network.clock();
+    let tunnel = match network.end {
+        Some(end) => Some(TunnelThread::start(end, network.mover)?),
+        None => None,
+    };
+    let watch = Watch::new(&cell, clock, epoll, supervisor, tunnel, around)?;
+    let watched = watch.run(|| place.remove_files())?;
+    report::write(&mut facts, watched, &cell, &plan.folder)?;
+    (around.tell)(&json!({"event": "done"}));
+    Ok(())
+}
+
+/// The ends of flows at the host with this index.
+fn ends(cell: &Cell, host: u16) -> impl Iterator<Item = (&Flow, Role)> {
+    let ends = |flow| [(flow, Role::Receiver), (flow, Role::Sender)];
+    let all = cell.flows.iter().flat_map(ends);
+    all.filter(move |&(flow, role)| host_at(flow, role) == host)
+}
+
+/// The network in which the endpoints work.
+struct Inside {
+    /// The end of the tunnel with the namespace behind it, if there is one.
+    end: Option<End>,
+    /// Addresses of the machines, if there is none.
+    addresses: Option<[Ipv4Addr; 2]>,
+    privilege: &'static str,
+    /// Processors of the tunnel.
+    mover: Vec<usize>,
+    /// Processors of the endpoints.
+    cpus: Vec<usize>,
+}
+
+impl Inside {
+    fn open(plan: &Plan, host: &HostPlan) -> Result<Inside, RunError> {
+        match &plan.way {
+            Way::Tunnel(tunnel) => {
+                let bound = Bound::open(tunnel)?;
+                cpu::prefer_session(PRIORITY);
+                let privilege = enter_private_network()?;
+                let (mover, cpus) = share_cpus()?;
+                Ok(Inside {
+                    end: Some(bound.build(host, mask(&cpus, &mover), privilege)?),
+                    addresses: None,
+                    privilege: privilege.name(),
+                    mover,
+                    cpus,
+                })
+            }
+            Way::Bare(addresses) => {
+                let own = addresses[usize::from(plan.host)];
+                UdpSocket::bind((own, 0)).map_err(|error| {
+                    RunError::Unavailable(format!(
+                        "{own} is no address of this machine ({error}); name the one under which the other reaches it"
+                    ))
+                })?;
+                cpu::prefer_session(PRIORITY);
+                Ok(Inside {
+                    end: None,
+                    addresses: Some(*addresses),
+                    privilege: if is_root() { "root" } else { "user" },
+                    mover: Vec::new(),
+                    cpus: cpu::allowed_cpus().could_not("read the allowed processors")?,
+                })
+            }
+        }
+    }
+
+    fn netns(&self) -> Option<&NetNs> {
+        self.end.as_ref().map(|end| &end.host().netns)
+    }
+
+    /// The clock by which times are told.
+    fn clock(&self) -> TunnelClock {
+        let own = || TunnelClock::plain();
+        self.end.as_ref().map_or_else(own, End::clock)
+    }
+
+    /// Settings of the kernel where the endpoints work, as read back.
+    fn settings(&self, plan: &HostPlan) -> Value {
+        match &self.end {
+            Some(end) => json!({"mtu": end.host().mtu, "sysctls": end.host().sysctls}),
+            None => json!({"sysctls": plan.read_back()}),
+        }
+    }
+
+    /// What is told about a peer that is there.
+    fn ready_event(&self, host: u16) -> Value {
+        match (&self.end, &self.addresses) {
+            (Some(end), _) => end.ready_event(),
+            (None, addresses) => {
+                let inside = addresses.map(|addresses| addresses[usize::from(host)]);
+                json!({"event": "ready", "address": null, "inner_mtu": null, "inside": inside})
+            }
+        }
+    }
+}
+
+/// The folder of a side. Dropped before it is to be kept, it is removed.
+struct Place {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Place {
+    fn make(plan: &Plan) -> Result<Place, RunError> {
+        let place = Place {
+            path: plan.folder.clone(),
+            keep: false,
+        };
+        let failed = |path: &Path, error: &std::io::Error| {
+            RunError::Io(format!("{}: {error}", path.display()))
+        };
+        for path in [place.files(), place.logs()] {
+            fs::create_dir_all(&path).map_err(|error| failed(&path, &error))?;
+        }
+        for (name, content) in &plan.files {
+            let path = place.files().join(name);
+            fs::write(&path, content).map_err(|error| failed(&path, &error))?;
+        }
+        Ok(place)
+    }
+
+    /// Where the files are that the cell names, until all endpoints have read them.
+    fn files(&self) -> PathBuf {
+        self.path.join("files")
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+
+    fn remove_files(&self) {
+        // What stays is in nobody's way.
+        let _ = fs::remove_dir_all(self.files());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.remove_files();
+        if !self.keep {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}

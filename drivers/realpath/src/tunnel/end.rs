@@ -1,0 +1,393 @@
+//! The life of one end: socket, host, session, farewell, `tunnel.json`. What happens beside it, a program inside or
+//! the endpoints of a run, is the business of its [`Attendant`].
+
+use super::clock::TunnelClock;
+use super::engine::{Engine, Parts};
+use super::logs::{self, Logs};
+use super::plan::Plan;
+use super::report::{self, Start};
+use narrows_cell::addressing;
+use narrows_cell::{Context, RunError};
+use narrows_netns::{HostDefaults, HostPlan, Hosts};
+use narrows_sys::batched_udp::UdpBatchSocket;
+use narrows_sys::netns::Privilege;
+use narrows_sys::poll::{Epoll, Events};
+use narrows_sys::ring::{RxRing, TxPort};
+use narrows_sys::{clock as machine, cpu};
+use narrows_tunnel::clock::{Clocks, Config as ClockConfig, Fit};
+use narrows_tunnel::{Config, Peer, Role, State};
+use narrows_units::{Span, Time};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Memory of the ring in which frames wait for the engine. Nothing slows down a host whose wire is full, so
+/// where this machine is the bottleneck, all that a TCP connection has in flight waits here: half of
+/// [`TCP_BUFFER`], with the room between the packets.
+const RING: usize = 64 << 20;
+/// What will do where there is less memory.
+const MIN_RING: usize = 4 << 20;
+/// Wanted for the socket's buffers: the same packets may wait there instead.
+const SOCKET_BUFFER: i32 = 64 << 20;
+/// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
+const TCP_BUFFER: u64 = 64 << 20;
+/// How often the surroundings are looked at.
+const TICK_NS: u64 = 50_000_000;
+/// How often the state of the clocks is told.
+const TELL_NS: u64 = 1_000_000_000;
+/// The clocks are compared again and again while packets wait, so in larger parts of time than afterwards.
+const CLOCK_BLOCK: Span = Span::from_ms(10_000);
+/// Time for a farewell and what is still on its way.
+const LINGER_NS: u64 = 300_000_000;
+
+const SOCKET: u64 = 0;
+const INSIDE: u64 = 1;
+/// Keys from here on are the attendant's.
+pub(crate) const ATTENDANT: u64 = 2;
+
+/// Stands by an end while it lives, on the thread that moves its packets.
+pub(crate) trait Attendant {
+    /// Adds what the end is to be woken for, under keys from [`ATTENDANT`] on.
+    fn watch(&mut self, epoll: &Epoll) -> Result<(), RunError>;
+
+    /// What `key` stands for is ready. [`Attendant::attend`] follows at once.
+    fn woken(&mut self, key: u64);
+
+    /// The session is open; called once.
+    fn opened(
+        &mut self,
+        peer: Option<SocketAddr>,
+        hosts: &Hosts,
+        epoll: &Epoll,
+    ) -> Result<(), RunError>;
+
+    /// Looks around, some times per second. Returns why the end is to be closed now, if it is.
+    fn attend(&mut self, view: &View) -> Result<Option<&'static str>, RunError>;
+
+    /// Hears once per second how the clocks relate.
+    fn tell(&mut self, event: Value);
+}
+
+/// What an attendant may see of its end.
+pub(crate) struct View<'a>(&'a Engine);
+
+impl View<'_> {
+    /// The relation of the clocks as far as it is known now.
+    pub(crate) fn fit(&self) -> Option<Fit> {
+        self.0.clocks.fit()
+    }
+}
+
+/// An end whose socket is open, in the machine's own network.
+pub(crate) struct Bound {
+    plan: Plan,
+    socket: UdpBatchSocket,
+    local: SocketAddr,
+}
+
+impl Bound {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// The kernel does not give this address or interface.
+    pub(crate) fn open(plan: &Plan) -> Result<Self, RunError> {
+        let socket = UdpBatchSocket::bind(plan.bind, plan.interface.as_deref(), SOCKET_BUFFER);
+        let socket = socket.map_err(|error| {
+            RunError::Unavailable(format!(
+                "no UDP socket can be bound to {}: {error}; choose another address, port or interface",
+                plan.binding()
+            ))
+        })?;
+        let local = socket.local().could_not("read the address of a socket")?;
+        Ok(Bound {
+            plan: plan.clone(),
+            socket,
+            local,
+        })
+    }
+
+    /// Builds the host and begins the logs. The process has entered a private network, by `privilege`;
+    /// `receive_cpus` is a member of [`HostDefaults`].
+    ///
+    /// # Errors
+    /// With a sentence for people.
+    pub(crate) fn build(
+        self,
+        host: &HostPlan,
+        receive_cpus: u64,
+        privilege: Privilege,
+    ) -> Result<End, RunError> {
+        let plan = self.plan;
+        let common = HostDefaults {
+            mtu: plan.inner_mtu,
+            buffer: TCP_BUFFER,
+            // Damage on the path is found by the tunnel's own tag.
+            verify_checksums: false,
+            receive_cpus,
+        };
+        let hosts = Hosts::build_one(host, plan.host(), 2, common)?;
+        let outer = hosts.hosts[0].outer;
+        let ring = open_ring(outer, plan.inner_mtu as usize + 64)?;
+        let port = TxPort::open(outer).could_not("send on the host's wire")?;
+        // First what can be refused, so that nothing is left then.
+        let clock = TunnelClock::new(plan.clock)?;
+        let peer = Peer::new(config(&plan)?, clock.now());
+        fs::create_dir_all(&plan.folder)
+            .map_err(|error| RunError::Io(format!("{}: {error}", plan.folder.display())))?;
+        let start = Start {
+            local: self.local,
+            privilege: privilege.name(),
+            real_ns: machine::real_ns(),
+            raw_ns: clock.start_raw_ns(),
+        };
+        report::begin(&plan, &start)?;
+        let logs = Logs::start(&plan.folder)?;
+        let engine = Engine::new(Parts {
+            peer,
+            clock,
+            clocks: Clocks::new(ClockConfig {
+                block: CLOCK_BLOCK,
+                ..ClockConfig::default()
+            }),
+            socket: self.socket,
+            ring,
+            port,
+            logs,
+            host: plan.host(),
+            over_ipv6: plan.bind.is_ipv6(),
+        });
+        Ok(End {
+            engine,
+            hosts,
+            start,
+            opened: None,
+            reason: "stopped",
+            plan,
+        })
+    }
+}
+
+/// The largest ring that there is memory for.
+fn open_ring(wire: u32, largest: usize) -> Result<RxRing, RunError> {
+    let mut bytes = RING;
+    loop {
+        match RxRing::open(wire, bytes / RxRing::slot_of(largest), largest) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes > MIN_RING => {
+                bytes /= 2;
+            }
+            ring => return ring.could_not("open a ring on the host's wire"),
+        }
+    }
+}
+
+fn config(plan: &Plan) -> Result<Config, RunError> {
+    let mut salt = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut salt))
+        .could_not("read /dev/urandom")?;
+    Ok(Config {
+        role: plan.dial.map_or(Role::Listener, Role::Dialer),
+        secret: plan.secret.clone(),
+        salt: u64::from_be_bytes(salt),
+        clock_gap: Span::from_ns(plan.clock_gap_ns),
+        silence: Span::from_ns(plan.silence_ns),
+        interface_mtu: plan.outer_mtu,
+    })
+}
+
+/// One end, ready to be opened.
+pub(crate) struct End {
+    plan: Plan,
+    engine: Engine,
+    hosts: Hosts,
+    start: Start,
+    opened: Option<Time>,
+    reason: &'static str,
+}
+
+impl End {
+    /// The host behind this end.
+    pub(crate) fn host(&self) -> &narrows_netns::Host {
+        &self.hosts.hosts[0]
+    }
+
+    /// The clock of this end.
+    pub(crate) fn clock(&self) -> TunnelClock {
+        self.engine.clock
+    }
+
+    /// What is told about an end that can be called.
+    pub(crate) fn ready_event(&self) -> Value {
+        json!({
+            "event": "ready", "address": self.start.local.to_string(), "inner_mtu": self.plan.inner_mtu,
+            "inside": addressing::address(self.plan.host()).to_string(),
+        })
+    }
+
+    /// Moves packets until the attendant, the other end or a failure says that it is over, and says goodbye.
+    ///
+    /// # Errors
+    /// Nobody has called or answered, or the system has failed. The folder then holds what there is of the logs.
+    pub(crate) fn live(&mut self, attendant: &mut impl Attendant) -> Result<(), RunError> {
+        cpu::precise_timers();
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll
+            .add(self.engine.socket.as_fd(), SOCKET)
+            .could_not("wait for events")?;
+        epoll
+            .add(self.engine.ring.as_fd(), INSIDE)
+            .could_not("wait for events")?;
+        attendant.watch(&epoll)?;
+        let mut events = Events::default();
+        // By the machine's own clock: what a plan does to that of the tunnel must not keep anybody waiting.
+        let started = machine::raw_ns();
+        let (mut next_tick, mut next_tell) = (started, started);
+        loop {
+            let busy = self.engine.turn().could_not("receive from the path")?;
+            let now = machine::raw_ns();
+            if now >= next_tick {
+                next_tick = now + TICK_NS;
+                let wish = match attendant.attend(&View(&self.engine))? {
+                    None => self.over(now - started)?,
+                    wish => wish,
+                };
+                if let Some(reason) = wish {
+                    self.reason = reason;
+                    break;
+                }
+                if self.opened.is_none() && self.engine.peer.state() == State::Open {
+                    self.opened = Some(self.engine.clock.now());
+                    attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
+                }
+            }
+            if now >= next_tell && self.opened.is_some() {
+                next_tell = now + TELL_NS;
+                let event = report::clock_event(&self.engine, self.engine.clock.now());
+                attendant.tell(event);
+                self.engine.logs.flush();
+            }
+            if !busy {
+                let wakeup = self.engine.peer.next_wakeup();
+                let own = wakeup.since(self.engine.clock.now()).ns();
+                let timeout = Duration::from_nanos(own.min(next_tick.saturating_sub(now)));
+                epoll
+                    .wait(&mut events, Some(timeout))
+                    .could_not("wait for events")?;
+                for key in events.keys().filter(|&key| key >= ATTENDANT) {
+                    attendant.woken(key);
+                    next_tick = 0;
+                }
+            }
+        }
+        self.farewell()
+    }
+
+    /// Why it is over by itself, if it is, after so many ns.
+    fn over(&self, lived_ns: u64) -> Result<Option<&'static str>, RunError> {
+        if self.engine.logs.has_failed() {
+            return Ok(Some("logs_failed"));
+        }
+        match self.engine.peer.state() {
+            State::Ended => return Ok(Some("other_end")),
+            State::Incompatible(version) if self.opened.is_none() => {
+                return Err(RunError::Unavailable(format!(
+                    "the other end of the tunnel speaks version {version} of its protocol and this one {}; use the same \
+                     version of Narrows on both hosts",
+                    narrows_tunnel::wire::VERSION
+                )));
+            }
+            _ => {}
+        }
+        let now = self.engine.clock.now();
+        let silent = now.since(self.engine.peer.last_heard()).ns();
+        if self.opened.is_none() {
+            if lived_ns > self.plan.patience_ns {
+                return Err(RunError::Unavailable(self.nobody()));
+            }
+        } else if silent > self.plan.silence_ns.saturating_mul(2) {
+            return Ok(Some("silence"));
+        }
+        Ok(None)
+    }
+
+    fn nobody(&self) -> String {
+        let seconds = self.plan.patience_ns as f64 / 1e9;
+        let counts = self.engine.peer.counts();
+        let refused = counts.all_refused();
+        let hint = if counts.messages > 0 {
+            format!(
+                "{} messages with this tunnel's secret came, and what followed them was lost; look for a firewall that \
+                 lets datagrams of one direction pass alone",
+                counts.messages
+            )
+        } else if refused > 0 {
+            format!("{refused} datagrams came that do not have this tunnel's secret")
+        } else if let Some(code) = self.engine.outcome.refusal {
+            format!(
+                "no datagram came at all, and of those that were sent the kernel said: {}; look at the address, and at \
+                 the routes and firewalls of this host",
+                io::Error::from_raw_os_error(code)
+            )
+        } else {
+            "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
+        };
+        match self.plan.dial {
+            Some(to) => format!("no answer from {to} within {seconds} s; {hint}"),
+            None => format!(
+                "nobody has called {} within {seconds} s; {hint}",
+                self.plan.binding()
+            ),
+        }
+    }
+
+    /// Says goodbye, and takes for a moment what is still on its way.
+    fn farewell(&mut self) -> Result<(), RunError> {
+        self.engine.peer.close();
+        let until = machine::raw_ns() + LINGER_NS;
+        while machine::raw_ns() < until {
+            if !self.engine.turn().could_not("receive from the path")? {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what it has begun to write if it never opened, and the folder if nothing else is in it: the same plan
+    /// may be tried again.
+    pub(crate) fn withdraw(self) {
+        if self.opened.is_some() {
+            return;
+        }
+        let folder = self.plan.folder;
+        for name in [report::FILE, logs::SENT, logs::ARRIVED] {
+            let _ = fs::remove_file(report::unfinished(&folder, name));
+        }
+        let _ = fs::remove_dir(folder);
+    }
+
+    /// Closes the logs and writes `tunnel.json`; returns its content. To be called by the thread that has moved
+    /// the packets, whose processor time it counts. `program` is how a program inside has ended.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(crate) fn finish(
+        mut self,
+        program: Option<(Option<i32>, Option<i32>)>,
+    ) -> Result<Value, RunError> {
+        let counters = self.hosts.counters().ok();
+        // Counted as sent without a session, such as the last words of a program that was ended.
+        while self.engine.take_from_inside() {}
+        let sysctls = self.host().sysctls.clone();
+        let facts = report::Facts {
+            start: self.start,
+            ended_real_ns: machine::real_ns(),
+            sysctls,
+            wire: counters.and_then(|counters| counters.first().copied()),
+        };
+        let (reason, opened) = (self.reason, self.opened);
+        report::write(&self.plan, self.engine, &facts, reason, opened, program)
+    }
+}

@@ -1,0 +1,342 @@
+//! The way of a packet through one end of a tunnel. It allocates nothing and waits for nobody but
+//! the socket.
+//!
+//! ```text
+//!   ring of the host's wire -> seal -> outbox -> UDP          (each packet is logged when sealed)
+//!   UDP -> inbox -> believed? -> Ethernet header in place of ours -> wire of the host
+//! ```
+//!
+//! Both ways move in portions and take turns, so that neither waits for more than one portion of the
+//! other, however much there is.
+
+use super::clock::TunnelClock;
+use super::logs::Logs;
+use narrows_cell::addressing::ethernet;
+use narrows_cell::addressing::flow_of;
+use narrows_record::Histogram;
+use narrows_sys::batched_udp::{ReceivedDatagram, UdpBatchSocket, UdpReceiver, UdpSender};
+use narrows_sys::mmsg::{SendBatch, is_busy};
+use narrows_sys::ring::{RxRing, TxPort};
+use narrows_tunnel::clock::Clocks;
+use narrows_tunnel::inner::{self, Passage};
+use narrows_tunnel::keys::TAG;
+use narrows_tunnel::log::{Content, Row};
+use narrows_tunnel::wire::{HEADER, OVERHEAD};
+use narrows_tunnel::{Peer, Received};
+use narrows_units::Time;
+use std::io;
+use std::net::SocketAddr;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// Datagrams from the path per turn: what the wire of the host takes in one system call.
+const PORTION: usize = SendBatch::CAPACITY;
+/// How often a socket that takes nothing is tried again before a datagram is given up. Each try
+/// sleeps, so this is a tenth of a second.
+const PATIENCE: u32 = 1_000;
+
+/// What one end has sent, and what it could not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EndpointOutcome {
+    /// Packets sealed and logged as sent.
+    pub(super) packets: u64,
+    /// Bytes of these packets.
+    pub(super) bytes: u64,
+    /// Packets from inside without a session: before it was opened and after it was closed.
+    pub(super) early: u64,
+    /// Packets from inside that are no IPv4 or too large.
+    pub(super) foreign: u64,
+    /// Datagrams that the kernel refused to send, logged as sent although they never left.
+    pub(super) unsent: u64,
+    /// Packets from the path that the wire did not take.
+    pub(super) undelivered: u64,
+    /// Packets dropped because they were marked and their sender does not understand marks.
+    pub(super) marked: u64,
+    /// The last thing that the kernel said about a datagram.
+    pub(super) refusal: Option<i32>,
+}
+
+/// One end, running.
+pub(super) struct Engine {
+    pub(super) peer: Peer,
+    pub(super) clock: TunnelClock,
+    pub(super) clocks: Clocks,
+    pub(super) socket: UdpBatchSocket,
+    pub(super) ring: RxRing,
+    pub(super) port: TxPort,
+    pub(super) logs: Logs,
+    pub(super) outcome: EndpointOutcome,
+    /// How long packets from inside have waited before they were stamped and sent.
+    pub(super) waited: Histogram,
+    inbox: UdpReceiver,
+    /// Datagrams of the inbox that were looked at.
+    taken: usize,
+    outbox: UdpSender,
+    scratch: Vec<u8>,
+    /// Packets for the inside: places in the inbox.
+    deliveries: Vec<usize>,
+    /// Headers of packets for the inside.
+    ethernet: [u8; ETHERNET],
+    /// Bytes of the headers of IP and UDP outside.
+    around: usize,
+}
+
+/// Everything that an engine is made of.
+pub(super) struct Parts {
+    pub(super) peer: Peer,
+    pub(super) clock: TunnelClock,
+    pub(super) clocks: Clocks,
+    pub(super) socket: UdpBatchSocket,
+    pub(super) ring: RxRing,
+    pub(super) port: TxPort,
+    pub(super) logs: Logs,
+    /// Index of the host at this end.
+    pub(super) host: u16,
+    /// Whether the tunnel runs over IPv6.
+    pub(super) over_ipv6: bool,
+}
+
+impl Engine {
+    pub(super) fn new(parts: Parts) -> Self {
+        Engine {
+            peer: parts.peer,
+            clock: parts.clock,
+            clocks: parts.clocks,
+            socket: parts.socket,
+            ring: parts.ring,
+            port: parts.port,
+            logs: parts.logs,
+            outcome: EndpointOutcome::default(),
+            waited: Histogram::new(),
+            inbox: UdpReceiver::new(),
+            taken: 0,
+            outbox: UdpSender::new(),
+            scratch: Vec::with_capacity(UdpSender::SIZE),
+            deliveries: Vec::with_capacity(PORTION),
+            ethernet: ethernet(1 - parts.host, parts.host),
+            around: if parts.over_ipv6 { 48 } else { 28 },
+        }
+    }
+
+    /// Does all that can be done now, up to one portion each way. Returns whether there was anything.
+    pub(super) fn turn(&mut self) -> io::Result<bool> {
+        let came = self.take_from_path()?;
+        // First, or a host that always has something to send would keep them waiting.
+        let own = self.own_messages();
+        let went = self.take_from_inside();
+        self.flush();
+        self.logs.recycle();
+        Ok(came || went || own)
+    }
+
+    fn take_from_path(&mut self) -> io::Result<bool> {
+        if self.taken == self.inbox.len() {
+            self.taken = 0;
+            match self.inbox.receive(&self.socket) {
+                Ok(_) => {}
+                // An earlier datagram was answered by an ICMP message; that is no end.
+                Err(error) if !is_fatal(&error) => {
+                    self.outcome.refusal = error.raw_os_error();
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let portion = self.taken..self.inbox.len().min(self.taken + PORTION);
+        self.taken = portion.end;
+        let any = !portion.is_empty();
+        self.deliveries.clear();
+        for index in portion {
+            self.take_datagram(index);
+        }
+        self.deliver();
+        Ok(any)
+    }
+
+    fn take_datagram(&mut self, index: usize) {
+        let ReceivedDatagram {
+            from,
+            length,
+            stamp_ns,
+            tos,
+        } = self.inbox.arrival(index);
+        let arrived = self.clock.at_stamp(stamp_ns);
+        let bytes = self.inbox.payload(index);
+        let (id, sent, content) = match self.peer.receive(arrived, from, bytes) {
+            Received::Packet { id, sent, .. } => (id, sent, Content::Packet),
+            Received::Clock { id, sent, exchange } => {
+                if let Some(exchange) = &exchange {
+                    self.clocks.exchange(exchange);
+                }
+                (id, sent, Content::Clock)
+            }
+            Received::Control | Received::Refused(_) => return,
+        };
+        self.logs.arrived(Row {
+            id,
+            sent,
+            arrived,
+            size: (length + self.around) as u32,
+            content,
+            tos,
+            flow: 0,
+        });
+        if content == Content::Clock {
+            return;
+        }
+        let bytes = self.inbox.payload_mut(index);
+        match inner::arrive(&mut bytes[HEADER..length - TAG], tos) {
+            Passage::Deliver => {
+                // Our header is longer than Ethernet's, which takes its last bytes.
+                bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
+                self.deliveries.push(index);
+            }
+            Passage::Drop => self.outcome.marked += 1,
+            Passage::NotIp => self.outcome.foreign += 1,
+        }
+    }
+
+    /// Hands packets to the inside. A wire that is full for long loses them, as any host would.
+    fn deliver(&mut self) {
+        let mut done = 0;
+        let mut tries = 0;
+        while done < self.deliveries.len() {
+            let frames = self.deliveries[done..].iter().map(|&index| {
+                let bytes = self.inbox.payload(index);
+                &bytes[HEADER - ETHERNET..bytes.len() - TAG]
+            });
+            match self.port.send(frames) {
+                Ok(sent) if sent > 0 => {
+                    done += sent;
+                    tries = 0;
+                }
+                Err(error) if is_busy(&error) && tries < PATIENCE => {
+                    tries += 1;
+                    pause();
+                }
+                _ => {
+                    self.outcome.undelivered += 1;
+                    done += 1;
+                }
+            }
+        }
+    }
+
+    /// Seals what the host has sent, up to one portion; returns whether there was anything.
+    pub(super) fn take_from_inside(&mut self) -> bool {
+        let mut any = false;
+        while !self.outbox.is_full() {
+            let Some(frame) = self.ring.peek() else { break };
+            any = true;
+            let packet = frame.bytes.get(ETHERNET..).unwrap_or_default();
+            let length = packet.len() + OVERHEAD;
+            let is_whole = frame.length as usize == frame.bytes.len();
+            let (Some(tos), Some(buffer), true) =
+                (inner::tos(packet), self.outbox.room(length), is_whole)
+            else {
+                self.outcome.foreign += 1;
+                self.ring.release();
+                continue;
+            };
+            buffer[HEADER..length - TAG].copy_from_slice(packet);
+            let (bytes, flow) = (packet.len() as u64, flow_of(packet));
+            let came = self.clock.at_stamp(Some(frame.stamp_ns));
+            self.ring.release();
+            let sent = self.clock.now();
+            let Some((to, id)) = self.peer.seal(sent, buffer) else {
+                self.outcome.early += 1;
+                continue;
+            };
+            self.outbox.add(length, to, tos);
+            self.waited.add(sent.since(came).ns());
+            self.outcome.packets += 1;
+            self.outcome.bytes += bytes;
+            self.note_sent(id, sent, length, Content::Packet, tos, flow);
+        }
+        any
+    }
+
+    fn own_messages(&mut self) -> bool {
+        let mut any = false;
+        while !self.outbox.is_full() {
+            let now = self.clock.now();
+            let Some(outgoing) = self.peer.transmit(now, &mut self.scratch) else {
+                break;
+            };
+            any = true;
+            let length = self.scratch.len();
+            let Some(buffer) = self.outbox.room(length) else {
+                continue;
+            };
+            buffer.copy_from_slice(&self.scratch);
+            self.outbox.add(length, outgoing.to, 0);
+            if outgoing.in_session {
+                self.note_sent(outgoing.id, now, length, Content::Clock, 0, 0);
+            }
+        }
+        any
+    }
+
+    fn note_sent(
+        &mut self,
+        id: u64,
+        sent: Time,
+        length: usize,
+        content: Content,
+        tos: u8,
+        flow: u16,
+    ) {
+        self.logs.sent(Row {
+            id,
+            sent,
+            arrived: sent,
+            size: (length + self.around) as u32,
+            content,
+            tos,
+            flow,
+        });
+    }
+
+    /// Sends what waits. While the machine's own queue towards the path is full, nothing more is
+    /// taken from inside, so that the queue of the sending host grows and not one of ours.
+    pub(super) fn flush(&mut self) {
+        let mut tries = 0;
+        while !self.outbox.is_empty() {
+            match self.outbox.send(&self.socket) {
+                Ok(_) => tries = 0,
+                Err(error) if is_busy(&error) && tries < PATIENCE => {
+                    tries += 1;
+                    pause();
+                }
+                Err(error) => {
+                    self.outcome.refusal = error.raw_os_error();
+                    self.outcome.unsent += 1;
+                    self.outbox.skip();
+                    tries = 0;
+                }
+            }
+        }
+    }
+
+    /// Messages that the socket's buffer had no room for, as far as known.
+    pub(super) fn socket_dropped(&self) -> u32 {
+        self.inbox.dropped()
+    }
+
+    /// Where datagrams go.
+    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer.to()
+    }
+}
+
+/// Errors of the socket itself. Others tell about a datagram that was sent before.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOTSOCK | libc::ENOMEM)
+    )
+}
+
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_micros(100));
+}

@@ -1,0 +1,203 @@
+//! One end of a tunnel as it is on disk.
+
+#[cfg(test)]
+mod tests;
+
+use super::logs::{ARRIVED, SENT, file_name};
+use super::report::{FILE, FORMAT, unfinished};
+use narrows_cell::RunError;
+use narrows_tunnel::log::{LogError, Row, Side, decode};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Beyond this, addresses that lead nowhere are no accident of an address translator.
+const MANY_MOVES: u64 = 10;
+
+/// What an end has left in its folder.
+pub(crate) struct EndFolder {
+    folder: PathBuf,
+    /// `tunnel.json`.
+    pub(crate) document: Value,
+    /// Everything it sent.
+    pub(crate) sent: Vec<Row>,
+    /// Everything that arrived.
+    pub(crate) arrived: Vec<Row>,
+    /// What the logs lack, in words without full stop.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl EndFolder {
+    /// Reads a folder. With `lenient`, logs that end early are used as far as they go, and so is what a killed agent
+    /// has left.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] with the file and what is wrong with it.
+    pub(crate) fn read(folder: &Path, lenient: bool) -> Result<EndFolder, RunError> {
+        let mut remarks = Vec::new();
+        let path = present(folder, FILE, lenient)?;
+        let wrong = |message: String| RunError::Input(format!("{}: {message}", path.display()));
+        let text = read_regular(&path)?;
+        let document: Value =
+            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if document["format"] != FORMAT {
+            return Err(wrong(format!("'format' is not '{FORMAT}'")));
+        }
+        if path != folder.join(FILE) {
+            remarks.push(format!(
+                "{}: its agent was killed, so the last second or two of its logs is missing, and so are its counters",
+                folder.display()
+            ));
+        }
+        let mut log = |side: Side| -> Result<Vec<Row>, RunError> {
+            let path = present(folder, file_name(side), lenient)?;
+            let mut rows = Vec::new();
+            let (problem, remedy) = match decode(side, &read_regular(&path)?, &mut rows) {
+                Err(error) => (error.to_string(), remedy(&error)),
+                Ok(()) => match lacking(&document, side, rows.len()) {
+                    Some(problem) => (problem, "; --lenient uses those that are there"),
+                    None => return Ok(rows),
+                },
+            };
+            if !lenient {
+                let path = path.display();
+                return Err(RunError::Input(format!("{path}: {problem}{remedy}")));
+            }
+            remarks.push(format!("{}: {problem}", path.display()));
+            Ok(rows)
+        };
+        let (sent, arrived) = (log(Side::Sent)?, log(Side::Arrived)?);
+        Ok(EndFolder {
+            folder: folder.to_owned(),
+            document,
+            sent,
+            arrived,
+            remarks,
+        })
+    }
+
+    /// The end of no tunnel, of which nothing is known.
+    pub(crate) fn absent(folder: &Path) -> EndFolder {
+        EndFolder {
+            folder: folder.to_owned(),
+            document: Value::Null,
+            sent: Vec::new(),
+            arrived: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Whether it called or was called.
+    pub(crate) fn role(&self) -> &str {
+        self.document["role"].as_str().unwrap_or("tunnel")
+    }
+
+    /// A number in `tunnel.json`; zero where it is not known.
+    pub(crate) fn count(&self, pointer: &str) -> u64 {
+        let number = self.document.pointer(pointer);
+        number.and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// The log of what it sent.
+    pub(crate) fn sent_file(&self) -> PathBuf {
+        self.folder.join(file_name(Side::Sent))
+    }
+
+    /// What its counters say about the path, in words without full stop.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let refused = self.count("/arrived/moves_refused");
+        (refused >= MANY_MOVES).then(|| {
+            format!(
+                "datagrams of the other end came to the {} {refused} times from an address at which it was not, or not \
+                 alone; somebody on the path sends copies of them, or they take several ways",
+                self.role()
+            )
+        })
+    }
+
+    /// Refuses two ends that cannot be those of one tunnel.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] with both folders.
+    pub(crate) fn check_pair(&self, other: &EndFolder) -> Result<(), RunError> {
+        if self.document["role"] == other.document["role"] {
+            return Err(RunError::Input(format!(
+                "{} and {} are both of a {}; name the folders of the two ends of one tunnel",
+                self.folder.display(),
+                other.folder.display(),
+                self.role(),
+            )));
+        }
+        Ok(())
+    }
+
+    /// What to say when the clocks of two ends cannot be compared, of whose stamps so many were out of all reason.
+    pub(crate) fn no_clocks(&self, other: &EndFolder, implausible: u64) -> RunError {
+        let silent = [self, other].into_iter().find(|end| end.arrived.is_empty());
+        if let Some(end) = silent {
+            return RunError::Input(format!(
+                "{}: nothing has arrived at this end, so the clocks of both cannot be compared",
+                end.folder.display()
+            ));
+        }
+        let wild = match implausible {
+            0 => String::new(),
+            count => format!(" ({count} of them are years away from the others)"),
+        };
+        RunError::Input(format!(
+            "{} and {}: no relation of two clocks fits the stamps of what has arrived{wild}; the logs are of different \
+             tunnels, or damaged",
+            self.folder.display(),
+            other.folder.display()
+        ))
+    }
+}
+
+/// The path of a file of an end: its own name, or with `lenient` the one that a killed agent has left it under.
+fn present(folder: &Path, name: &str, lenient: bool) -> Result<PathBuf, RunError> {
+    let path = folder.join(name);
+    let unfinished = unfinished(folder, name);
+    if path.exists() || !unfinished.exists() {
+        return Ok(path);
+    }
+    if lenient {
+        return Ok(unfinished);
+    }
+    Err(RunError::Input(format!(
+        "{}: is not there, but {} is: the agent was killed, or still runs; --lenient uses what it has written so far",
+        path.display(),
+        unfinished.display()
+    )))
+}
+
+/// The content of a regular file: whatever else has its name might block, or never end.
+fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
+    let wrong = |message: String| Err(RunError::Input(format!("{}: {message}", path.display())));
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => wrong("is no regular file".to_owned()),
+        Ok(_) => fs::read(path).or_else(|error| wrong(error.to_string())),
+        Err(error) => wrong(format!(
+            "{error}; an end of a tunnel leaves {FILE}, {SENT} and {ARRIVED} in its folder"
+        )),
+    }
+}
+
+/// What a log lacks by the word of its end. Blocks stand for themselves, so a log without some of them can be read.
+fn lacking(document: &Value, side: Side, rows: usize) -> Option<String> {
+    let member = match side {
+        Side::Sent => "sent",
+        Side::Arrived => "arrived",
+    };
+    let said = document["log_rows"][member].as_u64()?;
+    (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} says"))
+}
+
+/// What can be done about a log that cannot be read to its end.
+fn remedy(error: &LogError) -> &'static str {
+    match error {
+        LogError::NotABlock(at) | LogError::Truncated(at) | LogError::Damaged(at) if *at > 0 => {
+            "; --lenient uses what is before it"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,72 @@
+//! One end of a measuring tunnel on this machine: a host in a namespace, whose only wire leads
+//! through UDP to the host at the other end.
+//!
+//! ```text
+//!   this machine's network             the agent's namespace              the host
+//!   UDP socket  <------------------->  (engine)  wire0 ================ eth0 10.77.0.1 or .2
+//! ```
+//!
+//! The socket is opened in the machine's own network before the agent moves into a namespace of its own,
+//! so nothing of the machine's network is changed, and everything vanishes with the process. The
+//! host's wire is the same as in emulation. Unless the plan says otherwise, the listener's host is 10.77.0.1, the
+//! dialer's 10.77.0.2.
+//!
+//! The end writes two logs ([`narrows_tunnel::log`]) and `tunnel.json` into its folder. [`join`]
+//! makes one table out of the folders of both ends.
+
+mod clock;
+mod end;
+mod engine;
+mod folder;
+mod join;
+mod logs;
+mod plan;
+mod program;
+mod report;
+
+pub(crate) use clock::TunnelClock;
+pub(crate) use end::{ATTENDANT, Attendant, Bound, End, View};
+pub(crate) use folder::EndFolder;
+pub(crate) use join::direction;
+pub use join::join;
+use narrows_cell::RunError;
+use narrows_netns::{HostPlan, enter_private_network};
+use narrows_sys::poll::Signals;
+pub(crate) use plan::check_folder;
+pub use plan::{Plan, Shift};
+use program::WithProgram;
+pub(crate) use report::save;
+use serde_json::Value;
+use std::os::fd::BorrowedFd;
+
+/// What surrounds an end.
+pub struct Around<'a> {
+    /// Signals that stop it.
+    pub signals: &'a Signals,
+    /// A descriptor whose end stops it, too.
+    pub parent: Option<BorrowedFd<'a>>,
+    /// Hears what happens, as JSON documents with a member `event`.
+    pub tell: &'a mut dyn FnMut(&Value),
+}
+
+/// Runs one end until its program has ended, the other end has, or it is stopped; returns the
+/// content of `tunnel.json`.
+///
+/// # Errors
+/// With a sentence for people. The folder then holds what there is of the logs; there is none if nobody has called or
+/// answered.
+pub fn run(plan: &Plan, around: &mut Around) -> Result<Value, RunError> {
+    check_folder(&plan.folder)?;
+    let bound = Bound::open(plan)?;
+    let privilege = enter_private_network()?;
+    let mut end = bound.build(&HostPlan::named("inside"), 0, privilege)?;
+    (around.tell)(&end.ready_event());
+    let mut attendant = WithProgram::new(plan, around);
+    let lived = end.live(&mut attendant);
+    if let Err(error) = lived {
+        end.withdraw();
+        return Err(error);
+    }
+    let program = attendant.finish();
+    end.finish(program)
+}

@@ -1,0 +1,413 @@
+//! Any program behind an emulated path, without set-up and without root.
+//!
+//! ```text
+//!  agent, outside              agent's emulator thread             guard + program
+//!  relay thread  <- sockets ->  gateway <= wire = path = wire =>   eth0, nothing else
+//! ```
+//!
+//! One process holds everything but the program: threads stand in the namespaces that they work
+//! in. When it dies, the sockets, wires and namespaces are gone with it, and the guard ends the
+//! program. See `docs/guide/shell.md` for what the program sees.
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod connections;
+mod counts;
+mod hooks;
+mod live;
+mod network;
+mod packet;
+mod plan;
+mod record;
+mod relay;
+mod report;
+mod stopwatch;
+pub mod subreaper;
+
+pub use plan::{Plan, ShellOptions};
+pub use subreaper::{block_signals, guard_main};
+
+use addresses::{OUTSIDE, Prefix};
+use connections::MAX_CONNECTIONS;
+use counts::Meter;
+use hooks::{Finished, Gate, Shared, ShellHooks};
+use narrows_cell::{Context, RunError};
+use narrows_cell::{RecordFolder, element_names};
+use narrows_emulator::{
+    Control, Core, CoreConfig, Emulator, Forwarding, Handle, Pool, Writer, frame,
+};
+use narrows_net::Network;
+use narrows_netns::facts;
+use narrows_record::{Log, PacketLog};
+use narrows_sys::netns::NetNs;
+use narrows_sys::poll::{Epoll, Events, Signals, Waker};
+use narrows_sys::privileges::{self, Need};
+use narrows_sys::userns::{self, NamespaceEntry};
+use narrows_sys::{clock, cpu, process, socket};
+use narrows_units::{Span, Time};
+use network::{Enclosing, MTU, ShellNetwork};
+use relay::{Factory, Relay, Resolvers, host_names};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+use stopwatch::Stopwatch;
+
+/// Largest frame on the wires.
+const MAX_FRAME: usize = frame::ETHERNET + MTU as usize;
+/// Frames for which there is room from the start.
+const FRAMES: usize = 4096;
+/// Says in which shell a program runs.
+const SHELL_VARIABLE: &str = "NARROWS_SHELL";
+/// Says where the machine outside is.
+const OUTSIDE_VARIABLE: &str = "NARROWS_OUTSIDE";
+/// Services that resolve names without the network, past the path.
+const BYPASSES: [&str; 3] = [
+    "/run/nscd/socket",
+    "/var/run/nscd/socket",
+    "/run/systemd/resolve/io.systemd.Resolve",
+];
+/// Distance of looking after the emulator, and of updates of the live line.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs `command` behind the path of `plan` and returns its exit code, as shells tell it.
+///
+/// Must be called while this process has a single thread; `signals` come from [`block_signals`].
+///
+/// # Errors
+/// Whatever keeps the program from being started, or the record from being written.
+pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, RunError> {
+    let network: Network<Handle> = plan.network()?;
+    let elements = element_names(&network);
+    drop(network);
+    check_congestion(plan)?;
+    let folder = match &plan.options.log {
+        Some(log) => Some(RecordFolder::create(log)?),
+        None => None,
+    };
+    let around = Around::find();
+    let mut enclosing = around.enclosing()?;
+    let rootless = !privileges::is_capable();
+    let mut alone = None;
+    if rootless {
+        userns::enter_user_namespace()
+            .map_err(|error| RunError::Unavailable(narrows_netns::explain_refusal(&error)))?;
+        // Not an owner of the enclosing namespace any more.
+        if enclosing.take().is_some() {
+            alone = Some("this program lacks the capabilities of the enclosing shell".to_owned());
+        }
+    }
+    let user_is_root = userns::user().0 == 0;
+    narrows_sys::subreaper::become_subreaper();
+    let writer = match &folder {
+        Some(folder) => Some(Writer::start(folder)?),
+        None => None,
+    };
+    let shared = Shared {
+        control: Control::new(2).could_not("prepare the emulator")?,
+        meters: [Meter::default(), Meter::default()],
+    };
+    let session = Session {
+        plan,
+        shared: &shared,
+        around: &around,
+    };
+    let before = cpu::ticks();
+    let ran = std::thread::scope(|scope| {
+        let (tell, hear) = channel();
+        let (pending, to_relay) = channel();
+        let (commands, to_emulator) = channel();
+        let relay_waker = Arc::new(Waker::new().could_not("prepare the relay")?);
+        let gate = Gate {
+            pending,
+            relay: relay_waker.clone(),
+            commands: to_emulator,
+            datagrams: HashMap::new(),
+        };
+        let writer = writer.as_ref();
+        let (shared, enclosing) = (&shared, enclosing.as_ref());
+        let emulate = move || emulate(plan, gate, writer, shared, enclosing, &tell);
+        let emulator = std::thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn_scoped(scope, emulate)
+            .could_not("start a thread")?;
+        let result = hear
+            .recv()
+            .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))
+            .and_then(|built| built)
+            .and_then(|built| {
+                let why = built.no_forwarding.clone().or(alone.clone());
+                if let Some(why) = why {
+                    eprintln!(
+                        "narrows shell: packets cannot be forwarded through the enclosing shell ({why}); \
+                         connections are relayed instead, so ping shows this path only"
+                    );
+                }
+                if let Some(gateway) = built.gateway {
+                    let relay = Relay {
+                        factory: Factory::start(gateway).could_not("start a thread")?,
+                        pending: to_relay,
+                        waker: relay_waker.clone(),
+                        commands,
+                        shared,
+                        resolvers: Resolvers::parse(&session.around.resolv_conf),
+                        congestion: plan.options.congestion.clone(),
+                        enclosed: session.around.prefix.is_some(),
+                    };
+                    std::thread::Builder::new()
+                        .name("relay".to_owned())
+                        .spawn_scoped(scope, move || {
+                            if let Err(error) = relay.run() {
+                                eprintln!("narrows shell: connections are no longer relayed: {error}");
+                            }
+                        })
+                        .could_not("start a thread")?;
+                }
+                let code = session.program(
+                    command,
+                    &built.inside,
+                    built.prefix,
+                    !user_is_root,
+                    signals,
+                    &emulator,
+                )?;
+                Ok((code, built.inside))
+            });
+        subreaper::end_all(false);
+        shared.control.stop();
+        relay_waker.wake();
+        let finished = emulator
+            .join()
+            .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))?;
+        // The emulator may have had packets for the program until now: without its namespace they could not be sent.
+        let (code, _inside) = result?;
+        Ok::<_, RunError>((code, finished?))
+    });
+    let (code, mut finished) = ran?;
+    let packets = match (writer, &folder) {
+        (Some(writer), Some(folder)) => Some(writer.finish(folder)?),
+        _ => None,
+    };
+    let summary = report::Summary::new(&finished, &elements, &before);
+    if !plan.options.quiet {
+        eprint!("{}", summary.text());
+    }
+    if let Some(file) = &plan.options.summary {
+        summary.write(file, code)?;
+    }
+    if let (Some(folder), Some(_)) = (folder, packets) {
+        record::complete(folder, plan, command, &mut finished, &summary, code)?;
+    }
+    Ok(code)
+}
+
+/// What the machine looks like from where we start.
+struct Around {
+    /// The addresses of the shell that we are in.
+    prefix: Option<Prefix>,
+    resolv_conf: String,
+    hosts: String,
+}
+
+impl Around {
+    fn find() -> Around {
+        let prefix = std::env::var(SHELL_VARIABLE)
+            .ok()
+            .and_then(|text| text.parse::<Prefix>().ok());
+        // The variable may have come along to somewhere else.
+        let is_here = |prefix: &Prefix| {
+            let address = SocketAddrV4::new(prefix.inside(), 0);
+            socket::udp_any().is_ok_and(|fd| socket::bind(fd.as_fd(), address).is_ok())
+        };
+        Around {
+            prefix: prefix.filter(is_here),
+            resolv_conf: fs::read_to_string("/etc/resolv.conf").unwrap_or_default(),
+            hosts: fs::read_to_string("/etc/hosts").unwrap_or_default(),
+        }
+    }
+
+    fn enclosing(&self) -> Result<Option<Enclosing>, RunError> {
+        let Some(prefix) = self.prefix else {
+            return Ok(None);
+        };
+        let netns = NetNs::current().could_not("open the network namespace")?;
+        Ok(Some(Enclosing { netns, prefix }))
+    }
+}
+
+/// What the main thread needs to know when the ground is prepared.
+struct Built {
+    inside: NetNs,
+    gateway: Option<NetNs>,
+    prefix: Prefix,
+    no_forwarding: Option<String>,
+}
+
+/// The emulator's thread: builds the namespaces, tells about them, and works until the end.
+fn emulate(
+    plan: &Plan,
+    gate: Gate,
+    writer: Option<&Writer>,
+    shared: &Shared,
+    enclosing: Option<&Enclosing>,
+    tell: &Sender<Result<Built, RunError>>,
+) -> Result<Finished, RunError> {
+    let gone = || RunError::Internal("nobody waits for the emulator".to_owned());
+    let ground = match ShellNetwork::build(enclosing) {
+        Ok(ground) => ground,
+        Err(error) => {
+            let _ = tell.send(Err(refusal(&error)));
+            return Err(gone());
+        }
+    };
+    let forwards = ground.gateway.is_none();
+    let built = Built {
+        inside: ground.inside,
+        gateway: ground.gateway,
+        prefix: ground.prefix,
+        no_forwarding: ground.no_forwarding,
+    };
+    tell.send(Ok(built)).map_err(|_| gone())?;
+    let network: Network<Handle> = plan.network()?;
+    let elements = element_names(&network);
+    let mut log = Log::Packets(PacketLog::new(elements.clone()));
+    if writer.is_some() {
+        Writer::prepare(&mut log, &elements);
+    }
+    let config = CoreConfig {
+        flows: vec![None; MAX_CONNECTIONS + 1],
+        log,
+        sample: writer.map_or(Span::ZERO, |_| plan.sample()),
+        end: Time::FAR,
+        switching: Forwarding::Across,
+        unknown_rates: (Span::ZERO, Vec::new()),
+        replaced_rates: plan.replaced_rates(),
+    };
+    let most = (facts::available_bytes() / 2) as usize;
+    let pool = Pool::new(FRAMES, MAX_FRAME, most);
+    let gate = (!forwards).then_some(gate);
+    let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
+    let core = Core::with(network, config, pool, hooks);
+    let emulator = Emulator::new(core, ground.wires.into(), writer, &shared.control);
+    // Its packet sockets are open; the program sends it frames of any content.
+    privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
+    let start_real_ns = clock::real_ns();
+    let report = emulator.run_now(Stopwatch::start());
+    report
+        .and_then(|report| Finished::of(report, start_real_ns))
+        .could_not("emulate the path")
+}
+
+fn refusal(error: &std::io::Error) -> RunError {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => RunError::Unavailable(format!(
+            "no path can be emulated here: {error}; run as root, or in a container that allows user \
+             and network namespaces"
+        )),
+        _ => RunError::Unavailable(format!("no path can be emulated here: {error}")),
+    }
+}
+
+fn check_congestion(plan: &Plan) -> Result<(), RunError> {
+    let offered = facts::congestion_controls();
+    match &plan.options.congestion {
+        Some(name) if !offered.contains(name) => Err(RunError::Unavailable(format!(
+            "this kernel has no congestion control '{name}'; it offers {}",
+            offered.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What the main thread works with while the program runs.
+struct Session<'a> {
+    plan: &'a Plan,
+    shared: &'a Shared,
+    around: &'a Around,
+}
+
+impl Session<'_> {
+    /// Runs the program to its end.
+    fn program(
+        &self,
+        command: &[OsString],
+        netns: &NetNs,
+        prefix: Prefix,
+        ambient: bool,
+        signals: &Signals,
+        emulator: &ScopedJoinHandle<Result<Finished, RunError>>,
+    ) -> Result<i32, RunError> {
+        let (reader, _writer) = process::pipe().could_not("make a pipe")?;
+        let mut entrance = NamespaceEntry::new(netns, ambient).could_not("prepare the program")?;
+        // Shells in shells find these files as they need them.
+        if self.around.prefix.is_none() {
+            let around = self.around;
+            entrance.cover("/etc/hosts", host_names(&around.hosts).into_bytes());
+            let names = Resolvers::rewrite(&around.resolv_conf);
+            entrance.cover("/etc/resolv.conf", names.into_bytes());
+            for bypass in BYPASSES {
+                entrance.cover(bypass, Vec::new());
+            }
+        }
+        let mut guard = Command::new("/proc/self/exe");
+        guard
+            .arg("shell-guard")
+            .arg(reader.as_raw_fd().to_string())
+            .arg("--")
+            .args(command)
+            .env(SHELL_VARIABLE, prefix.to_string())
+            .env(OUTSIDE_VARIABLE, OUTSIDE.to_string());
+        let child = entrance
+            .spawn(guard, reader.as_fd())
+            .could_not("start the program")?;
+        drop(reader);
+        process::raise_file_limit();
+        self.watch(child.id(), signals, emulator)
+    }
+
+    /// Passes signals on, shows the live line, and waits for the guard to end.
+    fn watch(
+        &self,
+        guard: u32,
+        signals: &Signals,
+        emulator: &ScopedJoinHandle<Result<Finished, RunError>>,
+    ) -> Result<i32, RunError> {
+        let epoll = Epoll::new().could_not("wait for events")?;
+        epoll
+            .add(signals.as_fd(), 0)
+            .could_not("wait for signals")?;
+        let mut events = Events::default();
+        let mut live = live::Line::new(&self.plan.options);
+        loop {
+            epoll
+                .wait(&mut events, Some(TICK))
+                .could_not("wait for events")?;
+            while let Some((signal, sent)) = signals.next_with_origin() {
+                if subreaper::FORWARDED.contains(&signal) && sent {
+                    narrows_sys::subreaper::send_signal(guard, signal);
+                }
+            }
+            // An error would mean that there is no guard any more, for which nobody could wait.
+            while let Some(ended) =
+                narrows_sys::subreaper::reap().could_not("wait for the program")?
+            {
+                if ended.pid == guard {
+                    live.clear();
+                    return Ok(ended.code);
+                }
+            }
+            live.show(&self.shared.meters);
+            if emulator.is_finished() {
+                live.clear();
+                // Its own error is told by whoever joins it.
+                return Ok(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The relay: connections that end in the gateway go on from here, in the network outside.
+//!
+//! It is asked about each connection before the gateway sees it, and connects outside first: the
+//! program is refused, accepted or left waiting just as the other machine did it. Then bytes are
+//! carried between the two connections with little room in between, so that who sends too fast on
+//! one side feels it on the other.
+
+mod names;
+mod tcp;
+mod udp;
+
+pub(super) use names::{Resolvers, host_names};
+
+use super::addresses::{OUTSIDE, Prefix};
+use super::hooks::{PendingFrame, RelayCommand, Shared};
+use super::packet::{Kind, Unreachable, unreachable};
+use narrows_sys::netns::NetNs;
+use narrows_sys::poll::{Epoll, Events, Waker};
+use narrows_sys::socket;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Distance of looking for what has become old.
+const TICK: Duration = Duration::from_secs(1);
+/// Key of the waker; numbers of sockets begin above it.
+const WAKER: u64 = 0;
+
+/// Kinds of sockets that the gateway provides.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    Tcp,
+    Udp,
+}
+
+/// Makes sockets that live in the gateway, whichever thread uses them: a thread that may not
+/// return to the outside has gone there.
+#[derive(Debug)]
+pub(super) struct Factory {
+    ask: Sender<Wanted>,
+    answer: Receiver<io::Result<OwnedFd>>,
+}
+
+impl Factory {
+    /// Starts the thread. It ends with this object.
+    pub(super) fn start(gateway: NetNs) -> io::Result<Factory> {
+        let (ask, questions) = channel();
+        let (tell, answer) = channel();
+        let make = move || {
+            let entered = gateway.enter();
+            for wanted in questions {
+                let socket = match (&entered, wanted) {
+                    (Err(error), _) => Err(io::Error::from(error.kind())),
+                    (Ok(()), Wanted::Tcp) => socket::tcp(),
+                    (Ok(()), Wanted::Udp) => socket::udp_any(),
+                };
+                if tell.send(socket).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("gateway".to_owned())
+            .spawn(make)?;
+        Ok(Factory { ask, answer })
+    }
+
+    fn make(&self, wanted: Wanted) -> io::Result<OwnedFd> {
+        let gone = || io::Error::other("the gateway's thread has ended");
+        self.ask.send(wanted).map_err(|_| gone())?;
+        self.answer.recv().map_err(|_| gone())?
+    }
+}
+
+/// Everything that the relay's thread works with.
+pub(super) struct Relay<'a> {
+    pub(super) factory: Factory,
+    pub(super) pending: Receiver<PendingFrame>,
+    pub(super) waker: Arc<Waker>,
+    pub(super) commands: Sender<RelayCommand>,
+    pub(super) shared: &'a Shared,
+    pub(super) resolvers: Resolvers,
+    /// Congestion control of connections towards the program; `None` leaves the kernel's choice.
+    pub(super) congestion: Option<String>,
+    /// Whether another shell, whose packets we may not forward, encloses this one.
+    pub(super) enclosed: bool,
+}
+
+impl Relay<'_> {
+    /// Relays until told to stop.
+    ///
+    /// # Errors
+    /// The system can no longer tell about sockets.
+    pub(super) fn run(self) -> io::Result<()> {
+        let epoll = Epoll::new()?;
+        epoll.add(self.waker.as_fd(), WAKER)?;
+        let mut work = Work {
+            relay: &self,
+            epoll: &epoll,
+            next: 1,
+        };
+        let mut streams = tcp::Streams::default();
+        let mut datagrams = udp::Datagrams::default();
+        let mut events = Events::default();
+        let mut looked = Instant::now();
+        while !self.shared.control.is_stopped() {
+            let wait = if streams.is_busy() {
+                Duration::ZERO
+            } else {
+                TICK
+            };
+            epoll.wait(&mut events, Some(wait))?;
+            for key in events.keys() {
+                match key {
+                    WAKER => self.waker.clear(),
+                    key => {
+                        let number = key / 2;
+                        if !streams.event(number, &mut work) {
+                            datagrams.event(number, &mut work);
+                        }
+                    }
+                }
+            }
+            streams.go_on(&mut work);
+            while let Ok(pending) = self.pending.try_recv() {
+                match pending.kind {
+                    Kind::Datagram => datagrams.hold(pending, &mut work),
+                    _ => streams.hold(pending, &mut work),
+                }
+            }
+            if looked.elapsed() > TICK {
+                looked = Instant::now();
+                streams.tick(&mut work);
+                datagrams.tick(&mut work);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What both protocols use.
+struct Work<'a> {
+    relay: &'a Relay<'a>,
+    epoll: &'a Epoll,
+    next: u64,
+}
+
+impl Work<'_> {
+    /// A number for a new pair of sockets; their keys are twice that, and one more.
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn send(&self, command: RelayCommand) {
+        // The emulator is gone only when everything ends.
+        let _ = self.relay.commands.send(command);
+        self.relay.shared.control.wake();
+    }
+
+    /// Where packets to `to` go outside.
+    fn target(&self, to: SocketAddrV4) -> Target {
+        let (ip, port) = (*to.ip(), to.port());
+        if ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified() {
+            return Target::Nowhere;
+        }
+        if ip == OUTSIDE {
+            if port == 53 {
+                return Target::At(self.relay.resolvers.current());
+            }
+            let ip = if self.relay.enclosed {
+                OUTSIDE
+            } else {
+                Ipv4Addr::LOCALHOST
+            };
+            return Target::At(SocketAddrV4::new(ip, port));
+        }
+        if ip.is_loopback() || (Prefix::OUTERMOST.contains(ip) && !self.relay.enclosed) {
+            return Target::Unreachable;
+        }
+        Target::At(to)
+    }
+
+    /// Answers a frame that its destination cannot be reached.
+    fn refuse(&self, why: Unreachable, frame: &[u8]) {
+        if let Some(answer) = unreachable(why, frame, OUTSIDE) {
+            self.send(RelayCommand::Answer(answer));
+        }
+    }
+}
+
+/// Where something goes outside.
+enum Target {
+    At(SocketAddrV4),
+    /// Nobody can be there.
+    Unreachable,
+    /// It goes nowhere and nobody is told.
+    Nowhere,
+}
+
+/// What an error of `connect` or `send` means for whoever sent the packet; `None`: silence.
+fn meaning(error: &io::Error) -> Option<Unreachable> {
+    match error.raw_os_error()? {
+        libc::ENETUNREACH | libc::ENETDOWN => Some(Unreachable::Network),
+        libc::EHOSTUNREACH | libc::EHOSTDOWN => Some(Unreachable::Host),
+        libc::EACCES | libc::EPERM => Some(Unreachable::Forbidden),
+        libc::ECONNREFUSED => Some(Unreachable::Port),
+        _ => None,
+    }
+}

@@ -1,0 +1,183 @@
+//! UDP: a pair of sockets for each pair of addresses.
+
+use super::super::hooks::{PendingFrame, RelayCommand};
+use super::super::packet::Tuple;
+use super::{Target, Wanted, Work, meaning};
+use narrows_sys::socket;
+use std::collections::HashMap;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// A pair that carried nothing for this long is closed (RFC 4787, REQ-5, asks for two minutes at
+/// least).
+const IDLE: Duration = Duration::from_mins(3);
+/// The same for questions to a resolver, which have one answer.
+const IDLE_QUESTION: Duration = Duration::from_secs(15);
+/// Most pairs at a time; the oldest makes room.
+const MAX_PAIRS: usize = 4096;
+/// Room for datagrams that arrive at once.
+const BUFFER: i32 = 1 << 20;
+/// Datagrams copied before other sockets have their turn.
+const TURN: usize = 64;
+/// The longest datagram.
+const MAX_DATAGRAM: usize = 65_535;
+
+/// All pairs of sockets.
+#[derive(Default)]
+pub(super) struct Datagrams {
+    sessions: HashMap<Tuple, Session>,
+    numbers: HashMap<u64, Tuple>,
+    buffer: Vec<u8>,
+}
+
+struct Session {
+    number: u64,
+    inside: UdpSocket,
+    outside: UdpSocket,
+    used: Instant,
+    answered: bool,
+    /// Whether it goes to a resolver.
+    question: bool,
+    /// The first frame, to be quoted if nobody is there.
+    first: Vec<u8>,
+}
+
+impl Datagrams {
+    /// A datagram for which nobody may be there yet.
+    pub(super) fn hold(&mut self, held: PendingFrame, work: &mut Work) {
+        if !self.sessions.contains_key(&held.tuple) {
+            match self.open(&held, work) {
+                Ok(()) => {}
+                Err(error) => {
+                    work.send(RelayCommand::Forget(held.tuple));
+                    if let Some(why) = meaning(&error) {
+                        work.refuse(why, &held.frame);
+                    }
+                    return;
+                }
+            }
+        }
+        work.send(RelayCommand::Release(held));
+    }
+
+    fn open(&mut self, held: &PendingFrame, work: &mut Work) -> io::Result<()> {
+        let tuple = held.tuple;
+        let target = match work.target(tuple.to) {
+            Target::At(target) => target,
+            Target::Unreachable => return Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
+            Target::Nowhere => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let outside = socket::udp_any()?;
+        socket::connect(outside.as_fd(), target)?;
+        let inside = work.relay.factory.make(Wanted::Udp)?;
+        // Other programs may talk to the same service at the same time.
+        socket::set_int(inside.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        socket::bind(inside.as_fd(), tuple.to)?;
+        socket::connect(inside.as_fd(), tuple.from)?;
+        for fd in [inside.as_fd(), outside.as_fd()] {
+            socket::set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER)?;
+        }
+        let number = work.number();
+        work.epoll.add(outside.as_fd(), number * 2)?;
+        work.epoll.add(inside.as_fd(), number * 2 + 1)?;
+        if self.sessions.len() >= MAX_PAIRS {
+            let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used);
+            if let Some((&oldest, _)) = oldest {
+                self.close(oldest, work);
+            }
+        }
+        self.numbers.insert(number, tuple);
+        self.sessions.insert(
+            tuple,
+            Session {
+                number,
+                inside: UdpSocket::from(inside),
+                outside: UdpSocket::from(outside),
+                used: Instant::now(),
+                answered: false,
+                question: tuple.to.port() == 53,
+                first: held.frame.clone(),
+            },
+        );
+        Ok(())
+    }
+
+    /// Something happened at a socket.
+    pub(super) fn event(&mut self, number: u64, work: &mut Work) {
+        let Some(&tuple) = self.numbers.get(&number) else {
+            return;
+        };
+        self.buffer.resize(MAX_DATAGRAM, 0);
+        let Some(session) = self.sessions.get_mut(&tuple) else {
+            return;
+        };
+        session.used = Instant::now();
+        let up = carry(&session.inside, &session.outside, &mut self.buffer);
+        let down = carry(&session.outside, &session.inside, &mut self.buffer);
+        session.answered |= matches!(down, Ok(1..));
+        // Whatever was said about the outside goes back to the program; what the program itself
+        // does not want any more is its own business.
+        if let Err(Broken::Writer(error)) | Ok(Err(Broken::Reader(error))) = up.map(|_| down) {
+            let first = std::mem::take(&mut session.first);
+            self.close(tuple, work);
+            if let Some(why) = meaning(&error) {
+                work.refuse(why, &first);
+            }
+        }
+    }
+
+    /// Closes what has been idle.
+    pub(super) fn tick(&mut self, work: &mut Work) {
+        let limit = |session: &Session| {
+            if session.question {
+                IDLE_QUESTION
+            } else {
+                IDLE
+            }
+        };
+        let old: Vec<Tuple> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.used.elapsed() > limit(session))
+            .map(|(&tuple, _)| tuple)
+            .collect();
+        for tuple in old {
+            self.close(tuple, work);
+        }
+    }
+
+    fn close(&mut self, tuple: Tuple, work: &mut Work) {
+        // Before the socket goes, so that the next datagram is held again.
+        work.send(RelayCommand::Forget(tuple));
+        if let Some(session) = self.sessions.remove(&tuple) {
+            self.numbers.remove(&session.number);
+            if session.question && !session.answered {
+                work.relay.resolvers.next();
+            }
+        }
+    }
+}
+
+/// Which of two sockets told of an error.
+enum Broken {
+    Reader(io::Error),
+    Writer(io::Error),
+}
+
+/// Carries what has arrived at one socket on through the other; returns how many datagrams.
+fn carry(from: &UdpSocket, to: &UdpSocket, buffer: &mut [u8]) -> Result<usize, Broken> {
+    for count in 0..TURN {
+        match from.recv(buffer) {
+            Ok(size) => match to.send(&buffer[..size]) {
+                Err(error) if meaning(&error).is_some() => return Err(Broken::Writer(error)),
+                // A full interface loses datagrams, as everywhere; so does one that is too small.
+                _ => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(count),
+            Err(error) => return Err(Broken::Reader(error)),
+        }
+    }
+    Ok(TURN)
+}

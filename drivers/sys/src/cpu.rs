@@ -1,0 +1,283 @@
+//! Which CPU a thread runs on, how it is scheduled, and how busy the machine is.
+
+use super::check;
+use std::io;
+
+/// The CPUs that this process may use, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: a zeroed cpu_set_t is a valid empty set, and the size given is its size.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        check(libc::sched_getaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            &raw mut set,
+        ))?;
+        set
+    };
+    // SAFETY: the index stays below the capacity of the set.
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
+}
+
+/// Binds the calling thread to `cpus`. Callable between `fork` and `exec`.
+pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: a zeroed cpu_set_t is a valid empty set; indices are checked against its capacity.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        check(libc::sched_setaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            &raw const set,
+        ))?;
+    }
+    Ok(())
+}
+
+/// A thread of this process, as the scheduler knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(i32);
+
+impl ThreadId {
+    /// The calling thread.
+    pub fn current() -> ThreadId {
+        // SAFETY: the call takes nothing and cannot fail.
+        ThreadId(unsafe { libc::gettid() })
+    }
+
+    /// Makes the thread run only when nothing else wants the processor.
+    pub fn run_when_idle(self) -> io::Result<()> {
+        self.schedule(libc::SCHED_IDLE)
+    }
+
+    /// Makes the thread an ordinary one again.
+    pub fn run_normally(self) -> io::Result<()> {
+        self.schedule(libc::SCHED_OTHER)
+    }
+
+    fn schedule(self, policy: libc::c_int) -> io::Result<()> {
+        let parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `parameter` outlives the call.
+        check(unsafe { libc::sched_setscheduler(self.0, policy, &raw const parameter) })?;
+        Ok(())
+    }
+}
+
+/// Raises the priority of the calling thread where that is allowed; otherwise changes nothing.
+pub fn prefer(nice: i32) -> bool {
+    // SAFETY: no memory is involved. On Linux "process 0" is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+}
+
+/// Raises the priority of this process's session among the sessions of the machine (CFS groups
+/// tasks by session, and niceness then only counts inside one, see sched(7), "The autogroup
+/// feature"). Done only where the session is our own, so that nobody else's work is affected.
+pub fn prefer_session(nice: i32) -> bool {
+    // SAFETY: no memory is involved; setsid fails harmlessly for leaders of process groups.
+    let own = unsafe { libc::setsid() >= 0 || libc::getsid(0) == libc::getpid() };
+    own && std::fs::write("/proc/self/autogroup", nice.to_string()).is_ok()
+}
+
+/// Whether the scheduler groups tasks by session, so that niceness counts only inside one (sched(7)).
+pub fn groups_sessions() -> bool {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    enabled.is_ok_and(|text| text.trim() == "1")
+}
+
+/// Asks the scheduler for the shortest slices for the calling thread: it then runs sooner after
+/// each wake-up, also when other work keeps the processor busy. Needs no privilege; kernels before
+/// 6.12 have no such choice and change nothing.
+pub fn short_slices() -> bool {
+    // SAFETY: the structure is laid out as struct sched_attr (sched_setattr(2)), with its size in
+    // its first field, and outlives the call.
+    unsafe {
+        let attributes = SchedulingAttributes {
+            size: size_of::<SchedulingAttributes>() as u32,
+            policy: libc::SCHED_OTHER as u32,
+            nice: libc::getpriority(libc::PRIO_PROCESS, 0),
+            runtime: MIN_SLICE_NS,
+            ..SchedulingAttributes::default()
+        };
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0
+    }
+}
+
+/// The kernel's lower bound.
+const MIN_SLICE_NS: u64 = 100_000;
+
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    utilization: [u32; 2],
+}
+
+/// Wake-ups of the calling thread are no longer deferred to save energy (the default slack of
+/// 50 us would be most of the emulator's error).
+pub fn precise_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+}
+
+/// Jiffies of one CPU since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// All time.
+    pub total: u64,
+    /// Time in which nothing ran (idle and waiting for disks).
+    pub idle: u64,
+    /// Time that the hypervisor gave to somebody else.
+    pub stolen: u64,
+}
+
+impl CpuTicks {
+    /// What passed since `earlier`.
+    pub fn since(self, earlier: CpuTicks) -> CpuTicks {
+        CpuTicks {
+            total: self.total.saturating_sub(earlier.total),
+            idle: self.idle.saturating_sub(earlier.idle),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+        }
+    }
+
+    /// The ticks of several CPUs together.
+    pub fn sum(all: impl IntoIterator<Item = CpuTicks>) -> CpuTicks {
+        let all = all.into_iter();
+        all.fold(CpuTicks::default(), |sum, cpu| CpuTicks {
+            total: sum.total + cpu.total,
+            idle: sum.idle + cpu.idle,
+            stolen: sum.stolen + cpu.stolen,
+        })
+    }
+
+    /// Share of the time in which the CPU worked.
+    pub fn busy_ratio(self) -> f64 {
+        if self.total == 0 {
+            0.0
+        } else {
+            1.0 - self.idle as f64 / self.total as f64
+        }
+    }
+
+    /// Share of the time that was stolen.
+    pub fn stolen_ratio(self) -> f64 {
+        if self.total == 0 {
+            0.0
+        } else {
+            self.stolen as f64 / self.total as f64
+        }
+    }
+}
+
+/// The tick counters of each CPU, by number.
+pub fn ticks() -> Vec<CpuTicks> {
+    parse_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn parse_ticks(text: &str) -> Vec<CpuTicks> {
+    let mut cpus = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(number) = words
+            .next()
+            .and_then(|word| word.strip_prefix("cpu")?.parse::<usize>().ok())
+        else {
+            continue;
+        };
+        // user nice system idle iowait irq softirq steal; guest time is already inside user time.
+        let fields: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
+        if cpus.len() <= number {
+            cpus.resize(number + 1, CpuTicks::default());
+        }
+        let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+        cpus[number] = CpuTicks {
+            total: fields.iter().sum(),
+            idle: at(3) + at(4),
+            stolen: at(7),
+        };
+    }
+    cpus
+}
+
+/// How long a process has run and how long it was ready but had to wait for a CPU, in ns
+/// (`/proc/PID/schedstat`). `None` when the kernel does not tell.
+pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
+    parse_schedstat(&std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
+}
+
+/// The same for the calling thread.
+pub fn thread_run_and_wait_ns() -> Option<(u64, u64)> {
+    parse_schedstat(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_ascii_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_be_pinned() {
+        let all = allowed_cpus().unwrap();
+        let last = *all.last().unwrap();
+        std::thread::spawn(move || {
+            pin_to(&[last]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), vec![last]);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(
+            allowed_cpus().unwrap(),
+            all,
+            "other threads are not affected"
+        );
+    }
+
+    #[test]
+    fn threads_can_step_back_and_return() {
+        let (tell, hear) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            ThreadId::current().run_when_idle().unwrap();
+            tell.send(ThreadId::current()).unwrap();
+        });
+        let id = hear.recv().unwrap();
+        // It may have ended meanwhile.
+        let _ = id.run_normally();
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn threads_may_ask_for_short_slices() {
+        assert!(std::thread::spawn(short_slices).join().unwrap());
+    }
+
+    #[test]
+    fn tick_counters_are_read() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 1 5 100 4 0 2 3 0 0\ncpu1 1 0 0 50 0 0 0 0 0 0\nintr 4\n";
+        let ticks = parse_ticks(text);
+        assert_eq!(
+            ticks[0],
+            CpuTicks {
+                total: 125,
+                idle: 104,
+                stolen: 3
+            }
+        );
+        assert_eq!(ticks[1].busy_ratio(), 1.0 - 50.0 / 51.0);
+        assert!(!super::ticks().is_empty());
+    }
+}

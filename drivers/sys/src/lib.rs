@@ -1,0 +1,39 @@
+//! The only unsafe code of the project: thin, checked wrappers around what the operating system
+//! offers and the standard library does not.
+//!
+//! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s as the system gave
+//! them; the layers above turn these into sentences.
+
+pub mod batched_udp;
+pub mod clock;
+pub mod cpu;
+pub mod ethtool;
+mod message;
+pub mod mmsg;
+pub mod netlink;
+pub mod netns;
+pub mod poll;
+pub mod privileges;
+pub mod process;
+pub mod ring;
+mod seccomp;
+pub mod socket;
+pub mod subreaper;
+pub mod tcp_info;
+pub mod userns;
+
+use std::io;
+
+/// Turns the -1 of a system call into the error that goes with it.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The same for calls that return a length.
+fn check_len(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}

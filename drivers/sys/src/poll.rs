@@ -1,0 +1,271 @@
+//! Waiting: epoll with nanosecond timeouts, a waker, and signals as readable descriptors.
+
+use super::{check, check_len};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Descriptors reported per call.
+const MAX_EVENTS: usize = 64;
+
+/// A set of descriptors to wait for.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+/// The keys of the descriptors that are ready.
+#[derive(Debug)]
+pub struct Events {
+    events: [libc::epoll_event; MAX_EVENTS],
+    ready: usize,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            events: [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS],
+            ready: 0,
+        }
+    }
+}
+
+impl Events {
+    /// The keys given to [`Epoll::add`], for each ready descriptor.
+    pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
+        self.events[..self.ready].iter().map(|event| event.u64)
+    }
+}
+
+impl Epoll {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: a successful call returns a new descriptor that nobody else owns.
+        Ok(Epoll(unsafe {
+            OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)
+        }))
+    }
+
+    /// Waits for `fd` to become readable (or to be hung up), reported as `key`.
+    pub fn add(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, key)
+    }
+
+    /// Reports each change of `fd` once: it became readable or writable, or its peer has hung up.
+    pub fn add_edges(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
+        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        self.control(libc::EPOLL_CTL_ADD, fd, events as u32, key)
+    }
+
+    /// No longer waits for `fd`.
+    pub fn remove(&self, fd: BorrowedFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    fn control(
+        &self,
+        operation: libc::c_int,
+        fd: BorrowedFd,
+        events: u32,
+        key: u64,
+    ) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: key };
+        // SAFETY: `event` outlives the call.
+        check(unsafe {
+            libc::epoll_ctl(
+                self.0.as_raw_fd(),
+                operation,
+                fd.as_raw_fd(),
+                &raw mut event,
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Waits until something is ready or `timeout` has passed (`None`: for ever). A signal ends
+    /// the wait early with nothing ready.
+    pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        let limit = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
+        });
+        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        events.ready = 0;
+        // SAFETY: the event array is writable for the length given; `limit` is null or outlives
+        // the call; no signal mask is given. (The wrapper in the C library is newer than many
+        // systems, hence the plain system call.)
+        let ready = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.0.as_raw_fd(),
+                events.events.as_mut_ptr(),
+                events.events.len() as libc::c_int,
+                limit,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        if let Ok(ready) = usize::try_from(ready) {
+            events.ready = ready;
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::Interrupted {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+}
+
+/// How long to wait for something that is due in `left`, so as not to be late: all of it only if that is short.
+///
+/// Linux lets waits with many descriptors end late by a thousandth of their length, and by a 250th for nice processes, to
+/// save wake-ups (`select_estimate_accuracy` in fs/select.c), whatever `PR_SET_TIMERSLACK` says. After a first wait
+/// that ends before the time in any case, what is left is a 200th.
+pub fn punctual(left: Duration) -> Duration {
+    const SHORT: Duration = Duration::from_millis(20);
+    if left <= SHORT {
+        left
+    } else {
+        left.mul_f64(0.995)
+    }
+}
+
+/// A descriptor by which one thread wakes another out of [`Epoll::wait`].
+#[derive(Debug)]
+pub struct Waker(OwnedFd);
+
+impl Waker {
+    /// A waker that has not been used.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
+        // SAFETY: a successful call returns a new descriptor that nobody else owns.
+        Ok(Waker(unsafe {
+            OwnedFd::from_raw_fd(check(libc::eventfd(0, flags))?)
+        }))
+    }
+
+    /// Wakes whoever waits, now or later.
+    pub fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from `one`. The only failure is a full counter, which
+        // means that the waker is already set.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Forgets earlier wake-ups.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to `count`.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Signals as data: they are blocked for the process and read from a descriptor.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Blocks `signals` in the calling thread, and in all threads that it starts from now on.
+    pub fn block(signals: &[libc::c_int]) -> io::Result<Self> {
+        // SAFETY: the set is initialised by sigemptyset before use and outlives the calls.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &signal in signals {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            let error =
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            if error != 0 {
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            Ok(Signals(OwnedFd::from_raw_fd(check(libc::signalfd(
+                -1,
+                &raw const set,
+                flags,
+            ))?)))
+        }
+    }
+
+    /// The next signal that has arrived, if any.
+    pub fn next(&self) -> Option<libc::c_int> {
+        self.next_with_origin().map(|(signal, _)| signal)
+    }
+
+    /// The same, and whether a process has sent it; the kernel sends those of the terminal's keys
+    /// to the whole group of processes in the foreground.
+    pub fn next_with_origin(&self) -> Option<(libc::c_int, bool)> {
+        // SAFETY: a zeroed signalfd_siginfo is valid, and writable for its size.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of::<libc::signalfd_siginfo>();
+            let read = check_len(libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size));
+            (read.ok()? == size).then_some((
+                info.ssi_signo as libc::c_int,
+                info.ssi_code <= libc::SI_USER,
+            ))
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn long_waits_end_in_time_however_much_the_kernel_adds() {
+        for left in [1, 19, 21, 1_000, 20_000, 86_400_000] {
+            let mut left = Duration::from_millis(left);
+            let mut waits = 0;
+            loop {
+                let wait = punctual(left);
+                let most = wait + wait / 250;
+                waits += 1;
+                if wait == left {
+                    break;
+                }
+                assert!(most < left, "{most:?} of {left:?}");
+                // The machine may also end it as early as it was asked to.
+                left -= if waits % 2 == 0 { wait } else { most };
+            }
+            assert!(
+                left <= Duration::from_millis(20) && waits <= 5,
+                "{left:?} after {waits}"
+            );
+        }
+    }
+
+    #[test]
+    fn waits_are_precise_and_wakers_wake() {
+        let epoll = Epoll::new().unwrap();
+        let waker = Waker::new().unwrap();
+        epoll.add(waker.as_fd(), 7).unwrap();
+        let mut events = Events::default();
+        let start = clock::mono_ns();
+        epoll
+            .wait(&mut events, Some(Duration::from_micros(300)))
+            .unwrap();
+        assert!(clock::mono_ns() - start >= 300_000);
+        assert_eq!(events.keys().count(), 0);
+        waker.wake();
+        epoll.wait(&mut events, None).unwrap();
+        assert_eq!(events.keys().collect::<Vec<_>>(), [7]);
+        waker.clear();
+        epoll.wait(&mut events, Some(Duration::ZERO)).unwrap();
+        assert_eq!(events.keys().count(), 0);
+    }
+}
