@@ -20,7 +20,7 @@ pub mod source;
 pub mod testing;
 
 use narrows_cc::Profile;
-use narrows_transport::{Endpoint, ReceiverCounters, SenderCounters, Snapshot};
+use narrows_transport::{Endpoint, ReceiverCounters, SenderCounters, SenderSnapshot};
 use narrows_units::{ParamError, ParamSpec, Params, Stream, Time};
 
 /// What an end of a scheme is born with.
@@ -67,7 +67,7 @@ pub trait MediaSender: Endpoint {
     fn stop(&mut self);
 
     /// The state for plots and audits. `scheme.values` has `target_bps` for schemes that steer an encoder.
-    fn snapshot(&self) -> Snapshot;
+    fn snapshot(&self) -> SenderSnapshot;
 
     /// What has been counted so far.
     fn counters(&self) -> SenderCounters;

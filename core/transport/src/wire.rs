@@ -72,7 +72,7 @@ pub fn size(header: &Header, body: &Body) -> u32 {
     }
 }
 
-/// Whether a datagram is an acknowledgement or other feedback, going by its first bytes alone.
+/// True if a datagram is an acknowledgement or other feedback, by its first bytes alone.
 #[inline]
 pub fn is_ack(bytes: &[u8]) -> bool {
     match bytes {
@@ -95,7 +95,7 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
             };
             out.extend([KIND_DATA, repeated | told]);
             out.extend(flow.to_be_bytes());
-            let floor = u32::try_from(data.number - data.floor.min(data.number));
+            let floor = u32::try_from(data.number - data.least_unacked.min(data.number));
             out.extend(floor.unwrap_or(u32::MAX).to_be_bytes());
             out.extend(data.number.to_be_bytes());
             out.extend(data.offset.to_be_bytes());
@@ -201,7 +201,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
             Ok(Header::Data(Data {
                 number,
                 offset,
-                floor,
+                least_unacked: floor,
                 length,
                 retransmission: flags & REPEATED != 0,
                 ack_interval,
@@ -339,7 +339,7 @@ mod tests {
         fn data_survives_the_wire(number: u32, offset: u32, below in 0u64..100, length in 0u16..1448, retransmission: bool, interval: Option<u32>) {
             let number = u64::from(number) + 100;
             let ack_interval = interval.map(|us| Span::from_us(u64::from(us)));
-            let data = Data { number, offset: u64::from(offset), floor: number - below, length, retransmission, ack_interval };
+            let data = Data { number, offset: u64::from(offset), least_unacked: number - below, length, retransmission, ack_interval };
             let mut bytes = Vec::new();
             encode(3, &Header::Data(data), &Body::default(), &mut bytes);
             prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&Header::Data(data), &Body::default()));

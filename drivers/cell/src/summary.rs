@@ -7,7 +7,7 @@ use narrows_record::{
     StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
-use narrows_transport::{Receiver, Sender, Snapshot};
+use narrows_transport::{Receiver, Sender, SenderSnapshot};
 use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
@@ -194,7 +194,7 @@ pub fn described(flow: &Flow) -> FlowSummary {
 }
 
 /// A sample of our own sender.
-pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
+pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow {
     StateRow {
         flow,
         time_ns,
@@ -214,7 +214,11 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
 }
 
 /// What a scheme publishes beyond the common state.
-pub fn trace_rows(flow: u16, time_ns: u64, snapshot: &Snapshot) -> impl Iterator<Item = TraceRow> {
+pub fn trace_rows(
+    flow: u16,
+    time_ns: u64,
+    snapshot: &SenderSnapshot,
+) -> impl Iterator<Item = TraceRow> {
     snapshot
         .scheme
         .values

@@ -56,14 +56,14 @@ impl World {
             Action::Grant { connection, bytes } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
-                    sender.set_supply(sender.supply().saturating_add(bytes));
+                    sender.set_write_seq(sender.write_seq().saturating_add(bytes));
                     self.poke(now, pipe);
                 }
             }
             Action::Hold { connection } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
-                    sender.set_supply(sender.taken());
+                    sender.set_write_seq(sender.snd_nxt());
                 }
             }
             Action::Close { connection } => {
@@ -168,7 +168,7 @@ impl World {
             answered: false,
         });
         let (up, supply) = (connection.up as usize, connection.up_end);
-        self.pipes[up].sender.set_supply(supply);
+        self.pipes[up].sender.set_write_seq(supply);
         self.poke(now, up);
         self.watch(slot);
     }
@@ -196,7 +196,7 @@ impl World {
     #[cold]
     pub(crate) fn on_watched(&mut self, now: Time, pipe: usize) {
         let (slot, serial) = (self.pipes[pipe].connection, self.pipes[pipe].serial);
-        let arrived = self.pipes[pipe].receiver.contiguous();
+        let arrived = self.pipes[pipe].receiver.rcv_nxt();
         let is_up = self.connections[slot as usize].up as usize == pipe;
         let index = usize::from(self.connections[slot as usize].flow);
         loop {
@@ -251,7 +251,7 @@ impl World {
             self.connections[slot as usize].down = pipe;
         }
         let pipe = self.connections[slot as usize].down as usize;
-        self.pipes[pipe].sender.set_supply(end);
+        self.pipes[pipe].sender.set_write_seq(end);
         self.poke(now, pipe);
     }
 

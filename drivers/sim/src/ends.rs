@@ -54,7 +54,7 @@ impl World {
             Wants::Receiver { pipe, .. } => {
                 let index = pipe as usize;
                 let pipe = &self.pipes[index];
-                let awaited = pipe.receiver.contiguous() >= pipe.watch;
+                let awaited = pipe.receiver.rcv_nxt() >= pipe.watch;
                 self.run_receiver(now, index);
                 if awaited {
                     self.on_watched(now, index);

@@ -11,7 +11,7 @@ use narrows_cell::{Cell, CellError, Flow, SchemeRef};
 use narrows_net::Direction;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
-use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Ecn, Files, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,7 +42,7 @@ pub(crate) struct FlowState {
     pub(crate) transfers: Vec<TransferRow>,
     /// What pipes that are gone have counted, and packets in the direction of the data that no data
     /// pipe counts.
-    pub(crate) past: Totals,
+    pub(crate) past: ConnectionTotals,
     pub(crate) datagrams: Datagrams,
     /// Both ends of a real-time scheme, in the place of connections.
     pub(crate) media: Option<Box<MediaEnds>>,
@@ -86,7 +86,7 @@ impl FlowState {
             opened: 0,
             offered: Offered::default(),
             transfers: Vec::new(),
-            past: Totals::default(),
+            past: ConnectionTotals::default(),
             datagrams: Datagrams {
                 sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
                 ..Datagrams::default()
@@ -131,7 +131,7 @@ impl FlowState {
                 at: format!("flow {} ({})", self.number, scheme.name),
                 error,
             })?;
-        sender.set_supply(0);
+        sender.set_write_seq(0);
         let is_data = down == (self.class == Class::Pull);
         let [there, back] = self.routes;
         let packet = |route, kind| SimPacket {

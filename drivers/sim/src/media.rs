@@ -10,7 +10,7 @@ use crate::world::World;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef, media_receiver, media_sender, merge_frames};
 use narrows_media::{FrameArrived, FrameSent, MediaReceiver, MediaSender};
 use narrows_record::FrameRow;
-use narrows_transport::{Outgoing, ReceiverCounters, SenderCounters, Snapshot};
+use narrows_transport::{Outgoing, ReceiverCounters, SenderCounters, SenderSnapshot};
 use narrows_units::{Span, Time};
 
 /// An end that had nothing to send is not asked again before this, whatever it wants.
@@ -44,7 +44,7 @@ impl MediaEnds {
     }
 
     /// The sender's state; the frames that are settled by now are taken on the way.
-    pub(crate) fn sample(&mut self) -> Snapshot {
+    pub(crate) fn sample(&mut self) -> SenderSnapshot {
         self.collect();
         self.sender.snapshot()
     }

@@ -8,7 +8,7 @@ use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows}
 use narrows_net::{Copied, Direction, Network, Outcomes};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
-use narrows_transport::{Body, Endpoint, Totals as FlowTotals};
+use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
 use narrows_units::{Time, Wakeups};
 
 /// What a world has done so far.

@@ -13,7 +13,7 @@ use crate::rtp::{self, Rtp};
 use crate::source::Source;
 use crate::{FrameSent, MediaSender, Setup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// What waits is sent within so long, whatever the target.
@@ -233,10 +233,10 @@ impl MediaSender for Sender {
         self.source.outbox.clear();
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let known = self.rtt.is_some();
         let (trend, threshold, loss) = self.controller.values();
-        Snapshot {
+        SenderSnapshot {
             pacing: Some(Rate::from_bps(self.pacing_bps() as u64)),
             latest_rtt: self.rtt,
             smoothed_rtt: known.then_some(self.smoothed),
@@ -257,7 +257,7 @@ impl MediaSender for Sender {
                     ("waiting_bytes", self.source.outbox.bytes() as f64),
                 ],
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

@@ -10,7 +10,7 @@ use crate::encoder::Config;
 use crate::source::Source;
 use crate::{FrameSent, MediaSender, Setup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// After so long without sending a packet goes out regardless of the window.
@@ -205,9 +205,9 @@ impl MediaSender for Sender {
         self.source.outbox.clear();
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let known = |seconds: f64| (self.min_rtt < f64::INFINITY).then(|| Span::from_secs(seconds));
-        Snapshot {
+        SenderSnapshot {
             cwnd: Some(Bytes::new(self.window.bytes() as u64)),
             latest_rtt: known(self.rtt),
             smoothed_rtt: known(self.smoothed),
@@ -226,7 +226,7 @@ impl MediaSender for Sender {
                     ("waiting_bytes", self.source.outbox.bytes() as f64),
                 ],
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

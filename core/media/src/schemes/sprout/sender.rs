@@ -7,7 +7,7 @@ use super::{Drain, Settings, TICK, UNIT};
 use crate::{MediaSender, Setup};
 use narrows_cc::Fields;
 use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Span, Time};
 use std::collections::VecDeque;
 
@@ -295,9 +295,9 @@ impl MediaSender for Sender {
         self.stopped = true;
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
-        Snapshot {
+        SenderSnapshot {
             // An empty packet is always allowed, if only now and then.
             cwnd: Some(Bytes::new(self.through().max(u64::from(COUNTED)))),
             latest_rtt: self.latest_rtt,
@@ -315,7 +315,7 @@ impl MediaSender for Sender {
                 ],
                 ..Fields::default()
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

@@ -237,7 +237,7 @@ impl Rig {
     fn naps(&self) -> bool {
         let due = self.sender.next_wakeup();
         let near = |patience| self.now < due && due.since(self.now) <= patience;
-        self.patience.is_some_and(near) && self.sender.is_held()
+        self.patience.is_some_and(near) && self.sender.is_pacing_limited()
     }
 
     pub(super) fn pump(&mut self) {
@@ -319,7 +319,10 @@ impl Rig {
         let lost = counters.lost_packets;
         let settled = counters.acked_packets + lost;
         let (flying, bytes) = self.sender.sent.outstanding();
-        assert_eq!(bytes, self.sender.in_flight().get() + self.sender.assumed);
+        assert_eq!(
+            bytes,
+            self.sender.in_flight().get() + self.sender.sacked_out
+        );
         // A late packet counts as lost and then as acknowledged; a revived one as lost and flying.
         assert!(
             counters.sent_packets <= settled + flying,
@@ -330,7 +333,7 @@ impl Rig {
             "{counters:?} {flying}"
         );
         // What the receiver misses first goes first, also if it is lost for the second time.
-        let repairs = &self.sender.repairs;
+        let repairs = &self.sender.retransmit_queue;
         let least = repairs.iter().map(|repair| repair.0.offset).min();
         assert_eq!(repairs.peek().map(|repair| repair.0.offset), least);
     }

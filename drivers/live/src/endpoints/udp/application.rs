@@ -41,7 +41,7 @@ impl Node<'_> {
             let receiver = Receiver::new(&self.configs[1]);
             let mut link = Link::new(fd, Some(connection), receiver, false);
             let mut sender = sender(self.part, &self.configs[0], connection, false, at)?;
-            sender.set_supply(0);
+            sender.set_write_seq(0);
             link.ends.sender = Some(sender);
             sleeper.until_readable(link.socket(), key)?;
             self.links.insert(key, link);
@@ -63,7 +63,7 @@ impl Node<'_> {
                 ends.written.push(ends.end, &header);
                 if !transfer.is_open() {
                     ends.end += transfer.up;
-                    sender.set_supply(ends.end);
+                    sender.set_write_seq(ends.end);
                 }
                 if transfer.down > 0 {
                     ends.awaited_end += transfer.down;
@@ -72,9 +72,9 @@ impl Node<'_> {
                 }
             }
             Action::Grant { bytes, .. } => {
-                sender.set_supply(sender.supply().saturating_add(bytes));
+                sender.set_write_seq(sender.write_seq().saturating_add(bytes));
             }
-            Action::Hold { .. } => sender.set_supply(sender.taken()),
+            Action::Hold { .. } => sender.set_write_seq(sender.snd_nxt()),
             Action::Close { .. } => ends.closing = true,
             Action::Open { .. } | Action::Datagram { .. } => {}
         }
@@ -103,7 +103,7 @@ pub(super) fn answer(
         link.ends.sender = Some(sender(part, config, transfer.connection, true, now)?);
     }
     if let Some(sender) = &mut link.ends.sender {
-        sender.set_supply(link.ends.end);
+        sender.set_write_seq(link.ends.end);
     }
     Ok(())
 }

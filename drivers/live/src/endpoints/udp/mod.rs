@@ -19,7 +19,7 @@ use application::answer;
 use link::{Link, Pump};
 use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
 use narrows_traffic::Event;
-use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::io;
@@ -63,7 +63,7 @@ pub(super) struct Node<'a> {
     opened: u64,
     pump: Pump,
     /// Sums over connections that have ended.
-    past: Totals,
+    past: ConnectionTotals,
     outcome: Outcome,
     socket_drops: u64,
 }
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
             next_key: 0,
             opened: 0,
             pump: Pump::new(flow.flow, flow.dscp, part.end()),
-            past: Totals::default(),
+            past: ConnectionTotals::default(),
             outcome: Outcome::default(),
             socket_drops: 0,
         };
@@ -291,7 +291,7 @@ impl<'a> Node<'a> {
             return Ok(Found::default());
         };
         let found = link.receive(&mut self.pump, clock)?;
-        let arrived = link.ends.receiver.contiguous();
+        let arrived = link.ends.receiver.rcv_nxt();
         if let Some(source) = source {
             while let Some(&(transfer, end)) = link.ends.awaited.front() {
                 if arrived < end {

@@ -1,11 +1,11 @@
 //! Sums over the connections of one flow: applications open and close many.
 
-use crate::{Receiver, ReceiverCounters, Sender, SenderCounters, Snapshot};
+use crate::{Receiver, ReceiverCounters, Sender, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Rate, Span};
 
-/// What connections have counted together.
+/// Counters of several connections, summed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
+pub struct ConnectionTotals {
     /// Counters of the senders.
     pub sender: SenderCounters,
     /// Counters of the receivers.
@@ -14,8 +14,8 @@ pub struct Totals {
     pub delivered: u64,
 }
 
-impl Totals {
-    /// Adds what a sender has counted.
+impl ConnectionTotals {
+    /// Adds the counters of a sender.
     pub fn add_sender(&mut self, sender: &Sender) {
         let (sum, add) = (&mut self.sender, sender.counters());
         sum.sent_packets += add.sent_packets;
@@ -31,7 +31,7 @@ impl Totals {
         self.delivered += sender.snapshot().delivered.get();
     }
 
-    /// Adds what a receiver has counted.
+    /// Adds the counters of a receiver.
     pub fn add_receiver(&mut self, receiver: &Receiver) {
         let (sum, add) = (&mut self.receiver, receiver.counters());
         sum.received_packets += add.received_packets;
@@ -44,12 +44,12 @@ impl Totals {
     /// One state for connections that have ended (these totals) and those that are open: sums of
     /// windows, rates and counts, the mean of the smoothed round-trip times and the least of their
     /// minima.
-    pub fn together(&self, open: impl Iterator<Item = Snapshot>) -> Snapshot {
-        let mut all = Snapshot {
+    pub fn together(&self, open: impl Iterator<Item = SenderSnapshot>) -> SenderSnapshot {
+        let mut all = SenderSnapshot {
             delivered: Bytes::new(self.delivered),
             retransmitted: Bytes::new(self.sender.retransmitted_bytes),
             lost_packets: self.sender.lost_packets,
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         };
         let (mut count, mut known, mut smoothed) = (0u64, 0u64, 0u64);
         let (mut cwnd, mut pacing) = (Some(0), Some(0));
@@ -78,28 +78,28 @@ impl Totals {
 mod tests {
     use super::*;
 
-    fn open(cwnd: Option<u64>, rtt_ms: Option<u64>) -> Snapshot {
-        Snapshot {
+    fn open(cwnd: Option<u64>, rtt_ms: Option<u64>) -> SenderSnapshot {
+        SenderSnapshot {
             cwnd: cwnd.map(Bytes::new),
             in_flight: Bytes::new(500),
             delivered: Bytes::new(10_000),
             smoothed_rtt: rtt_ms.map(Span::from_ms),
             min_rtt: rtt_ms.map(Span::from_ms),
             lost_packets: 2,
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 
     #[test]
     fn ended_and_open_connections_are_one_state() {
-        let past = Totals {
+        let past = ConnectionTotals {
             sender: SenderCounters {
                 lost_packets: 3,
                 retransmitted_bytes: 700,
                 ..SenderCounters::default()
             },
             delivered: 5_000,
-            ..Totals::default()
+            ..ConnectionTotals::default()
         };
         let connections = [
             open(Some(1_000), Some(10)),

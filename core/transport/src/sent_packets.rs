@@ -1,11 +1,11 @@
-//! Packets that have been sent and whose fate is not yet settled.
+//! Packets that have been sent and may still be acknowledged.
 
 use narrows_units::Time;
 use std::collections::VecDeque;
 
-/// What is known of a packet's fate.
+/// State of a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PacketState {
     /// In flight.
     Outstanding,
     /// Acknowledged.
@@ -17,25 +17,25 @@ pub(crate) enum State {
 /// One packet sent, with the delivery-rate snapshot of its transmission
 /// (draft-cheng-iccrg-delivery-rate-estimation, section 3.2).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentPacket {
     /// First payload byte in the stream.
     pub(crate) offset: u64,
     /// When it was sent.
-    pub(crate) at: Time,
+    pub(crate) sent_at: Time,
     /// Bytes delivered before it was sent, and when the last of them was.
     pub(crate) delivered: u64,
     pub(crate) delivered_at: Time,
     /// When the flight began in which it was sent.
     pub(crate) first_sent_at: Time,
     /// Payload bytes.
-    pub(crate) length: u16,
-    pub(crate) state: State,
-    /// Whether its data had been sent before.
+    pub(crate) length_bytes: u16,
+    pub(crate) state: PacketState,
+    /// True if its data had been sent before.
     pub(crate) retransmission: bool,
-    /// Whether the application limited the sender then.
+    /// True if the application limited the sender then.
     pub(crate) app_limited: bool,
-    /// Epoch in which it was declared lost.
-    pub(crate) lost_in: u32,
+    /// Number of the recovery epoch in which it was declared lost.
+    pub(crate) lost_in_epoch: u32,
     /// Payload bytes in flight with it when it was sent.
     pub(crate) in_flight: u64,
     /// Payload bytes found lost before it was sent.
@@ -46,7 +46,7 @@ pub(crate) struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct SentPackets {
     base: u64,
-    packets: VecDeque<Sent>,
+    packets: VecDeque<SentPacket>,
     /// No packet below this number is outstanding.
     lowest: u64,
 }
@@ -58,7 +58,7 @@ impl SentPackets {
         self.base + self.packets.len() as u64
     }
 
-    /// Everything below this number is settled and forgotten.
+    /// Packets below this number are forgotten.
     #[inline]
     pub(crate) fn base(&self) -> u64 {
         self.base
@@ -66,19 +66,19 @@ impl SentPackets {
 
     /// Records a packet under [`SentPackets::next_number`].
     #[inline]
-    pub(crate) fn push(&mut self, packet: Sent) {
+    pub(crate) fn push(&mut self, packet: SentPacket) {
         self.packets.push_back(packet);
     }
 
     /// The packet with `number`, if it is still known.
     #[inline]
-    pub(crate) fn get(&self, number: u64) -> Option<&Sent> {
+    pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
         self.packets.get(number.checked_sub(self.base)? as usize)
     }
 
     /// As [`SentPackets::get`].
     #[inline]
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Sent> {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
         self.packets
             .get_mut(number.checked_sub(self.base)? as usize)
     }
@@ -90,7 +90,7 @@ impl SentPackets {
         while self.lowest < end
             && self
                 .get(self.lowest)
-                .is_none_or(|packet| packet.state != State::Outstanding)
+                .is_none_or(|packet| packet.state != PacketState::Outstanding)
         {
             self.lowest += 1;
         }
@@ -100,21 +100,21 @@ impl SentPackets {
     /// Declares a packet outstanding again, so that searches find it.
     pub(crate) fn revive(&mut self, number: u64) {
         if let Some(packet) = self.get_mut(number) {
-            packet.state = State::Outstanding;
+            packet.state = PacketState::Outstanding;
             self.lowest = self.lowest.min(number);
         }
     }
 
-    /// Forgets settled packets from the bottom: acknowledged ones, and lost ones sent before
-    /// `horizon` whose data lie below `settled`.
+    /// Forgets packets from the bottom: acknowledged ones, and lost ones sent before `horizon` whose data lie
+    /// below `snd_una`.
     #[inline]
     pub(crate) fn forget(&mut self, horizon: Time, settled: u64) {
         while let Some(packet) = self.packets.front() {
             match packet.state {
-                State::Acked => {}
-                State::Lost
-                    if packet.at < horizon
-                        && packet.offset + u64::from(packet.length) <= settled => {}
+                PacketState::Acked => {}
+                PacketState::Lost
+                    if packet.sent_at < horizon
+                        && packet.offset + u64::from(packet.length_bytes) <= settled => {}
                 _ => break,
             }
             self.packets.pop_front();
@@ -129,9 +129,9 @@ impl SentPackets {
         let flying = self
             .packets
             .iter()
-            .filter(|packet| packet.state == State::Outstanding);
+            .filter(|packet| packet.state == PacketState::Outstanding);
         flying.fold((0, 0), |(packets, bytes), packet| {
-            (packets + 1, bytes + u64::from(packet.length))
+            (packets + 1, bytes + u64::from(packet.length_bytes))
         })
     }
 }

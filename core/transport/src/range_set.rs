@@ -25,7 +25,7 @@ impl RangeSet {
         &self.ranges
     }
 
-    /// Whether the set is empty.
+    /// True if the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -107,7 +107,7 @@ impl RangeSet {
         below + self.ranges[below..above].partition_point(|range| range.last < number)
     }
 
-    /// Whether `number` is in the set.
+    /// True if `number` is in the set.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         let index = self.first_at_or_above(number);

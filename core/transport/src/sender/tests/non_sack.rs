@@ -58,7 +58,7 @@ fn a_lost_repair_waits_for_the_timeout() {
             .position(|(_, data)| data.retransmission)
             .unwrap() as u64;
         let mut rig = Rig::with(20, &config);
-        rig.sender.set_supply(400 * MSS);
+        rig.sender.set_write_seq(400 * MSS);
         rig.fault = Box::new(move |index| (index != 30 && index != repair).then_some(Span::ZERO));
         rig.run(10_000);
         assert_eq!(rig.sender.counters().timeouts, 1);
@@ -109,7 +109,7 @@ fn a_lost_repair_is_repeated_after_the_timeout_however_much_else_arrives() {
         let counters = rig.sender.counters();
         assert_eq!(counters.timeouts, 1, "{scheme:?}");
         // The gap is closed, and data goes on in order.
-        assert!(rig.sender.settled > rig.sends[30].1.offset + 100 * MSS);
+        assert!(rig.sender.snd_una > rig.sends[30].1.offset + 100 * MSS);
     }
 }
 
@@ -146,7 +146,7 @@ fn by_count_alone_only_the_threshold_decides() {
     // behind it in its burst: many after the first packets, two after the third last.
     let late = |index: u64| {
         let mut rig = Rig::with(20, &config);
-        rig.sender.set_supply(20 * MSS);
+        rig.sender.set_write_seq(20 * MSS);
         rig.fault = Box::new(move |n| {
             let late = if n == index {
                 Span::from_ms(5)
@@ -162,7 +162,7 @@ fn by_count_alone_only_the_threshold_decides() {
     assert_eq!((late(17), late(16)), (0, 1));
     // Time sees that five milliseconds are not late.
     let mut rig = Rig::new(20);
-    rig.sender.set_supply(20 * MSS);
+    rig.sender.set_write_seq(20 * MSS);
     rig.fault = Box::new(|n| {
         let late = if n == 17 {
             Span::from_ms(5)
@@ -203,7 +203,7 @@ proptest! {
         };
         let mut rig = Rig::with(20, &config);
         let supply = size * MSS + size;
-        rig.sender.set_supply(supply);
+        rig.sender.set_write_seq(supply);
         let roll = move |direction: u64, n: u64| {
             let mut stream = Stream::new(seed ^ n, if direction == 0 { "data" } else { "acks" });
             let late = stream.below(12);
@@ -222,8 +222,8 @@ proptest! {
 fn a_scheme_that_restarts_sends_everything_from_the_gap_on_again() {
     for config in [without_sack(), Config::default()] {
         let mut rig = Rig::with(20, &config).losing(&[30]);
-        rig.sender.recovery = Recovery::Restart;
-        rig.sender.set_supply(200 * MSS);
+        rig.sender.recovery_rule = Recovery::Restart;
+        rig.sender.set_write_seq(200 * MSS);
         rig.run(3000);
         let heard = rig.heard();
         assert_eq!(

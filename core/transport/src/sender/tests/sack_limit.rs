@@ -67,7 +67,7 @@ fn what_arrived_out_of_reach_is_not_repeated_after_a_timeout() {
     let counters = rig.sender.counters();
     // Once after three duplicates, once after the timeout.
     assert_eq!((counters.timeouts, counters.retransmitted_packets), (1, 2));
-    assert_eq!(rig.goodput(), rig.receiver.contiguous());
+    assert_eq!(rig.goodput(), rig.receiver.rcv_nxt());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_receiver_that_may_report_nothing_yet_is_silent() {
     let mut rig = Rig::with(10, &utp(1)).losing(&[0, 1]);
     rig.run(3000);
     assert!(rig.goodput() > 10 * MSS);
-    assert_eq!(rig.goodput(), rig.receiver.contiguous());
+    assert_eq!(rig.goodput(), rig.receiver.rcv_nxt());
 }
 
 proptest! {
@@ -87,7 +87,7 @@ proptest! {
         scheme in prop::sample::select(vec!["utp", "reno", "bbr1"]),
     ) {
         let mut rig = Rig::of_with(scheme, &utp(reach));
-        rig.sender.set_supply(500 * MSS);
+        rig.sender.set_write_seq(500 * MSS);
         rig.fault = Box::new(move |index| (!lost.contains(&index)).then_some(Span::ZERO));
         rig.run(400_000);
         prop_assert!(rig.sender.is_complete());

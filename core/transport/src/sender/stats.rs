@@ -1,10 +1,10 @@
-//! What a sender counts and shows.
+//! A sender's counters and the state that it shows.
 
-use super::{Phase, Sender};
+use super::{CongestionState, Sender};
 use narrows_cc::{Fields, Recovery};
 use narrows_units::{Bytes, Rate, Span};
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Data packets sent, and their IP sizes.
@@ -29,9 +29,9 @@ pub struct SenderCounters {
     pub recoveries: u64,
 }
 
-/// What a sender shows for plots and audits.
+/// State of a sender for plots and audits.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct SenderSnapshot {
     /// Window in force (that of the reduction while one is running).
     pub cwnd: Option<Bytes>,
     /// Pacing rate in force.
@@ -52,25 +52,25 @@ pub struct Snapshot {
     pub retransmitted: Bytes,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// What the scheme shows.
+    /// Values that the scheme traces.
     pub scheme: Fields,
 }
 
 impl Sender {
     /// The state for plots and audits.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SenderSnapshot {
         let mut scheme = Fields::default();
         self.scheme.trace(&mut scheme);
         // A scheme that is its own master during recoveries goes on doing what it says.
-        match (&self.phase, self.recovery) {
-            (Phase::Open, _) | (_, Recovery::Direct | Recovery::Restart) => {}
-            (Phase::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
-            (Phase::Timeout, Recovery::Proportional) => scheme.mode = "loss",
+        match (&self.state, self.recovery_rule) {
+            (CongestionState::Open, _) | (_, Recovery::Direct | Recovery::Restart) => {}
+            (CongestionState::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
+            (CongestionState::Loss, Recovery::Proportional) => scheme.mode = "loss",
         }
         let known = self.rtt.is_known();
-        Snapshot {
-            cwnd: self.allowance.cwnd.map(|_| Bytes::new(self.window())),
-            pacing: self.pacing,
+        SenderSnapshot {
+            cwnd: self.allowance.cwnd.map(|_| Bytes::new(self.cwnd())),
+            pacing: self.pacing_rate,
             latest_rtt: known.then(|| self.rtt.latest()),
             smoothed_rtt: known.then(|| self.rtt.smoothed()),
             min_rtt: known.then(|| self.rtt.min()),
@@ -79,9 +79,9 @@ impl Sender {
             delivered: Bytes::new(if self.config.sack {
                 self.rate.delivered
             } else {
-                self.settled
+                self.snd_una
             }),
-            delivery_rate: self.last_rate,
+            delivery_rate: self.last_delivery_rate,
             retransmitted: Bytes::new(self.counters.retransmitted_bytes),
             lost_packets: self.counters.lost_packets,
             scheme,

@@ -1,6 +1,6 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation).
 
-use crate::sent::Sent;
+use crate::sent_packets::SentPacket;
 use narrows_cc::RateSample;
 use narrows_units::{Bytes, Rate, Span, Time};
 
@@ -19,7 +19,7 @@ pub(crate) struct RateEstimator {
 }
 
 impl RateEstimator {
-    /// Whether packets sent now are limited by the application.
+    /// True if packets sent now are limited by the application.
     #[inline]
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0
@@ -63,9 +63,9 @@ impl RateEstimator {
     /// The sample given by `newest`, the packet sent last among those just delivered. `None` when
     /// the interval is shorter than the smallest RTT, which no real interval can be.
     #[inline]
-    pub(crate) fn sample(&mut self, newest: &Sent, min_rtt: Span) -> Option<RateSample> {
-        self.first_sent_at = newest.at;
-        let send_elapsed = newest.at.since(newest.first_sent_at);
+    pub(crate) fn sample(&mut self, newest: &SentPacket, min_rtt: Span) -> Option<RateSample> {
+        self.first_sent_at = newest.sent_at;
+        let send_elapsed = newest.sent_at.since(newest.first_sent_at);
         let ack_elapsed = self.delivered_at.since(newest.delivered_at);
         let interval = send_elapsed.max(ack_elapsed);
         if interval.is_zero() || interval < min_rtt {
@@ -87,24 +87,24 @@ impl RateEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sent::State;
+    use crate::sent_packets::PacketState;
 
     fn ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
-    fn sent(at: u64, first_sent_at: u64, delivered_at: u64, delivered: u64) -> Sent {
-        Sent {
+    fn sent(at: u64, first_sent_at: u64, delivered_at: u64, delivered: u64) -> SentPacket {
+        SentPacket {
             offset: 0,
-            at: ms(at),
+            sent_at: ms(at),
             delivered,
             delivered_at: ms(delivered_at),
             first_sent_at: ms(first_sent_at),
-            length: 1000,
-            state: State::Acked,
+            length_bytes: 1000,
+            state: PacketState::Acked,
             retransmission: false,
             app_limited: false,
-            lost_in: 0,
+            lost_in_epoch: 0,
             in_flight: 1000,
             lost_before: 0,
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn tame() -> Config {
+fn tack() -> Config {
     Config {
         acks_per_rtt: 4,
         quick_acks: 0,
@@ -13,7 +13,7 @@ fn tame() -> Config {
 /// Acknowledgements in the last `seconds` of a run of data that arrives `packets_per_s` apart on a path of
 /// `rtt_ms`: the receiver alone, told of the interval as a sender would.
 fn acknowledgements(packets_per_s: u64, rtt_ms: u64, seconds: u64) -> u64 {
-    let mut receiver = Receiver::new(&tame());
+    let mut receiver = Receiver::new(&tack());
     let mut body = Body::default();
     let interval = Span::from_us(rtt_ms * 1000 / 4);
     let mut count = 0;
@@ -26,7 +26,7 @@ fn acknowledgements(packets_per_s: u64, rtt_ms: u64, seconds: u64) -> u64 {
         let data = Data {
             number,
             offset: number * MSS,
-            floor: number.saturating_sub(1000),
+            least_unacked: number.saturating_sub(1000),
             length: MSS as u16,
             retransmission: false,
             ack_interval: Some(interval),
@@ -52,7 +52,7 @@ fn there_are_as_many_as_the_smaller_of_both_rules_allows() {
 
 #[test]
 fn the_sender_tells_a_quarter_of_the_smallest_round_trip() {
-    let mut rig = Rig::with(100, &tame());
+    let mut rig = Rig::with(100, &tack());
     rig.run(5000);
     // Nothing is known before the first round trip of 40 ms.
     assert_eq!(rig.sends[0].1.ack_interval, Some(Span::ZERO));
@@ -82,7 +82,7 @@ fn nobody_is_told_anything_unless_it_is_asked_for() {
     );
     let without_sack = Config {
         sack: false,
-        ..tame()
+        ..tack()
     };
     let mut rig = Rig::with(10, &without_sack);
     rig.run(200);
@@ -95,7 +95,7 @@ fn nobody_is_told_anything_unless_it_is_asked_for() {
 
 #[test]
 fn a_gap_is_told_at_once_and_only_when_it_opens() {
-    let mut receiver = Receiver::new(&tame());
+    let mut receiver = Receiver::new(&tack());
     let mut body = Body::default();
     let mut told = Vec::new();
     for (at, number) in [0, 1, 2, 4, 5, 6, 7, 9, 3, 8].into_iter().enumerate() {
@@ -103,7 +103,7 @@ fn a_gap_is_told_at_once_and_only_when_it_opens() {
         let data = Data {
             number,
             offset: number * 100,
-            floor: 0,
+            least_unacked: 0,
             length: 100,
             retransmission: false,
             ack_interval: Some(Span::from_ms(100)),
@@ -119,8 +119,8 @@ fn a_gap_is_told_at_once_and_only_when_it_opens() {
 
 #[test]
 fn the_last_packets_before_a_pause_are_acknowledged_after_the_delay() {
-    let mut rig = Rig::with(20, &tame());
-    rig.sender.set_supply(31 * MSS);
+    let mut rig = Rig::with(20, &tack());
+    rig.sender.set_write_seq(31 * MSS);
     rig.run(1000);
     assert!(rig.sender.is_complete());
     let counters = rig.sender.counters();
@@ -129,7 +129,7 @@ fn the_last_packets_before_a_pause_are_acknowledged_after_the_delay() {
 
 #[test]
 fn losses_are_found_and_repaired_as_ever() {
-    let mut rig = Rig::with(20, &tame()).losing(&[30, 77, 78, 200]);
+    let mut rig = Rig::with(20, &tack()).losing(&[30, 77, 78, 200]);
     rig.run(1000);
     let counters = rig.sender.counters();
     assert_eq!(
@@ -141,7 +141,7 @@ fn losses_are_found_and_repaired_as_ever() {
 
 #[test]
 fn a_hostile_interval_does_not_stop_acknowledgements() {
-    let mut receiver = Receiver::new(&tame());
+    let mut receiver = Receiver::new(&tack());
     let data = Data {
         length: 100,
         ack_interval: Some(Span::from_ms(1_000_000)),
