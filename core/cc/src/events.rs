@@ -37,16 +37,16 @@ pub struct RateSample {
 
 /// What the transport is doing about congestion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum CaState {
     /// Nothing is wrong.
     #[default]
     Open,
     /// Marks were reported, nothing is lost (CWR in Linux).
-    Reduced,
+    Cwr,
     /// Losses are being repaired.
     Recovery,
     /// A timeout is being repaired (Loss in Linux): the scheme grows its window again.
-    Timeout,
+    Loss,
 }
 
 /// An acknowledgement that acknowledges new packets.
@@ -92,7 +92,7 @@ pub struct AckEvent<'a> {
     /// `Recovery::Proportional` must not grow its window then.
     pub in_recovery: bool,
     /// What is being done about congestion. (`in_recovery` is true in `Reduced` and `Recovery`.)
-    pub phase: Phase,
+    pub phase: CaState,
 }
 
 impl AckEvent<'_> {
@@ -117,7 +117,7 @@ impl AckEvent<'_> {
             cwnd_limited: true,
             may_grow: true,
             in_recovery: false,
-            phase: Phase::Open,
+            phase: CaState::Open,
         }
     }
 }

@@ -18,7 +18,7 @@ pub mod schemes;
 pub mod testing;
 
 pub use events::{
-    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, LostPacket, Phase, RateSample,
+    AckEvent, AckedPacket, CaState, EcnEvent, LossCause, LossEvent, LostPacket, RateSample,
     SendEvent, SpuriousLossEvent,
 };
 

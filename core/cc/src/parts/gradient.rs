@@ -1,7 +1,7 @@
 //! Steps along a measured gradient of utility, as Vivace and its successor take them: in proportion to the
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
-use super::math::powf;
+use super::exp_log::powf;
 use narrows_units::{Kind, ParamSpec, Params};
 
 /// UDT's programs count whole packets where our schemes count payload.

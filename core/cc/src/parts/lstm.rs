@@ -8,7 +8,7 @@
 //! Single precision, as the networks were trained in; only additions, multiplications and divisions in an order
 //! that is fixed here, so that a run is the same on every machine. Nothing is allocated after the construction.
 
-use super::model::Model;
+use super::model_file::Model;
 
 /// Sizes beyond these are no networks for a decision every few milliseconds.
 const MOST_UNITS: usize = 4_096;
@@ -164,7 +164,7 @@ fn tanh(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model::Writer;
+    use crate::parts::model_file::Writer;
 
     #[test]
     fn the_functions_are_as_exact_as_they_say() {

@@ -1,6 +1,6 @@
 //! Rule tables of Remy: boxes that tile the space of what a sender has seen, each with an action.
 
-use super::model::Model;
+use super::model_file::Model;
 
 /// What a sender has seen: averages of the spacing of packets when sent and when received (ms), the last round trip
 /// over the smallest one, and a slower average of the spacing when received (ms).
@@ -172,7 +172,7 @@ fn fills(rules: &[Rule], lowest: &Signals, end: &Signals) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model::Writer;
+    use crate::parts::model_file::Writer;
 
     /// Lower and upper bounds, and the increment by which a rule is recognised.
     type Given = ([f64; 4], [f64; 4], i32);

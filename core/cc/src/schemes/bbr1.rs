@@ -31,7 +31,7 @@ use crate::parts::bbr::{
     rate,
 };
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Phase, RateSample, Recovery,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, CaState, RateSample, Recovery,
     Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
@@ -159,7 +159,7 @@ pub(super) struct Bbr1 {
     /// Window before a recovery or PROBE_RTT.
     prior_cwnd: u64,
     /// What the transport was doing at the last acknowledgement.
-    prior: Phase,
+    prior: CaState,
     /// The first round of a recovery: as much is sent as is acknowledged.
     conserve: bool,
     pacing: Rate,
@@ -213,7 +213,7 @@ impl Bbr1 {
             restarted: false,
             cwnd: initial,
             prior_cwnd: 0,
-            prior: Phase::Open,
+            prior: CaState::Open,
             conserve: false,
             pacing: Rate::from_bps(1),
             seen_rtt: false,
@@ -409,7 +409,7 @@ impl Bbr1 {
 
     /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
     fn save_cwnd(&mut self) {
-        let good = matches!(self.prior, Phase::Open | Phase::Reduced) && self.mode != Mode::ProbeRtt;
+        let good = matches!(self.prior, CaState::Open | CaState::Cwr) && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
@@ -450,8 +450,8 @@ impl Bbr1 {
         }
         let before = self.prior;
         self.prior = ack.phase;
-        let recovering = |phase| matches!(phase, Phase::Recovery | Phase::Timeout);
-        if ack.phase == Phase::Recovery && before != Phase::Recovery {
+        let recovering = |phase| matches!(phase, CaState::Recovery | CaState::Loss);
+        if ack.phase == CaState::Recovery && before != CaState::Recovery {
             self.conserve = true;
             self.rounds.restart(ack.delivered);
             self.cwnd = in_flight + acked;
@@ -499,7 +499,7 @@ impl CongestionControl for Bbr1 {
         if loss.cause == LossCause::Reordering {
             return;
         }
-        self.prior = Phase::Timeout;
+        self.prior = CaState::Loss;
         self.full.reset();
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() + self.mss;
         if self.with_policer {

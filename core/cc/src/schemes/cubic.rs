@@ -12,7 +12,7 @@
 //! | fast_convergence | true | RFC 9438, section 4.7 |
 //! | hystart | true | RFC 9406 |
 
-use crate::parts::{HyStartPp, HyStartStep, Window, cube_root};
+use crate::parts::{HyStartPp, HyStartStep, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
@@ -60,7 +60,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
         fast_convergence: params.flag("fast_convergence").unwrap_or(true),
         hystart: hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
-        window: Window::new(&setup),
+        window: CongestionWindow::new(&setup),
         curve: Curve::default(),
         prior: None,
     }))
@@ -92,7 +92,7 @@ struct Cubic {
     alpha: f64,
     fast_convergence: bool,
     hystart: Option<HyStartPp>,
-    window: Window,
+    window: CongestionWindow,
     curve: Curve,
     prior: Option<Curve>,
 }
@@ -259,7 +259,7 @@ mod tests {
             alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
             fast_convergence: true,
             hystart: None,
-            window: Window::new(&setup()),
+            window: CongestionWindow::new(&setup()),
             curve: Curve::default(),
             prior: None,
         }

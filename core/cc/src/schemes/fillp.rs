@@ -110,7 +110,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 mod tests {
     use super::*;
     use crate::testing::{MSS, setup};
-    use crate::{AckEvent, Fields, Phase, RateSample};
+    use crate::{AckEvent, Fields, CaState, RateSample};
     use narrows_units::{Bytes, Rate, Span, Time};
 
     /// One acknowledgement of a packet with a sample of `mbps`, on a path of 40 ms; `in_flight` packets are then.
@@ -122,7 +122,7 @@ mod tests {
         (ack.latest_rtt, ack.smoothed_rtt, ack.min_rtt) = (Some(rtt), rtt, rtt);
         ack.in_flight = Bytes::new(in_flight * MSS);
         ack.in_flight_before = Bytes::new((in_flight + 1) * MSS);
-        ack.phase = Phase::Open;
+        ack.phase = CaState::Open;
         ack.rate = Some(RateSample {
             rate: Rate::from_bps(mbps * 1_000_000),
             delivered: Bytes::new(mbps * 5_000),

@@ -18,7 +18,7 @@
 //! | lookup | functions | RFC 3649, section 5; the table is its appendix B |
 //! | max_ssthresh | 0 | RFC 3742 (off unless given; it suggests 100) |
 
-use crate::parts::{Classic, Congestion, LimitedSlowStart, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, LimitedSlowStart, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         row: 0,
         slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or(0)),
     };
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
@@ -173,18 +173,18 @@ impl HighSpeed {
     }
 }
 
-impl Rules for HighSpeed {
-    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+impl WindowRules for HighSpeed {
+    fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
         self.slow_start.grow(window, bytes)
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets();
         let growth = self.at(packets).increase;
         window.add(growth * bytes as f64 / window.mss() / packets);
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let packets = window.packets();
         packets * (1.0 - self.at(packets).decrease)
     }

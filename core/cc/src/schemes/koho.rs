@@ -23,7 +23,7 @@
 //! | silence | 50 ms | koho_cc f0f2e69: controller.cc, timeout_ms |
 //! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
 
-use crate::parts::Silence;
+use crate::parts::LivenessTimer;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
@@ -208,7 +208,7 @@ pub(super) struct Koho {
     least_way: Option<i64>,
     least_rtt: Span,
     flights: Flights,
-    silence: Silence,
+    silence: LivenessTimer,
     silence_after: Span,
     patient: bool,
 }
@@ -223,7 +223,7 @@ impl Koho {
             least_way: None,
             least_rtt: Span::MAX,
             flights: Flights::default(),
-            silence: Silence::new(silence_after, setup.now),
+            silence: LivenessTimer::new(silence_after, setup.now),
             silence_after,
             patient: params.flag("patient").unwrap_or(true),
         }
@@ -282,7 +282,7 @@ impl CongestionControl for Koho {
     fn allowance(&self) -> Allowance {
         let window = self.window as u64 * self.mss;
         Allowance {
-            cwnd: Some(self.silence.window(window, self.mss)),
+            cwnd: Some(self.silence.cwnd(window, self.mss)),
             ..Allowance::default()
         }
     }

@@ -23,7 +23,7 @@
 //! | filter | 4 | draft-06 and RFC 6817, section 2.5 |
 //! | slowdowns | true | draft-06, section 4.4 |
 
-use crate::parts::{RecentMin, SlotMinima};
+use crate::parts::{RecentMin, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
@@ -103,7 +103,7 @@ struct LedbatPp {
     /// The first slow start.
     initial: bool,
     slowdown: Slowdown,
-    base: SlotMinima,
+    base: BaseDelays,
     current: RecentMin,
     queueing: f64,
     /// Window and threshold before the last reduction.
@@ -123,7 +123,7 @@ impl LedbatPp {
             threshold: f64::INFINITY,
             initial: true,
             slowdown: Slowdown::Never,
-            base: SlotMinima::new(count("base_history"), MINUTE),
+            base: BaseDelays::new(count("base_history"), MINUTE),
             current: RecentMin::new(count("filter")),
             queueing: 0.0,
             prior: None,

@@ -39,8 +39,8 @@
 //! | start_ahead | 2 | intervals without result at which the start waits; 0, the program's, for never |
 //! | min_rate | 16 kbit/s | ours: a packet in a second |
 
-use crate::parts::math::exp;
-use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::parts::exp_log::exp;
+use crate::parts::monitor_interval::{Closing, Monitors, Report};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
     Setup,

@@ -26,7 +26,7 @@
 //! | max_window | 2000 | proto-quic 77961f1: kDefaultMaxCongestionWindowPackets |
 //! | hystart | true | proto-quic 77961f1: HybridSlowStart |
 
-use crate::parts::{HyStart, HyStartDetect, HyStartSample, Window, cube_root};
+use crate::parts::{HyStart, HyStartDetect, HyStartSample, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -114,7 +114,7 @@ struct QuicCubic {
     beta: f64,
     alpha: f64,
     max_window: f64,
-    window: Window,
+    window: CongestionWindow,
     curve: Curve,
     hystart: Option<HyStart>,
     /// What a window is spread over; `None` where the clock has no steps for it, and nothing is spread.
@@ -165,7 +165,7 @@ impl QuicCubic {
         let n = params.integer("connections").unwrap_or(2) as f64;
         let beta = (n - 1.0 + BETA) / n;
         let hystart = params.flag("hystart").unwrap_or(true);
-        let mut window = Window::new(&setup);
+        let mut window = CongestionWindow::new(&setup);
         let max_window = params.integer("max_window").unwrap_or(2000) as f64;
         window.set_packets(window.packets().min(max_window));
         QuicCubic {

@@ -21,8 +21,8 @@
 //! | slack | 1 | genericCC: packets in flight beyond the window; 0 in Remy's own simulator |
 //! | first_window | two | genericCC; `rule` in Remy's own simulator |
 
-use crate::parts::model;
-use crate::parts::policy::ms;
+use crate::parts::model_file;
+use crate::parts::neural_policy::ms;
 use crate::parts::rule_table::{Action, RuleTable, Signals};
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
@@ -100,9 +100,9 @@ const FIRST_WINDOW: f64 = 2.0;
 const SILENCE: Span = Span::from_ms(2_000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let table = model::load(params, &setup.files, |model| {
-        model.expect_kind(KIND)?;
-        RuleTable::new(model)
+    let table = model_file::load(params, &setup.files, |model| {
+        model_file.expect_kind(KIND)?;
+        RuleTable::new(model_file)
     })?;
     let mut remy = Remy {
         mss: setup.mss.get(),

@@ -31,7 +31,7 @@
 //! | filter | 3 | libutp: CUR_DELAY_SIZE |
 //! | buffer | 1 MiB | libutp: opt_sndbuf |
 
-use crate::parts::SlotMinima;
+use crate::parts::BaseDelays;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery,
     Scheme, SendEvent, Setup,
@@ -114,7 +114,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         window: mss,
         slow_start: true,
         threshold: buffer,
-        base: SlotMinima::new(integer("base_history") as usize, MINUTE),
+        base: BaseDelays::new(integer("base_history") as usize, MINUTE),
         delays: std::iter::repeat_n(0, filter).collect(),
         queueing: 0.0,
         full_at: setup.now,
@@ -131,7 +131,7 @@ struct Utp {
     window: f64,
     slow_start: bool,
     threshold: f64,
-    base: SlotMinima,
+    base: BaseDelays,
     /// The last delays above the base of their time.
     delays: VecDeque<i64>,
     queueing: f64,

@@ -38,7 +38,7 @@
 use crate::parts::gradient::{
     Counted, GradientSteps, HEADER, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, loss_weight, worth,
 };
-use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::parts::monitor_interval::{Closing, Monitors, Report};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,

@@ -2,8 +2,8 @@
 //! advice how to send, but they hold a queue short, so that what they do can be followed.
 
 use super::setup;
-use crate::parts::model::Writer;
-use crate::parts::policy::ACTIONS;
+use crate::parts::model_file::Writer;
+use crate::parts::neural_policy::ACTIONS;
 use crate::{Scheme, Setup};
 use narrows_units::{FileRef, Files, Kind, Params, Value};
 

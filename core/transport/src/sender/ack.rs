@@ -149,12 +149,12 @@ impl Sender {
         event.cwnd_limited = self.cwnd_limited || self.cwnd_limited_last_round;
         event.in_recovery = self.in_recovery();
         event.phase = match &self.state {
-            CongestionState::Open => narrows_cc::Phase::Open,
+            CongestionState::Open => narrows_cc::CaState::Open,
             CongestionState::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
-                narrows_cc::Phase::Reduced
+                narrows_cc::CaState::Cwr
             }
-            CongestionState::Recovery(_) => narrows_cc::Phase::Recovery,
-            CongestionState::Loss => narrows_cc::Phase::Timeout,
+            CongestionState::Recovery(_) => narrows_cc::CaState::Recovery,
+            CongestionState::Loss => narrows_cc::CaState::Loss,
         };
         event
     }

@@ -15,8 +15,8 @@ use super::{
     Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, Profile, Rounds, bandwidth,
 };
 use crate::{
-    AckEvent, Allowance, CongestionControl, Fields, LossEvent, Phase, RateSample, SendEvent, Setup,
-    SpuriousLossEvent,
+    AckEvent, Allowance, CaState, CongestionControl, Fields, LossEvent, RateSample, SendEvent,
+    Setup, SpuriousLossEvent,
 };
 use ecn::Ecn;
 use model::{Bounds, Latest, Probe, Undo};
@@ -126,7 +126,7 @@ pub struct Machine {
     cwnd: f64,
     prior_cwnd: f64,
     /// What the transport was doing at the last acknowledgement.
-    prior: Phase,
+    prior: CaState,
     pacing: Rate,
     seen_rtt: bool,
 }
@@ -166,7 +166,7 @@ impl Machine {
             delivered: Bytes::ZERO,
             cwnd: initial,
             prior_cwnd: 0.0,
-            prior: Phase::Open,
+            prior: CaState::Open,
             pacing: Rate::from_bps(1),
             seen_rtt: false,
             profile,

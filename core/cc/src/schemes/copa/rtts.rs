@@ -1,6 +1,6 @@
 //! What Copa takes from round-trip times.
 
-use crate::parts::WindowMin;
+use crate::parts::WindowedMin;
 use narrows_units::{Span, Time};
 
 /// Gain of the smoothed RTT.
@@ -16,11 +16,11 @@ const EMPTY_RTTS: u64 = 4;
 pub(super) struct Rtts {
     /// Smoothed; 0 before any.
     pub(super) smoothed: f64,
-    base: WindowMin,
-    standing: WindowMin,
-    low: WindowMin,
+    base: WindowedMin,
+    standing: WindowedMin,
+    low: WindowedMin,
     /// Of negative values.
-    high: WindowMin,
+    high: WindowedMin,
 }
 
 impl Rtts {

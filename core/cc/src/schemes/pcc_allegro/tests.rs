@@ -1,5 +1,5 @@
 use super::*;
-use crate::parts::monitor::tests::report;
+use crate::parts::monitor_interval::tests::report;
 use crate::testing::setup;
 use narrows_units::{Bytes, Span, Value};
 

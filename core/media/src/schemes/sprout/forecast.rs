@@ -1,7 +1,7 @@
 //! Beliefs about the rate, and the forecasts that follow from them.
 
 use super::model::{BINS, Evolution, Model, TICK_S, log_means, normalise, rate, weigh};
-use narrows_cc::parts::math::exp;
+use narrows_cc::parts::exp_log::exp;
 use std::sync::{Arc, OnceLock};
 
 /// Ticks that a forecast covers.

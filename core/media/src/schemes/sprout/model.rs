@@ -4,7 +4,7 @@
 //! leaves. Packets of one tick are a Poisson number with the rate of the tick. Everything follows from the
 //! constants here and the two numbers of [`Model`].
 
-use narrows_cc::parts::math::{exp, ln};
+use narrows_cc::parts::exp_log::{exp, ln};
 
 /// Length of a tick in seconds.
 pub(super) const TICK_S: f64 = 0.02;

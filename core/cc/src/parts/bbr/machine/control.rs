@@ -2,7 +2,7 @@
 
 use super::super::{Quantum, bdp, rate};
 use super::{MIN_PACKETS, Machine, Mode};
-use crate::{AckEvent, Phase};
+use crate::{AckEvent, CaState};
 use narrows_units::{Rate, Span};
 
 /// RTT assumed for the first pacing rate.
@@ -106,7 +106,7 @@ impl Machine {
     /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
     pub(super) fn save_cwnd(&mut self) {
         let good =
-            matches!(self.prior, Phase::Open | Phase::Reduced) && self.mode != Mode::ProbeRtt;
+            matches!(self.prior, CaState::Open | CaState::Cwr) && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good {
             self.cwnd
         } else {
@@ -118,11 +118,11 @@ impl Machine {
     pub(super) fn leave_recovery(&mut self, ack: &AckEvent<'_>) {
         let before = self.prior;
         self.prior = ack.phase;
-        let calm = matches!(ack.phase, Phase::Open | Phase::Reduced);
+        let calm = matches!(ack.phase, CaState::Open | CaState::Cwr);
         let restores = match before {
-            Phase::Timeout => ack.phase != Phase::Timeout,
-            Phase::Recovery => calm && self.profile.restore_after_recovery,
-            Phase::Open | Phase::Reduced => false,
+            CaState::Loss => ack.phase != CaState::Loss,
+            CaState::Recovery => calm && self.profile.restore_after_recovery,
+            CaState::Open | CaState::Cwr => false,
         };
         if restores {
             self.cwnd = self.cwnd.max(self.prior_cwnd);

@@ -2,7 +2,7 @@
 
 use super::model::Feedback;
 use super::{Machine, Mode, Sample};
-use crate::{AckEvent, Phase};
+use crate::{AckEvent, CaState};
 use narrows_units::{Span, Time};
 
 /// Longest wait between probes in rounds: as long as a Reno flow with the bandwidth-delay product of
@@ -153,7 +153,7 @@ impl Machine {
 
     /// Begins a probe if its time has come, by the clock or by rounds.
     fn probe_if_due(&mut self, ack: &AckEvent<'_>) -> bool {
-        let calm = ack.phase == Phase::Open && !self.latest.loss_in_cycle;
+        let calm = ack.phase == CaState::Open && !self.latest.loss_in_cycle;
         if calm && self.ecn.marked_in_cycle() && self.bounds.long_term.is_finite() {
             // Marks without losses have ceased: others may have gone, look at once and in large steps.
             let packets = (self.bounds.long_term / self.mss * Machine::ECN_REPROBE) as u64;

@@ -2,7 +2,7 @@
 //! bounds, which follow what is delivered now.
 
 use super::{MIN_PACKETS, Machine, Mode, Sample};
-use crate::{AckEvent, LossCause, LossEvent, LostPacket, Phase};
+use crate::{AckEvent, CaState, LossCause, LossEvent, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 
 /// Losses in a round of STARTUP that end it, together with the loss rate.
@@ -269,7 +269,7 @@ impl Machine {
         if !self.latest.round_start {
             return;
         }
-        let recovering = ack.phase == Phase::Recovery;
+        let recovering = ack.phase == CaState::Recovery;
         if recovering && self.startup_losses >= STARTUP_LOSSES && self.sample_too_high(sample) {
             self.leave_startup();
         }
@@ -336,7 +336,7 @@ impl Machine {
             // The window before the timeout, from which the bound will be reduced.
             self.bounds.short_term = self.cwnd.max(self.prior_cwnd);
         }
-        self.prior = Phase::Timeout;
+        self.prior = CaState::Loss;
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() as f64 + self.mss;
     }
 

@@ -16,7 +16,7 @@ struct Path {
     lost: u64,
     app_limited: bool,
     cwnd_limited: bool,
-    phase: Phase,
+    phase: CaState,
     /// Packets in flight after each acknowledgement.
     in_flight: u64,
     /// Packets in flight when the sampled packet was sent, if others.
@@ -37,7 +37,7 @@ impl Path {
             lost: 0,
             app_limited: false,
             cwnd_limited: false,
-            phase: Phase::Open,
+            phase: CaState::Open,
             in_flight: 0,
             sent_in_flight: None,
             ce: 0,
@@ -101,12 +101,12 @@ impl Path {
         loss.lost_total = Bytes::new(self.lost);
         loss.delivered = Bytes::new(self.delivered);
         loss.in_flight = Bytes::new(in_flight * MSS as u64);
-        loss.new_epoch = self.phase == Phase::Open;
+        loss.new_epoch = self.phase == CaState::Open;
         self.machine.on_loss(&loss);
         self.phase = if cause == LossCause::Reordering {
-            Phase::Recovery
+            CaState::Recovery
         } else {
-            Phase::Timeout
+            CaState::Loss
         };
     }
 
@@ -268,7 +268,7 @@ fn losses_lower_the_short_term_bounds_once_per_round() {
         // A round without losses changes nothing; the next probe forgets.
         path.round(500.0);
         assert!((path.machine.bounds.bandwidth / (900.0 * MSS) - 1.0).abs() < 1e-9);
-        path.phase = Phase::Open;
+        path.phase = CaState::Open;
         path.until(Mode::Refill, 900.0);
         assert!(path.machine.bounds.bandwidth.is_infinite());
     }
@@ -291,7 +291,7 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
         path.lose(1, 20, LossCause::Reordering);
         assert_eq!(path.machine.bounds.long_term / MSS, bound);
         // The next probe stops as soon as that much is in flight.
-        path.phase = Phase::Open;
+        path.phase = CaState::Open;
         path.in_flight = 10;
         path.until(Mode::Up, 1000.0);
         path.sent_in_flight = Some(10);

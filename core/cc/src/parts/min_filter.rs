@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// multiples of their span, whether or not anything is sent (RFC 6817, section 2.4.2: one minimum
 /// per minute of the clock).
 #[derive(Clone, Debug)]
-pub struct SlotMinima {
+pub struct BaseDelays {
     span: Span,
     /// Newest last; a slot without a sample holds nothing.
     slots: VecDeque<Option<i64>>,
@@ -18,10 +18,10 @@ pub struct SlotMinima {
     newest: u64,
 }
 
-impl SlotMinima {
+impl BaseDelays {
     /// The last `slots` slots of `span` each, without samples.
     pub fn new(slots: usize, span: Span) -> Self {
-        SlotMinima {
+        BaseDelays {
             span: span.max(Span::from_ns(1)),
             slots: std::iter::repeat_n(None, slots.max(1)).collect(),
             newest: 0,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_base_is_the_smallest_of_ten_minutes() {
-        let mut base = SlotMinima::new(10, Span::from_ms(60_000));
+        let mut base = BaseDelays::new(10, Span::from_ms(60_000));
         assert_eq!(base.min(), None);
         assert!(base.update(minute(0.5), -300));
         for step in 1..=18 {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn silent_minutes_count() {
-        let mut base = SlotMinima::new(10, Span::from_ms(60_000));
+        let mut base = BaseDelays::new(10, Span::from_ms(60_000));
         base.update(minute(0.0), 5);
         base.update(minute(9.9), 50);
         assert_eq!(base.min(), Some(5));

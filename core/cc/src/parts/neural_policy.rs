@@ -2,7 +2,7 @@
 //! of each packet, and averages over a step.
 
 use super::Lstm;
-use super::model::Model;
+use super::model_file::Model;
 use crate::{AckedPacket, SendEvent};
 use narrows_units::{Kind, ParamSpec, Span, Time};
 use std::collections::VecDeque;
@@ -45,12 +45,12 @@ pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
 /// How many actions there are: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;
 /// The action that counts as the one before the first: twice.
-const FIRST: usize = 4;
+const INITIAL_ACTION: usize = 4;
 /// Packets overtaken by so many others are forgotten, whether or not they arrive.
-const LATE: u64 = 1_024;
+const MAX_OVERTAKEN: u64 = 1_024;
 
 /// The window after an action, in packets.
-fn applied(action: usize, window: f64) -> f64 {
+fn window_after(action: usize, window: f64) -> f64 {
     match action {
         0 => window / 2.0,
         1 => window - 10.0,
@@ -61,7 +61,7 @@ fn applied(action: usize, window: f64) -> f64 {
 }
 
 /// A network that is asked now and then what to do with the window.
-pub struct Policy {
+pub struct NeuralPolicy {
     network: Lstm,
     /// The last action.
     action: usize,
@@ -70,16 +70,16 @@ pub struct Policy {
     features: usize,
 }
 
-impl Policy {
+impl NeuralPolicy {
     /// The network in `model` for so many features besides the last action.
     ///
     /// # Errors
     /// A model that is no such network.
     pub fn new(model: &Model<'_>, features: usize) -> Result<Self, String> {
         let inputs = features + ACTIONS;
-        Ok(Policy {
+        Ok(NeuralPolicy {
             network: Lstm::new(model, inputs, ACTIONS)?,
-            action: FIRST,
+            action: INITIAL_ACTION,
             inputs: vec![0.0; inputs],
             features,
         })
@@ -101,7 +101,7 @@ impl Policy {
             }
         }
         self.action = best;
-        applied(best, window)
+        window_after(best, window)
     }
 
     /// The last action, from 0.
@@ -122,9 +122,9 @@ impl Policy {
 
 /// An average in which a new value counts for an eighth, and the first for all.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Average(Option<f64>);
+pub struct Ewma(Option<f64>);
 
-impl Average {
+impl Ewma {
     /// Takes a value.
     pub fn add(&mut self, value: f64) {
         self.0 = Some(
@@ -212,7 +212,7 @@ impl Counters {
         self.now.delivered_at = now;
         let index = packet.number.checked_sub(self.first)?;
         let then = *self.packets.get(usize::try_from(index).ok()?)?;
-        let old = index.saturating_sub(LATE);
+        let old = index.saturating_sub(MAX_OVERTAKEN);
         self.packets.drain(..old as usize);
         self.first += old;
         let rtt_ms = ms(now.since(packet.sent));
@@ -251,13 +251,15 @@ mod tests {
 
     #[test]
     fn the_actions_are_those_of_the_networks() {
-        let after: Vec<f64> = (0..ACTIONS).map(|action| applied(action, 25.0)).collect();
+        let after: Vec<f64> = (0..ACTIONS)
+            .map(|action| window_after(action, 25.0))
+            .collect();
         assert_eq!(after, [12.5, 15.0, 25.0, 35.0, 50.0]);
     }
 
     #[test]
     fn an_average_begins_with_its_first_value() {
-        let mut average = Average::default();
+        let mut average = Ewma::default();
         assert_eq!(average.get(), None);
         average.add(8.0);
         average.add(16.0);
@@ -311,7 +313,7 @@ mod tests {
             };
             assert!(counters.on_ack(Time::ZERO, &packet).is_some());
         }
-        assert!(counters.packets.len() <= LATE as usize + 1);
+        assert!(counters.packets.len() <= MAX_OVERTAKEN as usize + 1);
         let old = AckedPacket {
             number: 3,
             bytes: 1,

@@ -1,7 +1,7 @@
 //! What delay-based schemes know of their path: the smallest and the largest RTT ever seen, and the
 //! RTT samples of each round trip.
 
-use crate::{AckEvent, Phase};
+use crate::{AckEvent, CaState};
 use narrows_units::Span;
 
 /// Fewest samples from which a round's smallest RTT is taken (Linux `net/ipv4/tcp_vegas.c`): of one
@@ -74,7 +74,7 @@ impl RttRounds {
             self.base = self.base.min(rtt);
             self.largest = self.largest.max(rtt);
         }
-        if ack.in_recovery || ack.phase != Phase::Open {
+        if ack.in_recovery || ack.phase != CaState::Open {
             self.round = RttRound::EMPTY;
             self.whole = false;
             return None;
@@ -130,9 +130,9 @@ impl RttRounds {
 /// For unit tests: one round trip of `samples` acknowledgements of one packet each, all with `rtt`,
 /// told to `rules` as `Classic` does.
 #[cfg(test)]
-pub(crate) fn play_round<R: super::Rules>(
+pub(crate) fn play_round<R: super::WindowRules>(
     rules: &mut R,
-    window: &mut super::Window,
+    window: &mut super::CongestionWindow,
     rtt: Span,
     samples: u32,
 ) {
@@ -148,7 +148,7 @@ pub(crate) fn play_round<R: super::Rules>(
             bytes = rules.slow_start(window, &ack, bytes);
         }
         if bytes > 0 && !window.in_slow_start() {
-            rules.avoidance(window, &ack, bytes);
+            rules.congestion_avoidance(window, &ack, bytes);
         }
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         let mut rounds = RttRounds::new();
         rounds.on_ack(&ack(100, false));
         let mut repairing = ack(90, false);
-        repairing.phase = Phase::Recovery;
+        repairing.phase = CaState::Recovery;
         repairing.in_recovery = true;
         assert!(rounds.on_ack(&repairing).is_none());
         // The rest of the round in which the recovery ended.

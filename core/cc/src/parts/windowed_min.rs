@@ -19,20 +19,20 @@ struct Candidate {
 /// The smallest of the values that came within a span of time, whose length may change from value to value.
 /// The newest value always counts, however old it is. For the largest value, give negative ones.
 #[derive(Clone, Debug)]
-pub struct WindowMin {
+pub struct WindowedMin {
     candidates: VecDeque<Candidate>,
 }
 
-impl Default for WindowMin {
+impl Default for WindowedMin {
     fn default() -> Self {
-        WindowMin::new()
+        WindowedMin::new()
     }
 }
 
-impl WindowMin {
+impl WindowedMin {
     /// A window without values.
     pub fn new() -> Self {
-        WindowMin {
+        WindowedMin {
             candidates: VecDeque::with_capacity(PARTS as usize),
         }
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_smallest_counts_until_it_is_too_old_and_the_newest_always() {
-        let mut window = WindowMin::new();
+        let mut window = WindowedMin::new();
         assert_eq!(window.min(), None);
         let span = Span::from_ms(100);
         for (ms, value, smallest) in [
@@ -107,7 +107,7 @@ mod tests {
     fn it_is_the_minimum_of_the_window_to_a_part_of_its_length() {
         let mut random = Stream::new(7, "values");
         let (span, slack) = (Span::from_ms(256), Span::from_ms(1));
-        let mut window = WindowMin::new();
+        let mut window = WindowedMin::new();
         let mut values: Vec<(Time, i64)> = Vec::new();
         let mut now = Time::ZERO;
         for _ in 0..20_000 {

@@ -6,32 +6,32 @@ use narrows_units::{Bytes, Span, Time};
 
 /// Watches for silence.
 #[derive(Clone, Debug)]
-pub struct Silence {
-    after: Span,
+pub struct LivenessTimer {
+    timeout: Span,
     /// When something was last heard or sent.
-    last: Time,
+    last_activity: Time,
     in_flight: u64,
     /// A packet may go.
-    regardless: bool,
+    may_exceed_cwnd: bool,
 }
 
-impl Silence {
+impl LivenessTimer {
     /// Silence that lasts `after`, watched from `now` on.
     pub fn new(after: Span, now: Time) -> Self {
-        Silence {
-            after,
-            last: now,
+        LivenessTimer {
+            timeout: after,
+            last_activity: now,
             in_flight: 0,
-            regardless: false,
+            may_exceed_cwnd: false,
         }
     }
 
     /// Something was heard; from now on silence lasts `after`.
     pub fn on_ack(&mut self, ack: &AckEvent<'_>, after: Span) {
-        self.after = after;
-        self.last = ack.now;
+        self.timeout = after;
+        self.last_activity = ack.now;
         self.in_flight = ack.in_flight.get();
-        self.regardless = false;
+        self.may_exceed_cwnd = false;
     }
 
     /// Packets are in flight no longer.
@@ -41,27 +41,27 @@ impl Silence {
 
     /// A packet was sent.
     pub fn on_send(&mut self, send: &SendEvent) {
-        self.last = send.now;
+        self.last_activity = send.now;
         self.in_flight = send.in_flight.get();
-        self.regardless = false;
+        self.may_exceed_cwnd = false;
     }
 
     /// When the silence will have lasted long enough; never while nothing is in flight.
     pub fn timer(&self) -> Option<Time> {
-        (self.in_flight > 0).then(|| self.last + self.after)
+        (self.in_flight > 0).then(|| self.last_activity + self.timeout)
     }
 
     /// The timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
         if self.timer().is_some_and(|timer| timer <= now) {
-            self.last = now;
-            self.regardless = true;
+            self.last_activity = now;
+            self.may_exceed_cwnd = true;
         }
     }
 
     /// The window of a scheme that itself allows `window` bytes, with packets of `mss` bytes.
-    pub fn window(&self, window: u64, mss: u64) -> Bytes {
-        let beyond = if self.regardless {
+    pub fn cwnd(&self, window: u64, mss: u64) -> Bytes {
+        let beyond = if self.may_exceed_cwnd {
             self.in_flight + mss
         } else {
             0
@@ -87,18 +87,18 @@ mod tests {
 
     #[test]
     fn one_packet_goes_after_each_silence() {
-        let mut silence = Silence::new(Span::from_ms(50), at(0));
+        let mut silence = LivenessTimer::new(Span::from_ms(50), at(0));
         assert_eq!(silence.timer(), None, "nothing is awaited");
         silence.on_send(&send(10, 4000));
         silence.on_timer(at(59));
-        assert_eq!(silence.window(2000, 1000), Bytes::new(2000));
+        assert_eq!(silence.cwnd(2000, 1000), Bytes::new(2000));
         for (now, in_flight) in [(60, 4000), (110, 5000)] {
             assert_eq!(silence.timer(), Some(at(now)));
             silence.on_timer(at(now));
-            assert_eq!(silence.window(2000, 1000), Bytes::new(in_flight + 1000));
-            assert_eq!(silence.window(9000, 1000), Bytes::new(9000));
+            assert_eq!(silence.cwnd(2000, 1000), Bytes::new(in_flight + 1000));
+            assert_eq!(silence.cwnd(9000, 1000), Bytes::new(9000));
             silence.on_send(&send(now, in_flight + 1000));
-            assert_eq!(silence.window(2000, 1000), Bytes::new(2000));
+            assert_eq!(silence.cwnd(2000, 1000), Bytes::new(2000));
         }
         let mut ack = AckEvent::new(at(150));
         ack.in_flight = Bytes::new(1000);

@@ -4,12 +4,12 @@ use crate::Setup;
 use narrows_units::Bytes;
 
 /// Smallest window after a loss, in packets (RFC 5681, equation 4).
-const FLOOR: u64 = 2;
+const MIN_WINDOW: u64 = 2;
 
 /// cwnd and ssthresh with the rules of RFC 5681, counting bytes (RFC 3465 without its limit on
 /// slow start, as Linux does, so that stretch acknowledgements do not slow growth down).
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct CongestionWindow {
     mss: u64,
     /// Bytes, kept as a real number: at large windows one acknowledgement is worth less than one
     /// byte of growth, which must not be lost to rounding. Whole numbers stay exact.
@@ -21,10 +21,10 @@ pub struct Window {
     prior: Option<(f64, u64)>,
 }
 
-impl Window {
+impl CongestionWindow {
     /// The initial window, threshold infinite.
     pub fn new(setup: &Setup) -> Self {
-        Window {
+        CongestionWindow {
             mss: setup.mss.get(),
             cwnd: setup.initial_cwnd().get() as f64,
             ssthresh: u64::MAX,
@@ -63,7 +63,7 @@ impl Window {
 
     /// Sets the threshold from packets (at least two).
     pub fn set_threshold(&mut self, packets: f64) {
-        self.ssthresh = ((packets * self.mss as f64).round() as u64).max(FLOOR * self.mss);
+        self.ssthresh = ((packets * self.mss as f64).round() as u64).max(MIN_WINDOW * self.mss);
     }
 
     /// Adds (or takes away) `packets`; at least one stays.
@@ -121,7 +121,7 @@ impl Window {
     /// Reduces to `target` bytes (at least two packets), remembering what to undo.
     pub fn reduce(&mut self, target: u64) {
         self.prior = Some((self.cwnd, self.ssthresh));
-        self.ssthresh = target.max(FLOOR * self.mss);
+        self.ssthresh = target.max(MIN_WINDOW * self.mss);
         self.cwnd = self.ssthresh as f64;
         self.credit = 0;
     }
