@@ -13,21 +13,19 @@ mod law;
 mod stamped;
 mod table;
 
-pub(crate) use cobalt::{Settings as CobaltSettings, State as CobaltState};
-pub(crate) use codel::{
-    Codel, PARAMS as CODEL_PARAMS, Settings as CodelSettings, State as CodelState,
-};
-pub(crate) use flows::{Flows, List};
+pub(crate) use cobalt::{CobaltSettings, CobaltState};
+pub(crate) use codel::{Codel, CodelSettings, CodelState, PARAMS as CODEL_PARAMS};
+pub(crate) use flows::{FlowList, Flows};
 pub(crate) use law::LawQueue;
 pub(crate) use stamped::Stamped;
-pub(crate) use table::{Table, mix, place};
+pub(crate) use table::{AqmTable, mix, place};
 
 use crate::{Backlog, Ecn, Outcomes, Packet, Reason};
 use narrows_units::{ParamError, Params, Span, Time};
 
 /// What a law says about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AqmVerdict {
     /// Let it go on.
     Pass,
     /// Mark it with congestion experienced, and let it go on. Only said of packets that can be marked.
@@ -65,14 +63,14 @@ pub struct Departure {
 /// A rule that decides which packets are marked or dropped. Called in order of time.
 pub trait AqmLaw {
     /// About a packet that arrives.
-    fn arriving(&mut self, _now: Time, _packet: &Arrival) -> Verdict {
-        Verdict::Pass
+    fn arriving(&mut self, _now: Time, _packet: &Arrival) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
     /// About the oldest packet, which is about to leave. After [`Verdict::Drop`] the law is asked
     /// about the next one at the same time.
-    fn leaving(&mut self, _now: Time, _packet: &Departure) -> Verdict {
-        Verdict::Pass
+    fn leaving(&mut self, _now: Time, _packet: &Departure) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
     /// The server asked for a packet and none was left: it is idle until the next arrival.

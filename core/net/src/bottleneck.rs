@@ -74,14 +74,14 @@ pub struct Bottleneck<P> {
     /// What did not fit into the group.
     spare: Option<P>,
     /// When the packet in service began, or the rate last changed since.
-    began: Time,
+    service_began: Time,
     /// Bytes on the wire that were left of it then.
-    left: u32,
+    wire_bytes_left: u32,
     /// When it leaves; while none is in service, when the server opens for the next.
     wakeup: Time,
     /// Time of the last departure or opening: what a late driver pushes afterwards with an earlier
     /// stamp cannot have met the queue as it was before.
-    acted: Time,
+    last_departure: Time,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -96,10 +96,10 @@ impl<P: Packet> Bottleneck<P> {
             in_service: None,
             group: VecDeque::new(),
             spare: None,
-            began: Time::ZERO,
-            left: 0,
+            service_began: Time::ZERO,
+            wire_bytes_left: 0,
             wakeup: Time::FAR,
-            acted: Time::ZERO,
+            last_departure: Time::ZERO,
         }
     }
 
@@ -127,9 +127,9 @@ impl<P: Packet> Bottleneck<P> {
         };
         self.wakeup = match &self.in_service {
             Some(packet) => {
-                self.began = now;
-                self.left = self.framing.wire_bytes(packet.size());
-                self.server.serve(now, self.left)
+                self.service_began = now;
+                self.wire_bytes_left = self.framing.wire_bytes(packet.size());
+                self.server.serve(now, self.wire_bytes_left)
             }
             None => Time::FAR,
         };
@@ -166,7 +166,7 @@ impl<P: Packet> Bottleneck<P> {
 impl<P: Packet> Element<P> for Bottleneck<P> {
     #[inline]
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let now = now.max(self.acted);
+        let now = now.max(self.last_departure);
         self.queue.enqueue(now, packet, outcomes);
         // A server whose opening is awaited is not idle.
         if self.in_service.is_none() && self.wakeup == Time::FAR {
@@ -180,7 +180,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
         if self.wakeup > now {
             return None;
         }
-        self.acted = now;
+        self.last_departure = now;
         if self.in_service.is_none() {
             self.serve_next(now, outcomes);
             if self.wakeup > now {
@@ -237,10 +237,10 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
                 if self.in_service.is_some() && old.in_groups() {
                     // What is in the air ends as it was begun.
                 } else if self.in_service.is_some() {
-                    let served = old.served(self.began, now).get();
-                    self.left -= served.min(u64::from(self.left)) as u32;
-                    self.began = now;
-                    self.wakeup = self.server.serve(now, self.left);
+                    let served = old.served(self.service_began, now).get();
+                    self.wire_bytes_left -= served.min(u64::from(self.wire_bytes_left)) as u32;
+                    self.service_began = now;
+                    self.wakeup = self.server.serve(now, self.wire_bytes_left);
                 } else if self.waits() {
                     self.start_service(now, outcomes);
                 }

@@ -1,8 +1,8 @@
 //! From the description of an element to the element, and from one description to the next.
 
 use crate::{
-    BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, NetworkError, Packet, Setup, links,
-    queues, rates,
+    BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, ElementSetup, NetworkError, Packet,
+    links, queues, rates,
 };
 use narrows_units::Params;
 use serde_json::{Map, Value};
@@ -15,14 +15,17 @@ const BOTTLENECK: &str = "bottleneck";
 ///
 /// # Errors
 /// What [`Network::new`](crate::Network::new) would say of it.
-pub fn check_element(object: &Map<String, Value>, setup: &Setup) -> Result<(), NetworkError> {
+pub fn check_element(
+    object: &Map<String, Value>,
+    setup: &ElementSetup,
+) -> Result<(), NetworkError> {
     build_element::<crate::testing::TestPacket>(object, setup).map(|_| ())
 }
 
 /// Builds one element from `{"kind": ..., "name": ..., parameters...}`; also returns its kind.
 pub(crate) fn build_element<P: Packet + 'static>(
     object: &Map<String, Value>,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<(String, Box<dyn Element<P>>), NetworkError> {
     let name = &setup.name;
     let wrap = |error| NetworkError::Build {
@@ -50,7 +53,7 @@ pub(crate) fn build_element<P: Packet + 'static>(
 pub(crate) fn plan_changes(
     object: &mut Map<String, Value>,
     set: &Map<String, Value>,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Vec<Change>, NetworkError> {
     let name = setup.name.clone();
     let wrap = |error| NetworkError::Build {

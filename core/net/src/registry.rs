@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// What a constructor gets besides its parameters.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct ElementSetup {
     /// Seed of the run.
     pub seed: u64,
     /// Name of the element, unique in the network (`forward.2`).
@@ -17,10 +17,10 @@ pub struct Setup {
     pub hosts: Arc<[(u16, u16)]>,
 }
 
-impl Setup {
+impl ElementSetup {
     /// For the element called `name`, without files.
     pub fn new(seed: u64, name: &str) -> Self {
-        Setup {
+        ElementSetup {
             seed,
             name: name.to_owned(),
             files: Files::default(),

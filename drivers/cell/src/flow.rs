@@ -4,7 +4,7 @@ use crate::CellError;
 use narrows_bpf::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
-use narrows_net::Direction;
+use narrows_net::PathDirection;
 use narrows_traffic::{Application, Class, Setup, Traffic};
 use narrows_units::{FileRef, ParamError, Params, Span, Time};
 use serde::Deserialize;
@@ -74,7 +74,7 @@ pub struct Flow {
     /// When it stops.
     pub stop: Time,
     /// Direction in which its data travel.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// Index of the host that sends the data.
     pub from: u16,
     /// Index of the host that receives them.
@@ -389,8 +389,8 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
         start: Time::from_ns(written.start_ns),
         stop: Time::from_ns(written.stop_ns),
         direction: match written.direction {
-            WrittenDirection::Forward => Direction::Forward,
-            WrittenDirection::Backward => Direction::Backward,
+            WrittenDirection::Forward => PathDirection::Forward,
+            WrittenDirection::Backward => PathDirection::Backward,
         },
         from,
         to,

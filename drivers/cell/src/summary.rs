@@ -1,7 +1,7 @@
 //! From the core's counters and snapshots to the rows and members of records.
 
 use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
-use narrows_net::{Direction, Network, Packet};
+use narrows_net::{Network, Packet, PathDirection};
 use narrows_record::{
     CapacityRow, ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters,
     StateRow, TraceRow,
@@ -20,10 +20,10 @@ pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
 }
 
 /// The record's word for a direction.
-pub const fn recorded(direction: Direction) -> narrows_record::Direction {
+pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
     match direction {
-        Direction::Forward => narrows_record::Direction::Forward,
-        Direction::Backward => narrows_record::Direction::Backward,
+        PathDirection::Forward => narrows_record::Direction::Forward,
+        PathDirection::Backward => narrows_record::Direction::Backward,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::media::MediaEnds;
 use crate::packet::{Kind, SimPacket};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef};
-use narrows_net::Direction;
+use narrows_net::PathDirection;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
@@ -23,7 +23,7 @@ pub(crate) struct FlowState {
     pub(crate) application: Box<dyn Application>,
     pub(crate) number: u16,
     pub(crate) class: Class,
-    pub(crate) direction: Direction,
+    pub(crate) direction: PathDirection,
     /// Routes in the direction of its data, and back.
     pub(crate) routes: [u16; 2],
     pub(crate) dscp: u8,
@@ -97,7 +97,7 @@ impl FlowState {
 
     /// The direction in which packets on `route` travel.
     #[inline]
-    pub(crate) fn direction_of(&self, route: u16) -> Direction {
+    pub(crate) fn direction_of(&self, route: u16) -> PathDirection {
         if route == self.routes[0] {
             self.direction
         } else {
@@ -200,7 +200,7 @@ pub(crate) struct Pipe {
     pub(crate) closing: bool,
     pub(crate) stopped: bool,
     /// Direction of its data.
-    pub(crate) direction: Direction,
+    pub(crate) direction: PathDirection,
     /// Position in the stream whose arrival the connection waits for.
     pub(crate) watch: u64,
     pub(crate) start: Time,

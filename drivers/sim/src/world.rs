@@ -5,7 +5,7 @@ use crate::late_hosts::LateHosts;
 use crate::packet::SimPacket;
 use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
-use narrows_net::{Copied, Direction, Network, Outcomes};
+use narrows_net::{Copied, Network, Outcomes, PathDirection};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Action, Class, Event};
 use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
@@ -271,7 +271,7 @@ impl World {
 
     /// Puts a packet into the network.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
+    pub(crate) fn enter(&mut self, now: Time, direction: PathDirection, mut packet: SimPacket) {
         packet.uid = self.log.enter(
             packet.flow,
             recorded(direction),

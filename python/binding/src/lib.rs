@@ -69,7 +69,7 @@ fn check_element(
 ) -> PyResult<Option<String>> {
     let object = serde_json::from_str(element_json)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
-    let mut setup = narrows_net::Setup::new(0, "element");
+    let mut setup = narrows_net::ElementSetup::new(0, "element");
     for (sha256, content) in files.unwrap_or_default() {
         match narrows_cell::as_text(content) {
             Ok(content) => setup.files.insert(&sha256, content),

@@ -2,17 +2,17 @@
 //! something breaks its contract. Ordinary tests call them with random bytes.
 
 use super::{Dice, Order, Trial, check_changing_queue, example_files, examples, strands};
-use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, Entry, Setup, links, queues, rates};
+use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, links, queues, rates};
 use narrows_units::{Params, Span, Time, Value};
 use serde_json::Map;
 
 /// An element that is given to [`Trial`] with the files of the examples.
-pub fn setup() -> Setup {
-    Setup {
+pub fn setup() -> ElementSetup {
+    ElementSetup {
         seed: 5,
         name: "forward.0".to_owned(),
         files: example_files(),
-        ..Setup::default()
+        ..ElementSetup::default()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::sys::mmsg::{SendBatch, is_busy};
 use crate::sys::poll::Waker;
 use crate::sys::ring::RxRing;
 use crate::sys::{clock, cpu};
-use narrows_net::Direction;
+use narrows_net::PathDirection;
 use narrows_record::{ElementCounters, Histogram, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::HashMap;
@@ -143,7 +143,7 @@ impl Emulator<'_> {
             // What waits in a ring comes before anything that is due after it.
             self.path.advance(at.min(self.next_stamp(&mut stopwatch)));
             let mut sent = self.hear_words(&stopwatch)?;
-            for direction in Direction::BOTH {
+            for direction in PathDirection::BOTH {
                 sent += self.send(direction, &stopwatch)?;
             }
             if let (Some(record), Some(writer)) = (&mut self.path.record, self.writer)
@@ -154,13 +154,13 @@ impl Emulator<'_> {
             if at >= next_meter {
                 next_meter = at + METER;
                 stopwatch.look();
-                for direction in Direction::BOTH {
+                for direction in PathDirection::BOTH {
                     let counts = &self.path.counts[direction as usize];
                     self.shared.meters[direction as usize]
                         .set(counts, self.path.backlog(direction));
                 }
             }
-            let stuck = Direction::BOTH.iter().any(|&d| self.path.has_due(d));
+            let stuck = PathDirection::BOTH.iter().any(|&d| self.path.has_due(d));
             if self.shared.stop.load(Ordering::Acquire) {
                 return Ok(at);
             }
@@ -195,9 +195,9 @@ impl Emulator<'_> {
             let stamp = |ring: &RxRing| ring.peek().map_or(u64::MAX, |frame| frame.stamp_ns);
             let (forward, backward) = (stamp(&inside.ring), stamp(&outside.ring));
             let (ring, direction) = if forward <= backward {
-                (&mut inside.ring, Direction::Forward)
+                (&mut inside.ring, PathDirection::Forward)
             } else {
-                (&mut outside.ring, Direction::Backward)
+                (&mut outside.ring, PathDirection::Backward)
             };
             let Some(frame) = ring.peek() else {
                 return taken;
@@ -210,18 +210,18 @@ impl Emulator<'_> {
     }
 
     /// Sends what is due in one direction; returns how many frames went.
-    fn send(&mut self, direction: Direction, stopwatch: &Stopwatch) -> io::Result<usize> {
+    fn send(&mut self, direction: PathDirection, stopwatch: &Stopwatch) -> io::Result<usize> {
         let mut sent = 0;
         while self.path.has_due(direction) {
             let wire = match direction {
-                Direction::Forward => 1,
-                Direction::Backward => 0,
+                PathDirection::Forward => 1,
+                PathDirection::Backward => 0,
             };
             let at = stopwatch.now();
             let gate = self
                 .gate
                 .as_ref()
-                .filter(|_| direction == Direction::Forward);
+                .filter(|_| direction == PathDirection::Forward);
             let pass = |kind, bytes: &[u8]| gate.is_none_or(|gate| gate.is_open(kind, bytes));
             let due = self.path.due(direction, pass);
             let count = match self.wires[wire].port.send(due) {
@@ -244,11 +244,11 @@ impl Emulator<'_> {
     }
 
     /// Hands the first frame that is due to the relay, if it must wait.
-    fn hold_first(&mut self, direction: Direction) -> bool {
+    fn hold_first(&mut self, direction: PathDirection) -> bool {
         let Some(gate) = &mut self.gate else {
             return false;
         };
-        if direction != Direction::Forward {
+        if direction != PathDirection::Forward {
             return false;
         }
         match self.path.first_due(direction) {
@@ -277,7 +277,7 @@ impl Emulator<'_> {
                 }
                 Word::Answer(frame) => {
                     let now = stopwatch.now();
-                    self.path.arrive(Direction::Backward, now, &frame);
+                    self.path.arrive(PathDirection::Backward, now, &frame);
                     sent += 1;
                 }
                 Word::Forget(tuple) => {

@@ -6,7 +6,7 @@ use super::counts::{DirectionCounts, Drops};
 use super::packet::{self, Head, Kind, Tuple};
 use crate::emulator::{Pool, frame};
 use narrows_cell::{element_counters, element_names};
-use narrows_net::{Direction, Ecn, Network, Outcomes, Packet};
+use narrows_net::{Ecn, Network, Outcomes, Packet, PathDirection};
 use narrows_record::{ElementCounters, Histogram, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(super) struct Handle {
     size: u32,
     flow: u16,
     tos: u8,
-    direction: Direction,
+    direction: PathDirection,
     kind: Kind,
     acknowledgement: bool,
     changed: bool,
@@ -127,7 +127,7 @@ impl Path {
 
     /// A frame left one end at `stamp` and enters the path of `direction`.
     #[inline]
-    pub(super) fn arrive(&mut self, direction: Direction, stamp: Time, bytes: &[u8]) {
+    pub(super) fn arrive(&mut self, direction: PathDirection, stamp: Time, bytes: &[u8]) {
         let Some(head) = packet::read(bytes) else {
             self.foreign += 1;
             return;
@@ -149,12 +149,18 @@ impl Path {
     }
 
     #[inline]
-    fn identify(&mut self, direction: Direction, stamp: Time, head: &Head, slot: u32) -> Handle {
+    fn identify(
+        &mut self,
+        direction: PathDirection,
+        stamp: Time,
+        head: &Head,
+        slot: u32,
+    ) -> Handle {
         let (mut flow, mut uid) = (0, self.next_uid);
         if let Some(record) = &mut self.record {
             let tuple = match direction {
-                Direction::Forward => head.tuple,
-                Direction::Backward => head.tuple.reversed(),
+                PathDirection::Forward => head.tuple,
+                PathDirection::Backward => head.tuple.reversed(),
             };
             flow = record.connections.note(tuple, direction, stamp, head.size);
             let direction = narrows_cell::recorded(direction);
@@ -294,7 +300,7 @@ impl Path {
 
     /// The oldest frame that is due in `direction`, with what it is.
     #[inline]
-    pub(super) fn first_due(&self, direction: Direction) -> Option<(Kind, &[u8])> {
+    pub(super) fn first_due(&self, direction: PathDirection) -> Option<(Kind, &[u8])> {
         let (_, handle) = self.outbox[direction as usize].front()?;
         Some((handle.kind, self.bytes(handle)))
     }
@@ -303,7 +309,7 @@ impl Path {
     #[inline]
     pub(super) fn due<'a>(
         &'a self,
-        direction: Direction,
+        direction: PathDirection,
         pass: impl Fn(Kind, &[u8]) -> bool + 'a,
     ) -> impl Iterator<Item = &'a [u8]> {
         self.outbox[direction as usize]
@@ -321,13 +327,13 @@ impl Path {
 
     /// Whether frames are due in `direction`.
     #[inline]
-    pub(super) fn has_due(&self, direction: Direction) -> bool {
+    pub(super) fn has_due(&self, direction: PathDirection) -> bool {
         !self.outbox[direction as usize].is_empty()
     }
 
     /// The `count` oldest due frames have left at `now`.
     #[inline]
-    pub(super) fn released(&mut self, direction: Direction, count: usize, now: Time) {
+    pub(super) fn released(&mut self, direction: PathDirection, count: usize, now: Time) {
         for _ in 0..count {
             let Some((due, handle)) = self.outbox[direction as usize].pop_front() else {
                 return;
@@ -348,7 +354,7 @@ impl Path {
     }
 
     /// What waits in the queues of `direction`.
-    pub(super) fn backlog(&self, direction: Direction) -> u64 {
+    pub(super) fn backlog(&self, direction: PathDirection) -> u64 {
         self.network
             .stages()
             .filter(|stage| stage.direction == direction)

@@ -5,7 +5,7 @@ use super::counts::{DirectionCounts, Dropped};
 use super::emulator::Finished;
 use crate::error::LiveError;
 use crate::sys::cpu::{self, CpuTicks};
-use narrows_net::Direction as Flow;
+use narrows_net::PathDirection as Flow;
 use narrows_record::{Lateness, Severity};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -4,7 +4,7 @@ use narrows_units::{ParamError, Time};
 
 /// A list of values over time.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps {
+pub(crate) struct Piecewise {
     /// When each value begins (ns); the first begins at 0.
     pub(crate) starts: Vec<u64>,
     pub(crate) values: Vec<u64>,
@@ -14,7 +14,7 @@ pub(crate) struct Steps {
     cursor: (u64, usize),
 }
 
-impl Steps {
+impl Piecewise {
     /// `steps` are (ns, value) with rising times, at least one; before the first time the first
     /// value holds. With `period` everything repeats after that many nanoseconds, else the last
     /// value holds for ever.
@@ -29,7 +29,7 @@ impl Steps {
             )));
         }
         starts[0] = 0;
-        Ok(Steps {
+        Ok(Piecewise {
             starts,
             values,
             period,

@@ -6,23 +6,23 @@ use std::collections::VecDeque;
 
 /// Packets with the times at which they leave, earliest first.
 #[derive(Clone, Debug)]
-pub(crate) struct Line<P> {
+pub(crate) struct DelayLine<P> {
     packets: VecDeque<(Time, P)>,
-    held: Backlog,
+    backlog: Backlog,
 }
 
-impl<P: Packet> Line<P> {
+impl<P: Packet> DelayLine<P> {
     pub(crate) fn new() -> Self {
-        Line {
+        DelayLine {
             packets: VecDeque::new(),
-            held: Backlog::default(),
+            backlog: Backlog::default(),
         }
     }
 
     /// Appends a packet that leaves at `due`, but not before the one ahead of it.
     #[inline]
     pub(crate) fn push(&mut self, due: Time, packet: P) {
-        self.held.add(packet.size());
+        self.backlog.add(packet.size());
         let due = self.packets.back().map_or(due, |(last, _)| due.max(*last));
         self.packets.push_back((due, packet));
     }
@@ -30,7 +30,7 @@ impl<P: Packet> Line<P> {
     /// Puts a packet where its time belongs; it may overtake others. Of those that leave at the
     /// same time the one that came first is first.
     pub(crate) fn insert(&mut self, due: Time, packet: P) {
-        self.held.add(packet.size());
+        self.backlog.add(packet.size());
         let place = self.packets.partition_point(|(other, _)| *other <= due);
         self.packets.insert(place, (due, packet));
     }
@@ -41,7 +41,7 @@ impl<P: Packet> Line<P> {
             return None;
         }
         let (_, packet) = self.packets.pop_front()?;
-        self.held.remove(packet.size());
+        self.backlog.remove(packet.size());
         Some(packet)
     }
 
@@ -51,7 +51,7 @@ impl<P: Packet> Line<P> {
     }
 
     pub(crate) fn held(&self) -> Backlog {
-        self.held
+        self.backlog
     }
 
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&P)) {
@@ -61,20 +61,20 @@ impl<P: Packet> Line<P> {
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PacketDecision {
     /// It leaves at this time, which is not before its arrival.
-    Leaves(Time),
+    Forward(Time),
     /// It is dropped.
-    Dropped(Reason),
+    Drop(Reason),
 }
 
 /// Why an element that holds all that it may hold drops.
-pub(crate) const LINE_FULL: Reason = Reason("line_full");
+pub(crate) const DELAY_LINE_FULL: Reason = Reason("line_full");
 
 /// Decides about each packet when it arrives.
-pub(crate) trait Law<P: Packet> {
+pub(crate) trait PacketRule<P: Packet> {
     /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
-    fn fate(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> Fate;
+    fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
     /// Whether a packet may leave before one that came earlier.
     fn reorders(&self) -> bool {
         false
@@ -88,7 +88,7 @@ pub(crate) trait Law<P: Packet> {
         false
     }
     /// Most packets that may be inside; what comes beyond is dropped without being decided about.
-    fn most(&self) -> u32 {
+    fn max_packets(&self) -> u32 {
         u32::MAX
     }
     /// All parameters have these values from `now` on; what is inside stays as decided.
@@ -97,64 +97,66 @@ pub(crate) trait Law<P: Packet> {
 
 /// The element of a law.
 #[derive(Clone, Debug)]
-pub(crate) struct Passage<P, L> {
-    law: L,
-    line: Line<P>,
+pub(crate) struct PerPacket<P, L> {
+    rule: L,
+    delay_line: DelayLine<P>,
 }
 
-impl<P: Packet, L: Law<P>> Passage<P, L> {
+impl<P: Packet, L: PacketRule<P>> PerPacket<P, L> {
     pub(crate) fn new(law: L) -> Self {
-        Passage {
-            law,
-            line: Line::new(),
+        PerPacket {
+            rule: law,
+            delay_line: DelayLine::new(),
         }
     }
 }
 
-impl<P: Packet, L: Law<P>> Element<P> for Passage<P, L> {
+impl<P: Packet, L: PacketRule<P>> Element<P> for PerPacket<P, L> {
     #[inline]
     fn push(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
-        if self.line.held.packets >= self.law.most() {
-            return outcomes.drop(now, packet, LINE_FULL);
+        if self.delay_line.backlog.packets >= self.rule.max_packets() {
+            return outcomes.drop(now, packet, DELAY_LINE_FULL);
         }
-        match self.law.fate(now, &mut packet, outcomes) {
-            Fate::Leaves(due) if self.law.reorders() => self.line.insert(due, packet),
-            Fate::Leaves(due) => self.line.push(due, packet),
-            Fate::Dropped(reason) => outcomes.drop(now, packet, reason),
+        match self.rule.decide(now, &mut packet, outcomes) {
+            PacketDecision::Forward(due) if self.rule.reorders() => {
+                self.delay_line.insert(due, packet)
+            }
+            PacketDecision::Forward(due) => self.delay_line.push(due, packet),
+            PacketDecision::Drop(reason) => outcomes.drop(now, packet, reason),
         }
     }
 
     #[inline]
     fn pop(&mut self, now: Time, _: &mut Outcomes<P>) -> Option<P> {
-        self.line.pop(now)
+        self.delay_line.pop(now)
     }
 
     #[inline]
     fn next_wakeup(&self) -> Time {
-        self.line.next_wakeup()
+        self.delay_line.next_wakeup()
     }
 
     fn queued(&self) -> Backlog {
-        if self.law.queues() {
-            self.line.held()
+        if self.rule.queues() {
+            self.delay_line.held()
         } else {
             Backlog::default()
         }
     }
 
     fn held(&self) -> Backlog {
-        self.line.held()
+        self.delay_line.held()
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
-        self.line.visit(visit);
+        self.delay_line.visit(visit);
     }
 
     fn propagation(&self) -> Span {
-        self.law.propagation()
+        self.rule.propagation()
     }
 
     fn change(&mut self, now: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.law.change(now, &change.into_params()?)
+        self.rule.change(now, &change.into_params()?)
     }
 }

@@ -4,7 +4,7 @@ use narrows_units::{Bytes, Rate, Span, Time};
 
 /// Tokens in whole numbers: bits times nanoseconds per second, 8 000 000 000 to the byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     rate: u64,
     size: i128,
     tokens: i128,
@@ -14,11 +14,11 @@ pub(crate) struct Bucket {
 
 const PER_BYTE: i128 = 8_000_000_000;
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket of `burst` bytes that fills at `rate` bit/s.
     pub(crate) fn new(rate: u64, burst: u64) -> Self {
         let size = i128::from(burst) * PER_BYTE;
-        Bucket {
+        TokenBucket {
             rate,
             size,
             tokens: size,

@@ -5,14 +5,14 @@
 //! which a byte needs 8 000 000 000 and a rate of r bit/s does r in each nanosecond.
 
 use crate::RateServer;
-use crate::stepping::Steps;
+use crate::piecewise::Piecewise;
 use narrows_units::{Bytes, ParamError, Rate, Span, Time};
 
 /// The work that a byte is.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
 /// How a rate changes over time, from the start of the run.
-pub(crate) trait Schedule {
+pub(crate) trait RateSchedule {
     /// The rate at `at`, and until when it holds. Called with times that do not fall.
     fn piece(&mut self, at: Time) -> (u64, Time);
     /// The work that can be done between two times.
@@ -27,23 +27,26 @@ pub(crate) trait Schedule {
 
 /// Serves packets at the rate of a schedule; the part of a nanosecond that one packet does not use
 /// up is carried to the next.
-pub(crate) struct Fluid<S> {
+pub(crate) struct ScheduledRate<S> {
     schedule: S,
     /// Work of the last packet that did not fit into whole nanoseconds.
-    owed: u64,
+    carried_work: u64,
 }
 
-impl<S: Schedule> Fluid<S> {
+impl<S: RateSchedule> ScheduledRate<S> {
     pub(crate) fn new(schedule: S) -> Self {
-        Fluid { schedule, owed: 0 }
+        ScheduledRate {
+            schedule,
+            carried_work: 0,
+        }
     }
 }
 
-impl<S: Schedule> RateServer for Fluid<S> {
+impl<S: RateSchedule> RateServer for ScheduledRate<S> {
     fn serve(&mut self, now: Time, bytes: u32) -> Time {
         // Packets are below 2^31 bytes, so that their work fits into 64 bits.
-        let mut work = u64::from(bytes) * WORK_PER_BYTE + self.owed;
-        self.owed = 0;
+        let mut work = u64::from(bytes) * WORK_PER_BYTE + self.carried_work;
+        self.carried_work = 0;
         let mut at = now;
         if let Some((length, each)) = self.schedule.cycle()
             && u128::from(work) > each
@@ -58,7 +61,7 @@ impl<S: Schedule> RateServer for Fluid<S> {
             if let Some(ns) = work.checked_div(rate) {
                 let (end, rest) = (at + Span::from_ns(ns), work % rate);
                 if end < until || (end == until && rest == 0) {
-                    self.owed = rest;
+                    self.carried_work = rest;
                     return end;
                 }
                 work -= rate * until.since(at).ns();
@@ -69,7 +72,7 @@ impl<S: Schedule> RateServer for Fluid<S> {
     }
 
     fn rest(&mut self) {
-        self.owed = 0;
+        self.carried_work = 0;
     }
 
     fn capacity(&self, from: Time, to: Time) -> Bytes {
@@ -87,18 +90,18 @@ impl<S: Schedule> RateServer for Fluid<S> {
 
 /// A list of rates, gone through once or again and again.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
-    steps: Steps,
+pub(crate) struct RateTable {
+    steps: Piecewise,
     /// The work done before each step.
     done: Vec<u128>,
     /// The work of one round, if it repeats.
     round: u128,
 }
 
-impl Table {
+impl RateTable {
     /// See [`Steps::new`]; the values are rates in bit/s.
     pub(crate) fn new(steps: &[(u64, u64)], period: Option<u64>) -> Result<Self, ParamError> {
-        let steps = Steps::new(steps, period)?;
+        let steps = Piecewise::new(steps, period)?;
         let mut done = vec![0];
         let mut sum = 0;
         let ends = steps.starts[1..].iter().copied().chain(period);
@@ -111,7 +114,7 @@ impl Table {
                 "the rate is zero all the time; give at least one step above it".into(),
             ));
         }
-        Ok(Table {
+        Ok(RateTable {
             steps,
             done,
             round: sum,
@@ -129,7 +132,7 @@ impl Table {
     }
 }
 
-impl Schedule for Table {
+impl RateSchedule for RateTable {
     #[inline]
     fn piece(&mut self, at: Time) -> (u64, Time) {
         self.steps.piece(at)
@@ -154,15 +157,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn table(steps: &[(u64, u64)], period: Option<u64>) -> Table {
-        Table::new(steps, period).unwrap()
+    fn table(steps: &[(u64, u64)], period: Option<u64>) -> RateTable {
+        RateTable::new(steps, period).unwrap()
     }
 
     #[test]
     fn a_packet_spans_steps() {
         // 8 Mbit/s is a byte per microsecond; 500 bytes, then nothing for 1 ms, then half as fast.
         let steps = [(0, 8_000_000), (500_000, 0), (1_500_000, 4_000_000)];
-        let mut server = Fluid::new(table(&steps, None));
+        let mut server = ScheduledRate::new(table(&steps, None));
         assert_eq!(server.serve(Time::ZERO, 1_500).ns(), 1_500_000 + 2_000_000);
         assert_eq!(
             server.capacity(Time::ZERO, Time::from_ns(3_500_000)),
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_never_comes_never_leaves() {
-        let mut server = Fluid::new(table(&[(0, 8), (1_000_000_000, 0)], None));
+        let mut server = ScheduledRate::new(table(&[(0, 8), (1_000_000_000, 0)], None));
         assert_eq!(server.serve(Time::ZERO, 1).ns(), 1_000_000_000);
         assert_eq!(server.serve(Time::from_ns(1_000_000_000), 1), Time::FAR);
     }
@@ -180,14 +183,14 @@ mod tests {
     #[test]
     fn the_end_of_a_packet_is_not_put_off_by_a_pause() {
         // Full rounds that are skipped must not hide that the packet was complete before a pause.
-        let mut server = Fluid::new(table(&[(0, 8_000), (1_000_000, 0)], Some(10_000_000)));
+        let mut server = ScheduledRate::new(table(&[(0, 8_000), (1_000_000, 0)], Some(10_000_000)));
         // A byte needs one millisecond of sending, hence one round; the third ends at 21 ms.
         assert_eq!(server.serve(Time::ZERO, 3).ns(), 21_000_000);
     }
 
     #[test]
     fn contradictions_are_refused() {
-        let text = |steps: &[(u64, u64)], period| match Table::new(steps, Some(period)) {
+        let text = |steps: &[(u64, u64)], period| match RateTable::new(steps, Some(period)) {
             Ok(_) => panic!("accepted"),
             Err(error) => error.to_string(),
         };
@@ -214,7 +217,7 @@ mod tests {
                 steps.push((at, 999_983));
             }
             let schedule = table(&steps, looped.then_some(at));
-            let mut server = Fluid::new(schedule.clone());
+            let mut server = ScheduledRate::new(schedule.clone());
             let mut now = Time::ZERO;
             let mut work = 0;
             for size in sizes {
