@@ -97,7 +97,7 @@ macro_rules! registry {
         pub fn build $(<$packet: $crate::Packet + 'static>)? (
             name: &str,
             params: &serde_json::Map<String, serde_json::Value>,
-            setup: &$crate::Setup,
+            setup: &$crate::ElementSetup,
         ) -> Result<Box<dyn $trait $(<$packet>)?>, $crate::BuildError> {
             let params = self::params(name, params)?;
             $(if name == $module::ENTRY.name {

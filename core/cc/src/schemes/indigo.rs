@@ -75,12 +75,12 @@ const FEATURES: usize = 4;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let policy = model_file::load(params, &setup.files, |model| {
-        model_file.expect_kind(KIND)?;
-        NeuralPolicy::new(model_file, FEATURES)
+        model.expect_kind(KIND)?;
+        NeuralPolicy::new(model, FEATURES)
     })?;
     Ok(Box::new(Indigo {
         mss: setup.mss.get(),
-        neural_policy,
+        policy,
         counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: f64::INFINITY,

@@ -101,8 +101,8 @@ const SILENCE: Span = Span::from_ms(2_000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let table = model_file::load(params, &setup.files, |model| {
-        model_file.expect_kind(KIND)?;
-        RuleTable::new(model_file)
+        model.expect_kind(KIND)?;
+        RuleTable::new(model)
     })?;
     let mut remy = Remy {
         mss: setup.mss.get(),
