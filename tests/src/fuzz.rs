@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use narrows_cell::Cell;
 use narrows_net::testing::{Dice, TestPacket, example_files};
-use narrows_record::Steps;
+use narrows_record::StepSeries;
 use narrows_record::read::{read_bins, read_delays, read_queues, read_states};
 use narrows_transport::{Body, wire};
 use narrows_tunnel::clock::{Clocks, Config as ClockConfig};
@@ -167,7 +167,7 @@ pub fn records(data: &[u8]) {
     say(read_delays(any.clone()).map(|rows| rows.len()));
     say(read_queues(any.clone()).map(|rows| rows.len()));
     say(read_states(any).map(|rows| rows.len()));
-    let steps = Steps {
+    let steps = StepSeries {
         value: "rate_bps",
         times_ns: (0..100).collect(),
         values: (0..100).map(|value| value * 1_000).collect(),
@@ -177,7 +177,7 @@ pub fn records(data: &[u8]) {
         let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % file.len();
         file[at] ^= change[2];
     }
-    say(Steps::read(file.into()).map(|steps| steps.values.len()));
+    say(StepSeries::read(file.into()).map(|steps| steps.values.len()));
 }
 
 /// A datagram of the tunnel: refused, or what is read can be written and read again.

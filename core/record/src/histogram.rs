@@ -20,7 +20,7 @@ pub struct Histogram {
 
 /// One bucket that is not empty; both bounds are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// Smallest value counted here.
     pub low: u64,
     /// Largest value counted here.
@@ -81,14 +81,14 @@ impl Histogram {
 
     /// The buckets that are not empty, in order. The first begins at the exact minimum, the last
     /// ends at the exact maximum.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.counts
             .iter()
             .enumerate()
             .filter(|&(_, &count)| count > 0)
             .map(|(index, &count)| {
                 let (low, high) = bounds_of(index);
-                Bucket {
+                HistogramBucket {
                     low: low.max(self.min),
                     high: high.min(self.max),
                     count,

@@ -10,8 +10,8 @@ mod network;
 mod rate;
 
 pub use measure::Measure;
-pub(crate) use network::Framing;
-pub use network::{Element, Limit, Link, Network, Route};
+pub(crate) use network::CellFraming;
+pub use network::{CellQueueLimit, Element, Link, Network, Route};
 pub use rate::RateLaw;
 
 /// Kinds of elements that hold packets for no time at all, so that they add nothing to a delay.
@@ -333,7 +333,7 @@ mod tests {
         let limit = first.limit();
         assert_eq!(
             limit,
-            Limit {
+            CellQueueLimit {
                 bytes: Some(60_000),
                 packets: None
             }

@@ -35,7 +35,7 @@ mod utilization;
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
-pub use traffic::{Drop, FlowTraffic, Traffic};
+pub use traffic::{DroppedPacket, FlowTraffic};
 
 use crate::RecordError;
 use crate::capacity::Capacities;
@@ -333,7 +333,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     };
     Ok(Material {
         record,
-        traffic: Traffic::gather(record)?,
+        traffic: FlowTraffic::gather(record)?,
         capacities: Capacities::gather(record)?,
         transfers,
         frames,

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// What is asked about one flow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct StateQuestion {
     /// The flow.
     pub flow: u16,
     /// A mode: one of the scheme's words, or the part of it before `_` (`probe_bw` stands for
@@ -36,7 +36,7 @@ pub struct Question {
     pub until_ns: Option<u64>,
 }
 
-impl Question {
+impl StateQuestion {
     fn covers(&self, flow: u16, time_ns: u64) -> bool {
         flow == self.flow
             && time_ns >= self.from_ns
@@ -48,18 +48,18 @@ impl Question {
 ///
 /// # Errors
 /// A damaged record.
-pub fn answer(record: &Record, questions: &[Question]) -> Result<Value, RecordError> {
+pub fn answer(record: &Record, questions: &[StateQuestion]) -> Result<Value, RecordError> {
     let states = record.states.clone().map(read_states).transpose()?;
     let traces = record.traces.clone().map(read_traces).transpose()?;
     let (states, traces) = (states.unwrap_or_default(), traces.unwrap_or_default());
-    let one = |question: &Question| match of(&states, &traces, question) {
+    let one = |question: &StateQuestion| match of(&states, &traces, question) {
         Ok(value) => json!({"value": value}),
         Err(reason) => json!({"absent": reason}),
     };
     Ok(questions.iter().map(one).collect())
 }
 
-fn of(states: &[StateRow], traces: &[TraceRow], question: &Question) -> Measured {
+fn of(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Measured {
     match (&question.mode, &question.value) {
         (Some(mode), None) => of_mode(states, mode, question),
         (None, Some(value)) => of_value(states, traces, value, question),
@@ -73,7 +73,7 @@ fn is_in(word: &str, mode: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-fn of_mode(states: &[StateRow], mode: &str, question: &Question) -> Measured {
+fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measured {
     let rows: Vec<(u64, bool)> = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
@@ -132,7 +132,12 @@ fn column(row: &StateRow, name: &str) -> Option<u64> {
     }
 }
 
-fn of_value(states: &[StateRow], traces: &[TraceRow], name: &str, question: &Question) -> Measured {
+fn of_value(
+    states: &[StateRow],
+    traces: &[TraceRow],
+    name: &str,
+    question: &StateQuestion,
+) -> Measured {
     let columns = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
@@ -181,7 +186,7 @@ mod tests {
             "probe_bw_up",
             "probe_rtt",
         ]);
-        let question = Question {
+        let question = StateQuestion {
             flow: 1,
             mode: Some(mode.to_owned()),
             value: None,
@@ -221,7 +226,7 @@ mod tests {
             value,
         });
         let ask = |name: &str, measure: &str, until_ns: Option<u64>| {
-            let question = Question {
+            let question = StateQuestion {
                 flow: 1,
                 mode: None,
                 value: Some(name.to_owned()),

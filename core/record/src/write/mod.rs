@@ -11,7 +11,7 @@ pub use packets::PacketFile;
 
 pub(crate) use packets::columns as packet_columns;
 pub(crate) use rows::Rows;
-pub(crate) use table::{Coding, Column, Table, column};
+pub(crate) use table::{Coding, Column, TableWriter, column};
 
 pub use rows::{
     BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile,

@@ -1,7 +1,7 @@
 //! The files with few rows: states, queues, traces, transfers, completions, frames, bins and delays. Rows are pushed one by one
 //! and encoded in batches.
 
-use super::table::{Coding, Column, Table, column, optional};
+use super::table::{Coding, Column, TableWriter, column, optional};
 use crate::RecordError;
 use crate::schema::{
     BinRow, CapacityRow, CompletionRow, DelayRow, FrameRow, QueueRow, StateRow, TraceRow,

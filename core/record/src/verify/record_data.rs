@@ -1,6 +1,6 @@
 //! Everything the checks look at, read once.
 
-use super::layout::{Layout, Stage, all_stages};
+use super::layout::{Layout, PathStage, all_stages};
 use super::timeline::Timeline;
 use crate::RecordError;
 use crate::cell::Cell;
@@ -27,7 +27,7 @@ pub(super) struct Evidence<'a> {
     pub(super) transfers: Vec<TransferRow>,
     pub(super) frames: Vec<FrameRow>,
     /// All elements, in the order in which the run counts them.
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<PathStage>,
     /// Link of each element.
     pub(super) links: Vec<usize>,
     /// The ways of packets, one per route; packets name theirs by its index.
@@ -83,7 +83,7 @@ impl<'a> Evidence<'a> {
         let cell = &record.cell;
         let all = all_stages(cell);
         let lanes = Layout::all(cell, &all);
-        let (links, stages): (Vec<usize>, Vec<Stage>) = all.into_iter().unzip();
+        let (links, stages): (Vec<usize>, Vec<PathStage>) = all.into_iter().unzip();
         let packets = match &record.packets {
             Some(bytes) => {
                 let reader = PacketReader::open(bytes.clone())?;
@@ -258,7 +258,7 @@ impl<'a> Ways<'a> {
 fn queueing(
     record: &Record,
     lanes: &[Layout],
-    stages: &[Stage],
+    stages: &[PathStage],
     packets: Option<&Packets>,
 ) -> Vec<Queueing> {
     let exact = record.run.plane == "simulate";
@@ -293,7 +293,7 @@ impl Packets {
     fn read(
         mut reader: PacketReader,
         cell: &Cell,
-        stages: &[Stage],
+        stages: &[PathStage],
         lanes: &[Layout],
     ) -> Result<Self, RecordError> {
         let mut all = Packets::default();
@@ -305,7 +305,13 @@ impl Packets {
         Ok(all)
     }
 
-    fn append(&mut self, chunk: &Chunk, ways: &mut Ways<'_>, stages: &[Stage], lanes: &[Layout]) {
+    fn append(
+        &mut self,
+        chunk: &Chunk,
+        ways: &mut Ways<'_>,
+        stages: &[PathStage],
+        lanes: &[Layout],
+    ) {
         self.flow.extend_from_slice(&chunk.flow);
         self.direction.extend_from_slice(&chunk.direction);
         self.uid.extend_from_slice(&chunk.uid);

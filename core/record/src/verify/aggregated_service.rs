@@ -9,14 +9,14 @@
 //! Departures follow from arrivals where there are only fixed delays behind the bottleneck, exactly in simulation
 //! and in emulation.
 
-use super::evidence::Queueing;
-use super::layout::Nature;
+use super::layout::StageNature;
 use super::rate::departed;
+use super::record_data::Queueing;
 use super::timeline::NS;
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use serde_json::Value;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "bursts",
     claim: "servers that let packets out in groups kept to their times and sizes",
     run,
@@ -25,8 +25,8 @@ pub(super) const CHECK: Check = Check {
 /// A departure: when, bits on the wire, row.
 type Left = (u64, i128, usize);
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut faults = Faults::default();
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let (mut held, mut skipped) = (Vec::new(), Vec::new());
     for queueing in &evidence.servers {
         let name = &evidence.stages[queueing.index].name;
@@ -55,7 +55,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if held.is_empty() && skipped.is_empty() {
-        return Outcome::Holds("no server lets packets out in groups".into());
+        return CheckOutcome::Holds("no server lets packets out in groups".into());
     }
     faults.conclude(held, &skipped, "")
 }
@@ -65,7 +65,7 @@ fn rate_of<'a>(evidence: &'a Evidence<'_>, name: &str) -> Option<&'a Value> {
 }
 
 fn left(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, String> {
-    let Nature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
+    let StageNature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
         return Ok(Vec::new());
     };
     let rows = departed(evidence, queueing)?;
@@ -94,7 +94,7 @@ fn number(rate: &Value, name: &str) -> u64 {
     written.unwrap_or_else(|| default.map_or(0, |(_, value)| *value))
 }
 
-fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut Faults) {
+fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
     let (bps, tick) = (number(rate, "rate"), number(rate, "tick").max(1));
     let each = i128::from(bps) * i128::from(tick);
     // Largest excess, in bits times 10^9, of any run of ticks that ends with the one before.
@@ -128,7 +128,7 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut Faults) {
     }
 }
 
-fn wifi(name: &str, rate: &Value, left: &[Left], faults: &mut Faults) {
+fn wifi(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
     let of = |name| i128::from(number(rate, name));
     let bps = of("rate").max(1);
     let mut before: Option<u64> = None;

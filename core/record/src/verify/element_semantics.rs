@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// How long an element keeps a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum HoldTime {
     /// Not at all.
     Never,
     /// For its parameter `delay`, which the timeline may change.
@@ -20,7 +20,7 @@ pub(super) enum Hold {
 
 /// Which reasons for dropping a packet an element may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drops {
+pub(super) enum DropReasons {
     /// It drops nothing.
     Never,
     /// Only these.
@@ -29,60 +29,60 @@ pub(super) enum Drops {
     Any,
 }
 
-impl Drops {
+impl DropReasons {
     pub(super) fn allows(self, reason: &str) -> bool {
         match self {
-            Drops::Never => false,
-            Drops::Only(reasons) => reasons.contains(&reason),
-            Drops::Any => true,
+            DropReasons::Never => false,
+            DropReasons::Only(reasons) => reasons.contains(&reason),
+            DropReasons::Any => true,
         }
     }
 }
 
 /// What is known about a kind of element.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(super) struct ElementSemantics {
     pub(super) name: &'static str,
-    pub(super) hold: Hold,
+    pub(super) hold: HoldTime,
     /// Packets leave in the order in which they came.
     pub(super) in_order: bool,
-    pub(super) drops: Drops,
+    pub(super) drops: DropReasons,
     pub(super) copies: bool,
     pub(super) corrupts: bool,
 }
 
 /// An element that lets every packet through at once.
-const PASS: Kind = Kind {
+const PASS: ElementSemantics = ElementSemantics {
     name: "",
-    hold: Hold::Never,
+    hold: HoldTime::Never,
     in_order: true,
-    drops: Drops::Never,
+    drops: DropReasons::Never,
     copies: false,
     corrupts: false,
 };
 
-const fn kind(name: &'static str) -> Kind {
-    Kind { name, ..PASS }
+const fn kind(name: &'static str) -> ElementSemantics {
+    ElementSemantics { name, ..PASS }
 }
 
-const fn drops(name: &'static str, reasons: &'static [&'static str]) -> Kind {
-    Kind {
-        drops: Drops::Only(reasons),
+const fn drops(name: &'static str, reasons: &'static [&'static str]) -> ElementSemantics {
+    ElementSemantics {
+        drops: DropReasons::Only(reasons),
         ..kind(name)
     }
 }
 
-const fn holds(name: &'static str) -> Kind {
-    Kind {
-        hold: Hold::Free,
+const fn holds(name: &'static str) -> ElementSemantics {
+    ElementSemantics {
+        hold: HoldTime::Free,
         ..kind(name)
     }
 }
 
 /// All kinds but bottlenecks and access links.
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
-        hold: Hold::Delay,
+pub(super) const KINDS: &[ElementSemantics] = &[
+    ElementSemantics {
+        hold: HoldTime::Delay,
         ..kind("delay")
     },
     drops("loss", &["random_loss"]),
@@ -92,15 +92,15 @@ pub(super) const KINDS: &[Kind] = &[
     drops("policer", &["policed"]),
     drops("mtu", &["too_big"]),
     drops("gate", &["link_cut"]),
-    Kind {
-        hold: Hold::Free,
+    ElementSemantics {
+        hold: HoldTime::Free,
         ..drops("outage", &["outage"])
     },
-    Kind {
+    ElementSemantics {
         copies: true,
         ..kind("duplicate")
     },
-    Kind {
+    ElementSemantics {
         corrupts: true,
         ..kind("corrupt")
     },
@@ -109,20 +109,20 @@ pub(super) const KINDS: &[Kind] = &[
     holds("delaytrace"),
     holds("jitter"),
     holds("jittertrace"),
-    Kind {
+    ElementSemantics {
         in_order: false,
         ..holds("reorder")
     },
     holds("ackaggregation"),
-    Kind {
+    ElementSemantics {
         in_order: false,
-        hold: Hold::Free,
+        hold: HoldTime::Free,
         ..drops("ackdecimation", &["ack_thinned"])
     },
     // A path between two real hosts, of which their logs are all that is known. Their tunnel takes no packet twice.
-    Kind {
+    ElementSemantics {
         in_order: false,
-        hold: Hold::Free,
+        hold: HoldTime::Free,
         ..drops("real", &["not_received"])
     },
 ];
@@ -182,7 +182,7 @@ pub(super) fn limit_of_line(cell: &Cell, element: &Element) -> Option<u64> {
 }
 
 /// What is known about an element that is no bottleneck.
-pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<Kind> {
+pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<ElementSemantics> {
     let mut kind = *KINDS.iter().find(|kind| kind.name == element.kind)?;
     let set = |name: &str| {
         let changes = cell.changes_of(element.label());
@@ -196,15 +196,15 @@ pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<Kind> {
         kind.in_order = false;
     }
     if element.kind == "delay" && limit_of_line(cell, element).is_some() {
-        kind.drops = Drops::Only(&["line_full"]);
+        kind.drops = DropReasons::Only(&["line_full"]);
     }
     let moved = cell.changes_of(element.label()).next().is_some();
-    if kind.hold == Hold::Delay && moved {
+    if kind.hold == HoldTime::Delay && moved {
         // Later packets wait for those that left before the delay shrank.
-        kind.hold = Hold::Free;
+        kind.hold = HoldTime::Free;
     }
     if element.kind == "outage" && !cell.may_hold(element) {
-        kind.hold = Hold::Never;
+        kind.hold = HoldTime::Never;
     }
     Some(kind)
 }

@@ -9,20 +9,20 @@
 //! Where only fixed delays are before the line, entries follow from the stamps: around the time at which a packet
 //! was dropped, at least as many as the limit must have been under way.
 
-use super::layout::{Layout, Nature};
-use super::natures::limit_of_line;
+use super::element_semantics::limit_of_line;
+use super::layout::{Layout, StageNature};
 use super::timeline::{Stamps, access_table};
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use crate::schema::Fate;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lines",
     claim: "no delay line held more packets than its limit, or dropped one for which it had room",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut faults = Faults::default();
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let (mut held, mut skipped) = (Vec::new(), Vec::new());
     let limited = evidence.stages.iter().filter_map(|stage| {
         let element = evidence.cell.network.element(&stage.name)?;
@@ -33,7 +33,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         if evidence.packets.is_none() {
             return bins_only();
         }
-        let Nature::Delay(delay) = stage.nature else {
+        let StageNature::Delay(delay) = stage.nature else {
             skipped.push(format!("the timeline changes {}", stage.name));
             continue;
         };
@@ -76,7 +76,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if held.is_empty() && skipped.is_empty() {
-        return Outcome::Holds("no delay line has a limit".into());
+        return CheckOutcome::Holds("no delay line has a limit".into());
     }
     faults.conclude(held, &skipped, "")
 }

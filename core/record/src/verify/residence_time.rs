@@ -12,13 +12,13 @@
 //! In emulation an entry may be later than its stamp (see [`Evidence::slack_ns`]), and while the
 //! hosts are shut down, packets that are due may stay unreleased for a few turns.
 
-use super::evidence::{Packets, Queueing};
-use super::layout::{Layout, Nature, Stage};
+use super::layout::{Layout, PathStage, StageNature};
+use super::record_data::{Packets, Queueing};
 use super::timeline::{NEVER, NS, Stamps, Timeline, access_table};
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use crate::schema::Fate;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "stay",
     claim: "no packet stayed longer than the delays, the packets before it and the rate explain",
     run,
@@ -27,11 +27,11 @@ pub(super) const CHECK: Check = Check {
 /// How long an emulation may take to come to a stop.
 const SHUTDOWN_NS: u64 = 50_000_000;
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut skipped = Vec::new();
     let mut checked = 0_u64;
     let slack = evidence.slack_ns();
@@ -56,7 +56,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     skipped.sort();
     skipped.dedup();
     if checked == 0 && faults.count == 0 && !skipped.is_empty() {
-        return Outcome::Skipped(skipped.join("; "));
+        return CheckOutcome::Skipped(skipped.join("; "));
     }
     faults.conclude(vec![format!("{checked} packets")], &skipped, "")
 }
@@ -72,10 +72,10 @@ fn last_event(packets: &Packets) -> u64 {
 }
 
 /// The delay of an element for one flow.
-fn delay_of(stage: &Stage, access: u64) -> u64 {
+fn delay_of(stage: &PathStage, access: u64) -> u64 {
     match stage.nature {
-        Nature::Access => access,
-        Nature::Delay(ns) => ns,
+        StageNature::Access => access,
+        StageNature::Delay(ns) => ns,
         _ => 0,
     }
 }
@@ -86,7 +86,7 @@ fn behind_queue(
     queueing: &Queueing,
     timeline: &Timeline,
     (packets, slack, end): (&Packets, u64, u64),
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> u64 {
     let mut checked = 0;
     let mut first_held = true;
@@ -169,13 +169,14 @@ fn on_fixed_delays(
     packets: &Packets,
     lane: usize,
     (slack, end): (u64, u64),
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> u64 {
     let layout = &evidence.lanes[lane];
     let access = access_table(evidence.cell, layout);
     let fixed = Layout::fixed_ns(&layout.stages).is_ok();
     // Up to the first element whose delay is not fixed, packets are where the delays put them.
-    let loose = |stage: &Stage| matches!(stage.nature, Nature::Bottleneck(_) | Nature::Free);
+    let loose =
+        |stage: &PathStage| matches!(stage.nature, StageNature::Bottleneck(_) | StageNature::Free);
     let known = layout.stages.iter().position(loose);
     let known = known.unwrap_or(layout.stages.len());
     let mut stamps = Stamps::new(&evidence.lanes);
@@ -189,7 +190,7 @@ fn on_fixed_delays(
             .get(usize::from(packets.flow[row]))
             .copied()
             .unwrap_or(0);
-        let until = |places: &[Stage]| {
+        let until = |places: &[PathStage]| {
             places
                 .iter()
                 .fold(raised, |t, s| t.saturating_add(delay_of(s, extra)))

@@ -5,16 +5,16 @@
 //! front of them; in emulation a packet may have come later than its stamp, so only those count that
 //! cannot have met another state. Elements that hold packets let none out before their time ends.
 
-use super::evidence::Packets;
 use super::layout::Layout;
+use super::record_data::Packets;
 use super::timeline::{Stamps, access_table};
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use crate::cell::{Cell, Element};
 use crate::log::NOT_ARRIVED;
 use crate::schema::Fate;
 use serde_json::Value;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "cuts",
     claim: "nothing passed a link while it was cut, and nothing was dropped by it otherwise",
     run,
@@ -96,11 +96,11 @@ impl Closed {
     }
 }
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut held = Vec::new();
     let mut skipped = Vec::new();
     for (lane, layout) in evidence.lanes.iter().enumerate() {
@@ -122,7 +122,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if held.is_empty() && skipped.is_empty() {
-        return Outcome::Holds("no link can be cut".into());
+        return CheckOutcome::Holds("no link can be cut".into());
     }
     faults.conclude(held, &skipped, "")
 }
@@ -133,7 +133,7 @@ fn passages(
     packets: &Packets,
     (lane, place): (usize, usize),
     closed: &Closed,
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> Result<u64, String> {
     let layout = &evidence.lanes[lane];
     let before = Layout::fixed_ns(&layout.stages[..place])?;
@@ -179,7 +179,7 @@ fn departures(
     packets: &Packets,
     (lane, place): (usize, usize),
     closed: &Closed,
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> Result<u64, String> {
     let layout = &evidence.lanes[lane];
     let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
