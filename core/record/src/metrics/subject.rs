@@ -2,7 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
-use super::traffic::{FlowTraffic};
+use super::traffic::FlowTraffic;
 use crate::capacity::Capacities;
 use crate::cell::{Cell, Element};
 use crate::read::Record;

@@ -14,8 +14,8 @@
 //! somebody has sent a copy before it.
 
 use super::cookie::Purpose;
-use super::{Outgoing, Peer};
-use crate::size::Search;
+use super::{OutgoingDatagram, Peer};
+use crate::mtu::Search;
 use crate::wire::{Body, Nonce};
 use narrows_units::{Span, Time};
 use std::net::SocketAddr;
@@ -107,7 +107,7 @@ impl Peer {
     }
 
     /// Writes a question that is due, and moves if it is time.
-    pub(super) fn ask(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    pub(super) fn ask(&mut self, now: Time, out: &mut Vec<u8>) -> Option<OutgoingDatagram> {
         let attempt = self.attempt.as_mut()?;
         if self.ended {
             self.attempt = None;

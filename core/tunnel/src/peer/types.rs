@@ -25,7 +25,7 @@ impl Role {
 
 /// What one end needs to know.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PeerConfig {
     /// Which end it is.
     pub role: Role,
     /// What both ends know.
@@ -42,7 +42,7 @@ pub struct Config {
 
 /// How far an end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PeerState {
     /// There is no session.
     Waiting,
     /// Packets can be sent.
@@ -95,7 +95,7 @@ pub enum Received<'a> {
 
 /// A datagram that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingDatagram {
     /// Where to.
     pub to: SocketAddr,
     /// Its number.

@@ -12,9 +12,9 @@ use crate::told::Seen;
 use crate::tunnel::direction;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
 use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
-use narrows_tunnel::join::{Packet, Summary, Way, is_resolved, summarise};
 use narrows_tunnel::log::Content;
-use narrows_tunnel::size::overhead;
+use narrows_tunnel::merge::{Packet, Summary, Way, is_resolved, summarise};
+use narrows_tunnel::mtu::overhead;
 use std::net::SocketAddr;
 
 /// Which way the packets of each host travel.

@@ -13,8 +13,8 @@ use crate::sys::netns::Privilege;
 use crate::sys::poll::{Epoll, Events};
 use crate::sys::ring::{RxRing, TxPort};
 use crate::sys::{clock as machine, cpu};
-use narrows_tunnel::clock::{Clocks, Config as ClockConfig, Fit};
-use narrows_tunnel::{Config, Peer, Role, State};
+use narrows_tunnel::clock::{ClockConfig, Clocks, Fit};
+use narrows_tunnel::{Peer, PeerConfig, PeerState, Role};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -182,12 +182,12 @@ fn open_ring(wire: u32, largest: usize) -> Result<RxRing, LiveError> {
     }
 }
 
-fn config(plan: &Plan) -> Result<Config, LiveError> {
+fn config(plan: &Plan) -> Result<PeerConfig, LiveError> {
     let mut salt = [0; 8];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut salt))
         .could_not("read /dev/urandom")?;
-    Ok(Config {
+    Ok(PeerConfig {
         role: plan.dial.map_or(Role::Listener, Role::Dialer),
         secret: plan.secret.clone(),
         salt: u64::from_be_bytes(salt),
@@ -257,7 +257,7 @@ impl End {
                     self.reason = reason;
                     break;
                 }
-                if self.opened.is_none() && self.engine.peer.state() == State::Open {
+                if self.opened.is_none() && self.engine.peer.state() == PeerState::Open {
                     self.opened = Some(self.engine.clock.now());
                     attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
                 }
@@ -290,8 +290,8 @@ impl End {
             return Ok(Some("logs_failed"));
         }
         match self.engine.peer.state() {
-            State::Ended => return Ok(Some("other_end")),
-            State::Incompatible(version) if self.opened.is_none() => {
+            PeerState::Ended => return Ok(Some("other_end")),
+            PeerState::Incompatible(version) if self.opened.is_none() => {
                 return Err(LiveError::Unavailable(format!(
                     "the other end of the tunnel speaks version {version} of its protocol and this one {}; use the same \
                      version of Narrows on both hosts",

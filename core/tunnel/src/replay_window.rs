@@ -10,7 +10,7 @@ const WORDS: u64 = WIDTH / 64;
 
 /// What the window says about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ReplayVerdict {
     /// Not seen before; it is noted now.
     New,
     /// Seen before.
@@ -21,39 +21,39 @@ pub enum Seen {
 
 /// The ids that one end has seen from the other in one session.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct ReplayWindow {
     /// One bit per id, at its place modulo the width.
     bits: Box<[u64]>,
     /// The id after the largest one; 0 before the first.
     next: u64,
 }
 
-impl Default for Window {
+impl Default for ReplayWindow {
     fn default() -> Self {
-        Window {
+        ReplayWindow {
             bits: vec![0; WORDS as usize].into(),
             next: 0,
         }
     }
 }
 
-impl Window {
+impl ReplayWindow {
     /// Notes an id (below 2^64 - 1) and says whether it is new. Call it for authentic datagrams
     /// only, or a stranger could push the window away.
     #[inline]
-    pub fn note(&mut self, id: u64) -> Seen {
+    pub fn check_and_mark(&mut self, id: u64) -> ReplayVerdict {
         if id >= self.next {
             self.clear_up_to(id);
             self.next = id + 1;
         } else if self.next - id > WIDTH {
-            return Seen::TooOld;
+            return ReplayVerdict::TooOld;
         }
         let (word, bit) = ((id / 64 % WORDS) as usize, 1 << (id % 64));
         if self.bits[word] & bit != 0 {
-            return Seen::Again;
+            return ReplayVerdict::Again;
         }
         self.bits[word] |= bit;
-        Seen::New
+        ReplayVerdict::New
     }
 
     /// Whether nothing was noted.
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn the_edge_of_the_window_is_exact() {
-        let mut window = Window::default();
-        assert_eq!(window.note(10 * WIDTH), Seen::New);
-        assert_eq!(window.note(9 * WIDTH), Seen::TooOld);
-        assert_eq!(window.note(9 * WIDTH + 1), Seen::New);
-        assert_eq!(window.note(9 * WIDTH + 1), Seen::Again);
-        assert_eq!(window.note(u64::MAX - 1), Seen::New);
-        assert_eq!(window.note(u64::MAX - 1), Seen::Again);
+        let mut window = ReplayWindow::default();
+        assert_eq!(window.check_and_mark(10 * WIDTH), ReplayVerdict::New);
+        assert_eq!(window.check_and_mark(9 * WIDTH), ReplayVerdict::TooOld);
+        assert_eq!(window.check_and_mark(9 * WIDTH + 1), ReplayVerdict::New);
+        assert_eq!(window.check_and_mark(9 * WIDTH + 1), ReplayVerdict::Again);
+        assert_eq!(window.check_and_mark(u64::MAX - 1), ReplayVerdict::New);
+        assert_eq!(window.check_and_mark(u64::MAX - 1), ReplayVerdict::Again);
     }
 
     /// Steps of all sizes, also back and over the whole window.
@@ -117,20 +117,20 @@ mod tests {
     proptest! {
         #[test]
         fn it_agrees_with_a_set_of_all_ids(steps in prop::collection::vec(step(), 1..300)) {
-            let (mut window, mut all) = (Window::default(), BTreeSet::new());
+            let (mut window, mut all) = (ReplayWindow::default(), BTreeSet::new());
             let mut id = 5u64;
             for step in steps {
                 id = id.saturating_add_signed(step);
                 let largest = all.last().copied().unwrap_or(0);
                 let expected = if largest >= id && largest - id >= WIDTH {
-                    Seen::TooOld
+                    ReplayVerdict::TooOld
                 } else if all.insert(id) {
-                    Seen::New
+                    ReplayVerdict::New
                 } else {
-                    Seen::Again
+                    ReplayVerdict::Again
                 };
-                prop_assert_eq!(window.is_newest(id), all.range(id + 1..).next().is_none() && expected == Seen::New);
-                prop_assert_eq!(window.note(id), expected);
+                prop_assert_eq!(window.is_newest(id), all.range(id + 1..).next().is_none() && expected == ReplayVerdict::New);
+                prop_assert_eq!(window.check_and_mark(id), expected);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 /// Whether the packet may go on after it left the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum Decapsulation {
     /// Deliver it.
     Deliver,
     /// Its sender does not understand marks and the path marked it in place of dropping it: drop it.
@@ -21,7 +21,7 @@ const CE: u8 = 3;
 
 /// The traffic class of an IPv4 or IPv6 packet.
 #[inline]
-pub fn tos(packet: &[u8]) -> Option<u8> {
+pub fn traffic_class(packet: &[u8]) -> Option<u8> {
     match (packet.first()? >> 4, packet.len()) {
         (4, 20..) => Some(packet[1]),
         (6, 40..) => Some((packet[0] << 4) | (packet[1] >> 4)),
@@ -31,22 +31,22 @@ pub fn tos(packet: &[u8]) -> Option<u8> {
 
 /// Writes back what happened to the datagram in which the packet travelled.
 #[inline]
-pub fn arrive(packet: &mut [u8], outer: u8) -> Passage {
-    let Some(inner) = tos(packet) else {
-        return Passage::NotIp;
+pub fn decapsulate(packet: &mut [u8], outer: u8) -> Decapsulation {
+    let Some(inner) = traffic_class(packet) else {
+        return Decapsulation::NotIp;
     };
     if inner == outer {
-        return Passage::Deliver;
+        return Decapsulation::Deliver;
     }
     let ecn = match (inner & 3, outer & 3) {
-        (0, CE) => return Passage::Drop,
+        (0, CE) => return Decapsulation::Drop,
         (0, _) => 0,
         (CE, _) | (_, CE) => CE,
         (ECT0, ECT1) => ECT1,
         (inner, _) => inner,
     };
     set_tos(packet, (outer & !3) | ecn);
-    Passage::Deliver
+    Decapsulation::Deliver
 }
 
 /// The packet has been recognised by [`tos`].
@@ -113,12 +113,12 @@ mod tests {
         fn marks_go_on_as_the_standard_says(inner: u8, outer: u8, rest: [u8; 18]) {
             let expected = TABLE[usize::from(inner & 3)][usize::from(outer & 3)];
             for mut packet in [v4(inner, rest), v6(inner)] {
-                prop_assert_eq!(tos(&packet), Some(inner));
+                prop_assert_eq!(traffic_class(&packet), Some(inner));
                 let before = packet.clone();
-                match (arrive(&mut packet, outer), expected) {
-                    (Passage::Drop, None) => prop_assert_eq!(packet, before),
-                    (Passage::Deliver, Some(ecn)) => {
-                        prop_assert_eq!(tos(&packet), Some((outer & !3) | ecn));
+                match (decapsulate(&mut packet, outer), expected) {
+                    (Decapsulation::Drop, None) => prop_assert_eq!(packet, before),
+                    (Decapsulation::Deliver, Some(ecn)) => {
+                        prop_assert_eq!(traffic_class(&packet), Some((outer & !3) | ecn));
                         if packet[0] >> 4 == 4 {
                             prop_assert_eq!(sum(&packet), 0xffff);
                             prop_assert_eq!(&packet[2..10], &before[2..10]);
@@ -135,9 +135,9 @@ mod tests {
 
         #[test]
         fn any_bytes_are_looked_at(mut bytes in prop::collection::vec(any::<u8>(), 0..60), outer: u8) {
-            let is_ip = tos(&bytes).is_some();
+            let is_ip = traffic_class(&bytes).is_some();
             let length = bytes.len();
-            prop_assert_eq!(arrive(&mut bytes, outer) == Passage::NotIp, !is_ip);
+            prop_assert_eq!(decapsulate(&mut bytes, outer) == Decapsulation::NotIp, !is_ip);
             prop_assert_eq!(bytes.len(), length);
         }
     }

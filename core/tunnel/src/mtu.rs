@@ -13,10 +13,10 @@ const UDP: u32 = 8;
 /// Sizes of IP packets that real paths have as their limit: jumbo frames; Ethernet; PPPoE; tunnels
 /// of many kinds; the smallest that IPv6 allows (RFC 8200, section 5).
 const SIZES: [u32; 12] = [
-    9000, 4352, 1500, 1492, 1480, 1460, 1440, 1420, 1400, 1380, 1320, SMALLEST,
+    9000, 4352, 1500, 1492, 1480, 1460, 1440, 1420, 1400, 1380, 1320, MIN_MTU,
 ];
 /// Every path can carry this much in one piece, or is no path for us.
-pub const SMALLEST: u32 = 1280;
+pub const MIN_MTU: u32 = 1280;
 /// How often each size is tried: with three, one in a million is missed at 1 % loss.
 const TRIES: u32 = 3;
 

@@ -4,8 +4,8 @@
 //! datagram that is in the log of what was sent and not in that of what arrived is lost, unless
 //! it was still on its way when the logs ended.
 
-use crate::clock::{Clocks, Config, Fit};
-use crate::log::{Content, Row};
+use crate::clock::{ClockConfig, Clocks, Fit};
+use crate::log::{Content, TunnelLogRow};
 use narrows_units::{Span, Time};
 
 /// Which way, seen from the end whose clock is the reference.
@@ -62,7 +62,11 @@ pub enum JoinError {
 
 /// What the arrivals at both ends say about their clocks. `at_reference` arrived at the end whose
 /// clock is the reference, `at_other` at the other.
-pub fn clocks(at_reference: &[Row], at_other: &[Row], config: Config) -> Clocks {
+pub fn clocks(
+    at_reference: &[TunnelLogRow],
+    at_other: &[TunnelLogRow],
+    config: ClockConfig,
+) -> Clocks {
     let mut clocks = Clocks::new(config);
     for row in at_other {
         clocks.went(row.sent, row.arrived);
@@ -77,7 +81,12 @@ pub fn clocks(at_reference: &[Row], at_other: &[Row], config: Config) -> Clocks 
 ///
 /// # Errors
 /// When the log of what was sent is not in order. Arrivals may be in any order.
-pub fn join(way: Way, sent: &[Row], arrived: &[Row], fit: &Fit) -> Result<Joined, JoinError> {
+pub fn join(
+    way: Way,
+    sent: &[TunnelLogRow],
+    arrived: &[TunnelLogRow],
+    fit: &Fit,
+) -> Result<Joined, JoinError> {
     let mut order: Vec<usize> = (0..arrived.len()).collect();
     // Stable, so that of several arrivals of a number the first one counts.
     order.sort_by_key(|&index| arrived[index].id);
@@ -202,8 +211,8 @@ mod tests {
 
     const OFFSET: u64 = 5_000_000_000;
 
-    fn row(id: u64, sent: u64, arrived: u64) -> Row {
-        Row {
+    fn row(id: u64, sent: u64, arrived: u64) -> TunnelLogRow {
+        TunnelLogRow {
             id,
             sent: Time::from_ns(sent),
             arrived: Time::from_ns(arrived),
@@ -216,9 +225,9 @@ mod tests {
 
     /// One packet per ms each way, 3 ms there and 5 ms back; every tenth does not arrive there, and
     /// numbers 40 and 41 overtake each other. The other clock is 5 s ahead.
-    fn logs() -> [Vec<Row>; 4] {
+    fn logs() -> [Vec<TunnelLogRow>; 4] {
         let ms = 1_000_000;
-        let mut logs: [Vec<Row>; 4] = Default::default();
+        let mut logs: [Vec<TunnelLogRow>; 4] = Default::default();
         for id in 0..100 {
             let at = 1_000 * ms + id * ms;
             logs[0].push(row(id, at, at));
@@ -232,8 +241,10 @@ mod tests {
         logs
     }
 
-    fn fit(logs: &[Vec<Row>; 4]) -> Fit {
-        clocks(&logs[3], &logs[1], Config::default()).fit().unwrap()
+    fn fit(logs: &[Vec<TunnelLogRow>; 4]) -> Fit {
+        clocks(&logs[3], &logs[1], ClockConfig::default())
+            .fit()
+            .unwrap()
     }
 
     #[test]
