@@ -2,7 +2,7 @@
 //! of three packets every 40 ms, of which every tenth is thrown away, and a report for every packet.
 
 use narrows_cc::Fields;
-use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
 use narrows_transport::{
     Body, Endpoint, Header, Media as Message, Outgoing, ReceiverCounters, SenderCounters,
     SenderSnapshot, wire,
@@ -41,7 +41,7 @@ pub const PARTS: u8 = 3;
 /// One frame in this many is thrown away.
 pub const DISCARDED: u64 = 10;
 
-fn payload(setup: &Setup) -> u16 {
+fn payload(setup: &MediaSetup) -> u16 {
     (setup.packet_size - wire::IP_UDP - wire::MEDIA_HEADER) as u16
 }
 

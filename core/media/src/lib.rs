@@ -10,10 +10,10 @@
 // Constructors in a registry share one signature, whether or not they need all of it.
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
 
-pub mod assembly;
 pub mod clock;
 pub mod encoder;
-pub mod outbox;
+pub mod packetizer;
+pub mod reassembly;
 pub mod rtp;
 pub mod schemes;
 pub mod source;
@@ -25,7 +25,7 @@ use narrows_units::{ParamError, ParamSpec, Params, Stream, Time};
 
 /// What an end of a scheme is born with.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct MediaSetup {
     /// The time of birth: the start of the flow.
     pub now: Time,
     /// IP size of the largest packet that the path takes. A scheme whose own packets are smaller keeps to those.
@@ -87,10 +87,10 @@ pub trait MediaReceiver: Endpoint {
 }
 
 /// Constructor of a sending end.
-pub type BuildSender = fn(&Params, Setup) -> Result<Box<dyn MediaSender>, ParamError>;
+pub type BuildSender = fn(&Params, MediaSetup) -> Result<Box<dyn MediaSender>, ParamError>;
 
 /// Constructor of a receiving end.
-pub type BuildReceiver = fn(&Params, Setup) -> Result<Box<dyn MediaReceiver>, ParamError>;
+pub type BuildReceiver = fn(&Params, MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError>;
 
 /// One line of the registry.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Two ends and a simple path between them, in virtual time.
 
-use crate::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use crate::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
 use narrows_transport::{Body, Endpoint, Header, Outgoing, wire};
 use narrows_units::{Ecn, Params, Rate, Span, Stream, Time};
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Pipe {
     /// # Panics
     /// When the scheme cannot be built with these parameters.
     pub fn new(scheme: &Media, params: &Params, seed: u64, forward: Way, backward: Way) -> Self {
-        let setup = |name| Setup {
+        let setup = |name| MediaSetup {
             random: Stream::new(seed, name),
             ..super::setup(seed)
         };

@@ -10,14 +10,14 @@ const WORDS: usize = MAX_PACKETS as usize / 64;
 
 /// One frame: which of its packets have arrived.
 #[derive(Clone, Debug)]
-struct Partial {
+struct PartialFrame {
     frame: Option<u32>,
     count: u16,
     got: u16,
     packets: [u64; WORDS],
 }
 
-const EMPTY: Partial = Partial {
+const EMPTY: PartialFrame = PartialFrame {
     frame: None,
     count: 0,
     got: 0,
@@ -37,21 +37,21 @@ pub enum Inserted {
 
 /// Puts packets together.
 #[derive(Clone, Debug)]
-pub struct Assembly {
-    ring: Vec<Partial>,
+pub struct Reassembly {
+    ring: Vec<PartialFrame>,
     complete: Vec<FrameArrived>,
 }
 
-impl Default for Assembly {
+impl Default for Reassembly {
     fn default() -> Self {
-        Assembly {
+        Reassembly {
             ring: vec![EMPTY; FRAMES],
             complete: Vec::new(),
         }
     }
 }
 
-impl Assembly {
+impl Reassembly {
     /// A packet of media arrived. Padding is none.
     pub fn insert(&mut self, now: Time, packet: &Rtp) -> Inserted {
         let slot = &mut self.ring[packet.frame as usize % FRAMES];
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_complete_with_its_last_packet_whatever_the_order() {
-        let mut assembly = Assembly::default();
+        let mut assembly = Reassembly::default();
         let mut at = |ms: u64, packet: Rtp| assembly.insert(Time::from_ns(ms * 1_000_000), &packet);
         assert_eq!(at(1, packet(0, 2, 3)), Inserted::New);
         assert_eq!(at(2, packet(1, 0, 1)), Inserted::Complete);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_largest_frames_fit_and_old_ones_are_forgotten() {
-        let mut assembly = Assembly::default();
+        let mut assembly = Reassembly::default();
         for index in 0..MAX_PACKETS as u16 {
             assembly.insert(Time::ZERO, &packet(3, index, MAX_PACKETS as u16));
         }

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 
 /// A packet of a frame, about to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct RtpPacket {
     /// Its header.
     pub rtp: Rtp,
     /// Payload bytes.
     pub payload: u32,
 }
 
-impl Packet {
+impl RtpPacket {
     /// Its size with RTP's header.
     pub fn size(&self) -> u32 {
         rtp::size(rtp::length(self.payload))
@@ -24,7 +24,7 @@ impl Packet {
 
 /// The queue between encoder and network.
 #[derive(Clone, Debug)]
-pub struct Outbox {
+pub struct Packetizer {
     payload: u32,
     frames: VecDeque<Frame>,
     /// Packets of the oldest frame that have been sent.
@@ -34,10 +34,10 @@ pub struct Outbox {
     settled: Vec<FrameSent>,
 }
 
-impl Outbox {
+impl Packetizer {
     /// An empty queue whose packets carry at most `payload` bytes.
     pub fn new(payload: u32) -> Self {
-        Outbox {
+        Packetizer {
             payload: payload.max(1),
             frames: VecDeque::new(),
             sent: 0,
@@ -46,9 +46,9 @@ impl Outbox {
         }
     }
 
-    fn packet(&self, frame: &Frame, index: u32) -> Packet {
+    fn packet(&self, frame: &Frame, index: u32) -> RtpPacket {
         let rest = frame.bytes.saturating_sub(index * self.payload);
-        Packet {
+        RtpPacket {
             rtp: Rtp {
                 frame: frame.number,
                 index: index as u16,
@@ -83,14 +83,14 @@ impl Outbox {
 
     /// The packet that is next.
     #[inline]
-    pub fn peek(&self) -> Option<Packet> {
+    pub fn peek(&self) -> Option<RtpPacket> {
         self.frames
             .front()
             .map(|frame| self.packet(frame, self.sent))
     }
 
     /// Takes the packet that is next.
-    pub fn pop(&mut self) -> Option<Packet> {
+    pub fn pop(&mut self) -> Option<RtpPacket> {
         let packet = self.peek()?;
         self.bytes -= u64::from(packet.size());
         self.sent += 1;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_cut_into_full_packets_and_a_rest() {
-        let mut outbox = Outbox::new(1200);
+        let mut outbox = Packetizer::new(1200);
         outbox.push(frame(0, 4916));
         assert_eq!(outbox.bytes(), 4916 + 5 * 20);
         let sizes: Vec<_> = std::iter::from_fn(|| outbox.pop())
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn frames_are_settled_in_order_sent_or_given_up() {
-        let mut outbox = Outbox::new(1000);
+        let mut outbox = Packetizer::new(1000);
         for number in 0..3 {
             outbox.push(frame(number, 2500));
         }
