@@ -62,7 +62,7 @@ pub struct Traffic {
     pub parallel: bool,
     /// Whether its transfers are over when every byte has arrived, so that losses must be repaired.
     pub whole: bool,
-    build: fn(&Params, &Setup) -> Built,
+    build: fn(&Params, &TrafficSetup) -> Built,
 }
 
 impl std::fmt::Debug for Traffic {
@@ -87,7 +87,7 @@ impl Traffic {
     pub fn build(
         &self,
         params: &Params,
-        setup: &Setup,
+        setup: &TrafficSetup,
     ) -> Result<Box<dyn Application>, ParamError> {
         if setup.connections == 0 {
             return Err(ParamError::Conflict(
@@ -106,7 +106,7 @@ impl Traffic {
 
 /// What a constructor gets besides its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct TrafficSetup {
     /// Seed of the run.
     pub seed: u64,
     /// Number of the flow.
@@ -115,7 +115,7 @@ pub struct Setup {
     pub connections: u32,
 }
 
-impl Setup {
+impl TrafficSetup {
     /// The application's own stream of random numbers.
     pub fn stream(&self) -> Stream {
         Stream::new(self.seed, &format!("traffic/{}", self.flow))
@@ -124,7 +124,7 @@ impl Setup {
 
 /// What an application is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TrafficEvent {
     /// The flow starts.
     Start,
     /// The time that [`Application::next_wakeup`] named has come.
@@ -170,7 +170,7 @@ impl Transfer {
 
 /// What an application asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum TrafficAction {
     /// Open a connection. Numbers are given by the application, rise from 0 and are never reused.
     Open {
         /// Its number.
@@ -208,7 +208,7 @@ pub enum Action {
 /// Times never decrease. After the stop of its flow an application is not called any more.
 pub trait Application: Send {
     /// Something happened at `now`; what is to be done at once is appended to `actions`.
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>);
 
     /// When [`Event::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
     fn next_wakeup(&self) -> Time;

@@ -5,7 +5,7 @@ use narrows_bpf::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
 use narrows_net::PathDirection;
-use narrows_traffic::{Application, Class, Setup, Traffic};
+use narrows_traffic::{Application, Class, Traffic, TrafficSetup};
 use narrows_units::{FileRef, ParamError, Params, Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -91,7 +91,7 @@ impl Flow {
     /// # Errors
     /// Parameters that contradict each other.
     pub fn application(&self, seed: u64) -> Result<Box<dyn Application>, CellError> {
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed,
             flow: self.flow,
             connections: self.connections,

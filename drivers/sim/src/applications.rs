@@ -4,12 +4,12 @@ use crate::flow::{Connection, NONE, Pending, Pipe};
 use crate::packet::{Kind, SimPacket};
 use crate::world::{ENDPOINTS, World};
 use narrows_record::TransferRow;
-use narrows_traffic::{Action, Class, Event, Stamp, Transfer};
+use narrows_traffic::{Class, Stamp, TrafficAction, TrafficEvent, Transfer};
 use narrows_units::{Ecn, Time};
 
 impl World {
     /// Tells the application of flow `index` something and does what it asks for.
-    pub(crate) fn tell(&mut self, now: Time, index: usize, event: Event) {
+    pub(crate) fn tell(&mut self, now: Time, index: usize, event: TrafficEvent) {
         let flow = &mut self.flows[index];
         if now >= flow.stop {
             self.applications.set(index, Time::FAR);
@@ -45,28 +45,36 @@ impl World {
                 self.serials += 1;
                 self.flows[index].datagrams.serial = self.serials;
             }
-            self.tell(now, index, if first { Event::Start } else { Event::Wakeup });
+            self.tell(
+                now,
+                index,
+                if first {
+                    TrafficEvent::Start
+                } else {
+                    TrafficEvent::Wakeup
+                },
+            );
         }
     }
 
-    fn perform(&mut self, now: Time, index: usize, action: Action) {
+    fn perform(&mut self, now: Time, index: usize, action: TrafficAction) {
         match action {
-            Action::Open { connection } => self.open(now, index, connection),
-            Action::Transfer(transfer) => self.begin(now, index, transfer),
-            Action::Grant { connection, bytes } => {
+            TrafficAction::Open { connection } => self.open(now, index, connection),
+            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer),
+            TrafficAction::Grant { connection, bytes } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
                     sender.set_write_seq(sender.write_seq().saturating_add(bytes));
                     self.poke(now, pipe);
                 }
             }
-            Action::Hold { connection } => {
+            TrafficAction::Hold { connection } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
                     sender.set_write_seq(sender.snd_nxt());
                 }
             }
-            Action::Close { connection } => {
+            TrafficAction::Close { connection } => {
                 if let Some(&slot) = self.flows[index].connections.get(&connection) {
                     let connection = &mut self.connections[slot as usize];
                     connection.closing = true;
@@ -78,7 +86,7 @@ impl World {
                     self.retire_if_done(slot);
                 }
             }
-            Action::Datagram { size } => self.send_datagram(now, index, size),
+            TrafficAction::Datagram { size } => self.send_datagram(now, index, size),
         }
     }
 
@@ -228,7 +236,7 @@ impl World {
                 self.tell(
                     now,
                     index,
-                    Event::Completed {
+                    TrafficEvent::Completed {
                         connection,
                         transfer,
                     },

@@ -7,7 +7,7 @@ use crate::slots::Contents;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
 use narrows_net::{Copied, Network, Outcomes, PathDirection};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
-use narrows_traffic::{Action, Class, Event};
+use narrows_traffic::{Class, TrafficAction, TrafficEvent};
 use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
 use narrows_units::{Time, Wakeups};
 
@@ -41,7 +41,7 @@ pub struct World {
     pub(crate) media: Wakeups,
     /// What waits for processes that are late, where hosts are.
     pub(crate) late: Option<Box<LateHosts>>,
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<TrafficAction>,
     /// By flow number: index into `flows`.
     pub(crate) index: Vec<u16>,
     pub(crate) log: Log,
@@ -129,7 +129,7 @@ impl World {
             } else {
                 // Connections that are open from the start exist from the start: what they do begins
                 // at the time of the flow.
-                world.tell(start, index, Event::Start);
+                world.tell(start, index, TrafficEvent::Start);
             }
         }
         world.look_at_sampler();

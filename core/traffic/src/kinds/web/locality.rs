@@ -1,11 +1,11 @@
 //! The sequence of requests: exact popularity, and temporal locality.
 
-use super::files::Files;
-use narrows_units::{Law, Stream};
+use super::files::WebFiles;
+use narrows_units::{Distribution, Stream};
 use std::collections::VecDeque;
 
 /// Distance in the stack of recently used files at which the next request lies.
-pub(super) const DISTANCE: Law = Law::Lognormal {
+pub(super) const DISTANCE: Distribution = Distribution::Lognormal {
     mu: 1.5,
     sigma: 0.80,
 };
@@ -34,7 +34,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new(files: &Files, mut stream: Stream) -> Self {
+    pub(super) fn new(files: &WebFiles, mut stream: Stream) -> Self {
         let block: Vec<u32> = files
             .requests
             .iter()

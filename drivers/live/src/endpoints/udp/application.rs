@@ -7,7 +7,7 @@ use crate::endpoints::{Outcome, Part};
 use crate::error::{Context, LiveError};
 use crate::sys::socket;
 use narrows_cell::SchemeRef;
-use narrows_traffic::{Action, TransferHeader};
+use narrows_traffic::{TrafficAction, TransferHeader};
 use narrows_transport::{Config, Receiver, Sender};
 use narrows_units::{Stream, Time};
 use std::os::fd::AsFd;
@@ -17,18 +17,18 @@ impl Node<'_> {
     pub(super) fn perform(
         &mut self,
         at: Time,
-        action: Action,
+        action: TrafficAction,
         sleeper: &mut Sleeper,
     ) -> Result<Option<u64>, LiveError> {
         let key = match action {
-            Action::Open { connection }
-            | Action::Grant { connection, .. }
-            | Action::Hold { connection }
-            | Action::Close { connection } => u64::from(connection),
-            Action::Transfer(transfer) => u64::from(transfer.connection),
-            Action::Datagram { .. } => return Ok(None),
+            TrafficAction::Open { connection }
+            | TrafficAction::Grant { connection, .. }
+            | TrafficAction::Hold { connection }
+            | TrafficAction::Close { connection } => u64::from(connection),
+            TrafficAction::Transfer(transfer) => u64::from(transfer.connection),
+            TrafficAction::Datagram { .. } => return Ok(None),
         };
-        if let Action::Open { connection } = action {
+        if let TrafficAction::Open { connection } = action {
             let fd = if let Some(fd) = self.first.take() {
                 fd
             } else {
@@ -55,7 +55,7 @@ impl Node<'_> {
             return Ok(None);
         };
         match action {
-            Action::Transfer(transfer) => {
+            TrafficAction::Transfer(transfer) => {
                 let header = TransferHeader {
                     transfer,
                     started: at,
@@ -71,12 +71,12 @@ impl Node<'_> {
                         .push_back((transfer.transfer, ends.awaited_end));
                 }
             }
-            Action::Grant { bytes, .. } => {
+            TrafficAction::Grant { bytes, .. } => {
                 sender.set_write_seq(sender.write_seq().saturating_add(bytes));
             }
-            Action::Hold { .. } => sender.set_write_seq(sender.snd_nxt()),
-            Action::Close { .. } => ends.closing = true,
-            Action::Open { .. } | Action::Datagram { .. } => {}
+            TrafficAction::Hold { .. } => sender.set_write_seq(sender.snd_nxt()),
+            TrafficAction::Close { .. } => ends.closing = true,
+            TrafficAction::Open { .. } | TrafficAction::Datagram { .. } => {}
         }
         Ok(Some(key))
     }

@@ -18,7 +18,7 @@ use crate::sys::socket;
 use application::answer;
 use link::{Link, Pump};
 use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
-use narrows_traffic::Event;
+use narrows_traffic::TrafficEvent;
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Span, Time};
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ impl<'a> Node<'a> {
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         self.watch(&mut sleeper)?;
         if let Some(source) = &mut source {
-            source.tell(flow.start, Event::Start);
+            source.tell(flow.start, TrafficEvent::Start);
         }
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
         // Connections to which something has happened, or that have something to do.

@@ -7,7 +7,7 @@ use crate::Stream;
 
 /// A law of a non-negative quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
+pub enum Distribution {
     /// Always the same.
     Fixed(f64),
     /// Uniform between two bounds.
@@ -54,13 +54,13 @@ pub enum Law {
     },
 }
 
-impl Law {
+impl Distribution {
     /// Draws one value.
     #[inline]
     pub fn sample(&self, stream: &mut Stream) -> f64 {
         match *self {
-            Law::Fixed(value) => value,
-            Law::Lognormal { mu, sigma } => (mu + sigma * stream.normal()).exp(),
+            Distribution::Fixed(value) => value,
+            Distribution::Lognormal { mu, sigma } => (mu + sigma * stream.normal()).exp(),
             _ => self.quantile(stream.uniform()),
         }
     }
@@ -68,13 +68,13 @@ impl Law {
     /// The mean; infinite where there is none.
     pub fn mean(&self) -> f64 {
         match *self {
-            Law::Fixed(value) => value,
-            Law::Uniform { low, high } => f64::midpoint(low, high),
-            Law::Exponential { mean } => mean,
-            Law::Lognormal { mu, sigma } => (mu + sigma * sigma / 2.0).exp(),
-            Law::Pareto { shape, .. } if shape <= 1.0 => f64::INFINITY,
-            Law::Pareto { scale, shape } => scale * shape / (shape - 1.0),
-            Law::BoundedPareto { low, high, shape } => {
+            Distribution::Fixed(value) => value,
+            Distribution::Uniform { low, high } => f64::midpoint(low, high),
+            Distribution::Exponential { mean } => mean,
+            Distribution::Lognormal { mu, sigma } => (mu + sigma * sigma / 2.0).exp(),
+            Distribution::Pareto { shape, .. } if shape <= 1.0 => f64::INFINITY,
+            Distribution::Pareto { scale, shape } => scale * shape / (shape - 1.0),
+            Distribution::BoundedPareto { low, high, shape } => {
                 let mass = 1.0 - (low / high).powf(shape);
                 let moment = if (shape - 1.0).abs() < 1e-9 {
                     low * (high / low).ln()
@@ -84,40 +84,40 @@ impl Law {
                 };
                 moment / mass
             }
-            Law::Weibull { scale, shape } => scale * gamma(1.0 + 1.0 / shape),
+            Distribution::Weibull { scale, shape } => scale * gamma(1.0 + 1.0 / shape),
         }
     }
 
     /// The probability of at most `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         match *self {
-            Law::Fixed(value) => f64::from(u8::from(x >= value)),
-            Law::Uniform { low, high } => ((x - low) / (high - low)).clamp(0.0, 1.0),
-            Law::Exponential { mean } => -(-x.max(0.0) / mean).exp_m1(),
-            Law::Lognormal { .. } if x <= 0.0 => 0.0,
-            Law::Lognormal { mu, sigma } => normal_cdf((x.ln() - mu) / sigma),
-            Law::Pareto { scale, shape } => 1.0 - (scale / x.max(scale)).powf(shape),
-            Law::BoundedPareto { low, high, shape } => {
+            Distribution::Fixed(value) => f64::from(u8::from(x >= value)),
+            Distribution::Uniform { low, high } => ((x - low) / (high - low)).clamp(0.0, 1.0),
+            Distribution::Exponential { mean } => -(-x.max(0.0) / mean).exp_m1(),
+            Distribution::Lognormal { .. } if x <= 0.0 => 0.0,
+            Distribution::Lognormal { mu, sigma } => normal_cdf((x.ln() - mu) / sigma),
+            Distribution::Pareto { scale, shape } => 1.0 - (scale / x.max(scale)).powf(shape),
+            Distribution::BoundedPareto { low, high, shape } => {
                 let below = 1.0 - (low / x.clamp(low, high)).powf(shape);
                 below / (1.0 - (low / high).powf(shape))
             }
-            Law::Weibull { scale, shape } => -(-(x.max(0.0) / scale).powf(shape)).exp_m1(),
+            Distribution::Weibull { scale, shape } => -(-(x.max(0.0) / scale).powf(shape)).exp_m1(),
         }
     }
 
     /// The value that is not exceeded with probability `p`, which lies in `[0, 1)`.
     pub fn quantile(&self, p: f64) -> f64 {
         match *self {
-            Law::Fixed(value) => value,
-            Law::Uniform { low, high } => low + p * (high - low),
-            Law::Exponential { mean } => -mean * (-p).ln_1p(),
-            Law::Lognormal { mu, sigma } => (mu + sigma * normal_quantile(p)).exp(),
-            Law::Pareto { scale, shape } => scale * (1.0 - p).powf(-1.0 / shape),
-            Law::BoundedPareto { low, high, shape } => {
+            Distribution::Fixed(value) => value,
+            Distribution::Uniform { low, high } => low + p * (high - low),
+            Distribution::Exponential { mean } => -mean * (-p).ln_1p(),
+            Distribution::Lognormal { mu, sigma } => (mu + sigma * normal_quantile(p)).exp(),
+            Distribution::Pareto { scale, shape } => scale * (1.0 - p).powf(-1.0 / shape),
+            Distribution::BoundedPareto { low, high, shape } => {
                 let tail = 1.0 - p * (1.0 - (low / high).powf(shape));
                 (low * tail.powf(-1.0 / shape)).min(high)
             }
-            Law::Weibull { scale, shape } => scale * (-(-p).ln_1p()).powf(1.0 / shape),
+            Distribution::Weibull { scale, shape } => scale * (-(-p).ln_1p()).powf(1.0 / shape),
         }
     }
 }
@@ -217,31 +217,31 @@ fn gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const LAWS: [Law; 7] = [
-        Law::Uniform {
+    const LAWS: [Distribution; 7] = [
+        Distribution::Uniform {
             low: 3.0,
             high: 5.0,
         },
-        Law::Exponential { mean: 2.0 },
-        Law::Lognormal {
+        Distribution::Exponential { mean: 2.0 },
+        Distribution::Lognormal {
             mu: 1.5,
             sigma: 0.8,
         },
-        Law::Pareto {
+        Distribution::Pareto {
             scale: 1.0,
             shape: 2.43,
         },
-        Law::BoundedPareto {
+        Distribution::BoundedPareto {
             low: 1000.0,
             high: 1e7,
             shape: 1.0,
         },
-        Law::BoundedPareto {
+        Distribution::BoundedPareto {
             low: 2.0,
             high: 50.0,
             shape: 1.3,
         },
-        Law::Weibull {
+        Distribution::Weibull {
             scale: 1.46,
             shape: 0.382,
         },
