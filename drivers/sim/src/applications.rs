@@ -1,7 +1,7 @@
 //! What applications ask for, done in the world.
 
-use crate::flow::{Connection, NONE, Pending, Pipe};
-use crate::packet::{Kind, SimPacket};
+use crate::flow::{NONE, PendingTransfer, SimConnection, SimPipe};
+use crate::packet::{SimPacket, SimPacketKind};
 use crate::world::{ENDPOINTS, World};
 use narrows_record::TransferRow;
 use narrows_traffic::{Class, Stamp, TrafficAction, TrafficEvent, Transfer};
@@ -29,7 +29,7 @@ impl World {
             self.perform(now, index, action);
         }
         self.actions = actions;
-        self.look_at_sampler();
+        self.schedule_sampler();
     }
 
     /// Lets the applications act that wanted to by now.
@@ -102,7 +102,7 @@ impl World {
     }
 
     fn open(&mut self, now: Time, index: usize, number: u32) {
-        let connection = Connection {
+        let connection = SimConnection {
             flow: index as u16,
             number,
             up: NONE,
@@ -132,7 +132,7 @@ impl World {
         self.serials += 1;
         let free = self.free_pipes.pop();
         let place = free.unwrap_or(self.pipes.len() as u32);
-        let pipe: Pipe = self.flows[usize::from(flow)]
+        let pipe: SimPipe = self.flows[usize::from(flow)]
             .pipe(slot, place, number, self.serials, down, now)
             .expect("the parameters of the scheme were accepted at the start");
         if free.is_some() {
@@ -168,7 +168,7 @@ impl World {
         let connection = &mut self.connections[slot as usize];
         connection.up_end += transfer.up;
         connection.down_end += transfer.down;
-        connection.pending.push_back(Pending {
+        connection.pending.push_back(PendingTransfer {
             transfer,
             row,
             up_end: connection.up_end,
@@ -277,7 +277,7 @@ impl World {
         let (index, number) = (usize::from(connection.flow), connection.number);
         for place in pipes.into_iter().filter(|&pipe| pipe != NONE) {
             let pipe = &mut self.pipes[place as usize];
-            self.flows[index].bury(pipe);
+            self.flows[index].retire(pipe);
             // What is still under way belongs to nobody from here on.
             pipe.serial = 0;
             let part = ENDPOINTS + 2 * place as usize;
@@ -301,7 +301,7 @@ impl World {
         let packet = SimPacket {
             uid: 0,
             slot: self.contents.stamps.put(stamp),
-            kind: Kind::Datagram,
+            kind: SimPacketKind::Datagram,
             size: size as u16,
             pipe: NONE,
             serial: flow.datagrams.serial,

@@ -5,7 +5,7 @@
 //! is open. What arrives at the server is answered at the same instant.
 
 use crate::media::MediaEnds;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef};
 use narrows_net::PathDirection;
@@ -114,7 +114,7 @@ impl FlowState {
         serial: u32,
         down: bool,
         now: Time,
-    ) -> Result<Pipe, CellError> {
+    ) -> Result<SimPipe, CellError> {
         let name = match (number, down) {
             (0, false) => format!("flow/{}", self.number),
             (_, false) => format!("flow/{}/{number}", self.number),
@@ -147,15 +147,21 @@ impl FlowState {
             dscp: self.dscp,
             corrupt: false,
         };
-        Ok(Pipe {
+        Ok(SimPipe {
             sender,
             receiver: Receiver::new(config),
             serial,
             connection,
             packets: if is_data {
-                [packet(there, Kind::Data), packet(back, Kind::Ack)]
+                [
+                    packet(there, SimPacketKind::Data),
+                    packet(back, SimPacketKind::Ack),
+                ]
             } else {
-                [packet(back, Kind::Data), packet(there, Kind::Ack)]
+                [
+                    packet(back, SimPacketKind::Data),
+                    packet(there, SimPacketKind::Ack),
+                ]
             },
             is_data,
             closing: false,
@@ -173,7 +179,7 @@ impl FlowState {
     }
 
     /// Adds what a pipe has counted that is gone now.
-    pub(crate) fn bury(&mut self, pipe: &Pipe) {
+    pub(crate) fn retire(&mut self, pipe: &SimPipe) {
         if !pipe.is_data {
             return;
         }
@@ -183,7 +189,7 @@ impl FlowState {
 }
 
 /// One direction of a connection: a sender, and the receiver at the other end.
-pub(crate) struct Pipe {
+pub(crate) struct SimPipe {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// Unique among all pipes of the run; 0 when the place is free.
@@ -209,7 +215,7 @@ pub(crate) struct Pipe {
 
 /// One connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct SimConnection {
     pub(crate) flow: u16,
     pub(crate) number: u32,
     /// Indices of its pipes; `down` is [`NONE`] until the server answers.
@@ -219,12 +225,12 @@ pub(crate) struct Connection {
     /// Bytes that were to go up and down so far.
     pub(crate) up_end: u64,
     pub(crate) down_end: u64,
-    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) pending: VecDeque<PendingTransfer>,
 }
 
 /// A transfer under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingTransfer {
     pub(crate) transfer: Transfer,
     /// Its place in the flow's transfers.
     pub(crate) row: usize,

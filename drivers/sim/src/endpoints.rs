@@ -1,7 +1,7 @@
 //! Both ends of pipes: what they hear, and what they do then.
 
-use crate::late_hosts::Wants;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
+use crate::scheduling_noise::Wants;
 use crate::world::{ENDPOINTS, World};
 use narrows_transport::{Endpoint, Header};
 use narrows_units::Time;
@@ -9,18 +9,18 @@ use narrows_units::Time;
 impl World {
     /// Shows a packet that has arrived to the end it is for; says who may have to act now.
     #[inline]
-    pub(crate) fn hear(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
+    pub(crate) fn on_packet(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
         let index = packet.pipe as usize;
         if self
             .pipes
             .get(index)
             .is_none_or(|pipe| pipe.serial != packet.serial)
         {
-            return self.hear_without_pipe(at, packet);
+            return self.on_datagram(at, packet);
         }
         let (pipe, serial) = (packet.pipe, packet.serial);
         match packet.kind {
-            Kind::Data => {
+            SimPacketKind::Data => {
                 self.totals.data_delivered += 1;
                 let header = Header::Data(*self.contents.data.get(packet.slot));
                 self.contents.data.free(packet.slot);
@@ -28,7 +28,7 @@ impl World {
                 receiver.receive(at, packet.ecn, &header, &self.empty);
                 Some(Wants::Receiver { pipe, serial })
             }
-            Kind::Ack => {
+            SimPacketKind::Ack => {
                 if !self.pipes[index].is_data {
                     self.note_foreign(packet, true);
                 }
@@ -40,7 +40,7 @@ impl World {
                 Some(Wants::Sender { pipe, serial })
             }
             // Those belong to no pipe.
-            Kind::Datagram | Kind::Media | Kind::Feedback => {
+            SimPacketKind::Datagram | SimPacketKind::Media | SimPacketKind::Feedback => {
                 self.contents.free(&packet);
                 None
             }
@@ -71,7 +71,7 @@ impl World {
             }
             Wants::Media { flow, part } => {
                 self.run_media_end(now, usize::from(flow), usize::from(part));
-                self.look_at_sampler();
+                self.schedule_sampler();
             }
         }
     }
@@ -79,7 +79,9 @@ impl World {
     /// The time of one end of a pipe has come.
     #[inline]
     pub(crate) fn run_end(&mut self, now: Time, pipe: usize, sends: bool) {
-        if self.late.is_some() && self.wait_for_processor(now, self.end_of(pipe, sends)) {
+        if self.delayed_processes.is_some()
+            && self.wait_for_processor(now, self.end_of(pipe, sends))
+        {
             return;
         }
         if sends {
@@ -101,11 +103,11 @@ impl World {
 
     /// A datagram, a message of a real-time scheme, or what arrives after its connection has ended.
     #[cold]
-    fn hear_without_pipe(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
-        if matches!(packet.kind, Kind::Media | Kind::Feedback) {
+    fn on_datagram(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
+        if matches!(packet.kind, SimPacketKind::Media | SimPacketKind::Feedback) {
             return self.hear_media(at, packet);
         }
-        if packet.kind == Kind::Datagram {
+        if packet.kind == SimPacketKind::Datagram {
             self.totals.data_delivered += 1;
             let stamp = *self.contents.stamps.get(packet.slot);
             let flow = usize::from(self.index[usize::from(packet.flow)]);

@@ -17,7 +17,7 @@
 //! Sources of datagrams without a scheme and applications keep their times: nothing comes back to them.
 
 use crate::flow::FlowState;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
 use crate::world::{ENDPOINTS, World};
 use narrows_cell::{Cell, Noise};
 use narrows_units::{Span, Stream, Time, Wakeups};
@@ -35,14 +35,14 @@ pub(crate) enum Wants {
 }
 
 /// The processes of all hosts that are late, by flow and end.
-pub(crate) struct LateHosts {
-    processes: Vec<Option<Process>>,
+pub(crate) struct DelayedProcesses {
+    processes: Vec<Option<DelayedProcess>>,
     /// When those run that are ready.
     pub(crate) wakeups: Wakeups,
 }
 
 /// One end of a flow on a host that is late.
-struct Process {
+struct DelayedProcess {
     noise: &'static Noise,
     stream: Stream,
     /// Something has made it ready, and it has not run since.
@@ -57,29 +57,29 @@ struct Process {
 
 /// What makes a process ready.
 #[derive(Clone, Copy)]
-enum Cause {
+enum WakeCause {
     Arrival,
     Timer,
 }
 
-impl Process {
+impl DelayedProcess {
     /// How long it takes from now until it runs.
-    fn delay(&mut self, cause: Cause) -> Span {
+    fn delay(&mut self, cause: WakeCause) -> Span {
         match cause {
-            Cause::Arrival => self.noise.arrivals.sample(&mut self.stream),
-            Cause::Timer => self.noise.timers.sample(&mut self.stream),
+            WakeCause::Arrival => self.noise.arrivals.sample(&mut self.stream),
+            WakeCause::Timer => self.noise.timers.sample(&mut self.stream),
         }
     }
 }
 
-impl LateHosts {
+impl DelayedProcesses {
     /// The late ends of all flows of `cell`; `None` if no host is late.
     pub(crate) fn of(cell: &Cell) -> Option<Box<Self>> {
         let process = |flow: &narrows_cell::Flow, end: usize| {
             let host = [flow.from, flow.to][end];
             let noise = cell.hosts[usize::from(host)].noise()?;
             let name = format!("noise/{}/{}", flow.flow, ["from", "to"][end]);
-            Some(Process {
+            Some(DelayedProcess {
                 noise,
                 stream: Stream::new(cell.seed, &name),
                 ready: false,
@@ -91,7 +91,7 @@ impl LateHosts {
         let ends = cell.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]);
         let processes: Vec<_> = ends.map(|(flow, end)| process(flow, end)).collect();
         processes.iter().any(Option::is_some).then(|| {
-            Box::new(LateHosts {
+            Box::new(DelayedProcesses {
                 wakeups: Wakeups::new(processes.len()),
                 processes,
             })
@@ -99,7 +99,7 @@ impl LateHosts {
     }
 
     /// Makes `process` ready, if it is not, because of something that happened at `now`.
-    fn rouse(&mut self, now: Time, process: usize, cause: Cause) {
+    fn schedule(&mut self, now: Time, process: usize, cause: WakeCause) {
         if let Some(one) = &mut self.processes[process]
             && !one.ready
         {
@@ -118,21 +118,21 @@ fn goes_to(flow: &FlowState, route: u16) -> usize {
 impl World {
     /// Leaves a packet that has arrived in the socket of a process that is late; says whether there is one.
     #[cold]
-    pub(crate) fn wait_in_socket(&mut self, at: Time, packet: SimPacket) -> bool {
-        if packet.kind == Kind::Datagram {
+    pub(crate) fn deliver_to_socket(&mut self, at: Time, packet: SimPacket) -> bool {
+        if packet.kind == SimPacketKind::Datagram {
             return false;
         }
         let index = usize::from(self.index[usize::from(packet.flow)]);
         let process = 2 * index + goes_to(&self.flows[index], packet.route);
-        let Some(late) = &mut self.late else {
+        let Some(late) = &mut self.delayed_processes else {
             return false;
         };
         let Some(one) = &mut late.processes[process] else {
             return false;
         };
         one.socket.push_back((at, packet));
-        late.rouse(at, process, Cause::Arrival);
-        self.look_at_sampler();
+        late.schedule(at, process, WakeCause::Arrival);
+        self.schedule_sampler();
         true
     }
 
@@ -144,7 +144,7 @@ impl World {
             Wants::Receiver { pipe, .. } => 2 * self.flow_of(pipe) + 1 - self.sender_end(pipe),
             Wants::Media { flow, part } => 2 * usize::from(flow) + usize::from(part),
         };
-        let Some(late) = &mut self.late else {
+        let Some(late) = &mut self.delayed_processes else {
             return false;
         };
         let Some(one) = &mut late.processes[process] else {
@@ -153,7 +153,7 @@ impl World {
         if !one.due.contains(&whose) {
             one.due.push(whose);
         }
-        late.rouse(now, process, Cause::Timer);
+        late.schedule(now, process, WakeCause::Timer);
         match whose {
             Wants::Sender { pipe, .. } => {
                 self.wakeups.set(ENDPOINTS + 2 * pipe as usize, Time::FAR);
@@ -167,7 +167,7 @@ impl World {
                 self.media.set(part, Time::FAR);
             }
         }
-        self.look_at_sampler();
+        self.schedule_sampler();
         true
     }
 
@@ -182,8 +182,8 @@ impl World {
     }
 
     /// Lets the processes run whose turn has come by now.
-    pub(crate) fn run_late(&mut self, now: Time) {
-        while let Some(late) = &mut self.late {
+    pub(crate) fn run_delayed_processes(&mut self, now: Time) {
+        while let Some(late) = &mut self.delayed_processes {
             let (at, process) = late.wakeups.earliest();
             if at > now {
                 return;
@@ -209,7 +209,7 @@ impl World {
         one.due = due;
         one.latest = now;
         one.ready = !one.socket.is_empty();
-        if let Some(late) = &mut self.late {
+        if let Some(late) = &mut self.delayed_processes {
             if one.ready {
                 late.wakeups.set(process, now);
             }
@@ -217,18 +217,18 @@ impl World {
         }
     }
 
-    fn take_process(&mut self, process: usize) -> Option<Process> {
-        self.late.as_mut()?.processes[process].take()
+    fn take_process(&mut self, process: usize) -> Option<DelayedProcess> {
+        self.delayed_processes.as_mut()?.processes[process].take()
     }
 
     /// Reads one batch from a socket.
-    fn read(&mut self, one: &mut Process) {
+    fn read(&mut self, one: &mut DelayedProcess) {
         for _ in 0..one.noise.batch {
             let Some((at, packet)) = one.socket.pop_front() else {
                 return;
             };
             // Times never decrease; what a batch has left over is seen when the next one is read.
-            if let Some(whose) = self.hear(at.max(one.latest), packet)
+            if let Some(whose) = self.on_packet(at.max(one.latest), packet)
                 && !one.due.contains(&whose)
             {
                 one.due.push(whose);
@@ -248,7 +248,10 @@ impl World {
 
     /// At the end of the run everything counts that has arrived, read or not.
     pub(crate) fn read_the_rest(&mut self) {
-        let count = self.late.as_ref().map_or(0, |late| late.processes.len());
+        let count = self
+            .delayed_processes
+            .as_ref()
+            .map_or(0, |late| late.processes.len());
         for process in 0..count {
             if let Some(mut one) = self.take_process(process) {
                 while !one.socket.is_empty() {

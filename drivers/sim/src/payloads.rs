@@ -1,12 +1,12 @@
 //! Reused storage for what packets in flight carry.
 
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
 use narrows_traffic::Stamp;
 use narrows_transport::{Body, Data, Header};
 
 /// A message in flight whose content varies.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+pub(crate) struct StoredMessage {
     pub(crate) header: Header,
     pub(crate) body: Body,
 }
@@ -14,16 +14,16 @@ pub(crate) struct Message {
 /// Slots that are filled when a packet enters the network and freed when it leaves it. They are
 /// never given back, so buffers inside keep their capacity.
 #[derive(Debug)]
-pub(crate) struct Slots<T> {
+pub(crate) struct PayloadPool<T> {
     items: Vec<T>,
     /// Copies beyond the first, by slot; empty until there are any.
     shares: Vec<u32>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Slots<T> {
+impl<T> Default for PayloadPool<T> {
     fn default() -> Self {
-        Slots {
+        PayloadPool {
             items: Vec::new(),
             shares: Vec::new(),
             free: Vec::new(),
@@ -31,7 +31,7 @@ impl<T> Default for Slots<T> {
     }
 }
 
-impl<T> Slots<T> {
+impl<T> PayloadPool<T> {
     /// Stores an item that needs nothing of the old one.
     #[inline]
     pub(crate) fn put(&mut self, item: T) -> u32 {
@@ -70,7 +70,7 @@ impl<T> Slots<T> {
     }
 }
 
-impl Slots<Message> {
+impl PayloadPool<StoredMessage> {
     /// Stores a message, taking the content of `body` in exchange for an old buffer.
     #[inline]
     fn exchange(&mut self, header: Header, body: &mut Body) -> u32 {
@@ -80,7 +80,7 @@ impl Slots<Message> {
             std::mem::swap(&mut message.body, body);
             return slot;
         }
-        self.put(Message {
+        self.put(StoredMessage {
             header,
             body: std::mem::take(body),
         })
@@ -89,15 +89,15 @@ impl Slots<Message> {
 
 /// What all packets in flight carry: the packets themselves stay small.
 #[derive(Debug, Default)]
-pub(crate) struct Contents {
-    pub(crate) data: Slots<Data>,
-    pub(crate) acks: Slots<Message>,
+pub(crate) struct Payloads {
+    pub(crate) data: PayloadPool<Data>,
+    pub(crate) acks: PayloadPool<StoredMessage>,
     /// Of real-time schemes, whose content is of another kind and size.
-    pub(crate) media: Slots<Message>,
-    pub(crate) stamps: Slots<Stamp>,
+    pub(crate) media: PayloadPool<StoredMessage>,
+    pub(crate) stamps: PayloadPool<Stamp>,
 }
 
-impl Contents {
+impl Payloads {
     /// Stores an acknowledgement, taking the content of `body` in exchange for an old buffer.
     #[inline]
     pub(crate) fn put_ack(&mut self, header: Header, body: &mut Body) -> u32 {
@@ -112,20 +112,20 @@ impl Contents {
     /// A copy of `packet` came into being.
     pub(crate) fn share(&mut self, packet: &SimPacket) {
         match packet.kind {
-            Kind::Data => self.data.share(packet.slot),
-            Kind::Ack => self.acks.share(packet.slot),
-            Kind::Datagram => self.stamps.share(packet.slot),
-            Kind::Media | Kind::Feedback => self.media.share(packet.slot),
+            SimPacketKind::Data => self.data.share(packet.slot),
+            SimPacketKind::Ack => self.acks.share(packet.slot),
+            SimPacketKind::Datagram => self.stamps.share(packet.slot),
+            SimPacketKind::Media | SimPacketKind::Feedback => self.media.share(packet.slot),
         }
     }
 
     /// `packet` is gone.
     pub(crate) fn free(&mut self, packet: &SimPacket) {
         match packet.kind {
-            Kind::Data => self.data.free(packet.slot),
-            Kind::Ack => self.acks.free(packet.slot),
-            Kind::Datagram => self.stamps.free(packet.slot),
-            Kind::Media | Kind::Feedback => self.media.free(packet.slot),
+            SimPacketKind::Data => self.data.free(packet.slot),
+            SimPacketKind::Ack => self.acks.free(packet.slot),
+            SimPacketKind::Datagram => self.stamps.free(packet.slot),
+            SimPacketKind::Media | SimPacketKind::Feedback => self.media.free(packet.slot),
         }
     }
 }
