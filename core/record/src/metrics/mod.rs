@@ -35,7 +35,7 @@ mod utilization;
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
-pub use traffic::{DroppedPacket, FlowTraffic};
+pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};
 
 use crate::RecordError;
 use crate::capacity::Capacities;
@@ -333,7 +333,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     };
     Ok(Material {
         record,
-        traffic: FlowTraffic::gather(record)?,
+        traffic: RecordTraffic::gather(record)?,
         capacities: Capacities::gather(record)?,
         transfers,
         frames,

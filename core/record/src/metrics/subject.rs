@@ -2,7 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
-use super::traffic::FlowTraffic;
+use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
 use crate::cell::{Cell, Element};
 use crate::read::Record;
@@ -16,7 +16,7 @@ pub(super) const ARRIVED: &str = "arrived";
 /// What is gathered once for all subjects of a record.
 pub(super) struct Material<'a> {
     pub(super) record: &'a Record,
-    pub(super) traffic: FlowTraffic,
+    pub(super) traffic: RecordTraffic,
     pub(super) capacities: Capacities,
     pub(super) transfers: Vec<TransferRow>,
     /// Flow by flow.

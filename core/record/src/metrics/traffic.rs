@@ -57,7 +57,7 @@ pub struct DroppedPacket {
 
 /// The traffic of all flows of a cell, in the order of the cell.
 #[derive(Clone, Debug)]
-pub struct FlowTraffic {
+pub struct RecordTraffic {
     /// One entry per flow.
     pub flows: Vec<FlowTraffic>,
     /// Smallest one-way delay of any packet that travelled forward, and of any backward.
@@ -66,7 +66,7 @@ pub struct FlowTraffic {
     pub links: Vec<LinkTraffic>,
 }
 
-impl FlowTraffic {
+impl RecordTraffic {
     /// Collects the traffic of a record.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Index {
     }
 }
 
-fn from_packets(cell: &Cell, bytes: Bytes) -> Result<FlowTraffic, RecordError> {
+fn from_packets(cell: &Cell, bytes: Bytes) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);
@@ -234,7 +234,7 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<FlowTraffic, RecordError> {
         }
     }
     let links = links.finish();
-    Ok(FlowTraffic {
+    Ok(RecordTraffic {
         flows,
         least_ns,
         links,
@@ -278,7 +278,7 @@ fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
     *least = Some(least.map_or(delay, |least| least.min(delay)));
 }
 
-fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<FlowTraffic, RecordError> {
+fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);
@@ -340,7 +340,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<FlowTraffic, Rec
         flow.delays = DelayDistribution::buckets(buckets, sum);
     }
     let links = links.finish();
-    Ok(FlowTraffic {
+    Ok(RecordTraffic {
         flows,
         least_ns,
         links,

@@ -305,14 +305,14 @@ macro_rules! file {
     ($(#[$doc:meta])* $name:ident, $row:ty) => {
         $(#[$doc])*
         pub struct $name<W: Write + Send> {
-            table: Table<W>,
+            table: TableWriter<W>,
             rows: Vec<$row>,
         }
 
         impl<W: Write + Send> $name<W> {
             /// Begins a file on `output`.
             pub fn create(output: W) -> Result<Self, RecordError> {
-                Ok($name { table: Table::create(output, &<$row>::columns())?, rows: Vec::new() })
+                Ok($name { table: TableWriter::create(output, &<$row>::columns())?, rows: Vec::new() })
             }
 
             /// Appends a row.
