@@ -18,6 +18,7 @@ mod histogram;
 pub mod log;
 pub mod metrics;
 pub mod read;
+mod rows;
 mod run;
 mod schema;
 pub mod series;

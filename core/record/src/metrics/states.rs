@@ -115,33 +115,17 @@ fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measure
     }
 }
 
-fn column(row: &StateRow, name: &str) -> Option<u64> {
-    match name {
-        "cwnd_bytes" => row.cwnd_bytes,
-        "ssthresh_bytes" => row.ssthresh_bytes,
-        "pacing_bps" => row.pacing_bps,
-        "rtt_ns" => row.rtt_ns,
-        "srtt_ns" => row.srtt_ns,
-        "min_rtt_ns" => row.min_rtt_ns,
-        "inflight_bytes" => row.inflight_bytes,
-        "delivered_bytes" => row.delivered_bytes,
-        "delivery_rate_bps" => row.delivery_rate_bps,
-        "retransmitted_bytes" => row.retransmitted_bytes,
-        "lost_packets" => row.lost_packets,
-        _ => None,
-    }
-}
-
 fn of_value(
     states: &[StateRow],
     traces: &[TraceRow],
     name: &str,
     question: &StateQuestion,
 ) -> Measured {
+    let column = StateRow::optional_numbers().find(|(column, _)| *column == name);
     let columns = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
-        .filter_map(|row| column(row, name))
+        .filter_map(|row| column?.1(row))
         .map(|value| value as f64);
     let shown = traces
         .iter()
