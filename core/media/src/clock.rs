@@ -17,7 +17,7 @@ impl CoarseMediaClock {
         }
     }
 
-    /// What it shows at `now`.
+    /// Its reading at `now`.
     #[inline]
     pub fn read(self, now: Time) -> Time {
         Time::from_ns(now.ns() / self.step * self.step)

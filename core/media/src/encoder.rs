@@ -70,7 +70,7 @@ const VGA: &[Resolution] = &[
     Resolution::new(320, 240),
 ];
 
-/// How an encoder behaves.
+/// Configuration of an encoder.
 #[derive(Clone, Debug)]
 pub struct EncoderConfig {
     /// Frames per second.
@@ -170,7 +170,7 @@ pub struct Frame {
     pub at: Time,
     /// Its payload bytes, at least one.
     pub bytes: u32,
-    /// Whether it needs no other frame to be decoded.
+    /// True if it needs no other frame to be decoded.
     pub key: bool,
 }
 
@@ -184,7 +184,7 @@ pub struct Encoder {
     next: Time,
     number: u32,
     noise: f64,
-    /// What it was told last, and what it works with, in bit/s.
+    /// Latest target, and the target in force, in bit/s.
     told: f64,
     target: f64,
     taken_over: Option<Time>,

@@ -109,13 +109,13 @@ impl Packetizer {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// How long the oldest frame has waited.
+    /// Age of the oldest frame.
     pub fn age(&self, now: Time) -> Span {
         self.frames
             .front()

@@ -24,7 +24,7 @@ const EMPTY: PartialFrame = PartialFrame {
     packets: [0; WORDS],
 };
 
-/// What a packet was worth.
+/// Effect of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// It was new.
@@ -81,7 +81,7 @@ impl Reassembly {
         Inserted::Complete
     }
 
-    /// Whether all of a frame has arrived, as far as that is remembered.
+    /// True if all of a frame has arrived, as far as that is remembered.
     pub fn is_complete(&self, frame: u32) -> bool {
         let slot = &self.ring[frame as usize % FRAMES];
         slot.frame == Some(frame) && slot.got == slot.count

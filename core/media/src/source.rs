@@ -9,7 +9,7 @@ use narrows_units::{Stream, Time};
 pub struct MediaSource {
     /// The encoder.
     pub encoder: Encoder,
-    /// What it has made and nobody has sent.
+    /// Frames made and not yet sent.
     pub outbox: Packetizer,
 }
 

@@ -23,7 +23,7 @@ pub const PARAMS: &[ParamSpec] = &[
     .source("ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead"),
 ];
 
-/// What a packet costs on the wire.
+/// Bytes of a packet on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     overhead: u32,
@@ -64,14 +64,14 @@ pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
     framing: Framing,
-    /// What [`RateServer::by_openings`] says of the server.
+    /// Value of [`RateServer::by_openings`] of the server.
     by_openings: bool,
-    /// What [`RateServer::in_groups`] says of the server.
+    /// Value of [`RateServer::in_groups`] of the server.
     in_groups: bool,
     in_service: Option<P>,
     /// The others that leave with it.
     group: VecDeque<P>,
-    /// What did not fit into the group.
+    /// The packet that did not fit into the group.
     spare: Option<P>,
     /// When the packet in service began, or the rate last changed since.
     service_began: Time,
@@ -152,12 +152,12 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// What has left the queue and not the element.
+    /// Packets that have left the queue and not the element.
     fn out_of_queue(&self) -> impl Iterator<Item = &P> {
         self.in_service.iter().chain(&self.group).chain(&self.spare)
     }
 
-    /// Whether there is a packet to serve next.
+    /// True if there is a packet to serve next.
     fn waits(&self) -> bool {
         self.spare.is_some() || self.queue.backlog().packets > 0
     }

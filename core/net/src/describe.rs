@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 /// The kind of elements that are a queue before a rate server.
 const BOTTLENECK: &str = "bottleneck";
 
-/// Whether one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
+/// True if one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
 /// may be right one by one and wrong together.
 ///
 /// # Errors
-/// What [`Network::new`](crate::Network::new) would say of it.
+/// The errors of [`Network::new`](crate::Network::new).
 pub fn check_element(
     object: &Map<String, Value>,
     setup: &ElementSetup,

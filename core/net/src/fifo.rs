@@ -35,7 +35,7 @@ impl<P: Packet> Fifo<P> {
         Some(packet)
     }
 
-    /// What is stored.
+    /// The packets.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
@@ -101,13 +101,13 @@ impl QueueLimit {
         }
     }
 
-    /// Whether `backlog` keeps to it.
+    /// True if `backlog` keeps to it.
     #[inline]
     pub(crate) fn holds(&self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
 
-    /// Whether a packet of `size` bytes finds room behind `backlog`.
+    /// True if a packet of `size` bytes finds room behind `backlog`.
     #[inline]
     pub(crate) fn admits(&self, backlog: Backlog, size: u32) -> bool {
         backlog.bytes + u64::from(size) <= self.bytes && backlog.packets < self.packets

@@ -58,7 +58,7 @@ pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
 pub use narrows_units::{Ecn, Entry, Files};
 
-/// What the network needs to know of a packet.
+/// A packet as the network sees it.
 pub trait Packet: Copy {
     /// Size of the IP packet in bytes.
     fn size(&self) -> u32;
@@ -78,7 +78,7 @@ pub trait Packet: Copy {
     fn connection(&self) -> u32 {
         u32::from(self.flow())
     }
-    /// Whether it carries nothing but an acknowledgement.
+    /// True if it carries nothing but an acknowledgement.
     fn is_ack(&self) -> bool {
         false
     }
@@ -135,7 +135,7 @@ pub trait Queue<P: Packet> {
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
     /// The next packet to serve at `now`; `None` when nothing is left.
     fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
-    /// What waits now.
+    /// The present backlog.
     fn backlog(&self) -> Backlog;
     /// Calls `visit` for each packet that waits.
     fn visit(&self, visit: &mut dyn FnMut(&P));
@@ -159,7 +159,7 @@ pub trait RateServer {
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
     /// The server has nothing to do from now on until the next call of `serve`.
     fn rest(&mut self);
-    /// Whether it serves by openings, at which a packet begins to leave: it then stays in the queue
+    /// True if it serves by openings, at which a packet begins to leave: it then stays in the queue
     /// until [`RateServer::opens`]. Other servers begin whenever they are free.
     fn by_openings(&self) -> bool {
         false
@@ -169,12 +169,12 @@ pub trait RateServer {
     fn opens(&mut self, now: Time) -> Time {
         now
     }
-    /// Whether several packets may be served together, as frames of one transmission: all of them
+    /// True if several packets may be served together, as frames of one transmission: all of them
     /// leave when the last one has been served. See [`RateServer::join`].
     fn in_groups(&self) -> bool {
         false
     }
-    /// Whether there is room for another packet, however small, in the service that has just begun.
+    /// True if there is room for another packet, however small, in the service that has just begun.
     /// Asked of servers in groups only.
     fn has_room(&self) -> bool {
         false
@@ -184,7 +184,7 @@ pub trait RateServer {
     fn join(&mut self, _bytes: u32) -> Option<Time> {
         None
     }
-    /// How much of the packet in service, which began at `began`, has been served until just before
+    /// Bytes of the packet in service, which began at `began`, has been served until just before
     /// `now`.
     fn served(&self, began: Time, now: Time) -> Bytes {
         self.capacity(began, now)
@@ -209,7 +209,7 @@ pub trait Element<P: Packet> {
     fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
     /// When `pop` is to be called next; [`Time::FAR`] when nothing is inside.
     fn next_wakeup(&self) -> Time;
-    /// What waits in the queue of this element (propagating packets never count as queued).
+    /// Backlog of this element's queue (propagating packets never count as queued).
     fn queued(&self) -> Backlog {
         Backlog::default()
     }

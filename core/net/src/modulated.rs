@@ -34,7 +34,7 @@ pub(crate) struct Modulated<P> {
     place: ModulatedPlace,
 }
 
-/// What determines all opportunities.
+/// State that determines all opportunities.
 struct ModulatingProcess<P> {
     pieces: P,
     key: u64,

@@ -62,7 +62,7 @@ pub struct ElementView<'a, P> {
     pub direction: PathDirection,
     /// The element.
     pub element: &'a dyn Element<P>,
-    /// What it has seen.
+    /// Its counters.
     pub counters: &'a ElementCounters,
 }
 

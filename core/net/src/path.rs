@@ -4,7 +4,7 @@ use crate::{Change, Element, Outcomes, Packet};
 use narrows_units::{ParamError, Span, Time};
 use std::ops::Add;
 
-/// What one element has seen, for the record and its verifier.
+/// Counters of one element, for the record and its verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElementCounters {
     /// Packets and bytes that came in.
@@ -27,7 +27,7 @@ pub struct ElementCounters {
     pub copied_bytes: u64,
 }
 
-/// What the hot loop needs of an element, and what is told of it.
+/// The part of an element that the hot loop needs, and what is told of it.
 struct PathElement<P> {
     element: Box<dyn Element<P>>,
     wakeup: Time,
@@ -37,7 +37,7 @@ struct PathElement<P> {
 
 /// Elements in the order in which packets pass them.
 ///
-/// The [network](crate::Network) pushes packets in, calls [`Path::step`] when something is due, and
+/// The [network](crate::Network) pushes packets in, calls [`LinkPath::step`] when something is due, and
 /// takes what comes out of either.
 pub(crate) struct LinkPath<P> {
     /// Index of the first element in the whole network.
@@ -93,7 +93,7 @@ impl<P: Packet> LinkPath<P> {
         left
     }
 
-    /// Lets the next thing happen that is due, at [`Path::next_wakeup`]; returns the packet that
+    /// Lets the next thing happen that is due, at [`LinkPath::next_wakeup`]; returns the packet that
     /// leaves the path by that.
     #[inline]
     pub(crate) fn step(&mut self, outcomes: &mut Outcomes<P>) -> Option<P> {
@@ -125,7 +125,7 @@ impl<P: Packet> LinkPath<P> {
     /// Changes element `index` at `now`.
     ///
     /// # Errors
-    /// What the element refuses.
+    /// A change that the element refuses.
     pub(crate) fn change(
         &mut self,
         index: usize,
@@ -142,7 +142,7 @@ impl<P: Packet> LinkPath<P> {
         Ok(())
     }
 
-    /// When [`Path::step`] is to be called; [`Time::FAR`] when nothing is inside.
+    /// When [`LinkPath::step`] is to be called; [`Time::FAR`] when nothing is inside.
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
         self.next.0

@@ -1,4 +1,4 @@
-//! What most link elements are: whether and when a packet leaves is settled when it arrives.
+//! Link elements that decide about each packet when it arrives.
 
 use crate::{Backlog, Change, Element, Outcomes, Packet, Reason};
 use narrows_units::{ParamError, Params, Span, Time};
@@ -59,7 +59,7 @@ impl<P: Packet> DelayLine<P> {
     }
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketDecision {
     /// It leaves at this time, which is not before its arrival.
@@ -75,7 +75,7 @@ pub(crate) const DELAY_LINE_FULL: Reason = Reason("line_full");
 pub(crate) trait PacketRule<P: Packet> {
     /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
     fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
-    /// Whether a packet may leave before one that came earlier.
+    /// True if a packet may leave before one that came earlier.
     fn reorders(&self) -> bool {
         false
     }
@@ -83,7 +83,7 @@ pub(crate) trait PacketRule<P: Packet> {
     fn propagation(&self) -> Span {
         Span::ZERO
     }
-    /// Whether packets inside wait, as in a queue, and do not just travel.
+    /// True if packets inside wait, as in a queue, and do not just travel.
     fn queues(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use narrows_units::{Bytes, ParamError, Rate, Span, Time};
 /// The work that a byte is.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
-/// How a rate changes over time, from the start of the run.
+/// A rate as a function of time, from the start of the run.
 pub(crate) trait RateSchedule {
     /// The rate at `at`, and until when it holds. Called with times that do not fall.
     fn piece(&mut self, at: Time) -> (u64, Time);
@@ -99,7 +99,7 @@ pub(crate) struct RateTable {
 }
 
 impl RateTable {
-    /// See [`Steps::new`]; the values are rates in bit/s.
+    /// See [`Piecewise::new`]; the values are rates in bit/s.
     pub(crate) fn new(steps: &[(u64, u64)], period: Option<u64>) -> Result<Self, ParamError> {
         let steps = Piecewise::new(steps, period)?;
         let mut done = vec![0];

@@ -1,10 +1,10 @@
-//! What the registries of queues, links and rate servers have in common.
+//! The common part of the registries of queues, links and rate servers.
 
 use crate::Files;
 use narrows_units::{ParamError, Stream};
 use std::sync::Arc;
 
-/// What a constructor gets besides its parameters.
+/// Arguments of a constructor besides its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct ElementSetup {
     /// Seed of the run.

@@ -31,7 +31,7 @@ impl TokenBucket {
         Rate::from_bps(self.rate)
     }
 
-    /// What it holds when it is full.
+    /// Tokens when it is full.
     pub(crate) fn burst(&self) -> Bytes {
         Bytes::new((self.size / PER_BYTE) as u64)
     }
@@ -48,7 +48,7 @@ impl TokenBucket {
         self.tokens -= i128::from(bytes) * PER_BYTE;
     }
 
-    /// Whether it holds `bytes`.
+    /// True if it holds `bytes`.
     pub(crate) fn holds(&self, bytes: u32) -> bool {
         self.tokens >= i128::from(bytes) * PER_BYTE
     }
@@ -61,7 +61,7 @@ impl TokenBucket {
         self.tokens = self.tokens.min(self.size);
     }
 
-    /// How long after the last `fill` it holds `bytes`, or is full if it is smaller than that.
+    /// Time after the last `fill` until it holds `bytes`, or is full if it is smaller than that.
     pub(crate) fn wait(&self, bytes: u32) -> Span {
         let missing = (i128::from(bytes) * PER_BYTE).min(self.size) - self.tokens;
         let missing = u128::try_from(missing).unwrap_or_default();

@@ -35,7 +35,7 @@ impl PathDirection {
     }
 }
 
-/// What the network needs to know of a flow.
+/// A flow as the network sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSetup {
     /// Number, from 1.
@@ -52,7 +52,7 @@ pub enum NetworkError {
     Shape {
         /// Place in the description.
         at: String,
-        /// What is wanted.
+        /// The wanted parameters.
         what: String,
     },
     /// An element could not be built.

@@ -17,7 +17,7 @@ use std::fmt;
 const MAX_VALUE: u64 = 1 << 62;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// How fast a link was.
+/// Rates of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateTrace {
     /// Times of delivery opportunities in ms, not falling, the last above zero.
@@ -31,7 +31,7 @@ pub enum RateTrace {
     },
 }
 
-/// How long a link took.
+/// Delays of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTrace {
     /// (ns, ns of delay) with rising times, the first 0.
@@ -45,7 +45,7 @@ pub struct DelayTrace {
 pub struct TraceError {
     /// Number of the line, from 1.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 

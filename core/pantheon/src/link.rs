@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// In [`Arrived::sent`]: no packet is known that this could be.
 pub const NO_PACKET: u32 = u32::MAX;
 
-/// How far the time of sending that an arrival implies may lie from the one that was logged. Pantheon
+/// Tolerance by which the time of sending that an arrival implies may lie from the one that was logged. Pantheon
 /// rounds to microseconds when it merges the two logs of a tunnel (both times and the delay) and once
 /// more when it merges those of all tunnels (both times), up to 2.5 us together, after sums with times
 /// since 1970 in double precision (steps of 0.24 us).
@@ -57,16 +57,16 @@ pub struct Opportunity {
 pub struct Link {
     /// Since 1970.
     pub base_ns: i64,
-    /// What was sent.
+    /// Packets sent.
     pub sent: Vec<Sent>,
-    /// What arrived.
+    /// Arrivals.
     pub arrived: Vec<Arrived>,
     /// Opportunities of the emulated link; empty on real paths.
     pub opportunities: Vec<Opportunity>,
 }
 
 impl Link {
-    /// Whether no tunnel logged anything.
+    /// True if no tunnel logged anything.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.arrived.is_empty()
     }

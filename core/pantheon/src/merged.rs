@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 const HEAD: &[u8] = b"# init timestamp: ";
 
-/// What a log told.
+/// Content of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Its events.

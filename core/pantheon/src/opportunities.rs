@@ -1,4 +1,4 @@
-//! What an export says that the shared bottleneck could have carried.
+//! Capacity of the shared bottleneck as an export states it.
 
 use crate::link::Opportunity;
 use crate::origin::Way;

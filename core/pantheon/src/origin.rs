@@ -1,4 +1,4 @@
-//! What the logs of an imported run told that its record has no place for, so that an export can
+//! Content of the logs of an imported run that its record has no place for, so that an export can
 //! write them again: clocks that were moved, what the emulated link could have carried before and
 //! after the packets, and delays that a record cannot hold.
 
@@ -18,7 +18,7 @@ const TICK_NS: u64 = 1_000_000;
 pub(crate) struct Origin {
     /// Time zero of the record, since 1970.
     pub(crate) zero_ns: i64,
-    /// What was added to all times of the receiving host.
+    /// Offset added to all times of the receiving host.
     pub(crate) receiver_shift_ns: i64,
     pub(crate) data: Way,
     /// Absent if there was no log of the acknowledgements.
@@ -36,7 +36,7 @@ pub(crate) struct Way {
     pub(crate) offered: Option<Offered>,
 }
 
-/// What the emulated link could have carried, beside the bins of the record.
+/// Capacity of the emulated link, beside the bins of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offered {
     first_ns: i64,
@@ -99,7 +99,7 @@ impl Offered {
         })
     }
 
-    /// How many opportunities there are at most.
+    /// Largest number of opportunities.
     pub(crate) fn count(&self, bins: &[(i64, u64)]) -> f64 {
         let parts = bins.iter().map(|bin| bin.1);
         let parts = parts.chain([self.before_bytes, self.after_bytes]);

@@ -22,7 +22,7 @@ const REASON: &str = "not_received";
 /// Longest run that is believed: a week. Logs whose clocks are years apart would fill the memory.
 const LONGEST_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// What was done to the clocks of a run.
+/// Corrections of the clocks of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shifts {
     /// Added to all times of the receiving host.
@@ -53,7 +53,7 @@ pub struct Packets {
     pub zero_ns: i64,
     /// Time of the last event.
     pub duration_ns: u64,
-    /// What was done to clocks.
+    /// Corrections of clocks.
     pub shifts: Shifts,
     /// Per direction, the place of the last packet that arrived, in the order of sending.
     latest: [Option<usize>; 2],
@@ -66,7 +66,7 @@ impl Packets {
     /// The packets of the direction of the data, and of that of the acknowledgements.
     ///
     /// # Errors
-    /// How many days the events are apart, if that is too far for one run.
+    /// Days between the events, if that is too far for one run.
     pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, f64> {
         let mut rows: Vec<Row> = Vec::with_capacity(data.sent.len());
         let mut copies: Vec<(Row, i64)> = Vec::new();
@@ -151,7 +151,7 @@ impl Packets {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -212,7 +212,7 @@ impl Packets {
         Ok(())
     }
 
-    /// What the paths of both directions counted.
+    /// Counters of the paths of both directions.
     pub fn counters(&self) -> Vec<ElementCounters> {
         let mut both = [Direction::Forward, Direction::Backward]
             .map(|direction| ElementCounters::new(&element(direction), KIND, direction));
@@ -248,7 +248,7 @@ impl Packets {
         spans
     }
 
-    /// What the emulated links could have carried during the run, in bins of `bin_ns`.
+    /// Capacity of the emulated links during the run, in bins of `bin_ns`.
     pub fn capacity(&self, data: &Link, ack: Option<&Link>, bin_ns: u64) -> Vec<CapacityRow> {
         let mut rows = Vec::new();
         for (direction, link) in links(data, ack) {

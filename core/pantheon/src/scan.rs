@@ -10,7 +10,7 @@ pub(crate) struct Line<'a> {
     pub(crate) number: u64,
     /// Without the end of the line.
     pub(crate) text: &'a [u8],
-    /// Whether the end of the line is there. Pantheon's writers always write it, so a line without
+    /// True if the end of the line is there. Pantheon's writers always write it, so a line without
     /// is one that was cut off, however sensible it looks.
     pub(crate) whole: bool,
 }
@@ -152,7 +152,7 @@ impl Order {
     }
 }
 
-/// What is wrong with a first line, where more can be said than that it is none of a log.
+/// The problem with a first line, where more can be said than that it is none of a log.
 pub(crate) fn spoilt(text: &[u8], whole: bool, head: bool) -> Option<String> {
     let packed: [(&[u8], &str); 4] = [
         (b"\x1f\x8b", "gzip"),

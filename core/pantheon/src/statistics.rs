@@ -26,10 +26,10 @@ pub struct Figures {
     pub loss_ratio: Option<f64>,
 }
 
-/// What Pantheon says about one direction of a run.
+/// Pantheon's numbers of one direction of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// What the emulated link offered over its whole life, in Mbit/s; absent on real paths.
+    /// Capacity of the emulated link over its whole life, in Mbit/s; absent on real paths.
     pub capacity_mbps: Option<f64>,
     /// Total throughput divided by that.
     pub utilization_ratio: Option<f64>,

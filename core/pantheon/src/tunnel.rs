@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// keeps sums of times far from their limits.
 const LONGEST_APART_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// What a raw log tells of.
+/// Content of a raw log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Packets that an end sent.
@@ -54,7 +54,7 @@ pub struct TunnelLog {
     disorder: Option<LogError>,
 }
 
-/// What NTP says must be added to the clocks, in ns.
+/// Corrections by NTP to be added to the clocks, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
     /// Of the end that sent.

@@ -1,4 +1,4 @@
-//! What bottlenecks could have carried, from the cell where it tells, else from the record.
+//! Capacity of bottlenecks, from the cell where it tells, else from the record.
 
 use crate::RecordError;
 use crate::cell::{Cell, Element, Flow, RateLaw};
@@ -72,7 +72,7 @@ impl Capacities {
         }
     }
 
-    /// Whether the rate of `element` over time is known, and not only its mean over the run.
+    /// True if the rate of `element` over time is known, and not only its mean over the run.
     pub fn over_time(&self, element: &str) -> bool {
         matches!(
             self.known.get(element),

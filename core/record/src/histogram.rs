@@ -25,7 +25,7 @@ pub struct HistogramBucket {
     pub low: u64,
     /// Largest value counted here.
     pub high: u64,
-    /// How many values.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -59,7 +59,7 @@ impl Histogram {
         self.counts.resize((index / per + 1) * per, 0);
     }
 
-    /// How many values were counted.
+    /// Number of values counted.
     pub fn total(&self) -> u64 {
         self.total
     }

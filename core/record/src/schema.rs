@@ -22,7 +22,7 @@ pub const TRANSFERS_FILE: &str = "transfers.parquet";
 pub const COMPLETIONS_FILE: &str = "completions.parquet";
 /// Frames of video that real-time schemes sent: when each was captured and complete.
 pub const FRAMES_FILE: &str = "frames.parquet";
-/// What servers could have carried over time, where the cell alone does not tell.
+/// Capacity of servers over time, where the cell alone does not tell.
 pub const CAPACITY_FILE: &str = "capacity.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
 pub const BINS_FILE: &str = "bins.parquet";
@@ -75,7 +75,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
     /// It reached the other host.
@@ -124,7 +124,7 @@ pub struct PacketRow {
     pub arrived_ns: Option<u64>,
     /// `arrived_ns` less the time the model asked for; 0 in simulation.
     pub late_ns: Option<i64>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// The element that dropped or holds it.
     pub element: Option<String>,
@@ -243,15 +243,15 @@ rows! {
         pub captured_ns: u64,
         /// Payload bytes.
         pub bytes: u32,
-        /// Whether it needs no other frame to be decoded.
+        /// True if it needs no other frame to be decoded.
         pub key: bool,
-        /// Whether the sender threw it away before all of it was sent.
+        /// True if the sender threw it away before all of it was sent.
         pub discarded: bool,
         /// When its last packet arrived; absent if not all of them did.
         pub arrived_ns: Option<u64>,
     }
 
-    /// What one server could have carried during one bin of time (`capacity.parquet`).
+    /// Capacity of one server during one bin of time (`capacity.parquet`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct CapacityRow in CAPACITY_FILE, CapacityFile, pub read_capacity {
         /// The bottleneck.
@@ -262,7 +262,7 @@ rows! {
         pub bytes: u64,
     }
 
-    /// What one flow did in one direction during one bin of time (`bins.parquet`).
+    /// Traffic of one flow in one direction during one bin of time (`bins.parquet`).
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct BinRow in BINS_FILE, BinFile, pub read_bins {
         /// Flow.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct ThroughputSeries {
     /// Start of each bin.
     pub time_s: Vec<f64>,
-    /// What the slowest bottleneck on the way of the data could carry, if that is known.
+    /// Capacity of the slowest bottleneck on the way of the data, if that is known.
     pub capacity_bps: Option<Vec<f64>>,
     /// Per flow, in the direction of its data: what was sent and what arrived in each bin.
     pub flows: BTreeMap<u16, (Vec<f64>, Vec<f64>)>,
@@ -193,7 +193,7 @@ fn count(
     }
 }
 
-/// What the narrowest bottlenecks of the flows under test could carry together between two times.
+/// Capacity of the narrowest bottlenecks of the flows under test together between two times.
 /// A dumbbell has one per direction; where several of a graph are meant, a sum would mislead.
 fn capacity_of(cell: &Cell, capacities: &Capacities, span: (u64, u64)) -> Option<f64> {
     let mut found: Vec<(&str, f64)> = Vec::new();
@@ -432,7 +432,7 @@ pub fn frames(record: &Record) -> Result<FrameSeries, RecordError> {
     Ok(all)
 }
 
-/// What bottlenecks could carry over time: start of each bin, and per bottleneck a rate for each.
+/// Capacity of bottlenecks over time: start of each bin, and per bottleneck a rate for each.
 pub type CapacitySeries = (Vec<f64>, BTreeMap<String, Vec<f64>>);
 
 /// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each.

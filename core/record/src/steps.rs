@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 
-/// What such a file is called in messages.
+/// Name of such a file in messages.
 const FILE: &str = "trace";
 const TIME: &str = "time_ns";
 /// More rows are a mistake: a row per microsecond for a minute.
@@ -65,7 +65,7 @@ impl StepSeries {
     /// Writes a parquet file; the same values give the same bytes.
     ///
     /// # Errors
-    /// What `output` or the encoder reports.
+    /// Errors of `output` or the encoder.
     pub fn write<W: Write + Send>(&self, output: W) -> Result<W, RecordError> {
         let columns = [
             column(TIME, DataType::Int64, Coding::Delta),

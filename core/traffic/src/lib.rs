@@ -58,9 +58,9 @@ pub struct Traffic {
     pub entry: Entry,
     /// Who sends, and over what.
     pub class: Class,
-    /// Whether a flow may have several connections of this kind side by side.
+    /// True if a flow may have several connections of this kind side by side.
     pub parallel: bool,
-    /// Whether its transfers are over when every byte has arrived, so that losses must be repaired.
+    /// True if its transfers are over when every byte has arrived, so that losses must be repaired.
     pub whole: bool,
     build: fn(&Params, &TrafficSetup) -> Built,
 }
@@ -104,7 +104,7 @@ impl Traffic {
     }
 }
 
-/// What a constructor gets besides its parameters.
+/// Arguments of a constructor besides its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct TrafficSetup {
     /// Seed of the run.
@@ -122,7 +122,7 @@ impl TrafficSetup {
     }
 }
 
-/// What an application is told.
+/// Events of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficEvent {
     /// The flow starts.
@@ -158,17 +158,17 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer without end: bytes go up as they are granted by [`Action::Grant`], until the flow
+    /// A transfer without end: bytes go up as they are granted by [`TrafficAction::Grant`], until the flow
     /// stops. It is the last transfer of its connection.
     pub const OPEN: u64 = u64::MAX;
 
-    /// Whether the transfer has no end.
+    /// True if the transfer has no end.
     pub const fn is_open(&self) -> bool {
         self.up == Transfer::OPEN
     }
 }
 
-/// What an application asks for.
+/// Requests of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficAction {
     /// Open a connection. Numbers are given by the application, rise from 0 and are never reused.
@@ -186,7 +186,7 @@ pub enum TrafficAction {
         /// Bytes in addition to those granted before.
         bytes: u64,
     },
-    /// What has been granted and not yet been taken by the transport is withdrawn.
+    /// Withdraws what has been granted and not yet been sent.
     Hold {
         /// The connection.
         connection: u32,
@@ -210,7 +210,7 @@ pub trait Application: Send {
     /// Something happened at `now`; what is to be done at once is appended to `actions`.
     fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>);
 
-    /// When [`Event::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
+    /// When [`TrafficEvent::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
     fn next_wakeup(&self) -> Time;
 
     /// Facts about the source that the record of a run should show, such as the number of users

@@ -1,4 +1,4 @@
-//! How much an application has asked for.
+//! Load that an application has offered.
 
 use crate::{TrafficAction, Transfer};
 
@@ -13,7 +13,7 @@ pub struct Offered {
     pub connections: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Whether supply without limit was granted, so that the load has no number.
+    /// True if supply without limit was granted, so that the load has no number.
     pub unlimited: bool,
 }
 

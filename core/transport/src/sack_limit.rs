@@ -26,7 +26,7 @@ impl SackLimit {
         }
     }
 
-    /// Whether data at `offset` is out of reach while the first gap begins at `gap`.
+    /// True if data at `offset` is out of reach while the first gap begins at `gap`.
     #[inline]
     pub(crate) fn hides(&self, gap: u64, offset: u64) -> bool {
         offset.saturating_sub(gap) >= self.max_distance_bytes

@@ -4,7 +4,7 @@
 //! the packet. What the path does to it is written back into the packet: congestion marks by the
 //! rules of RFC 6040 (section 4.2), the DSCP as it arrived (the uniform model of RFC 2983).
 
-/// Whether the packet may go on after it left the tunnel.
+/// True if the packet may go on after it left the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decapsulation {
     /// Deliver it.
@@ -49,7 +49,7 @@ pub fn decapsulate(packet: &mut [u8], outer: u8) -> Decapsulation {
     Decapsulation::Deliver
 }
 
-/// The packet has been recognised by [`tos`].
+/// The packet has been recognised by [`traffic_class`].
 fn set_tos(packet: &mut [u8], tos: u8) {
     if packet[0] >> 4 == 6 {
         packet[0] = 0x60 | (tos >> 4);

@@ -33,13 +33,13 @@ const MAX_BODY: usize = BLOCK * 6 * 10;
 /// Which of its two logs of an end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSide {
-    /// What it sent.
+    /// Datagrams it sent.
     Sent,
-    /// What arrived.
+    /// Arrivals.
     Arrived,
 }
 
-/// What a datagram carried.
+/// Content of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A packet.
@@ -59,7 +59,7 @@ pub struct TunnelLogRow {
     pub arrived: Time,
     /// Size of the IP packet that carried it.
     pub size: u32,
-    /// What was in it.
+    /// Its content.
     pub content: Content,
     /// DSCP and ECN of the IP packet that carried it.
     pub tos: u8,
@@ -110,13 +110,13 @@ impl Columns {
         self.rows.push(row);
     }
 
-    /// Whether the block should be written now.
+    /// True if the block should be written now.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.rows.len() >= BLOCK
     }
 
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -336,7 +336,7 @@ mod tests {
         )
     }
 
-    /// What the log of a side keeps of a row.
+    /// The part of a row that the log of a side keeps.
     fn kept(side: LogSide, row: TunnelLogRow) -> TunnelLogRow {
         match side {
             LogSide::Sent => TunnelLogRow {

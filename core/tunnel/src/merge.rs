@@ -24,11 +24,11 @@ pub struct Packet {
     pub id: u64,
     /// When it was sent, by the reference clock, in ns.
     pub sent_ns: i64,
-    /// How long it took, in ns; `None` if it is not in the other log.
+    /// Its delay in ns; `None` if it is not in the other log.
     pub delay_ns: Option<i64>,
     /// Size of the IP packet that carried it.
     pub size: u32,
-    /// What was in it.
+    /// Its content.
     pub content: Content,
     /// Flow of the packet in it; 0 of packets of no flow.
     pub flow: u16,
@@ -60,7 +60,7 @@ pub enum JoinError {
     Order(usize),
 }
 
-/// What the arrivals at both ends say about their clocks. `at_reference` arrived at the end whose
+/// Constraints on the clocks from arrivals at both ends. `at_reference` arrived at the end whose
 /// clock is the reference, `at_other` at the other.
 pub fn clocks(
     at_reference: &[TunnelLogRow],
@@ -191,7 +191,7 @@ pub fn summarise(packets: &[Packet]) -> Summary {
     summary
 }
 
-/// Whether one-way delays mean something: the bound of the clocks' error is at most the smallest
+/// True if one-way delays mean something: the bound of the clocks' error is at most the smallest
 /// queueing delay that one wants to see, taken as the spread between the smallest and the 95th
 /// percentile of the delays.
 pub fn is_resolved(summary: &Summary, error: Span) -> bool {

@@ -17,7 +17,7 @@ const SIZES: [u32; 12] = [
 ];
 /// Every path can carry this much in one piece, or is no path for us.
 pub const MIN_MTU: u32 = 1280;
-/// How often each size is tried: with three, one in a million is missed at 1 % loss.
+/// Tries per size: with three, one in a million is missed at 1 % loss.
 const TRIES: u32 = 3;
 
 /// Bytes that the tunnel adds to a packet, on the way to this address: IP, UDP, our header and tag.
@@ -81,7 +81,7 @@ impl Search {
         }
     }
 
-    /// Whether everything that could be tried has been tried.
+    /// True if everything that could be tried has been tried.
     pub fn is_over(&self) -> bool {
         SIZES[self.at..]
             .iter()

@@ -8,7 +8,7 @@
 const WIDTH: u64 = 1 << 16;
 const WORDS: u64 = WIDTH / 64;
 
-/// What the window says about an id.
+/// Verdict of the window about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayVerdict {
     /// Not seen before; it is noted now.
@@ -56,12 +56,12 @@ impl ReplayWindow {
         ReplayVerdict::New
     }
 
-    /// Whether nothing was noted.
+    /// True if nothing was noted.
     pub fn is_empty(&self) -> bool {
         self.next == 0
     }
 
-    /// Whether `id` is larger than all that were noted.
+    /// True if `id` is larger than all that were noted.
     #[inline]
     pub fn is_newest(&self, id: u64) -> bool {
         id >= self.next

@@ -52,7 +52,7 @@ const KIND_RESPONSE: u8 = 9;
 /// A number that no end ever uses twice, or a cookie.
 pub type Nonce = [u8; 16];
 
-/// What every datagram begins with.
+/// First bytes of every datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Low bits of the session's number; 0 in the handshake.
@@ -63,7 +63,7 @@ pub struct Header {
     pub sent: Time,
 }
 
-/// What a datagram is about.
+/// Kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// The dialer calls.

@@ -1,4 +1,4 @@
-//! What the registries of queues, links, rate servers and traffic have in common.
+//! The common part of the registries of queues, links, rate servers and traffic.
 
 use crate::ParamSpec;
 
@@ -7,7 +7,7 @@ use crate::ParamSpec;
 pub struct Entry {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it does, one sentence.
+    /// Description, one sentence.
     pub summary: &'static str,
     /// Specification or paper.
     pub source: &'static str,

@@ -1,4 +1,4 @@
-//! What applications ask for, done in the world.
+//! Requests of applications, carried out in the world.
 
 use crate::flow::{NONE, PendingTransfer, SimConnection, SimPipe};
 use crate::packet::{SimPacket, SimPacketKind};

@@ -40,7 +40,7 @@ pub(crate) struct FlowState {
     pub(crate) offered: Offered,
     /// Transfers that are complete, and those that are not, in the order of their beginning.
     pub(crate) transfers: Vec<TransferRow>,
-    /// What pipes that are gone have counted, and packets in the direction of the data that no data
+    /// Counters of pipes that are gone, and packets in the direction of the data that no data
     /// pipe counts.
     pub(crate) past: ConnectionTotals,
     pub(crate) datagrams: Datagrams,
@@ -195,14 +195,14 @@ pub(crate) struct SimPipe {
     /// Unique among all pipes of the run; 0 when the place is free.
     pub(crate) serial: u32,
     pub(crate) connection: u32,
-    /// What its data packets and its acknowledgements have in common. Packets are copied in wide
+    /// The common part of its data packets and its acknowledgements. Packets are copied in wide
     /// words, so starting from memory at rest is faster than writing field by field.
     pub(crate) packets: [SimPacket; 2],
-    /// Whether it carries the flow's data, not requests for them.
+    /// True if it carries the flow's data, not requests for them.
     pub(crate) is_data: bool,
     /// The sender has been given something new to think about.
     pub(crate) poked: bool,
-    /// Whether its connection ends when everything is through.
+    /// True if its connection ends when everything is through.
     pub(crate) closing: bool,
     pub(crate) stopped: bool,
     /// Direction of its data.

@@ -54,7 +54,7 @@ impl MediaEnds {
         self.receiver.take_frames(&mut self.arrived);
     }
 
-    /// What both ends have counted.
+    /// Counters of both ends.
     pub(crate) fn counters(&self) -> (SenderCounters, ReceiverCounters) {
         (self.sender.counters(), self.receiver.counters())
     }

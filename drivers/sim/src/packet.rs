@@ -25,7 +25,7 @@ pub(crate) struct SimPacket {
 
 const _: () = assert!(std::mem::size_of::<SimPacket>() == 32);
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimPacketKind {
     Data,

@@ -87,7 +87,7 @@ impl PayloadPool<StoredMessage> {
     }
 }
 
-/// What all packets in flight carry: the packets themselves stay small.
+/// Payloads of all packets in flight: the packets themselves stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Payloads {
     pub(crate) data: PayloadPool<Data>,

@@ -55,7 +55,7 @@ struct DelayedProcess {
     latest: Time,
 }
 
-/// What makes a process ready.
+/// Reason for which a process is ready.
 #[derive(Clone, Copy)]
 enum WakeCause {
     Arrival,
@@ -63,7 +63,7 @@ enum WakeCause {
 }
 
 impl DelayedProcess {
-    /// How long it takes from now until it runs.
+    /// Time from now until it runs.
     fn delay(&mut self, cause: WakeCause) -> Span {
         match cause {
             WakeCause::Arrival => self.noise.arrivals.sample(&mut self.stream),
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// Whether somebody who has something to do has not gone since.
+    /// True if somebody who has something to do has not gone since.
     fn is_there(&self, whose: Wants) -> bool {
         match whose {
             Wants::Sender { pipe, serial } | Wants::Receiver { pipe, serial } => {

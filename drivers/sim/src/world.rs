@@ -11,7 +11,7 @@ use narrows_traffic::{Class, TrafficAction, TrafficEvent};
 use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
 use narrows_units::{Time, Wakeups};
 
-/// What a world has done so far.
+/// Totals of a world so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunTotals {
     /// Data packets that reached their receiver.
@@ -39,7 +39,7 @@ pub struct World {
     pub(crate) applications: Wakeups,
     /// When the sender and the receiver of each flow of a real-time scheme want to act.
     pub(crate) media: Wakeups,
-    /// What waits for processes that are late, where hosts are.
+    /// Processes that run late, where hosts have scheduling noise.
     pub(crate) delayed_processes: Option<Box<DelayedProcesses>>,
     pub(crate) actions: Vec<TrafficAction>,
     /// By flow number: index into `flows`.
@@ -136,12 +136,12 @@ impl World {
         Ok(world)
     }
 
-    /// What has been done so far.
+    /// Totals so far.
     pub fn totals(&self) -> &RunTotals {
         &self.totals
     }
 
-    /// How long the run lasts.
+    /// Duration of the run.
     pub fn duration(&self) -> Time {
         self.duration
     }
@@ -233,7 +233,7 @@ impl World {
         media.flatten().collect()
     }
 
-    /// What all data pipes of a flow have counted, those that are gone included.
+    /// Counters of all data pipes of a flow, those that are gone included.
     pub(crate) fn counters(&self, flow: &FlowState) -> FlowTotals {
         let mut totals = flow.past;
         for &slot in flow.connections.values() {

@@ -83,7 +83,7 @@ impl CongestionWindow {
         (self.ssthresh != u64::MAX).then(|| Bytes::new(self.ssthresh))
     }
 
-    /// Whether slow start is running (RFC 5681: cwnd below ssthresh).
+    /// True if slow start is running (RFC 5681: cwnd below ssthresh).
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh as f64
@@ -126,7 +126,7 @@ impl CongestionWindow {
         self.credit = 0;
     }
 
-    /// As [`Window::reduce`], but starts again from one packet (RFC 5681, section 3.1).
+    /// As [`CongestionWindow::reduce`], but starts again from one packet (RFC 5681, section 3.1).
     pub fn restart(&mut self, target: u64) {
         self.reduce(target);
         self.cwnd = self.mss as f64;

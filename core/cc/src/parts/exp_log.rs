@@ -148,7 +148,7 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     (high, tail - (high - head))
 }
 
-/// What `product`, the rounded `x * y`, is short of the exact one (Dekker 1971).
+/// Rounding error of `product`, the rounded `x * y` (Dekker 1971).
 fn product_error(x: f64, y: f64, product: f64) -> f64 {
     let ((x_high, x_low), (y_high, y_low)) = (halves(x), halves(y));
     ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low

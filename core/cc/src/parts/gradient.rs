@@ -14,7 +14,7 @@ pub const HEADER: ParamSpec = ParamSpec::new(
 .range(0.0, 200.0)
 .source("ours; all that is no payload in UDT's programs");
 
-/// What of a packet counts in rates: its payload, and [`HEADER`].
+/// Bytes of a packet that count in rates: its payload, and [`HEADER`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     mss: u64,
@@ -56,7 +56,7 @@ pub fn worth(rate: f64, weight: f64, loss: f64) -> f64 {
     powf(rate, EXPONENT) - rate * (weight * loss)
 }
 
-/// How the programs weigh a loss ratio.
+/// The programs' weight of a loss ratio.
 pub fn loss_weight(loss: f64) -> f64 {
     if loss > SMALL_LOSS {
         LOSS_COEFFICIENT
@@ -85,7 +85,7 @@ const BOUND_STEP: f64 = 0.06;
 /// Turns after which growth waits, at most.
 const MOST_SWING: f64 = 2.0;
 
-/// What steps before have shown.
+/// Results of the steps before.
 #[derive(Clone, Debug)]
 pub struct GradientSteps {
     rule: Rule,

@@ -11,7 +11,7 @@ const RISE: (Span, Span) = (Span::from_ms(4), Span::from_ms(16));
 /// Samples of a round before its smallest RTT counts.
 const SAMPLES: u32 = 8;
 
-/// What HyStart looks at.
+/// Inputs of HyStart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detect {
     /// Trains and delay.
@@ -42,13 +42,13 @@ pub struct HyStart {
 pub struct Sample {
     /// Now.
     pub now: Time,
-    /// Whether a round trip begins with it.
+    /// True if a round trip begins with it.
     pub round_start: bool,
     /// Its RTT.
     pub rtt: Span,
     /// The smallest RTT so far.
     pub min_rtt: Span,
-    /// How long the peer's and the machine's aggregation may hold acknowledgements back.
+    /// Longest time for which the peer's and the machine's aggregation hold acknowledgements back.
     pub ack_delay: Span,
     /// The window in packets.
     pub window: f64,
@@ -76,7 +76,7 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Whether slow start should end here.
+    /// True if slow start should end here.
     pub fn ends(&mut self, sample: &Sample) -> bool {
         if sample.round_start {
             self.restart(sample.now);

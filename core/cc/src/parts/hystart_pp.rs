@@ -11,7 +11,7 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
 
-/// What to do with the bytes of an acknowledgement in slow start.
+/// Treatment of the bytes of an acknowledgement in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Grow by this many bytes.
@@ -44,7 +44,7 @@ impl HyStartPp {
         }
     }
 
-    /// Whether conservative slow start is running.
+    /// True if conservative slow start is running.
     pub fn is_conservative(&self) -> bool {
         self.css.is_some()
     }

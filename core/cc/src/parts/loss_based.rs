@@ -1,6 +1,6 @@
-//! What all loss-based schemes have in common: growth only while the window is the limit and no
+//! The common part of loss-based schemes: growth only while the window is the limit and no
 //! reduction is running, one reduction per epoch, a restart after a timeout, and the way back when a
-//! loss was none. A scheme adds its [`Rules`].
+//! loss was none. A scheme adds its [`WindowRules`].
 
 use super::CongestionWindow;
 use crate::{
@@ -31,7 +31,7 @@ pub struct CongestionEvent {
     pub in_flight: f64,
 }
 
-/// What one loss-based scheme does differently from the others. The whole value is the scheme's
+/// The rules by which one loss-based scheme grows and reduces its window. The whole value is the scheme's
 /// private state: it is cloned before each reduction, to be put back if the losses were none.
 pub trait WindowRules: Clone + Send + 'static {
     /// Every acknowledgement, before anything else, also during a recovery and while the window is not
@@ -61,7 +61,7 @@ pub trait WindowRules: Clone + Send + 'static {
     /// scheme restarts it is the threshold up to which slow start runs from one packet.
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64;
 
-    /// Whether slow start runs again from one packet, up to what [`Rules::reduced`] says.
+    /// True if slow start runs again from one packet, up to what [`WindowRules::ssthresh`] says.
     fn restarts_slow_start(&self, cause: ReductionCause) -> bool {
         cause == ReductionCause::Timeout
     }
@@ -87,7 +87,7 @@ pub trait WindowRules: Clone + Send + 'static {
     fn trace(&self, _fields: &mut Fields) {}
 }
 
-/// A scheme made of [`Rules`].
+/// A scheme made of [`WindowRules`].
 #[derive(Clone, Debug)]
 pub struct LossBased<R> {
     window: CongestionWindow,
@@ -106,7 +106,7 @@ impl<R: WindowRules> LossBased<R> {
         }
     }
 
-    /// As [`Classic::new`], ready for a registry line.
+    /// As [`LossBased::new`], ready for a registry line.
     pub fn boxed(window: CongestionWindow, rules: R) -> Box<dyn CongestionControl> {
         Box::new(LossBased::new(window, rules))
     }

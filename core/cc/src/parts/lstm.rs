@@ -18,7 +18,7 @@ struct Layer {
     /// Rows of inputs, then of the layer's own output; columns i, j, f, o.
     kernel: Vec<f32>,
     bias: Vec<f32>,
-    /// What the four blocks add up to; kept for its room.
+    /// Sums of the four blocks; kept for its room.
     sums: Vec<f32>,
     cell: Vec<f32>,
     output: Vec<f32>,

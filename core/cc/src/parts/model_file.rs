@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// The first line of every model file.
 pub const MAGIC: &[u8; 16] = b"narrows/model/1\n";
-/// What all versions begin with.
+/// First bytes of all versions.
 const FAMILY: &[u8] = b"narrows/model/";
 /// Longer headers are none.
 const MOST_HEADER: usize = 1 << 20;
@@ -24,7 +24,7 @@ const MOST_ARRAYS: usize = 1_000;
 /// Most dimensions of an array.
 const MOST_DIMENSIONS: usize = 8;
 
-/// What the numbers of an array are.
+/// Type of the numbers of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     F32,
@@ -156,7 +156,7 @@ impl<'a> Model<'a> {
         ))
     }
 
-    /// Whether there is an array `name`.
+    /// True if there is an array `name`.
     pub fn has(&self, name: &str) -> bool {
         self.arrays.iter().any(|array| array.name == name)
     }

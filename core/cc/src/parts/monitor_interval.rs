@@ -17,7 +17,7 @@ pub enum Closing {
     Overtaken,
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Unknown,
@@ -61,7 +61,7 @@ impl Interval {
     }
 }
 
-/// What an interval has shown.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
     /// Its number, counted from 0.
@@ -89,7 +89,7 @@ pub struct Report {
     /// Difference between the mean round-trip times of the second and the first half of what was
     /// delivered, as a share of the mean of both.
     pub rise: f64,
-    /// Whether the application limited the sender meanwhile, so that the interval says nothing of the path.
+    /// True if the application limited the sender meanwhile, so that the interval says nothing of the path.
     pub app_limited: bool,
 }
 
@@ -138,7 +138,7 @@ impl Monitors {
         self.intervals.len()
     }
 
-    /// Whether an interval is being sent.
+    /// True if an interval is being sent.
     #[inline]
     pub fn is_sending(&self) -> bool {
         self.intervals.back().is_some_and(|last| !last.over)

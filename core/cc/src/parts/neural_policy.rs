@@ -1,4 +1,4 @@
-//! What Indigo and Muses share: the window's five actions, the network that chooses among them, what is remembered
+//! Neural policies, the common part of Indigo and Muses: the window's five actions, the network that chooses among them, what is remembered
 //! of each packet, and averages over a step.
 
 use super::Lstm;
@@ -42,7 +42,7 @@ pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
     .source(source)
 }
 
-/// How many actions there are: the window's half, ten packets less, the same, ten more, twice.
+/// Number of actions: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;
 /// The action that counts as the one before the first: twice.
 const INITIAL_ACTION: usize = 4;
@@ -109,7 +109,7 @@ impl NeuralPolicy {
         self.action
     }
 
-    /// What the last action was, for plots.
+    /// Name of the last action, for plots.
     pub fn mode(&self) -> &'static str {
         ["halve", "less", "hold", "more", "double"][self.action]
     }
@@ -139,7 +139,7 @@ impl Ewma {
     }
 }
 
-/// What the sender's counters said when a packet was sent.
+/// Counters of the sender when a packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtSend {
     /// Bytes sent before it.
@@ -152,7 +152,7 @@ pub struct AtSend {
     pub app_limited: bool,
 }
 
-/// What an acknowledged packet says of the path.
+/// Measurements of an acknowledged packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Echo {
     /// The counters when the packet was sent.
@@ -169,7 +169,7 @@ pub struct Echo {
 /// the receiver to send back.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// What a packet counts beyond its payload.
+    /// Bytes that a packet counts beyond its payload.
     header: u64,
     now: AtSend,
     /// Number of the first packet remembered.

@@ -1,4 +1,4 @@
-//! What delay-based schemes know of their path: the smallest and the largest RTT ever seen, and the
+//! RTTs for delay-based schemes: the smallest and the largest RTT ever seen, and the
 //! RTT samples of each round trip.
 
 use crate::{AckEvent, CaState};
@@ -45,7 +45,7 @@ pub struct RttRounds {
     base: Span,
     largest: Span,
     round: RttRound,
-    /// Whether the current round was measured from its beginning.
+    /// True if the current round was measured from its beginning.
     whole: bool,
 }
 
@@ -116,7 +116,7 @@ impl RttRounds {
         *self = RttRounds::new();
     }
 
-    /// How many of `window` packets wait in queues when the RTT is `rtt`, as Vegas estimates it:
+    /// Packets of `window` that wait in queues when the RTT is `rtt`, as Vegas estimates it:
     /// the difference of the rates expected and seen, times the RTT without queues.
     #[inline]
     pub fn backlog(&self, window: f64, rtt: Span) -> f64 {

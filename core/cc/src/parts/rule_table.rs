@@ -2,17 +2,17 @@
 
 use super::model_file::Model;
 
-/// What a sender has seen: averages of the spacing of packets when sent and when received (ms), the last round trip
+/// Signals of a sender: averages of the spacing of packets when sent and when received (ms), the last round trip
 /// over the smallest one, and a slower average of the spacing when received (ms).
 pub type Signals = [f64; SIGNALS];
-/// How many signals there are.
+/// Number of signals.
 pub const SIGNALS: usize = 4;
 /// Training makes a few hundred rules at most; checking takes the square of their number.
 const MOST_RULES: usize = 4_096;
 /// A packet per minute is as good as none.
 const MOST_SPACING_MS: f64 = 60_000.0;
 
-/// What a rule says.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Action {
     /// Packets added to the window, after the multiplication.
@@ -39,7 +39,7 @@ impl Rule {
             .all(|(x, (lower, upper))| lower <= x && x < upper)
     }
 
-    /// Whether no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
+    /// True if no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
     fn is_empty(&self) -> bool {
         (0..SIGNALS).any(|k| self.lower[k] >= self.upper[k])
     }
@@ -120,7 +120,7 @@ impl RuleTable {
         })
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     pub fn count(&self) -> usize {
         self.rules.len()
     }
@@ -130,7 +130,7 @@ impl RuleTable {
         self.rules.iter().map(|rule| rule.action)
     }
 
-    /// What to do where the signals are `point`. Outside of the table the nearest point inside counts.
+    /// The action where the signals are `point`. Outside of the table the nearest point inside counts.
     pub fn action(&mut self, point: &Signals) -> Action {
         let inside = std::array::from_fn(|k| point[k].max(self.lowest[k]).min(self.highest[k]));
         if !self.rules[self.last].contains(&inside)
@@ -146,7 +146,7 @@ fn least(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-/// Whether rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in steps between the
+/// True if rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in steps between the
 /// bounds that occur, not in their size: whole numbers, so that no gap is too small to be seen.
 fn fills(rules: &[Rule], lowest: &Signals, end: &Signals) -> bool {
     let mut bounds: [Vec<f64>; SIGNALS] = Default::default();

@@ -78,12 +78,12 @@ pub const SCHEME: Scheme = Scheme {
 /// Gain that empties in one round the queue that STARTUP has made.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 
-/// How PROBE_BW goes.
+/// Variants of PROBE_BW.
 #[derive(Clone, Debug)]
 pub(super) struct Probing {
     /// Gains of its phases: one that sends more, one that sends less, and others.
     pub(super) gains: Vec<f64>,
-    /// Whether the one that sends less lasts until the queue is gone, and not for a round trip at most.
+    /// True if the one that sends less lasts until the queue is gone, and not for a round trip at most.
     pub(super) until_drained: bool,
     /// Rounds over which the bandwidth is the maximum.
     pub(super) rounds: u64,
@@ -158,7 +158,7 @@ pub(super) struct Bbr1 {
     cwnd: u64,
     /// Window before a recovery or PROBE_RTT.
     prior_cwnd: u64,
-    /// What the transport was doing at the last acknowledgement.
+    /// State of the transport at the last acknowledgement.
     prior: CaState,
     /// The first round of a recovery: as much is sent as is acknowledged.
     conserve: bool,
@@ -266,12 +266,12 @@ impl Bbr1 {
         with_budget(bytes, self.quantum(), self.mss, probing)
     }
 
-    /// What is in flight when `gain` bandwidth-delay products are to be.
+    /// Bytes in flight for `gain` bandwidth-delay products.
     fn target(&self, gain: f64) -> u64 {
         self.budget(self.bdp(self.bandwidth.max(), gain))
     }
 
-    /// What will be in flight when the next packet leaves, with the burst that then follows while probing.
+    /// Bytes in flight when the next packet leaves, with the burst that then follows while probing.
     fn in_flight_then(&self, now: Time, in_flight: Bytes) -> f64 {
         let mut bytes = in_flight.get() as f64;
         if self.pacing_gain() > 1.0 {

@@ -189,7 +189,7 @@ const LARGE: &[(&str, &str)] = &[
     ("tail_loss_probe", "false"),
 ];
 
-/// What genericCC's sender does.
+/// Behaviour of genericCC's sender.
 const BEYOND: (&str, &str) = ("beyond", "1");
 const STRICT: (&str, &str) = ("strict", "true");
 const HALVING: (&str, &str) = ("halving", "reference");
@@ -349,7 +349,7 @@ impl Copa {
         self.window = self.window.max(FLOOR);
     }
 
-    /// Whether pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
+    /// True if pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
     /// beyond the window.
     fn is_full(&self, in_flight: Bytes) -> bool {
         let is_paced = self.pacing_gain * self.window < self.window + self.beyond + 1.0;

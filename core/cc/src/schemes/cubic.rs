@@ -73,7 +73,7 @@ struct Curve {
     w_max: f64,
     /// Window just before the last reduction.
     cwnd_prior: f64,
-    /// What Reno with the same average would have.
+    /// Window of Reno with the same average.
     w_est: f64,
     /// Time from the start of the epoch until the curve is back at `w_max`, in seconds.
     k: f64,

@@ -130,7 +130,7 @@ fn rules(params: &Params, now: Time) -> CubicLinux {
     }
 }
 
-/// What a timeout makes it forget. Windows in packets, times in clock ticks.
+/// State that a timeout resets. Windows in packets, times in clock ticks.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// Packets acknowledged for one packet of growth.

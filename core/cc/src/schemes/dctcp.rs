@@ -97,7 +97,7 @@ impl Alpha {
         }
     }
 
-    /// What a window of `packets` becomes after marks.
+    /// Window after marks, from `packets`.
     fn reduced(self, packets: f64) -> f64 {
         match self {
             Alpha::Real { share, .. } => packets * (1.0 - share / 2.0),

@@ -76,7 +76,7 @@ struct Fast {
     rtt: RttRounds,
     /// Average RTT in seconds.
     average: Option<f64>,
-    /// Whether the window is set at the end of the round that is running, or of the next one.
+    /// True if the window is set at the end of the round that is running, or of the next one.
     due: bool,
 }
 

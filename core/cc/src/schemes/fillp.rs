@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(step(&mut *scheme, 30), 2.25);
     }
 
-    /// What is delivered falls to a half: three rounds later that is the bandwidth.
+    /// The delivery rate falls to a half: three rounds later that is the bandwidth.
     #[test]
     fn what_falls_is_noticed_within_three_rounds() {
         let mut scheme = build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap();

@@ -68,7 +68,7 @@ const SCALE: (f64, f64) = (0.1, 2.0);
 const BETA: (f64, f64) = (0.5, 0.8);
 /// Paths with a smaller RTT are halved: the ratio of RTTs says little there.
 const SMALL_RTT: Span = Span::from_ms(10);
-/// How much of the largest RTT's distance from the smallest is left after a loss (a ratio of two).
+/// Share of the largest RTT's distance from the smallest that is left after a loss (a ratio of two).
 const DECAY: (u64, u64) = (19, 20);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
@@ -118,7 +118,7 @@ struct Htcp {
     alpha: f64,
     min_rtt: Option<Span>,
     max_rtt: Span,
-    /// Whether the next reduction may follow the RTTs.
+    /// True if the next reduction may follow the RTTs.
     adaptive: bool,
     throughput: Throughput,
 }

@@ -75,7 +75,7 @@ pub(super) const DATAGRAMS: &[(&str, &str)] = &[
     ("min_rto", "60000000000"),
 ];
 
-/// How Pantheon ran both versions.
+/// Parameters with which Pantheon ran both versions.
 pub(super) const PROFILES: &[Profile] = &[Profile {
     name: "pantheon",
     doc: "Pantheon's set-up: whole milliseconds, 1388 bytes of UDP payload, one packet after each 50 ms of silence.",
@@ -130,7 +130,7 @@ pub(super) enum Long {
     Plus(f64),
 }
 
-/// What becomes of packets that were not acknowledged before later ones.
+/// Fate of packets that were not acknowledged before later ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late {
     /// Sent so much before one that is acknowledged, a packet is lost.
@@ -139,7 +139,7 @@ pub(super) struct Late {
     pub(super) step: f64,
 }
 
-/// What the two versions differ in.
+/// Differences of the two versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) long: Long,

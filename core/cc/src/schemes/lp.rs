@@ -115,7 +115,7 @@ impl LowPriority {
         }
     }
 
-    /// Whether the smoothed delay is beyond the threshold.
+    /// True if the smoothed delay is beyond the threshold.
     fn is_early(&self) -> bool {
         self.delays
             .is_some_and(|d| d.smoothed > d.min + self.threshold * (d.max - d.min))

@@ -101,7 +101,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     }))
 }
 
-/// How much of what was sent between two decisions was delivered.
+/// Share of what was sent between two decisions that was delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     /// Bytes sent before the packet whose acknowledgement led to the last decision, and bytes delivered by then.

@@ -136,13 +136,13 @@ fn falling_sigmoid(x: f64) -> f64 {
     1.0 - 1.0 / (1.0 + exp(-x))
 }
 
-/// What the utility is computed from.
+/// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// Packets sent and lost.
     sent: f64,
     lost: f64,
-    /// How long sending took, in seconds.
+    /// Duration of sending in seconds.
     seconds: f64,
     /// Mean round-trip time of this interval and the one before, in seconds.
     rtt: f64,
@@ -160,7 +160,7 @@ impl Outcome {
         (self.sent - self.lost) / self.seconds * self.safe_share() - self.lost / self.seconds
     }
 
-    /// What modong/pcc computes.
+    /// The computation of modong/pcc.
     fn latency_utility(&self) -> f64 {
         let calm = falling_sigmoid(10.0 * (1.0 - self.rtt_before / self.rtt));
         let delivered = (self.sent - self.lost) / self.seconds;

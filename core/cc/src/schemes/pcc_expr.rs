@@ -124,7 +124,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Expr::new(params, setup)))
 }
 
-/// What the utility is computed from.
+/// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     packets: f64,
@@ -160,7 +160,7 @@ enum Phase {
 
 /// Rates in bit/s, those of samples in units of 2^20; times in seconds.
 struct Expr {
-    /// What rates count.
+    /// Bytes that rates count.
     counted: Counted,
     /// Bits of a packet.
     packet: f64,

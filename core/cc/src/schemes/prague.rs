@@ -68,7 +68,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Prague::new(params, &setup)))
 }
 
-/// What an undo brings back.
+/// State that an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct Prior {
     window: f64,
@@ -131,7 +131,7 @@ impl Prague {
         self.window < self.threshold
     }
 
-    /// Whether short round trips behave as long ones by now.
+    /// True if short round trips behave as long ones by now.
     fn is_scaled(&self) -> bool {
         !self.target.is_zero() && !self.in_slow_start() && self.rounds >= self.transition
     }

@@ -101,7 +101,7 @@ struct Curve {
     last_max: f64,
     origin: f64,
     to_origin: f64,
-    /// What Reno would have, and packets acknowledged that have not been credited to it.
+    /// Reno's window, and packets acknowledged that have not been credited to it.
     reno: f64,
     acked: f64,
     /// Window, time and result of the last computation.
@@ -117,7 +117,7 @@ struct QuicCubic {
     window: CongestionWindow,
     curve: Curve,
     hystart: Option<HyStart>,
-    /// What a window is spread over; `None` where the clock has no steps for it, and nothing is spread.
+    /// Time over which a window is spread; `None` where the clock has no steps for it, and nothing is spread.
     spread: Option<Span>,
     /// A pause is over: the first packets may leave together.
     burst: bool,

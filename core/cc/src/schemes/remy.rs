@@ -122,7 +122,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(remy))
 }
 
-/// What a sender has seen since it started, or started afresh. Times in ms.
+/// Averages of a sender since it started, or started afresh. Times in ms.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     signals: Signals,

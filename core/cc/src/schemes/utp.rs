@@ -93,7 +93,7 @@ const MINUTE: Span = Span::from_ms(60_000);
 const FLOOR: f64 = 10.0;
 /// Losses halve at most this often (libutp: MAX_WINDOW_DECAY).
 const DECAY_INTERVAL: Span = Span::from_ms(100);
-/// How long ago the window must have been full for it to grow.
+/// Time within which the window must have been full for it to grow.
 const FULL_WITHIN: Span = Span::from_ms(1000);
 /// Slow start ends at this share of the target.
 const SLOW_START_SHARE: f64 = 0.9;

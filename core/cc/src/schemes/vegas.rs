@@ -108,7 +108,7 @@ impl Vegas {
         })
     }
 
-    /// Whether the flight of the round that stood still had to wait; told by its first packets, since
+    /// True if the flight of the round that stood still had to wait; told by its first packets, since
     /// a flight during which the window grew waits behind its own bursts.
     fn judge_slow_start(&mut self, window: &mut CongestionWindow) {
         let Some(rtt) = self.rtt.so_far().smallest() else {

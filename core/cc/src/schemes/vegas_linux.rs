@@ -81,7 +81,7 @@ impl VegasLinux {
         }
     }
 
-    /// Whether Reno's rules hold for this acknowledgement.
+    /// True if Reno's rules hold for this acknowledgement.
     fn is_reno(&self, ack: &AckEvent<'_>) -> bool {
         self.unmeasured || ack.phase != CaState::Open
     }

@@ -170,7 +170,7 @@ impl Utility {
     }
 }
 
-/// What an interval has shown.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     /// Wanted rate in Mbit/s.
@@ -227,7 +227,7 @@ enum Phase {
 
 /// Rates in Mbit/s, times in seconds.
 struct Vivace {
-    /// What rates count.
+    /// Bytes that rates count.
     counted: Counted,
     /// Millions of bits of a packet.
     packet: f64,

@@ -99,7 +99,7 @@ impl Westwood {
         }
     }
 
-    /// What the path carries without queues, in packets.
+    /// Packets that the path carries without queues, in packets.
     fn estimate(&self, window: &CongestionWindow) -> Option<f64> {
         (self.twice > 0.0 && self.min_rtt != Span::MAX)
             .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(FLOOR))

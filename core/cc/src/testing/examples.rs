@@ -1,4 +1,4 @@
-//! What schemes that read files are tried with: a small rule table and two small networks, made by hand. They are no
+//! Models for trials of schemes that read files: a small rule table and two small networks, made by hand. They are no
 //! advice how to send, but they hold a queue short, so that what they do can be followed.
 
 use super::setup;

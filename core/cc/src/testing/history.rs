@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Most packets that one acknowledgement acknowledges.
 const MOST_ACKED: u64 = 20;
-/// What the peer's clock is ahead of ours.
+/// Offset of the peer's clock.
 const CLOCK_OFFSET: Span = Span::from_ms(12_345);
 
 /// Where decisions come from.
@@ -52,7 +52,7 @@ impl Decisions<'_> {
         word.iter().fold(0, |sum, &byte| sum << 8 | u16::from(byte))
     }
 
-    /// Whether nothing is left to decide.
+    /// True if nothing is left to decide.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Decisions::Bytes([]))
     }
@@ -165,12 +165,12 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Whether everything has been decided and told.
+    /// True if everything has been decided and told.
     pub(super) fn is_over(&self) -> bool {
         self.decisions.is_over() && self.pending.is_empty()
     }
 
-    /// What happens next to a sender with a window of `cwnd` bytes.
+    /// The next event of a sender with a window of `cwnd` bytes.
     pub(super) fn next(&mut self, cwnd: u64) -> Event {
         if self.pending.is_empty() {
             self.decide(cwnd);

@@ -156,7 +156,7 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
-/// What both ends know.
+/// Parameters that both ends share.
 #[derive(Clone, Debug)]
 struct GccSettings {
     min_bps: f64,

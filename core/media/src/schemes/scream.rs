@@ -182,7 +182,7 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
-/// What both ends know.
+/// Parameters that both ends share.
 #[derive(Clone, Debug)]
 struct ScreamSettings {
     min_bps: f64,

@@ -152,12 +152,12 @@ const TICK: Span = Span::from_ms(20);
 /// Bytes of a packet in the model.
 const UNIT: u64 = 1400;
 
-/// What a passing tick takes from the queue estimate.
+/// Decrease of the queue estimate per tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drain {
-    /// What is forecast for the tick.
+    /// The forecast for the tick.
     Tick,
-    /// What is forecast from the beginning to the end of the tick.
+    /// The forecast from the beginning to the end of the tick.
     Cumulative,
 }
 
@@ -173,12 +173,12 @@ struct SproutSettings {
     whole: u64,
     drain: Drain,
     clock: CoarseMediaClock,
-    /// How late the ends wake on average.
+    /// Mean lateness with which the ends wake.
     lateness: Span,
     /// When there is nothing to send, counted from the start, and for how long.
     pause_at: Span,
     pause_for: Span,
-    /// What the application has to send, if that is little.
+    /// Load of the application, if that is little.
     content: Option<Rate>,
 }
 

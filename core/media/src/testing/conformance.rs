@@ -1,4 +1,4 @@
-//! What every real-time scheme must bear.
+//! Requirements of every real-time scheme.
 
 use super::pipe::{Pipe, Way};
 use crate::Media;

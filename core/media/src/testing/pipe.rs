@@ -60,7 +60,7 @@ pub struct Passed {
     pub sent: Time,
     /// When it arrived.
     pub arrived: Time,
-    /// How long it waited for others.
+    /// Time it waited for others.
     pub queued: Span,
     /// Its IP size.
     pub size: u32,
@@ -204,7 +204,7 @@ impl Pipe {
         &mut self.backward.way
     }
 
-    /// Whether the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
+    /// True if the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
     /// have none for another.
     pub fn is_blocked(&self) -> bool {
         let wait = Span::from_ms(1000);

@@ -16,19 +16,19 @@ const COBALT: Reason = Reason("cobalt");
 /// Why it drops by chance.
 const BLUE: Reason = Reason("blue");
 
-/// What an overflow adds to the probability.
+/// Increase of the probability by an overflow.
 const MORE: f64 = 1.0 / 256.0;
-/// What an empty queue takes from it.
+/// Decrease of it by an empty queue.
 const LESS: f64 = 1.0 / 4096.0;
 
-/// What all queues under the law share.
+/// Parameters that all queues under the law share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CobaltSettings {
     /// Waiting time that may persist.
     pub(crate) target: Span,
     /// Time in which senders can answer.
     pub(crate) interval: Span,
-    /// Whether packets are marked that can be.
+    /// True if packets are marked that can be.
     pub(crate) ecn: bool,
 }
 
@@ -102,7 +102,7 @@ impl CobaltState {
         self.decay(set, now);
     }
 
-    /// Whether nothing is left of what it has learned.
+    /// True if nothing is left of what it has learned.
     pub(crate) fn forgotten(&self) -> bool {
         self.count == 0 && self.blue <= 0.0
     }

@@ -77,7 +77,7 @@ impl CodelSettings {
     }
 }
 
-/// What the drop just made leaves to be decided with the next packet.
+/// State that the drop just made leaves for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -111,7 +111,7 @@ impl CodelState {
         }
     }
 
-    /// Whether the waiting time has been above the target for a whole interval.
+    /// True if the waiting time has been above the target for a whole interval.
     fn stands(&mut self, set: &CodelSettings, now: Time, packet: &Departure) -> bool {
         if packet.sojourn < set.target || packet.left.bytes <= set.mtu {
             self.first_above = None;

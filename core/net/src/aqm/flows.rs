@@ -62,7 +62,7 @@ impl<P: Packet, S> Flows<P, S> {
         number
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     pub(crate) fn len(&self) -> u32 {
         self.queues.len() as u32
     }
@@ -72,13 +72,13 @@ impl<P: Packet, S> Flows<P, S> {
         &mut self.queues[flow as usize].state
     }
 
-    /// What waits in one queue.
+    /// Backlog of one queue.
     #[inline]
     pub(crate) fn of(&self, flow: u32) -> Backlog {
         self.queues[flow as usize].backlog
     }
 
-    /// What waits in all of them.
+    /// Backlog of all of them.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog

@@ -64,7 +64,7 @@ impl AckDecimationSettings {
 /// The acknowledgements of one connection since one was let through.
 struct AckGroup<P> {
     connection: u32,
-    /// How many have come.
+    /// Number of packets that have come.
     count: u64,
     /// When the newest goes on by itself.
     due: Time,

@@ -60,7 +60,7 @@ impl ReorderSettings {
 struct Held<P> {
     /// When it goes on at the latest.
     due: Time,
-    /// How many packets will have passed in all when it may go on.
+    /// Number of packets that have passed in all when it may go on.
     after: u64,
     packet: P,
 }

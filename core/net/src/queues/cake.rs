@@ -118,7 +118,7 @@ struct CakeSettings {
     memory: u64,
     classes: usize,
     weights: &'static [i64],
-    /// Whether hosts that send, and hosts that receive, get equal shares.
+    /// True if hosts that send, and hosts that receive, get equal shares.
     isolate: (bool, bool),
     cobalt: CobaltSettings,
 }
@@ -256,7 +256,7 @@ impl<P: Packet> Cake<P> {
         queue
     }
 
-    /// What a queue may send in a turn. Chance rounds it, so that small shares are right in the mean.
+    /// Quantum of a queue. Chance rounds it, so that small shares are right in the mean.
     fn quantum(&mut self, tin: usize, hosts: (u16, u16)) -> i64 {
         let busy = &self.tins[tin].busy;
         let source = busy.0[usize::from(hosts.0)] * u32::from(self.set.isolate.0);

@@ -52,7 +52,7 @@ fn quantum(params: &Params) -> u64 {
 struct DrrFlowState {
     connection: u32,
     deficit: u64,
-    /// Whether its turn has begun and its deficit been extended.
+    /// True if its turn has begun and its deficit been extended.
     served: bool,
 }
 

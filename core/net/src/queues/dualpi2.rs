@@ -159,7 +159,7 @@ impl DualPi2Settings {
 /// One of the two queues.
 struct DualPi2Queue<P> {
     store: Stamped<P>,
-    /// What the recurrence has summed up and not yet signalled.
+    /// Sum of the recurrence that has not been signalled yet.
     sum: f64,
 }
 
@@ -213,7 +213,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Whether no update can move p' before another packet comes or goes: all is empty and it is
+    /// True if no update can move p' before another packet comes or goes: all is empty and it is
     /// zero, or what waits grows older and it is one.
     fn is_settled(&self) -> bool {
         let empty = self.low.is_empty() && self.classic.is_empty();
@@ -238,12 +238,12 @@ impl<P: Packet> DualPi2<P> {
         self.old_delay = delay;
     }
 
-    /// Whether the low-latency queue is next.
+    /// True if the low-latency queue is next.
     fn chooses_low(&self) -> bool {
         !self.low.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
     }
 
-    /// Whether a classic signal (p'^2) is due for a packet of the given side.
+    /// True if a classic signal (p'^2) is due for a packet of the given side.
     fn squared(&mut self, low: bool) -> bool {
         if self.set.regular {
             let side = if low { &mut self.low } else { &mut self.classic };

@@ -104,7 +104,7 @@ impl FqCodelSettings {
 struct FqCodelFlowState {
     codel: CodelState,
     credits: i64,
-    /// Whether it is in one of the lists.
+    /// True if it is in one of the lists.
     active: bool,
 }
 
@@ -163,7 +163,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// What the law of `queue` lets go; `None` when the queue is empty.
+    /// The next packet that the law of `queue` lets go; `None` when the queue is empty.
     fn serve(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         while let Some((at, mut packet)) = self.queues.pop(queue) {
             let departure = Departure {

@@ -202,7 +202,7 @@ impl Pie {
         self.burst = self.burst.saturating_sub(self.set.tupdate);
     }
 
-    /// Whether chance picks a packet that arrives behind `waiting` bytes.
+    /// True if chance picks a packet that arrives behind `waiting` bytes.
     fn picks(&mut self, waiting: u64) -> bool {
         let half = self.set.target.scale(1, 2);
         if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet

@@ -101,7 +101,7 @@ struct SfqBucket {
     owner: u32,
     /// Bytes it may still send in its turn.
     credit: i64,
-    /// Whether it is in the list of those that take turns.
+    /// True if it is in the list of those that take turns.
     active: bool,
 }
 

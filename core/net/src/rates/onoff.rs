@@ -80,7 +80,7 @@ struct Random {
 }
 
 impl Random {
-    /// Whether it is on between toggle `index - 1` and toggle `index`.
+    /// True if it is on between toggle `index - 1` and toggle `index`.
     fn is_on(&self, index: usize) -> bool {
         self.starts_on == index.is_multiple_of(2)
     }

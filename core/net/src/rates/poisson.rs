@@ -45,7 +45,7 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
     Ok(Box::new(ByOpportunity::new(walk, packet)))
 }
 
-/// What determines all opportunities.
+/// State that determines all opportunities.
 #[derive(Clone, Copy)]
 struct PoissonProcess {
     key: u64,

@@ -77,7 +77,7 @@ impl RateServer for Shaper {
         Bytes::ZERO
     }
 
-    /// What fills the bucket; a span from the start of the run also has what the bucket held then.
+    /// Tokens that fill the bucket; a span from the start of the run also has what the bucket held then.
     fn capacity(&self, from: Time, to: Time) -> Bytes {
         let filled = self.bucket.rate().bytes_in(to.since(from));
         if from > Time::ZERO || to == Time::ZERO {

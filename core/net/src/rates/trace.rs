@@ -110,7 +110,7 @@ impl RecordedRate {
         }
     }
 
-    /// How many opportunities there are before `at`.
+    /// Number of opportunities before `at`.
     fn before(&self, at: u64) -> u64 {
         let (round, index) = self.find(at);
         let rounds = round / self.length();

@@ -1,4 +1,4 @@
-//! What fuzzers call: each function makes a trial of whatever bytes it gets and panics when
+//! Entry for fuzzers: each function makes a trial of whatever bytes it gets and panics when
 //! something breaks its contract. Ordinary tests call them with random bytes.
 
 use super::{Dice, Order, Trial, check_changing_queue, example_files, examples, strands};

@@ -4,10 +4,10 @@ use crate::schema::Direction;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What packets pass. A dumbbell is read as two links with a route each.
+/// The network that packets pass. A dumbbell is read as two links with a route each.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// Whether it is written as two lists of elements, so that a packet's direction tells its way.
+    /// True if it is written as two lists of elements, so that a packet's direction tells its way.
     pub dumbbell: bool,
     /// Names of the hosts.
     pub hosts: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Link {
     pub from: String,
     /// Node at which they leave.
     pub to: String,
-    /// What they meet, in order.
+    /// The links or elements they pass, in order.
     pub elements: Vec<Element>,
 }
 
@@ -61,7 +61,7 @@ pub struct Element {
 pub(crate) struct CellFraming {
     /// Bytes that each packet has more than at the IP layer.
     overhead: u64,
-    /// Whether packets fill ATM cells of 48 bytes, which have 53 on the wire.
+    /// True if packets fill ATM cells of 48 bytes, which have 53 on the wire.
     atm: bool,
 }
 
@@ -247,7 +247,7 @@ impl Element {
         self.name.as_deref().unwrap_or(&self.kind)
     }
 
-    /// Whether it is a queue before a server.
+    /// True if it is a queue before a server.
     pub fn is_bottleneck(&self) -> bool {
         self.kind == "bottleneck"
     }
@@ -288,7 +288,7 @@ impl Element {
             .map_or_else(CellQueueLimit::default, CellQueueLimit::read)
     }
 
-    /// How a bottleneck counts packets.
+    /// Size at which a bottleneck counts packets.
     pub(crate) fn framing(&self) -> CellFraming {
         CellFraming {
             overhead: self

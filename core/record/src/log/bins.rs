@@ -28,7 +28,7 @@ struct Bin {
     last_arrival_ns: u64,
 }
 
-/// What is kept of one flow in one direction.
+/// The bins of one flow in one direction.
 #[derive(Debug, Default)]
 struct Series {
     bins: Vec<Bin>,

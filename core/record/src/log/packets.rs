@@ -135,7 +135,7 @@ impl PacketLog {
         self.base + self.rows.len() as u64 - 1
     }
 
-    /// Whether a full chunk waits to be taken.
+    /// True if a full chunk waits to be taken.
     #[inline]
     pub fn has_chunk(&self) -> bool {
         !self.full.is_empty()

@@ -1,4 +1,4 @@
-//! How long flows take until they share fairly.
+//! Convergence: the time until flows share fairly.
 //!
 //! Successive windows of the time that all flows share are looked at; the flows have converged in the
 //! first one in which each got its fair part but for a tenth. Runs in which they never do have no
@@ -10,7 +10,7 @@ use super::time_scales::windows;
 use super::traffic::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
 
-/// How far from the mean of all flows each may be.
+/// Largest distance of each flow from the mean of all, as a share of it.
 const DELTA: f64 = 0.1;
 
 const fn time(

@@ -1,4 +1,4 @@
-//! What single bottlenecks carried and dropped, worked out from packets or bins.
+//! Traffic and drops of single bottlenecks, worked out from packets or bins.
 //!
 //! A packet has passed a bottleneck on its way if it arrived, or if an element behind the bottleneck
 //! dropped or holds it; acknowledgements count like data. When it passed follows from its arrival,
@@ -12,14 +12,14 @@ use crate::log::{Chunk, NOT_ARRIVED};
 use crate::schema::{BinRow, Direction, Fate};
 use std::collections::BTreeMap;
 
-/// What one bottleneck did within the measured span.
+/// Traffic of one bottleneck within the measured span.
 #[derive(Clone, Debug)]
 pub struct LinkTraffic {
     /// Name of the bottleneck.
     pub name: String,
     /// IP bytes that passed it.
     pub carried_bytes: u64,
-    /// What they cost on its wire.
+    /// Their bytes on its wire.
     pub wire_bytes: u64,
     /// When the first and the last packet passed.
     pub passed_ns: Option<(u64, u64)>,
@@ -39,7 +39,7 @@ struct LinkPass {
     /// Smallest delay before it, and behind it.
     before_ns: u64,
     behind_ns: u64,
-    /// Whether copies of packets are made before it.
+    /// True if copies of packets are made before it.
     copies: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether there is nothing to gather.
+    /// True if there is nothing to gather.
     pub(super) fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
@@ -179,7 +179,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// What was found.
+    /// The findings.
     pub(super) fn finish(self) -> Vec<LinkTraffic> {
         self.found
     }
@@ -208,7 +208,7 @@ impl LinkTraffic {
     }
 }
 
-/// What packets cost on the wire, each taken to be of mean size.
+/// Bytes of packets on the wire, each taken to be of mean size.
 pub(super) fn mean_wire_bytes(framing: CellFraming, bytes: u64, packets: u64) -> f64 {
     if framing == CellFraming::default() || packets == 0 {
         return bytes as f64;

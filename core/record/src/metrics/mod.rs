@@ -126,7 +126,7 @@ pub struct Metric {
     pub show_scale: f64,
     /// Which way is better, if that can be said.
     pub better: Option<Better>,
-    /// What it is defined for.
+    /// Its subjects.
     pub scope: Scope,
     /// The metric that is 1 in runs in which what this one times happened, and 0 in the others. Runs in
     /// which it did not happen have no value, so a mean over the runs would say nothing.
@@ -135,7 +135,7 @@ pub struct Metric {
     pub definition: &'static str,
     /// Where the definition comes from.
     pub source: &'static str,
-    /// How to compute it.
+    /// The computation.
     pub compute: fn(&Subject<'_>) -> Measured,
 }
 
@@ -148,7 +148,7 @@ pub enum Better {
     Lower,
 }
 
-/// What a metric is defined for.
+/// Subjects of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Single flows.

@@ -12,7 +12,7 @@ use crate::schema::{StateRow, TraceRow};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is asked about one flow.
+/// A question about the states of one flow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateQuestion {
@@ -67,7 +67,7 @@ fn of(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Mea
     }
 }
 
-/// Whether a scheme that says `word` is in `mode`.
+/// True if a scheme that says `word` is in `mode`.
 fn is_in(word: &str, mode: &str) -> bool {
     word.strip_prefix(mode)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))

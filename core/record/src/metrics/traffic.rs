@@ -1,4 +1,4 @@
-//! What each flow sent, lost and delivered in the direction of its data, from packets or bins.
+//! Packets and bytes that each flow sent, lost and delivered in the direction of its data, from packets or bins.
 
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
@@ -62,7 +62,7 @@ pub struct RecordTraffic {
     pub flows: Vec<FlowTraffic>,
     /// Smallest one-way delay of any packet that travelled forward, and of any backward.
     pub least_ns: [Option<u64>; 2],
-    /// What single bottlenecks carried.
+    /// Traffic of single bottlenecks.
     pub links: Vec<LinkTraffic>,
 }
 

@@ -77,7 +77,7 @@ fn left(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, Strin
         .collect())
 }
 
-/// What parameters are where a cell does not name them.
+/// Defaults of parameters that a cell does not name.
 const DEFAULTS: [(&str, u64); 7] = [
     ("tick", 1_000_000),
     ("overhead", 166_000),

@@ -98,7 +98,7 @@ fn by_itself(element: &ElementCounters) -> Result<(), String> {
     )
 }
 
-/// What the packets say about each element, by its index in the network.
+/// Counts per element that follow from the packets, by its index in the network.
 #[derive(Clone, Default)]
 struct ToldCounters {
     came: Load,

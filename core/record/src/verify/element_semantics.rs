@@ -1,4 +1,4 @@
-//! What kinds of elements do to packets, as far as their documentation promises it.
+//! Semantics of elements: their effects on packets, as far as their documentation promises it.
 //!
 //! A new kind of element needs one line in [`KINDS`], a new queue one in [`QUEUES`]. Of kinds that
 //! are not listed the verifier believes everything that concerns single packets, skips what depends
@@ -7,7 +7,7 @@
 use crate::cell::{Cell, Element};
 use serde_json::Value;
 
-/// How long an element keeps a packet.
+/// Time for which an element keeps a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HoldTime {
     /// Not at all.
@@ -39,7 +39,7 @@ impl DropReasons {
     }
 }
 
-/// What is known about a kind of element.
+/// Semantics of a kind of element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementSemantics {
     pub(super) name: &'static str,
@@ -181,7 +181,7 @@ pub(super) fn limit_of_line(cell: &Cell, element: &Element) -> Option<u64> {
     sets.filter_map(|set| set.get("limit")?.as_u64()).max()
 }
 
-/// What is known about an element that is no bottleneck.
+/// Semantics of an element that is no bottleneck.
 pub(super) fn kind_of(cell: &Cell, element: &Element) -> Option<ElementSemantics> {
     let mut kind = *KINDS.iter().find(|kind| kind.name == element.kind)?;
     let set = |name: &str| {

@@ -99,7 +99,7 @@ struct SeenPackets {
     sound_bytes: u64,
 }
 
-/// What the network saw of the data of one flow.
+/// Packets of one flow's data that the network saw.
 fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> SeenPackets {
     let mut seen = SeenPackets::default();
     if let Some(packets) = &evidence.packets {

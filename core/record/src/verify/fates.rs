@@ -51,7 +51,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     faults.outcome(|| format!("{} packets", packets.len()))
 }
 
-/// Whether the element at place `element` may have dropped packet `row`. Of elements it does not
+/// True if the element at place `element` may have dropped packet `row`. Of elements it does not
 /// know the verifier believes everything.
 fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
     let Some(packets) = &evidence.packets else {

@@ -1,10 +1,10 @@
-//! What is known about the elements on the ways of packets, from the cell alone.
+//! Properties of the elements on the routes of packets, from the cell alone.
 
 use super::element_semantics::{self, ANY_QUEUE, Discipline, DropReasons, HoldTime};
 use crate::cell::{Cell, CellFraming, CellQueueLimit, Element, RateLaw};
 use crate::schema::Direction;
 
-/// How long the verifier knows an element to keep a packet.
+/// Time for which an element keeps a packet, as far as the verifier knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StageNature {
     /// Access links: a fixed delay per flow. Keeps the order of each flow.
@@ -218,7 +218,7 @@ impl Layout {
             })
     }
 
-    /// Whether every element keeps the order of packets.
+    /// True if every element keeps the order of packets.
     ///
     /// # Errors
     /// The element that may not.

@@ -73,12 +73,12 @@ const CHECKS: &[VerifierCheck] = &[
 struct VerifierCheck {
     /// A word for programs.
     name: &'static str,
-    /// What holds if it passes.
+    /// The claim that holds if it passes.
     claim: &'static str,
     run: fn(&Evidence<'_>) -> CheckOutcome,
 }
 
-/// What a check found; each text is a clause or a sentence without full stop.
+/// Outcome of a check; each text is a clause or a sentence without full stop.
 enum CheckOutcome {
     /// The claim holds; on what it rests.
     Holds(String),
@@ -93,13 +93,13 @@ enum CheckOutcome {
 pub struct Finding {
     /// Name of the check.
     pub name: &'static str,
-    /// What holds if it passes.
+    /// The claim that holds if it passes.
     pub claim: &'static str,
-    /// Whether nothing contradicts it.
+    /// True if nothing contradicts it.
     pub ok: bool,
-    /// Whether it could not be decided.
+    /// True if it could not be decided.
     pub skipped: bool,
-    /// What was found, one sentence.
+    /// The finding, one sentence.
     pub detail: String,
 }
 
@@ -157,7 +157,7 @@ pub fn verify(record: &Record) -> VerifierReport {
 }
 
 impl VerifierReport {
-    /// Whether nothing contradicts the record.
+    /// True if nothing contradicts the record.
     pub fn ok(&self) -> bool {
         self.findings.iter().all(|finding| finding.ok)
     }
@@ -230,7 +230,7 @@ impl CheckFaults {
     }
 }
 
-/// What a check of packets says about a record of bins.
+/// Outcome of a check of packets on a record of bins.
 fn bins_only() -> CheckOutcome {
     CheckOutcome::Skipped("the record keeps bins in place of packets".into())
 }

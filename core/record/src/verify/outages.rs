@@ -24,7 +24,7 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 struct Closed {
     /// Start and end of each time, in order.
     times: Vec<(u64, u64)>,
-    /// Whether it holds packets meanwhile instead of dropping them.
+    /// True if it holds packets meanwhile instead of dropping them.
     holds: bool,
 }
 
@@ -86,7 +86,7 @@ impl Closed {
         })
     }
 
-    /// Whether it is closed at `time`, and until when that stays so.
+    /// True if it is closed at `time`, and until when that stays so.
     fn at(&self, time: u64) -> (bool, u64) {
         let next = self.times.partition_point(|&(start, _)| start <= time);
         match next.checked_sub(1).map(|last| self.times[last].1) {

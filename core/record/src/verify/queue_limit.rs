@@ -146,7 +146,7 @@ impl Waiting {
     }
 }
 
-/// What a packet finds when it enters.
+/// Backlog that a packet finds when it enters.
 pub(super) struct Found<'a> {
     pub(super) queue: &'a Waiting,
     /// Bytes and packets without those that entered at the same instant.
@@ -178,7 +178,7 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&BottleneckPass, 
     }
 }
 
-/// Whether a packet of `size` fits where `waiting` (bytes, packets) wait already.
+/// True if a packet of `size` fits where `waiting` (bytes, packets) wait already.
 pub(super) fn fits(limit: CellQueueLimit, waiting: (u64, u64), size: u32) -> bool {
     limit
         .bytes

@@ -161,7 +161,7 @@ pub(super) fn departed(
     Ok(rows)
 }
 
-/// What left a server of unknown rate in all, against what it could have carried.
+/// Bytes that left a server of unknown rate in all, against what it could have carried.
 fn total(
     evidence: &Evidence<'_>,
     queueing: &Queueing,

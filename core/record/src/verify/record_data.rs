@@ -41,7 +41,7 @@ pub(super) struct Queueing {
     pub(super) index: usize,
     /// The lanes that pass it, and its place on each.
     pub(super) lanes: Vec<(usize, usize)>,
-    /// What happened at it, or why that is not known.
+    /// Its timeline, or the reason why there is none.
     pub(super) timeline: Result<Timeline, String>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Evidence<'a> {
         self.run.plane == "simulate"
     }
 
-    /// How far a time that a host tells by its own clock may lie before what it means: between two real hosts,
+    /// Bound in ns by which a time that a host tells by its own clock may lie before what it means: between two real hosts,
     /// the bound of what is known of their clocks, and what these drift apart during the run (no relation with
     /// a drift above 1000 ppm is believed when the record is made).
     pub(super) fn early_ns(&self) -> u64 {
@@ -165,7 +165,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Whether a model decided when packets arrived.
+    /// True if a model decided when packets arrived.
     pub(super) fn modelled(&self) -> bool {
         matches!(self.run.plane.as_str(), "simulate" | "emulate")
     }
@@ -175,7 +175,7 @@ impl<'a> Evidence<'a> {
         self.servers.iter().flat_map(|server| &server.timeline)
     }
 
-    /// How far the model time at which a packet entered an element may lie behind what its stamp
+    /// Bound in ns by which the model time at which a packet entered an element may lie behind what its stamp
     /// says.
     ///
     /// In simulation the two are the same. In emulation packets are pushed in the order of their
@@ -202,7 +202,7 @@ impl<'a> Evidence<'a> {
         noted.max(u64::try_from(seen).unwrap_or(0)).max(100_000)
     }
 
-    /// Whether an element on the way of packet `row` may have damaged it.
+    /// True if an element on the way of packet `row` may have damaged it.
     pub(super) fn may_corrupt(&self, row: usize) -> bool {
         let lane = self
             .packets
@@ -213,7 +213,7 @@ impl<'a> Evidence<'a> {
         stages.iter().any(|stage| stage.corrupts)
     }
 
-    /// What there is, for the first finding.
+    /// The data, for the first finding.
     pub(super) fn summary(&self) -> String {
         let what = match (&self.packets, &self.bins) {
             (Some(packets), _) => format!("{} packets", packets.len()),
@@ -376,7 +376,7 @@ impl Packets {
             .map(String::as_str)
     }
 
-    /// Whether packet `row` arrived and was not damaged.
+    /// True if packet `row` arrived and was not damaged.
     pub(super) fn sound(&self, row: usize) -> bool {
         self.fate[row] == Fate::Delivered && self.reason(row) != Some(CORRUPTED)
     }

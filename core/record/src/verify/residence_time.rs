@@ -24,7 +24,7 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
     run,
 };
 
-/// How long an emulation may take to come to a stop.
+/// Time in which an emulation comes to a stop, in ns.
 const SHUTDOWN_NS: u64 = 50_000_000;
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {

@@ -31,7 +31,7 @@ pub(super) struct BottleneckPass {
     pub(super) start: u64,
     /// When it left; [`NEVER`] if the element still held it at the end.
     pub(super) leave: u64,
-    /// Whether `leave` is from the record and not worked out.
+    /// True if `leave` is from the record and not worked out.
     pub(super) seen: bool,
     /// Dropped by the bottleneck.
     pub(super) dropped: bool,

@@ -1,4 +1,4 @@
-//! What the ends of a tunnel have counted is in the record.
+//! The counters of a tunnel's ends agree with the record.
 //!
 //! Records of runs between two real hosts are made of the logs of a tunnel, whose ends count packets apart
 //! from their logs. A log that was cut, or a packet that got lost between log and record, shows here.

@@ -18,7 +18,7 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Rows per page.
 const PAGE_ROWS: usize = 1 << 16;
 
-/// How a column is encoded.
+/// Encoding of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     /// DELTA_BINARY_PACKED: counters and times.

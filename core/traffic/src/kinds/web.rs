@@ -137,7 +137,7 @@ fn mean_cycle(object: f64) -> f64 {
     INACTIVE_OFF.mean() + embedded * ACTIVE_OFF.mean() + (1.0 + embedded) * object
 }
 
-/// What is left, at a random moment, of the inactive OFF time that is running then: its distribution is
+/// Rest, at a random moment, of the inactive OFF time that is running then: its distribution is
 /// the integral of the tail over the mean, x / 3 up to 1 s and 1 - 2/3 x^-1/2 beyond.
 fn remaining_inactive(stream: &mut Stream) -> f64 {
     let u = stream.uniform();
@@ -148,7 +148,7 @@ fn remaining_inactive(stream: &mut Stream) -> f64 {
     }
 }
 
-/// What is left of the active OFF time that is running: a random share of a time that is met in
+/// Rest of the active OFF time that is running: a random share of a time that is met in
 /// proportion to its length. With shape k, the k-th power of such a time is gamma distributed with
 /// 1 + 1/k, which the method of Marsaglia and Tsang (2000) draws.
 fn remaining_active(stream: &mut Stream) -> f64 {

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 /// A lost packet is remembered for two round trips and this, in case it was only late.
 const SPURIOUS_LOSS_GRACE: Span = Span::from_ms(50);
 
-/// What one acknowledgement newly acknowledges.
+/// The packets that one acknowledgement newly acknowledges.
 #[derive(Default)]
 pub(super) struct AckSummary {
     /// Bytes newly delivered.

@@ -300,7 +300,7 @@ fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
     );
 }
 
-/// How long after an acknowledgement the next packet leaves, with four packets in 40 ms and a packet per ms at most.
+/// Time from an acknowledgement until the next packet leaves, with four packets in 40 ms and a packet per ms at most.
 fn after_a_full_window(anew: bool) -> Vec<Span> {
     let config = Config {
         ack_every: 1,

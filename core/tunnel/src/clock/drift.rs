@@ -78,7 +78,7 @@ fn pairs(blocks: &[Block], side: ClockSide) -> Vec<f64> {
         .collect()
 }
 
-/// What a drift leaves to be explained.
+/// Residual of a drift.
 fn cost(blocks: &[Block], slope_ppb: f64, levels: &mut Vec<f64>) -> f64 {
     let mut cost = blocks.len() as f64 / PRIOR * (slope_ppb.abs() / USUAL_PPB).ln_1p();
     let mut base = None;

@@ -46,7 +46,7 @@ const NS_PER_S: f64 = 1e9;
 /// thousands of ppm.
 const MIN_SPAN_NS: i64 = 1_000_000_000;
 
-/// What is assumed about the clocks and the stamps.
+/// Assumptions about the clocks and the stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockConfig {
     /// Length of the parts of time of which a line consists. A clock that is set spoils its part, and
@@ -92,7 +92,7 @@ enum ClockSide {
 impl ClockSide {
     const BOTH: [ClockSide; 2] = [ClockSide::Above, ClockSide::Below];
 
-    /// What values are multiplied by so that both sides look like limits from above.
+    /// Sign by which values are multiplied so that both sides look like limits from above.
     const fn sign(self) -> f64 {
         match self {
             ClockSide::Above => 1.0,
@@ -360,7 +360,7 @@ impl Fit {
         all.map(|at| self.error(at)).max().unwrap_or(Span::ZERO)
     }
 
-    /// How much faster the remote clock runs, in 10^-9, at a local time.
+    /// Drift of the remote clock in 10^-9 (positive: it is faster), at a local time.
     pub fn drift_ppb(&self, local: Time) -> f64 {
         self.at(clamp(local)).drift_ppb
     }

@@ -197,7 +197,7 @@ fn one_direction_alone_says_nothing() {
     assert!(fit.error(Time::from_ns(5)) >= Span::from_ns(3));
 }
 
-/// What senders do to the queues of a path in 30 s.
+/// Load that senders put on the queues of a path in 30 s.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     /// A loss-based scheme keeps the queue there standing from the first second to the last.

@@ -34,7 +34,7 @@ struct World {
     now: Time,
     /// Where the dialer's datagrams come from, and the only address at which it hears.
     home: SocketAddr,
-    /// What went to other addresses.
+    /// Datagrams to other addresses.
     astray: Vec<(SocketAddr, Vec<u8>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What an end gives to an address to have it back from there, without remembering it.
+//! Cookies: tokens that an end gives to an address to have them back from there, without remembering it.
 //!
 //! ```text
 //! cookie   issued_ns:64 tag:64
@@ -14,7 +14,7 @@ use crate::wire::Nonce;
 use narrows_units::{Span, Time};
 use std::net::{IpAddr, SocketAddr};
 
-/// What a cookie is good for.
+/// Purpose of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Opening a session. Each session that is opened ends the validity of all that were issued before it.

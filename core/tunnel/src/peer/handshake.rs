@@ -1,4 +1,4 @@
-//! How two ends come to a session: hello, welcome, confirm, accept.
+//! The handshake by which two ends come to a session: hello, welcome, confirm, accept.
 
 use super::cookie::Purpose;
 use super::{OutgoingDatagram, Peer, Received, Refusal, Role};
@@ -8,13 +8,13 @@ use crate::wire::{self, Body, Nonce, VERSION};
 use narrows_units::{Span, Stream, Time};
 use std::net::SocketAddr;
 
-/// How long a dialer may take to return what a welcome has brought. Round trips are shorter; and what somebody has
+/// Longest time in which a dialer returns what a welcome has brought. Round trips are shorter; and what somebody has
 /// held back on the way is soon worth nothing.
 const LIFE: Span = Span::from_ms(10_000);
 /// Answers that wait to be sent. More calls than that in one turn are from somebody who floods us.
 const WAITING: usize = 16;
 
-/// What two ends share after a handshake.
+/// State that two ends share after a handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) number: u32,

@@ -44,7 +44,7 @@ const HELLO_GAP: Span = Span::from_ms(250);
 /// Time between clock messages while sizes are tried, and between farewells.
 const SEARCH_GAP: Span = Span::from_ms(10);
 
-/// How often the end of a session is told, as long as nobody answers such a message: with three,
+/// Number of times the end of a session is told, as long as nobody answers such a message: with three,
 /// one in a million is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
 /// Questions where this end is that wait for their answers. A listener asks two at a time.
@@ -124,7 +124,7 @@ impl Peer {
         peer
     }
 
-    /// How far it has come.
+    /// Its state.
     pub fn state(&self) -> PeerState {
         match (&self.session, self.incompatible) {
             _ if self.ended => PeerState::Ended,
@@ -134,7 +134,7 @@ impl Peer {
         }
     }
 
-    /// What has arrived and what was refused.
+    /// Counters of what arrived and what was refused.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 
 /// Time between two questions to an address: one per datagram would be a gift to who sends copies.
 const ASK_GAP: Span = Span::from_ms(20);
-/// How long to wait for an answer from a new address. Longer round trips are not followed, but called again.
+/// Time to wait for an answer from a new address. Longer round trips are not followed, but called again.
 const PATIENCE: Span = Span::from_ms(1_000);
 /// The present address has at least so long to answer after the new one has: five questions, of which or of whose
 /// answers all get lost once in 3 million times at 2.5 % loss each way.

@@ -324,7 +324,7 @@ fn stamps_from_the_future_are_refused() {
     );
 }
 
-/// What a path may do to a datagram.
+/// Effects of a path on a datagram.
 #[derive(Clone, Copy, Debug)]
 enum Accident {
     None,

@@ -27,7 +27,7 @@ const MIN_PACKETS: f64 = 4.0;
 /// Time in PROBE_RTT with little in flight.
 const PROBE_RTT_TIME: Span = Span::from_ms(200);
 
-/// What the flow is doing.
+/// State of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Doubles the rate each round.
@@ -51,7 +51,7 @@ impl Mode {
         matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
     }
 
-    /// Whether losses are the flow's own doing, and hence no reason for lower short-term bounds.
+    /// True if losses are the flow's own doing, and hence no reason for lower short-term bounds.
     fn probes(self) -> bool {
         matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
     }
@@ -125,7 +125,7 @@ pub struct Machine {
     delivered: Bytes,
     cwnd: f64,
     prior_cwnd: f64,
-    /// What the transport was doing at the last acknowledgement.
+    /// State of the transport at the last acknowledgement.
     prior: CaState,
     pacing: Rate,
     seen_rtt: bool,
@@ -185,7 +185,7 @@ impl Machine {
         self.max_bandwidth().min(self.bounds.bandwidth)
     }
 
-    /// What is in flight for the tests of the state machine.
+    /// Bytes in flight for the tests of the state machine.
     fn in_flight(&self, now: Time, in_flight: Bytes) -> f64 {
         let mut bytes = in_flight.get() as f64;
         if !self.profile.at_departure {

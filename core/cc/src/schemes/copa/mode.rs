@@ -29,7 +29,7 @@ impl Mode {
         }
     }
 
-    /// What weighs the queueing delay now.
+    /// Weight of the queueing delay now.
     pub(super) fn delta(&self) -> f64 {
         self.delta
     }

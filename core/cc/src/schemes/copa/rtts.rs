@@ -1,4 +1,4 @@
-//! What Copa takes from round-trip times.
+//! Values that Copa takes from round-trip times.
 
 use crate::parts::WindowedMin;
 use narrows_units::{Span, Time};
@@ -54,7 +54,7 @@ impl Rtts {
         self.standing.min().unwrap_or(0) as f64
     }
 
-    /// Whether the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
+    /// True if the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
     /// `strict`, just there.
     pub(super) fn were_low(&self, strict: bool) -> bool {
         let base = self.base();

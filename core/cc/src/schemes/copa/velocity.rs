@@ -1,4 +1,4 @@
-//! How fast Copa's window moves: the velocity, and the three rules that there have been for it.
+//! The speed of Copa's window: the velocity, and the three rules that there have been for it.
 
 use narrows_units::{Span, Time};
 

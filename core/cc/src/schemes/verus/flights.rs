@@ -26,7 +26,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// Whether nothing is waited for.
+    /// True if nothing is waited for.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0
     }

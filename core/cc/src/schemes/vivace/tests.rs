@@ -54,7 +54,7 @@ fn the_paper_form_tolerates_loss_up_to_where_more_is_worth_nothing() {
     }
 }
 
-/// What an interval with id `id` at `rate` shows when it was sent at that rate.
+/// Result of an interval with id `id` at `rate` when it was sent at that rate.
 fn seen_at(id: u64, rate: f64) -> Report {
     let packets = (rate * 1e6 * 0.1 / 12_000.0).round() as u64;
     report(id, rate, packets)

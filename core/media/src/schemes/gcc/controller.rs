@@ -11,14 +11,14 @@ use narrows_units::{Span, Time};
 /// After so long (ms) without a packet the trend starts anew.
 const SILENCE: f64 = 2000.0;
 
-/// What a report says of losses, and when it came.
+/// Losses of one report, and when it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossTally {
     pub(super) now: Time,
     pub(super) expected: u64,
     pub(super) lost: u64,
     pub(super) rtt: Span,
-    /// What a probe found in bit/s.
+    /// Result of a probe in bit/s.
     pub(super) probe: Option<f64>,
 }
 

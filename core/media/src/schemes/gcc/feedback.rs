@@ -1,4 +1,4 @@
-//! What the receiver writes: arrival times of all packets, packets it misses, and that it needs a key frame.
+//! Feedback of the receiver: arrival times of all packets, packets it misses, and that it needs a key frame.
 //!
 //! ```text
 //! arrivals  kind=1:8 zero:8 count:16 base:64 sent_ns:64 reference_ns:64 then per packet ticks:16
@@ -115,7 +115,7 @@ impl ArrivalReport {
         self.first + self.times.len() as u64
     }
 
-    /// Whether there is something to tell.
+    /// True if there is something to tell.
     #[inline]
     pub(super) fn is_pending(&self) -> bool {
         self.next < self.end()
@@ -175,7 +175,7 @@ impl ArrivalReport {
     }
 }
 
-/// How long ago, for the round trip, a packet had arrived when the message was written.
+/// Age of a packet's arrival when the message was written, for the round trip.
 pub(super) fn held(sent: Time, arrived: u64) -> Span {
     sent - Time::from_ns(arrived)
 }

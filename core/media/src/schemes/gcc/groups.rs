@@ -14,7 +14,7 @@ struct PacketGroup {
     last_arrived: f64,
 }
 
-/// How far apart two groups were.
+/// Distance of two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deltas {
     pub(super) sent: f64,

@@ -1,4 +1,4 @@
-//! What was sent, until it is known what became of it.
+//! Packets sent whose fate is not known yet.
 
 use narrows_units::Time;
 use std::collections::VecDeque;

@@ -48,7 +48,7 @@ impl Cluster {
         self.sent_packets >= PACKETS && self.sent_bytes * 8.0 >= self.bps * LENGTH / 1e3
     }
 
-    /// What the cluster says of the path in bit/s.
+    /// Estimate from the cluster in bit/s.
     fn result(&self) -> Option<f64> {
         let enough = f64::from(self.packets) >= ENOUGH * f64::from(self.sent_packets)
             && self.bytes >= ENOUGH * self.sent_bytes;

@@ -27,10 +27,10 @@ pub(super) struct Repairs {
     kept: VecDeque<Kept>,
     /// Sequence number of the first one.
     first: u64,
-    /// What is to be repeated, and its bytes with RTP's header.
+    /// Packets to be sent again, and its bytes with RTP's header.
     waiting: VecDeque<u64>,
     bytes: u64,
-    /// What was granted within the last window.
+    /// Bytes granted within the last window.
     granted: VecDeque<(Time, u64)>,
     granted_bytes: u64,
     /// Bytes repeated since `since`, and their rate in bit/s before.
@@ -118,7 +118,7 @@ impl Repairs {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

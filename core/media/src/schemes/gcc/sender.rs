@@ -16,7 +16,7 @@ use narrows_cc::Fields;
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
-/// What waits is sent within so long, whatever the target.
+/// Longest time in which what waits is sent, whatever the target.
 const QUEUE_TIME: f64 = 2.0;
 /// A pacer that was held up catches up by so much.
 const CATCH_UP: Span = Span::from_ms(5);

@@ -21,7 +21,7 @@ const FAR: f64 = 15.0;
 const MAX_STEP_MS: f64 = 100.0;
 const THRESHOLDS: (f64, f64) = (6.0, 600.0);
 
-/// What the delay says of the path.
+/// State of the path by its delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     Normal,

@@ -14,7 +14,7 @@ const QUEUE_BITS: f64 = 12_000.0;
 const QUEUE_TIME: f64 = 0.1;
 const SMALL_BPS: f64 = 50e3;
 
-/// What the rest of the sender is doing.
+/// State of the rest of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateControlState {
     pub(super) now: Time,
@@ -61,7 +61,7 @@ impl RateControl {
         self.target
     }
 
-    /// What the encoder is told in bit/s: encoders that make too much or too little are corrected.
+    /// Target of the encoder in bit/s: encoders that make too much or too little are corrected.
     pub(super) fn told(&self) -> f64 {
         self.target * self.scale
     }

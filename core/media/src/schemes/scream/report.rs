@@ -9,7 +9,7 @@ use narrows_units::Time;
 /// Bytes of a report's content.
 pub(super) const LENGTH: u16 = 24;
 
-/// What the receiver says.
+/// Report of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ScreamReport {
     /// Highest packet number received.
@@ -38,7 +38,7 @@ impl ScreamReport {
         })
     }
 
-    /// Whether the report says that packet `number` has arrived.
+    /// True if the report says that packet `number` has arrived.
     #[inline]
     pub(super) fn has(&self, number: u64) -> bool {
         match self.highest.checked_sub(number) {

@@ -141,7 +141,7 @@ impl ScreamSender {
         }
     }
 
-    /// Whether a packet of `size` bytes fits into the window.
+    /// True if a packet of `size` bytes fits into the window.
     fn fits(&self, size: u32) -> bool {
         let extra = if self.delay.queueing() < self.settings.target { self.window.mss() } else { 0.0 };
         self.flight.bytes() as f64 + f64::from(size) <= self.window.bytes() + extra

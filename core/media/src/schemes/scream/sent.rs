@@ -15,7 +15,7 @@ struct ScreamSentPacket {
     settled: bool,
 }
 
-/// What a report changed.
+/// Changes by a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportOutcome {
     /// Bytes of packets up to the highest one that were not counted before, lost ones included.

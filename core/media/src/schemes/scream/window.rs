@@ -21,7 +21,7 @@ const RESUME: Span = Span::from_ms(5000);
 const SHORT_RTT: f64 = 0.01;
 const SLOW_BPS: f64 = 100e3;
 
-/// What happened between two reports.
+/// Events between two reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScreamWindowStep {
     pub(super) now: Time,
@@ -167,7 +167,7 @@ impl ScreamWindow {
         fallen
     }
 
-    /// What the distance `off` from the target delay (in targets) changes, in bytes.
+    /// Change of the window for a distance `off` from the target delay (in targets), in bytes.
     pub(super) fn change(&self, off: f64, limited: f64, step: &ScreamWindowStep, settings: &ScreamSettings) -> f64 {
         if off > 0.0 {
             if 1.2 * step.in_flight + step.newly <= self.cwnd {

@@ -107,7 +107,7 @@ impl Tables {
     }
 }
 
-/// What the receiver believes about the rate, as probabilities of the bins.
+/// Belief of the receiver about the rate, as probabilities of the bins.
 #[derive(Debug)]
 pub(super) struct Belief {
     tables: Arc<Tables>,
@@ -136,7 +136,7 @@ impl Belief {
         normalise(&mut self.masses);
     }
 
-    /// What arrives at least, except with probability `quantile`.
+    /// Packets that arrive at least, except with probability `quantile`.
     pub(super) fn forecast(&self, quantile: f64) -> Forecast {
         self.tables.forecast(&self.masses, quantile)
     }

@@ -1,4 +1,4 @@
-//! What Sprout's ends say to each other, as content of media messages in network byte order.
+//! Messages of Sprout's ends, as content of media messages in network byte order.
 //!
 //! ```text
 //! data    position:64 young:32 time_to_next_ms:15 forecast:1 payload:16
@@ -15,7 +15,7 @@ use super::forecast::{Forecast, HORIZON};
 pub(super) const COUNTED: u32 = 50;
 /// Bytes after our header that are no payload: with it, IP and UDP 46 on the wire.
 pub(super) const HEADER: u32 = 2;
-/// What a packet is longer by that tells the sender's own forecast, as every 20 ms one does.
+/// Bytes that the sender's own forecast adds to a packet, as every 20 ms one does.
 pub(super) const OWN_FORECAST: u32 = 18;
 /// Shortest content of a packet with payload.
 pub(super) const MIN_CONTENT: u32 = 16;
@@ -28,11 +28,11 @@ const HELD_UNIT: u64 = 100_000;
 pub(super) struct SproutData {
     /// Bytes sent before this packet, with what counts besides payload.
     pub(super) position: u64,
-    /// How many of them are so young that they may still be overtaken.
+    /// Number of them that are so young that they may still be overtaken.
     pub(super) young: u32,
-    /// How long the sender will at most be silent, in ms.
+    /// Longest time of silence that the sender announces, in ms.
     pub(super) time_to_next_ms: u16,
-    /// Whether there is room for the sender's own forecast.
+    /// True if there is room for the sender's own forecast.
     pub(super) forecast: bool,
     /// Bytes of payload.
     pub(super) payload: u16,
@@ -115,7 +115,7 @@ impl SproutReport {
     /// Bytes of content: 66 on the wire.
     pub(super) const SIZE: u16 = 4 + HORIZON as u16 + 2 + 2 + 4 + 2;
 
-    /// How `held` says a time.
+    /// Encoding of the time `held`.
     pub(super) fn held(ns: u64) -> u16 {
         (ns / HELD_UNIT).min(u64::from(u16::MAX)) as u16
     }

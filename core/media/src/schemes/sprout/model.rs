@@ -1,8 +1,8 @@
-//! What Sprout believes about a link: a rate that wanders, packets that arrive by chance, outages that last.
+//! Sprout's model of a link: a rate that wanders, packets that arrive by chance, outages that last.
 //!
 //! The rate is a Brownian motion on a grid of 257 values; in bin 0, an outage, it is exactly zero and rarely
 //! leaves. Packets of one tick are a Poisson number with the rate of the tick. Everything follows from the
-//! constants here and the two numbers of [`Model`].
+//! constants here and the two numbers of [`RateModel`].
 
 use narrows_cc::parts::exp_log::{exp, ln};
 
@@ -18,12 +18,12 @@ const REACH: f64 = 5.0;
 /// step represented by its middle. All edges of bins lie on steps, so the table means half a step more.
 const HALF_STEP: f64 = 1000.0 / 32768.0;
 
-/// What the link is taken to be.
+/// The model of the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RateModel {
     /// Standard deviation of the rate after one second, in packets per second.
     pub(super) volatility: f64,
-    /// How often per second an outage ends.
+    /// Rate at which outages end, per second.
     pub(super) escape: f64,
 }
 
@@ -66,7 +66,7 @@ struct TransitionRow {
     weights: Vec<f64>,
 }
 
-/// How the rate wanders in one tick.
+/// Transition of the rate in one tick.
 #[derive(Debug)]
 pub(super) struct Evolution {
     rows: Vec<TransitionRow>,
@@ -115,7 +115,7 @@ impl Evolution {
         }
     }
 
-    /// What is expected of each bin if `columns` numbers per bin are what is expected a tick later.
+    /// Expectation of each bin if `columns` numbers per bin are what is expected a tick later.
     pub(super) fn expect(&self, later: &[f64], columns: usize) -> Vec<f64> {
         let mut now = vec![0.0; later.len()];
         for (sums, row) in now.chunks_exact_mut(columns).zip(&self.rows) {

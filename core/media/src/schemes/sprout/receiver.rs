@@ -90,7 +90,7 @@ pub(super) struct SproutReceiver {
     /// When we wake for it.
     wakeup: Time,
     heard_at: Time,
-    /// Whether anything has arrived.
+    /// True if anything has arrived.
     begun: bool,
     /// When the packet with the largest number did.
     largest_at: Time,

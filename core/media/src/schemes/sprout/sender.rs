@@ -99,14 +99,14 @@ impl SproutSender {
         }
     }
 
-    /// What will be through the queue within the look-ahead, from the present tick on.
+    /// Bytes that will be through the queue within the look-ahead, from the present tick on.
     fn through(&self) -> u64 {
         let ahead = (self.tick + self.settings.lookahead).min(HORIZON - 1);
         let packets = self.forecast[ahead].saturating_sub(self.forecast[self.tick]);
         UNIT * u64::from(packets)
     }
 
-    /// What may be sent now.
+    /// Bytes, and rate, that may be sent now.
     fn window(&self) -> u64 {
         let through = self.through();
         // A packet in each tick never shows that the link would carry two: small windows are sent in one go.

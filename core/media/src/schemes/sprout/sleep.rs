@@ -1,4 +1,4 @@
-//! How the ends sleep: as processes do, which wake a little late.
+//! Sleep of the ends: as processes do, which wake a little late.
 
 use crate::clock::CoarseMediaClock;
 use narrows_units::{Span, Stream, Time};

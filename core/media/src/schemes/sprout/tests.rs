@@ -148,7 +148,7 @@ fn small_windows_are_sent_as_a_whole() {
     }
 }
 
-/// What it believes is what the model makes of 15 packets in every tick, whenever the first one comes; headers do
+/// The belief is that of the model after 15 packets in every tick, whenever the first one comes; headers do
 /// not count.
 #[test]
 fn the_receiver_counts_payload_from_the_first_packet_on() {

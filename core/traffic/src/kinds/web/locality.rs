@@ -20,7 +20,7 @@ pub(super) struct Sequence {
     /// One block of requests: each file as often as it is popular. Shuffled anew for each use.
     block: Vec<u32>,
     used: usize,
-    /// How many of the next requests ask for each file, and how many they are.
+    /// Number of the next requests that ask for each file, and how many they are.
     wanted: Vec<u32>,
     ahead: usize,
     /// The next requests, oldest first, with the turn in which they came here; those that have been

@@ -1,4 +1,4 @@
-//! What acknowledgements tell beyond "arrived": when each packet arrived, how many were marked, and when there is
+//! Information of acknowledgements beyond "arrived": when each packet arrived, how many were marked, and when there is
 //! nothing left to wait for.
 
 use super::*;

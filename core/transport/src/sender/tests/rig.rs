@@ -15,7 +15,7 @@ pub(super) fn without_sack() -> Config {
     }
 }
 
-/// What a scheme was told.
+/// Events of a scheme.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
     pub(super) acks: u64,
@@ -31,9 +31,9 @@ pub(super) struct Heard {
     /// Acknowledgements by which no window may grow.
     pub(super) still: u64,
     pub(super) pacing: Option<Rate>,
-    /// Whether another pacing rate counts from the last packet on.
+    /// True if another pacing rate counts from the last packet on.
     pub(super) at_once: bool,
-    /// Whether the time of a packet that a full window kept back begins when there is room.
+    /// True if the time of a packet that a full window kept back begins when there is room.
     pub(super) anew: bool,
     pub(super) rates: Vec<(u64, bool)>,
     /// Of each packet, how long it took by both clocks, where the peer has said so.
@@ -129,7 +129,7 @@ const FIXED: Scheme = Scheme {
     },
 };
 
-/// What happens to the n-th data packet (0, 1, 2...) on its way.
+/// Fate of the n-th data packet (0, 1, 2...) on its way.
 pub(super) type Fault = dyn Fn(u64) -> Option<Span>;
 
 pub(super) struct Rig {
@@ -233,7 +233,7 @@ impl Rig {
         }
     }
 
-    /// Whether nobody looks after acknowledgements now.
+    /// True if nobody looks after acknowledgements now.
     fn naps(&self) -> bool {
         let due = self.sender.next_wakeup();
         let near = |patience| self.now < due && due.since(self.now) <= patience;

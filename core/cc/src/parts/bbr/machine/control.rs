@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// What is in flight when `gain` bandwidth-delay products are to be.
+    /// Bytes in flight for `gain` bandwidth-delay products.
     pub(super) fn target(&self, bandwidth: f64, gain: f64) -> f64 {
         self.with_budget(self.bdp(bandwidth, gain))
     }

@@ -26,7 +26,7 @@ impl Machine {
         self.mode = Mode::Down;
     }
 
-    /// How long to wait until the next probe; by chance, so that flows do not probe together.
+    /// Time until the next probe; by chance, so that flows do not probe together.
     fn pick_wait(&mut self) {
         self.probe.rounds = self.random.below(2);
         self.probe.wait = BASE_WAIT + Span::from_ns(self.random.below(RANDOM_WAIT_NS));

@@ -73,7 +73,7 @@ impl Ecn {
         share
     }
 
-    /// Whether the round had marks; forgets it.
+    /// True if the round had marks; forgets it.
     pub(super) fn take_round(&mut self) -> bool {
         std::mem::take(&mut self.in_round)
     }
@@ -83,7 +83,7 @@ impl Ecn {
         1.0 - self.alpha * FACTOR
     }
 
-    /// Whether more than the threshold of what was delivered in the last round trip was marked.
+    /// True if more than the threshold of what was delivered in the last round trip was marked.
     pub(super) fn too_high(&self) -> bool {
         let marked = self.current.marked + self.last.marked;
         let delivered = self.current.delivered + self.last.delivered;

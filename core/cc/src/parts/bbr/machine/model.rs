@@ -1,4 +1,4 @@
-//! What losses teach: the long-term bound, above which a probe has lost too much, and the short-term
+//! Bounds from losses: the long-term bound, above which a probe has lost too much, and the short-term
 //! bounds, which follow what is delivered now.
 
 use super::{MIN_PACKETS, Machine, Mode, Sample};
@@ -8,7 +8,7 @@ use narrows_units::{Bytes, Span, Time};
 /// Losses in a round of STARTUP that end it, together with the loss rate.
 const STARTUP_LOSSES: u32 = 6;
 
-/// What was delivered in the current round, counted from the first loss if there is one.
+/// Bytes delivered in the current round, counted from the first loss if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Latest {
     /// Largest bandwidth and largest amount delivered.
@@ -16,9 +16,9 @@ pub(super) struct Latest {
     pub(super) in_flight: f64,
     /// Value of the delivered counter that ends the round.
     mark: u64,
-    /// Whether a round has just begun.
+    /// True if a round has just begun.
     pub(super) round_start: bool,
-    /// Whether something was lost in the round, or in the cycle.
+    /// True if something was lost in the round, or in the cycle.
     pub(super) loss: bool,
     pub(super) loss_in_cycle: bool,
 }
@@ -83,7 +83,7 @@ impl Bounds {
     }
 }
 
-/// What acknowledgements say about a probe.
+/// Feedback about a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// Nothing.
@@ -102,9 +102,9 @@ pub(super) enum Feedback {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) feedback: Feedback,
-    /// Whether losses are the probe's.
+    /// True if losses are the probe's.
     pub(super) samples: bool,
-    /// Whether the last probe lost too much, and whether it stopped at the long-term bound as a
+    /// True if the last probe lost too much, and whether it stopped at the long-term bound as a
     /// precaution.
     pub(super) too_high: bool,
     pub(super) precautionary: bool,
@@ -140,7 +140,7 @@ impl Probe {
     }
 }
 
-/// What is taken back when losses turn out to be none.
+/// State that is restored when losses turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     bounds: Bounds,
@@ -219,7 +219,7 @@ impl Machine {
         lost > in_flight * self.profile.loss_threshold
     }
 
-    /// Whether a sample tells that too much is in flight.
+    /// True if a sample tells that too much is in flight.
     pub(super) fn sample_too_high(&self, sample: &Sample) -> bool {
         (sample.lost > 0.0 && self.too_high(sample.in_flight, sample.lost)) || self.ecn.too_high()
     }
@@ -249,7 +249,7 @@ impl Machine {
         bytes.min(self.cwnd)
     }
 
-    /// What may be in flight so that others find some room.
+    /// Bytes that may be in flight so that others find some room.
     pub(super) fn with_headroom(&self) -> f64 {
         let long_term = self.bounds.long_term;
         let headroom = (self.profile.headroom * long_term).max(self.mss);
