@@ -209,21 +209,22 @@ impl Config {
             timer_granularity: span("timer_granularity"),
             packet_threshold: integer("packet_threshold").max(1),
             max_packet_threshold: integer("max_packet_threshold"),
-            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or(true),
+            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or_default(),
             pace_by_window: params.word("pacing") == Some("window"),
             pacing_burst: span("pacing_burst"),
-            ecn: params.flag("ecn").unwrap_or(false),
-            sack: params.flag("sack").unwrap_or(true),
+            ecn: params.flag("ecn").unwrap_or_default(),
+            sack: params.flag("sack").unwrap_or_default(),
             // Where all of it is missing there is nothing to limit.
             sack_reach: match params.flag("sack") {
                 Some(false) => 0,
                 _ => integer("sack_reach"),
             },
-            repair_at_once: params.flag("repair_at_once").unwrap_or(false),
+            repair_at_once: params.flag("repair_at_once").unwrap_or_default(),
             // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
-            reliable: params.flag("reliable").unwrap_or(true) || params.flag("sack") == Some(false),
+            reliable: params.flag("reliable").unwrap_or_default()
+                || params.flag("sack") == Some(false),
             clock: span("clock"),
-            rack: params.flag("rack").unwrap_or(true),
+            rack: params.flag("rack").unwrap_or_default(),
             // At least one packet, or nothing could ever be sent.
             window: match integer("window") {
                 0 => u64::MAX,

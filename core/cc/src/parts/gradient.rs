@@ -24,7 +24,7 @@ pub struct Counted {
 impl Counted {
     /// Of packets with `mss` bytes of payload.
     pub fn new(params: &Params, mss: u64) -> Self {
-        let header = params.integer("header").unwrap_or(0);
+        let header = params.integer("header").unwrap_or_default();
         Counted { mss, header }
     }
 

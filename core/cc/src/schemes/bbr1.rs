@@ -184,16 +184,16 @@ fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
 
 impl Bbr1 {
     pub(super) fn new(params: &Params, setup: Setup, probing: Probing) -> Self {
-        let startup_gain = params.real("startup_gain").unwrap_or(739.0 / 256.0);
+        let startup_gain = params.real("startup_gain").unwrap_or_default();
         let initial = setup.initial_cwnd().get();
         let mut scheme = Bbr1 {
             mss: setup.mss.get(),
             initial,
             startup_gain,
-            cwnd_gain: params.real("cwnd_gain").unwrap_or(2.0),
-            probe_rtt_time: params.span("probe_rtt_time").unwrap_or(Span::from_ms(200)),
-            with_policer: params.flag("policer").unwrap_or(true),
-            with_aggregation: params.flag("aggregation").unwrap_or(true),
+            cwnd_gain: params.real("cwnd_gain").unwrap_or_default(),
+            probe_rtt_time: params.span("probe_rtt_time").unwrap_or_default(),
+            with_policer: params.flag("policer").unwrap_or_default(),
+            with_aggregation: params.flag("aggregation").unwrap_or_default(),
             random: setup.random,
             mode: Mode::Startup,
             bandwidth: MaxFilter::new(probing.rounds),
@@ -201,7 +201,7 @@ impl Bbr1 {
             rounds: Rounds::default(),
             round_start: false,
             full: FullPipe::default(),
-            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or(Span::from_ms(10_000)), setup.now),
+            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or_default(), setup.now),
             policer: Policer::default(),
             tally: Tally::default(),
             aggregation: Aggregation::new(setup.now, Memory::slots()),

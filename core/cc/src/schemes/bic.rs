@@ -80,12 +80,12 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 fn rules(params: &Params) -> Bic {
     Bic {
-        beta: params.real("beta").unwrap_or(0.8),
-        max_increment: params.integer("max_increment").unwrap_or(16) as f64,
-        low_window: params.integer("low_window").unwrap_or(14) as f64,
-        smallest: PARTS / params.integer("smooth_part").unwrap_or(20) as f64,
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
-        ratio: params.flag("ack_ratio").unwrap_or(false).then_some(2.0),
+        beta: params.real("beta").unwrap_or_default(),
+        max_increment: params.integer("max_increment").unwrap_or_default() as f64,
+        low_window: params.integer("low_window").unwrap_or_default() as f64,
+        smallest: PARTS / params.integer("smooth_part").unwrap_or_default() as f64,
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
+        ratio: params.flag("ack_ratio").unwrap_or_default().then_some(2.0),
         last_max: 0.0,
     }
 }

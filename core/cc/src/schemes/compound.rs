@@ -96,21 +96,21 @@ struct Compound {
 
 impl Compound {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let gamma = params.real("gamma").unwrap_or(30.0);
-        let gamma_low = params.real("gamma_low").unwrap_or(5.0);
+        let gamma = params.real("gamma").unwrap_or_default();
+        let gamma_low = params.real("gamma_low").unwrap_or_default();
         if gamma_low > gamma {
             return Err(ParamError::Conflict(format!(
                 "gamma_low {gamma_low} must not be larger than gamma {gamma}, where the tuning begins"
             )));
         }
         Ok(Compound {
-            alpha: params.real("alpha").unwrap_or(0.125),
-            beta: params.real("beta").unwrap_or(0.5),
+            alpha: params.real("alpha").unwrap_or_default(),
+            beta: params.real("beta").unwrap_or_default(),
             gamma,
             gamma_low,
             gamma_high: gamma,
-            tune_gamma: params.flag("tune_gamma").unwrap_or(true),
-            low_window: params.real("low_window").unwrap_or(38.0),
+            tune_gamma: params.flag("tune_gamma").unwrap_or_default(),
+            low_window: params.real("low_window").unwrap_or_default(),
             rtt: RttRounds::new(),
             last_rtt: None,
             dwnd: 0.0,

@@ -51,14 +51,14 @@ pub const SCHEME: Scheme = Scheme {
 const MAX_GROWTH: f64 = 1.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or(0.7);
-    let hystart = params.flag("hystart").unwrap_or(true);
+    let beta = params.real("beta").unwrap_or_default();
+    let hystart = params.flag("hystart").unwrap_or_default();
     Ok(Box::new(Cubic {
         mss: setup.mss.get() as f64,
-        c: params.real("c").unwrap_or(0.4),
+        c: params.real("c").unwrap_or_default(),
         beta,
         alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
         hystart: hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
         window: CongestionWindow::new(&setup),
         curve: Curve::default(),

@@ -83,7 +83,7 @@ const FASTEST: f64 = 0.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mut window = CongestionWindow::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or(0);
+    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
     if threshold > 0 {
         window.set_threshold(threshold as f64);
     }
@@ -93,12 +93,12 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 fn rules(params: &Params) -> Cubic2008 {
     let flag = |name| params.flag(name).unwrap_or(true);
     Cubic2008 {
-        c: params.real("c").unwrap_or(0.4),
-        beta: params.real("beta").unwrap_or(0.8),
+        c: params.real("c").unwrap_or_default(),
+        beta: params.real("beta").unwrap_or_default(),
         fast_convergence: flag("fast_convergence"),
         friendliness: flag("tcp_friendliness"),
-        max_rate: params.integer("max_increment").unwrap_or(0) as f64 * 10.0,
-        initial_growth: params.real("initial_growth").unwrap_or(0.05),
+        max_rate: params.integer("max_increment").unwrap_or_default() as f64 * 10.0,
+        initial_growth: params.real("initial_growth").unwrap_or_default(),
         w_max: 0.0,
         origin: 0.0,
         k: 0.0,

@@ -99,7 +99,7 @@ const QUIET: Span = Span::from_ms(1000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mut window = CongestionWindow::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or(0);
+    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
     if threshold > 0 {
         window.set_threshold(threshold as f64);
     }
@@ -115,15 +115,15 @@ fn rules(params: &Params, now: Time) -> CubicLinux {
         Some("off") => None,
         _ => Some(HyStartDetect::Both),
     };
-    let paced = params.flag("paced").unwrap_or(false);
+    let paced = params.flag("paced").unwrap_or_default();
     let low_window = integer("hystart_low_window");
     CubicLinux {
         beta,
         c,
         cube_factor: (1 << (CURVE_SHIFT + 3 * CURVE_SHIFT)) / c,
         reno_scale: 8 * (SCALE + beta) / 3 / (SCALE - beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
-        friendliness: params.flag("tcp_friendliness").unwrap_or(true),
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
+        friendliness: params.flag("tcp_friendliness").unwrap_or_default(),
         hz: integer("hz"),
         hystart: detect.map(|detect| HyStart::new(detect, low_window, paced, now)),
         state: State::default(),

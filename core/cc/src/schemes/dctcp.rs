@@ -119,10 +119,10 @@ struct Dctcp {
 
 impl Dctcp {
     fn new(params: &Params) -> Self {
-        let share = params.real("initial_alpha").unwrap_or(1.0);
+        let share = params.real("initial_alpha").unwrap_or_default();
         let alpha = match params.word("arithmetic") {
             Some("linux") => Alpha::Linux((share * ONE as f64) as u64),
-            _ => Alpha::Real { share, g: params.real("g").unwrap_or(1.0 / 16.0) },
+            _ => Alpha::Real { share, g: params.real("g").unwrap_or_default() },
         };
         Dctcp { alpha, acked: 0, marked: 0 }
     }

@@ -46,8 +46,8 @@ pub const SCHEME: Scheme = Scheme {
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Exp {
-        gain: params.real("growth").unwrap_or(3.0) - 1.0,
-        beta: params.real("beta").unwrap_or(0.75),
+        gain: params.real("growth").unwrap_or_default() - 1.0,
+        beta: params.real("beta").unwrap_or_default(),
     };
     Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }

@@ -83,8 +83,8 @@ struct Fast {
 impl Fast {
     fn new(params: &Params) -> Self {
         Fast {
-            alpha: params.real("alpha").unwrap_or(20.0),
-            gamma: params.real("gamma").unwrap_or(0.5),
+            alpha: params.real("alpha").unwrap_or_default(),
+            gamma: params.real("gamma").unwrap_or_default(),
             rtt: RttRounds::new(),
             average: None,
             due: false,

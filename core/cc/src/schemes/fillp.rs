@@ -97,11 +97,11 @@ pub(super) const PROBE_RTT_TIME: ParamSpec =
 const DOWN: f64 = 0.75;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let up = params.real("probe_gain").unwrap_or(2.25);
+    let up = params.real("probe_gain").unwrap_or_default();
     let probing = Probing {
         gains: vec![up, DOWN, 1.0],
         until_drained: true,
-        rounds: params.integer("bandwidth_window").unwrap_or(2),
+        rounds: params.integer("bandwidth_window").unwrap_or_default(),
     };
     Ok(Box::new(Bbr1::new(params, setup, probing)))
 }

@@ -135,7 +135,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         rows: rows.into(),
         interpolate,
         row: 0,
-        slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or(0)),
+        slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or_default()),
     };
     Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }

@@ -78,10 +78,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 fn rules(params: &Params, now: Time) -> Htcp {
     Htcp {
-        rtt_scaling: params.flag("rtt_scaling").unwrap_or(true),
-        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or(true),
-        max_rtt_step: params.span("max_rtt_step").unwrap_or(Span::from_ms(20)),
-        whole: params.flag("whole_factor").unwrap_or(false),
+        rtt_scaling: params.flag("rtt_scaling").unwrap_or_default(),
+        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or_default(),
+        max_rtt_step: params.span("max_rtt_step").unwrap_or_default(),
+        whole: params.flag("whole_factor").unwrap_or_default(),
         epoch: now,
         beta: BETA.0,
         alpha: 1.0,

@@ -72,10 +72,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 fn rules(params: &Params) -> Hybla {
     Hybla {
-        rtt0: params.span("rtt0").unwrap_or(Span::from_ms(25)),
-        beta: params.real("beta").unwrap_or(0.5),
-        pacing: params.flag("pacing").unwrap_or(false),
-        linux_init: params.flag("linux_init").unwrap_or(false),
+        rtt0: params.span("rtt0").unwrap_or_default(),
+        beta: params.real("beta").unwrap_or_default(),
+        pacing: params.flag("pacing").unwrap_or_default(),
+        linux_init: params.flag("linux_init").unwrap_or_default(),
         rho: 1.0,
         min_rtt: Span::MAX,
         smoothed_rtt: Span::ZERO,

@@ -113,7 +113,7 @@ impl Illinois {
             beta_min,
             beta_max,
             window_threshold: real("window_threshold", 15.0),
-            theta: params.integer("theta").unwrap_or(5),
+            theta: params.integer("theta").unwrap_or_default(),
             rtt: RttRounds::new(),
             alpha: alpha_max,
             beta: beta_max,

@@ -113,9 +113,9 @@ const FLOOR: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Rules {
-        long: Long::Times(params.real("threshold").unwrap_or(1.45)),
-        step: params.real("step").unwrap_or(0.25),
-        largest: params.integer("largest").unwrap_or(100) as f64,
+        long: Long::Times(params.real("threshold").unwrap_or_default()),
+        step: params.real("step").unwrap_or_default(),
+        largest: params.integer("largest").unwrap_or_default() as f64,
         late: None,
     };
     Ok(Box::new(Koho::new(rules, params, &setup)))
@@ -215,7 +215,7 @@ pub(super) struct Koho {
 
 impl Koho {
     pub(super) fn new(rules: Rules, params: &Params, setup: &Setup) -> Self {
-        let silence_after = params.span("silence").unwrap_or(Span::from_ms(50));
+        let silence_after = params.span("silence").unwrap_or_default();
         Koho {
             rules,
             mss: setup.mss.get(),
@@ -225,7 +225,7 @@ impl Koho {
             flights: Flights::default(),
             silence: LivenessTimer::new(silence_after, setup.now),
             silence_after,
-            patient: params.flag("patient").unwrap_or(true),
+            patient: params.flag("patient").unwrap_or_default(),
         }
     }
 

@@ -85,7 +85,7 @@ fn rules(params: &Params) -> Rules {
     Rules {
         long: Long::Plus(span("queue").ns() as f64),
         step: params.real("step").unwrap_or_default(),
-        largest: params.integer("largest").unwrap_or(10_000) as f64,
+        largest: params.integer("largest").unwrap_or_default() as f64,
         late: Some(Late {
             after: span("late"),
             step: params.real("loss_step").unwrap_or_default(),

@@ -91,8 +91,8 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Ledbat {
         mss,
         target: params.span("target").unwrap_or_default().ns() as f64,
-        gain: params.real("gain").unwrap_or(1.0),
-        allowed_increase: params.real("allowed_increase").unwrap_or(1.0) * mss,
+        gain: params.real("gain").unwrap_or_default(),
+        allowed_increase: params.real("allowed_increase").unwrap_or_default() * mss,
         min_cwnd: packets("min_cwnd"),
         one_way: params.word("delay") != Some("round-trip"),
         cwnd: packets("init_cwnd"),

@@ -117,8 +117,8 @@ impl LedbatPp {
         LedbatPp {
             mss,
             target: params.span("target").unwrap_or_default().ns().max(1),
-            constant: params.real("constant").unwrap_or(1.0),
-            slowdowns: params.flag("slowdowns").unwrap_or(true),
+            constant: params.real("constant").unwrap_or_default(),
+            slowdowns: params.flag("slowdowns").unwrap_or_default(),
             window: FLOOR * mss,
             threshold: f64::INFINITY,
             initial: true,

@@ -78,8 +78,8 @@ struct LowPriority {
 impl LowPriority {
     fn new(params: &Params) -> Self {
         LowPriority {
-            threshold: params.real("threshold").unwrap_or(0.15),
-            inference: params.real("inference").unwrap_or(3.0),
+            threshold: params.real("threshold").unwrap_or_default(),
+            inference: params.real("inference").unwrap_or_default(),
             delays: None,
             reduced_at: None,
             inference_until: Time::ZERO,

@@ -232,7 +232,7 @@ impl Allegro {
             packet: setup.mss.get() as f64 * 8.0,
             by_latency: params.word("utility") == Some("latency"),
             newest_rtt: params.word("rtt_of") == Some("newest"),
-            start_ahead: params.integer("start_ahead").unwrap_or(2) as usize,
+            start_ahead: params.integer("start_ahead").unwrap_or_default() as usize,
             min_rate,
             random: setup.random,
             monitors: Monitors::new(closing),

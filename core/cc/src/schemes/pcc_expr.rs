@@ -202,10 +202,10 @@ impl Expr {
         Expr {
             counted,
             packet: counted.packet() * 8.0,
-            latency_coefficient: params.real("latency_coefficient").unwrap_or(11_330.0),
-            unit_defects: params.flag("unit_defects").unwrap_or(false),
+            latency_coefficient: params.real("latency_coefficient").unwrap_or_default(),
+            unit_defects: params.flag("unit_defects").unwrap_or_default(),
             min_rate,
-            step_limit: params.real("step_limit").unwrap_or(0.25),
+            step_limit: params.real("step_limit").unwrap_or_default(),
             random: setup.random,
             monitors: Monitors::new(closing),
             steps: GradientSteps::new(Rule::Expr),

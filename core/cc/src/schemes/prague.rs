@@ -107,10 +107,10 @@ impl Prague {
         let target = params.span("rtt_target").unwrap_or_default();
         Prague {
             mss: setup.mss.get(),
-            g: params.real("g").unwrap_or(0.0625),
+            g: params.real("g").unwrap_or_default(),
             ecn: setup.ecn,
             target: if setup.ecn { target } else { Span::ZERO },
-            transition: params.integer("rtt_transition").unwrap_or(4),
+            transition: params.integer("rtt_transition").unwrap_or_default(),
             window: setup.initial_window as f64,
             threshold: f64::INFINITY,
             alpha: 0.0,

@@ -162,11 +162,11 @@ impl Curve {
 
 impl QuicCubic {
     fn new(params: &Params, setup: Setup) -> Self {
-        let n = params.integer("connections").unwrap_or(2) as f64;
+        let n = params.integer("connections").unwrap_or_default() as f64;
         let beta = (n - 1.0 + BETA) / n;
-        let hystart = params.flag("hystart").unwrap_or(true);
+        let hystart = params.flag("hystart").unwrap_or_default();
         let mut window = CongestionWindow::new(&setup);
-        let max_window = params.integer("max_window").unwrap_or(2000) as f64;
+        let max_window = params.integer("max_window").unwrap_or_default() as f64;
         window.set_packets(window.packets().min(max_window));
         QuicCubic {
             beta,

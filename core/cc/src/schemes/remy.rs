@@ -106,7 +106,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     })?;
     let mut remy = Remy {
         mss: setup.mss.get(),
-        slack: params.integer("slack").unwrap_or(1) as f64,
+        slack: params.integer("slack").unwrap_or_default() as f64,
         first_by_rule: params.word("first_window") == Some("rule"),
         table,
         seen: Seen::default(),

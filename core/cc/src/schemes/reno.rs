@@ -43,8 +43,8 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 fn rules(params: &Params) -> Reno {
     Reno {
-        beta: params.real("beta").unwrap_or(0.5),
-        ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
+        beta: params.real("beta").unwrap_or_default(),
+        ecn_beta: params.real("ecn_beta").unwrap_or_default(),
     }
 }
 

@@ -51,11 +51,11 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let gain = params.real("gain").unwrap_or(0.01);
+    let gain = params.real("gain").unwrap_or_default();
     let rules = Scalable {
         per_packet: (setup.mss.get() as f64 / gain).round() as u64,
-        beta: params.real("beta").unwrap_or(0.875),
-        legacy_window: params.integer("legacy_window").unwrap_or(0) as f64,
+        beta: params.real("beta").unwrap_or_default(),
+        legacy_window: params.integer("legacy_window").unwrap_or_default() as f64,
     };
     Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }

@@ -38,7 +38,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or(0.5);
+    let beta = params.real("beta").unwrap_or_default();
     Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe { beta }))
 }
 

@@ -90,8 +90,8 @@ struct Vegas {
 
 impl Vegas {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let alpha = params.real("alpha").unwrap_or(2.0);
-        let beta = params.real("beta").unwrap_or(4.0);
+        let alpha = params.real("alpha").unwrap_or_default();
+        let beta = params.real("beta").unwrap_or_default();
         if alpha > beta {
             return Err(ParamError::Conflict(format!(
                 "alpha {alpha} must not be larger than beta {beta}: the window would never rest"
@@ -100,8 +100,8 @@ impl Vegas {
         Ok(Vegas {
             alpha,
             beta,
-            gamma: params.real("gamma").unwrap_or(1.0),
-            drain: params.flag("drain").unwrap_or(true),
+            gamma: params.real("gamma").unwrap_or_default(),
+            drain: params.flag("drain").unwrap_or_default(),
             rtt: RttRounds::new(),
             pace: Pace::Judging,
             backlog: 0.0,

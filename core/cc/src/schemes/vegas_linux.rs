@@ -72,9 +72,9 @@ struct VegasLinux {
 impl VegasLinux {
     fn new(params: &Params) -> Self {
         VegasLinux {
-            alpha: params.real("alpha").unwrap_or(2.0),
-            beta: params.real("beta").unwrap_or(4.0),
-            gamma: params.real("gamma").unwrap_or(1.0),
+            alpha: params.real("alpha").unwrap_or_default(),
+            beta: params.real("beta").unwrap_or_default(),
+            gamma: params.real("gamma").unwrap_or_default(),
             rtt: RttRounds::new(),
             unmeasured: false,
             diff: 0.0,

@@ -62,8 +62,8 @@ struct Veno {
 impl Veno {
     fn new(params: &Params) -> Self {
         Veno {
-            threshold: params.real("threshold").unwrap_or(3.0),
-            random_kept: params.real("random_kept").unwrap_or(0.8),
+            threshold: params.real("threshold").unwrap_or_default(),
+            random_kept: params.real("random_kept").unwrap_or_default(),
             rtt: RttRounds::new(),
             backlog: None,
         }

@@ -203,14 +203,14 @@ impl Verus {
         let span = |name| params.span(name).unwrap_or_default();
         let mut verus = Verus {
             mss: setup.mss.get(),
-            r: params.real("r").unwrap_or(6.0),
+            r: params.real("r").unwrap_or_default(),
             epoch: span("epoch"),
             curve_interval: span("curve_interval"),
             delta1: ms(span("delta1")),
             delta2: ms(span("delta2")),
-            decrease: params.real("decrease").unwrap_or(0.7),
-            reach: params.real("reach").unwrap_or(2.0),
-            late_delays: params.flag("late_delays").unwrap_or(false),
+            decrease: params.real("decrease").unwrap_or_default(),
+            reach: params.real("reach").unwrap_or_default(),
+            late_delays: params.flag("late_delays").unwrap_or_default(),
             window: 1.0,
             in_flight: 0,
             target: 0.0,

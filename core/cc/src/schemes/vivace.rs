@@ -265,10 +265,10 @@ impl Vivace {
             packet: counted.packet() * 8e-6,
             utility: Utility {
                 paper: params.word("utility") == Some("paper"),
-                latency: params.real("latency_coefficient").unwrap_or(900.0),
+                latency: params.real("latency_coefficient").unwrap_or_default(),
             },
             min_rate: rate("min_rate"),
-            step_limit: params.real("step_limit").unwrap_or(0.25),
+            step_limit: params.real("step_limit").unwrap_or_default(),
             tolerant_start: params.word("start") != Some("strict"),
             random: setup.random,
             monitors: Monitors::new(closing),

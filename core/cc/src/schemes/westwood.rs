@@ -78,7 +78,7 @@ impl Westwood {
     fn new(params: &Params) -> Self {
         Westwood {
             halve_first: params.word("repair") == Some("half"),
-            interval: params.span("interval").unwrap_or(Span::from_ms(50)),
+            interval: params.span("interval").unwrap_or_default(),
             began: None,
             gathered: 0,
             latest_rtt: Span::ZERO,

@@ -55,29 +55,25 @@ const fn share(
     }
 }
 
-/// Registry entries.
-pub(super) const TIME_1: Metric = time(
-    "convergence_1s_ns",
-    "convergence time, windows of 1 s",
-    "converged_1s",
-    time_over::<1>,
-);
-pub(super) const SHARE_1: Metric = share(
-    "converged_1s",
-    "runs converged, windows of 1 s",
-    share_over::<1>,
-);
-pub(super) const TIME_10: Metric = time(
-    "convergence_10s_ns",
-    "convergence time, windows of 10 s",
-    "converged_10s",
-    time_over::<10>,
-);
-pub(super) const SHARE_10: Metric = share(
-    "converged_10s",
-    "runs converged, windows of 10 s",
-    share_over::<10>,
-);
+macro_rules! over_windows {
+    ($($seconds:literal)*) => {
+        /// Registry entries.
+        pub(super) const METRICS: &[Metric] = &[$(
+            time(
+                concat!("convergence_", $seconds, "s_ns"),
+                concat!("convergence time, windows of ", $seconds, " s"),
+                concat!("converged_", $seconds, "s"),
+                time_over::<$seconds>,
+            ),
+            share(
+                concat!("converged_", $seconds, "s"),
+                concat!("runs converged, windows of ", $seconds, " s"),
+                share_over::<$seconds>,
+            ),
+        )*];
+    };
+}
+over_windows!(1 10);
 
 /// The first window in which all flows got about as much, and the number of windows.
 fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize>, usize), String> {

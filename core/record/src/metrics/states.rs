@@ -1,7 +1,7 @@
 //! Numbers from the states that senders told: when a scheme was in a mode, for how long and how often,
 //! and what it believed.
 //!
-//! Unlike [`METRICS`](super::METRICS) these need to be asked for: each scheme has modes and values of its
+//! Unlike [`metrics`](super::metrics) these need to be asked for: each scheme has modes and values of its
 //! own. States are sampled at regular times, so a mode shorter than the distance of two samples may go
 //! unseen.
 
