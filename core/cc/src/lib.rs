@@ -35,10 +35,10 @@ pub struct Allowance {
     pub quantum: Option<Bytes>,
     /// Another rate than before counts from the last packet on, not from the next: for schemes that keep a distance
     /// between packets.
-    pub at_once: bool,
+    pub reschedule_pacing: bool,
     /// When the window had no room, the next packet's time begins with the acknowledgement that makes some: for schemes
     /// whose sender looks at its window and its spacing one after the other.
-    pub anew: bool,
+    pub restart_pacing_when_open: bool,
 }
 
 /// Construction arguments of a scheme.

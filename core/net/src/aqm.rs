@@ -36,7 +36,7 @@ pub enum AqmVerdict {
 
 /// A packet that arrives, as a law sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct ArrivingPacket {
     /// IP size in bytes.
     pub size: u32,
     /// True if its sender understands marks (ECN field other than Not-ECT).
@@ -63,7 +63,7 @@ pub struct Departure {
 /// A rule that decides which packets are marked or dropped. Called in order of time.
 pub trait AqmLaw {
     /// About a packet that arrives.
-    fn arriving(&mut self, _now: Time, _packet: &Arrival) -> AqmVerdict {
+    fn arriving(&mut self, _now: Time, _packet: &ArrivingPacket) -> AqmVerdict {
         AqmVerdict::Pass
     }
 

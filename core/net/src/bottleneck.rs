@@ -64,15 +64,15 @@ pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
     framing: Framing,
-    /// Value of [`RateServer::by_openings`] of the server.
-    by_openings: bool,
-    /// Value of [`RateServer::in_groups`] of the server.
-    in_groups: bool,
+    /// Value of [`RateServer::is_slotted`] of the server.
+    slotted: bool,
+    /// Value of [`RateServer::is_aggregating`] of the server.
+    aggregating: bool,
     in_service: Option<P>,
     /// The others that leave with it.
-    group: VecDeque<P>,
+    aggregate: VecDeque<P>,
     /// The packet that did not fit into the group.
-    spare: Option<P>,
+    did_not_fit: Option<P>,
     /// When the packet in service began, or the rate last changed since.
     service_began: Time,
     /// Bytes on the wire that were left of it then.
@@ -89,13 +89,13 @@ impl<P: Packet> Bottleneck<P> {
     pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>, params: &Params) -> Self {
         Bottleneck {
             queue,
-            by_openings: server.by_openings(),
-            in_groups: server.in_groups(),
+            slotted: server.is_slotted(),
+            aggregating: server.is_aggregating(),
             server,
             framing: Framing::new(params),
             in_service: None,
-            group: VecDeque::new(),
-            spare: None,
+            aggregate: VecDeque::new(),
+            did_not_fit: None,
             service_began: Time::ZERO,
             wire_bytes_left: 0,
             wakeup: Time::FAR,
@@ -106,9 +106,9 @@ impl<P: Packet> Bottleneck<P> {
     /// The server is free at `now`: serves the next packet, at once or when the server opens.
     #[inline]
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        if self.by_openings {
+        if self.slotted {
             self.wakeup = if self.waits() {
-                self.server.opens(now)
+                self.server.next_slot(now)
             } else {
                 Time::FAR
             };
@@ -121,7 +121,7 @@ impl<P: Packet> Bottleneck<P> {
 
     #[inline]
     fn serve_next(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        self.in_service = match self.spare.take() {
+        self.in_service = match self.did_not_fit.take() {
             None => self.queue.dequeue(now, outcomes),
             spare => spare,
         };
@@ -133,33 +133,36 @@ impl<P: Packet> Bottleneck<P> {
             }
             None => Time::FAR,
         };
-        if self.in_groups && self.in_service.is_some() {
-            self.gather(now, outcomes);
+        if self.aggregating && self.in_service.is_some() {
+            self.fill_aggregate(now, outcomes);
         }
     }
 
     /// Takes the packets that are served with the one in service.
-    fn gather(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+    fn fill_aggregate(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         while self.server.has_room()
             && let Some(packet) = self.queue.dequeue(now, outcomes)
         {
             let Some(end) = self.server.join(self.framing.wire_bytes(packet.size())) else {
-                self.spare = Some(packet);
+                self.did_not_fit = Some(packet);
                 return;
             };
-            self.group.push_back(packet);
+            self.aggregate.push_back(packet);
             self.wakeup = end;
         }
     }
 
     /// Packets that have left the queue and not the element.
     fn out_of_queue(&self) -> impl Iterator<Item = &P> {
-        self.in_service.iter().chain(&self.group).chain(&self.spare)
+        self.in_service
+            .iter()
+            .chain(&self.aggregate)
+            .chain(&self.did_not_fit)
     }
 
     /// True if there is a packet to serve next.
     fn waits(&self) -> bool {
-        self.spare.is_some() || self.queue.backlog().packets > 0
+        self.did_not_fit.is_some() || self.queue.backlog().packets > 0
     }
 }
 
@@ -188,7 +191,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             }
         }
         let packet = self.in_service.take();
-        self.in_service = self.group.pop_front();
+        self.in_service = self.aggregate.pop_front();
         if self.in_service.is_none() {
             self.start_service(now, outcomes);
         }
@@ -232,9 +235,9 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             Change::Params(params) => self.framing = Framing::new(&params),
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
-                self.by_openings = self.server.by_openings();
-                self.in_groups = self.server.in_groups();
-                if self.in_service.is_some() && old.in_groups() {
+                self.slotted = self.server.is_slotted();
+                self.aggregating = self.server.is_aggregating();
+                if self.in_service.is_some() && old.is_aggregating() {
                     // What is in the air ends as it was begun.
                 } else if self.in_service.is_some() {
                     let served = old.served(self.service_began, now).get();

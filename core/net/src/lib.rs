@@ -160,18 +160,18 @@ pub trait RateServer {
     /// The server has nothing to do from now on until the next call of `serve`.
     fn rest(&mut self);
     /// True if it serves by openings, at which a packet begins to leave: it then stays in the queue
-    /// until [`RateServer::opens`]. Other servers begin whenever they are free.
-    fn by_openings(&self) -> bool {
+    /// until [`RateServer::next_slot`]. Other servers begin whenever they are free.
+    fn is_slotted(&self) -> bool {
         false
     }
     /// The first time from `now` on at which a packet can begin to be served ([`Time::FAR`] if
     /// never). Asked for servers by openings only.
-    fn opens(&mut self, now: Time) -> Time {
+    fn next_slot(&mut self, now: Time) -> Time {
         now
     }
     /// True if several packets may be served together, as frames of one transmission: all of them
     /// leave when the last one has been served. See [`RateServer::join`].
-    fn in_groups(&self) -> bool {
+    fn is_aggregating(&self) -> bool {
         false
     }
     /// True if there is room for another packet, however small, in the service that has just begun.

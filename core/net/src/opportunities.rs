@@ -73,11 +73,11 @@ impl<O: Opportunities> RateServer for ByOpportunity<O> {
 
     fn rest(&mut self) {}
 
-    fn by_openings(&self) -> bool {
+    fn is_slotted(&self) -> bool {
         true
     }
 
-    fn opens(&mut self, now: Time) -> Time {
+    fn next_slot(&mut self, now: Time) -> Time {
         if self.left > 0 && self.at == now {
             now
         } else {

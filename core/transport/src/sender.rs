@@ -303,7 +303,7 @@ impl Sender {
     #[inline]
     fn read_allowance(&mut self) {
         self.allowance = self.scheme.allowance();
-        if self.allowance.at_once
+        if self.allowance.reschedule_pacing
             && let Some(rate) = self.allowance.pacing
             && self.pacing_rate.is_some_and(|before| before != rate)
         {

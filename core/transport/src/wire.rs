@@ -26,7 +26,7 @@ pub const ACK_INTERVAL: u32 = 4;
 pub const MEDIA_HEADER: u32 = 16;
 /// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
 /// what a peer says cannot overflow.
-pub const LARGEST: u64 = (1 << 62) - 1;
+pub const MAX_NUMBER: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
 const REPEATED: u8 = 1;
 const WITH_INTERVAL: u8 = 2;
@@ -194,7 +194,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
                 None
             };
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
-            if number > LARGEST || offset > LARGEST {
+            if number > MAX_NUMBER || offset > MAX_NUMBER {
                 return Err(WireError::Inconsistent);
             }
             let floor = number.saturating_sub(u64::from(below));
@@ -216,7 +216,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
             let number = reader.u64()?;
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
             let content = reader.0.get(..content).ok_or(WireError::Inconsistent)?;
-            if number > LARGEST {
+            if number > MAX_NUMBER {
                 return Err(WireError::Inconsistent);
             }
             body.bytes.extend_from_slice(content);
@@ -237,7 +237,7 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
     let largest = reader.u64()?;
     let largest_arrived = Time::from_ns(reader.u64()?);
     let (received, marked) = (reader.u64()?, reader.u64()?);
-    if largest > LARGEST {
+    if largest > MAX_NUMBER {
         return Err(WireError::Inconsistent);
     }
     if ranges > Body::MAX_RANGES || arrivals > Body::MAX_ARRIVALS {
@@ -347,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn media_survives_the_wire(number in 0..=LARGEST, bytes in prop::collection::vec(any::<u8>(), 0..60), padding in 0u16..1400, feedback: bool) {
+        fn media_survives_the_wire(number in 0..=MAX_NUMBER, bytes in prop::collection::vec(any::<u8>(), 0..60), padding in 0u16..1400, feedback: bool) {
             let media = Header::Media(Media { number, length: bytes.len() as u16 + padding, feedback });
             let body = Body { bytes, ..Body::default() };
             let mut wire = Vec::new();

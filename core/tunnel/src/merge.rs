@@ -19,7 +19,7 @@ pub enum Way {
 
 /// One datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct MergedPacket {
     /// Its number.
     pub id: u64,
     /// When it was sent, by the reference clock, in ns.
@@ -40,7 +40,7 @@ pub struct Packet {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
     /// In the order in which they were sent.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<MergedPacket>,
     /// Arrivals of what is not in the log of the sender: that log is incomplete.
     pub unknown: u64,
     /// Arrivals whose number had arrived before.
@@ -100,7 +100,7 @@ pub fn join(
         while arrivals.next_if(|arrival| arrival.id < row.id).is_some() {
             joined.unknown += 1;
         }
-        let mut packet = Packet {
+        let mut packet = MergedPacket {
             id: row.id,
             sent_ns: match way {
                 Way::There => clamp(row.sent),
@@ -153,7 +153,7 @@ pub struct Summary {
 }
 
 /// Counts the packets (and not the clock messages) of one direction.
-pub fn summarise(packets: &[Packet]) -> Summary {
+pub fn summarise(packets: &[MergedPacket]) -> Summary {
     let mut summary = Summary::default();
     let of_inside = || {
         packets

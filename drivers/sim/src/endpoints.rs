@@ -30,7 +30,7 @@ impl World {
             }
             SimPacketKind::Ack => {
                 if !self.pipes[index].is_data {
-                    self.note_foreign(packet, true);
+                    self.count_orphan(packet, true);
                 }
                 let message = self.contents.acks.get(packet.slot);
                 let (header, body) = (&message.header, &message.body);
@@ -49,7 +49,7 @@ impl World {
 
     /// Lets one end act on what it has heard, or because its time has come.
     #[inline]
-    pub(crate) fn act(&mut self, now: Time, whose: Wants) {
+    pub(crate) fn run_endpoint(&mut self, now: Time, whose: Wants) {
         match whose {
             Wants::Receiver { pipe, .. } => {
                 let index = pipe as usize;
@@ -115,7 +115,7 @@ impl World {
                 sink.receive(at, stamp, u32::from(packet.size));
             }
         } else {
-            self.note_foreign(packet, true);
+            self.count_orphan(packet, true);
         }
         self.contents.free(&packet);
         None
@@ -123,7 +123,7 @@ impl World {
 
     /// Counts a packet that travels in the direction of its flow's data and that no data pipe
     /// counts: the acknowledgement of a request, or what comes after the end of its connection.
-    pub(crate) fn note_foreign(&mut self, packet: SimPacket, arrived: bool) {
+    pub(crate) fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
         let flow = &mut self.flows[usize::from(self.index[usize::from(packet.flow)])];
         if packet.route != flow.routes[0] {
             return;
@@ -189,7 +189,7 @@ impl World {
                 ..template
             };
             if !is_data {
-                self.note_foreign(packet, false);
+                self.count_orphan(packet, false);
             }
             self.enter(now, direction, packet);
         }

@@ -202,7 +202,7 @@ impl World {
         let mut due = std::mem::take(&mut one.due);
         for &whose in &due {
             if self.is_there(whose) {
-                self.act(now, whose);
+                self.run_endpoint(now, whose);
             }
         }
         due.clear();

@@ -264,7 +264,7 @@ impl World {
                 continue;
             }
             if let Some(whose) = self.on_packet(at, packet) {
-                self.act(at, whose);
+                self.run_endpoint(at, whose);
             }
         }
     }

@@ -225,7 +225,7 @@ fn tao_rules() {
     };
     let mut table = RuleTable::new(&Model::parse(&content).unwrap()).unwrap();
     assert_eq!(table.count(), 91);
-    let range = |pick: fn(narrows_cc::parts::rule_table::Action) -> f64| {
+    let range = |pick: fn(narrows_cc::parts::rule_table::RuleAction) -> f64| {
         let values: Vec<f64> = table.actions().map(pick).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         (least, values.iter().copied().fold(0.0, f64::max))

@@ -7,8 +7,8 @@
 const LN_2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
 const LN_2_LOW: f64 = f64::from_bits(0x3DEA_39EF_3579_3C76);
 /// Beyond these the exponential is infinite, or zero.
-const LARGEST: f64 = 709.782_712_893_384;
-const SMALLEST: f64 = -745.133_219_101_941_2;
+const MAX_EXPONENT: f64 = 709.782_712_893_384;
+const MIN_EXPONENT: f64 = -745.133_219_101_941_2;
 /// Bits below the leading one, and the value of the exponent of 1.
 const FRACTION_BITS: u32 = 52;
 const BIAS: i64 = 1023;
@@ -57,7 +57,7 @@ pub fn powf(x: f64, y: f64) -> f64 {
     }
     let (high, low) = ln_in_two(x);
     let product = y * high;
-    if !(SMALLEST - 1.0..=LARGEST + 1.0).contains(&product) {
+    if !(MIN_EXPONENT - 1.0..=MAX_EXPONENT + 1.0).contains(&product) {
         return exp(product);
     }
     // The digits that the product loses count as many times as its size.
@@ -69,10 +69,10 @@ fn exp_of_sum(x: f64, rest: f64) -> f64 {
     if x.is_nan() {
         return x;
     }
-    if x > LARGEST {
+    if x > MAX_EXPONENT {
         return f64::INFINITY;
     }
-    if x < SMALLEST {
+    if x < MIN_EXPONENT {
         return 0.0;
     }
     let doublings = (x * std::f64::consts::LOG2_E + 0.5).floor();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(exp(f64::INFINITY), f64::INFINITY);
         assert_eq!(exp(f64::NEG_INFINITY), 0.0);
         assert!(exp(f64::NAN).is_nan());
-        assert!(exp(LARGEST).is_finite() && exp(LARGEST) > 1.797e308);
+        assert!(exp(MAX_EXPONENT).is_finite() && exp(MAX_EXPONENT) > 1.797e308);
         // Below the normal numbers a few units of the smallest one.
         for x in grid(-745.0, -708.5, 1_009) {
             assert!((exp(x) - x.exp()).abs() <= 1.5e-323, "{x}");

@@ -39,7 +39,7 @@ pub struct HyStart {
 
 /// One acknowledgement in slow start.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct HyStartSample {
     /// Now.
     pub now: Time,
     /// True if a round trip begins with it.
@@ -77,7 +77,7 @@ impl HyStart {
     }
 
     /// True if slow start should end here.
-    pub fn ends(&mut self, sample: &Sample) -> bool {
+    pub fn ends(&mut self, sample: &HyStartSample) -> bool {
         if sample.round_start {
             self.restart(sample.now);
         }
@@ -89,7 +89,7 @@ impl HyStart {
         by_train || by_delay
     }
 
-    fn train_is_long(&mut self, sample: &Sample) -> bool {
+    fn train_is_long(&mut self, sample: &HyStartSample) -> bool {
         if sample.now.since(self.train_end) > TRAIN_GAP {
             return false;
         }
@@ -101,7 +101,7 @@ impl HyStart {
         sample.now.since(self.round_start) > threshold
     }
 
-    fn delay_has_risen(&mut self, sample: &Sample) -> bool {
+    fn delay_has_risen(&mut self, sample: &HyStartSample) -> bool {
         self.round_min = self.round_min.min(sample.rtt);
         if self.samples < SAMPLES {
             self.samples += 1;
@@ -115,8 +115,8 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> Sample {
-        Sample {
+    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> HyStartSample {
+        HyStartSample {
             now: Time::from_ns(now_us * 1000),
             round_start: now_us == 0,
             rtt,
@@ -172,7 +172,7 @@ mod tests {
         let mut hystart = HyStart::new(Detect::Both, 16, false, Time::ZERO);
         let base = Span::from_ms(40);
         for index in 0..100 {
-            let sample = Sample {
+            let sample = HyStartSample {
                 window: 15.0,
                 ..sample(index * 1000, base * 2, base)
             };

@@ -18,11 +18,11 @@ pub const MAGIC: &[u8; 16] = b"narrows/model/1\n";
 /// First bytes of all versions.
 const FAMILY: &[u8] = b"narrows/model/";
 /// Longer headers are none.
-const MOST_HEADER: usize = 1 << 20;
+const MAX_HEADER: usize = 1 << 20;
 /// Most arrays of a model.
-const MOST_ARRAYS: usize = 1_000;
+const MAX_ARRAYS: usize = 1_000;
 /// Most dimensions of an array.
-const MOST_DIMENSIONS: usize = 8;
+const MAX_DIMENSIONS: usize = 8;
 
 /// Type of the numbers of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl<'a> Model<'a> {
             .to_owned();
         let listed = header.get("arrays").and_then(Value::as_array);
         let listed = listed.ok_or("its header lacks the list of arrays")?;
-        if listed.len() > MOST_ARRAYS {
-            return Err(format!("its header lists more than {MOST_ARRAYS} arrays"));
+        if listed.len() > MAX_ARRAYS {
+            return Err(format!("its header lists more than {MAX_ARRAYS} arrays"));
         }
         let mut arrays: Vec<Array<'_>> = Vec::with_capacity(listed.len());
         for item in listed {
@@ -225,7 +225,7 @@ fn header(rest: &[u8]) -> Result<(Value, &[u8]), String> {
         return Err("it ends before the length of its header".into());
     };
     let length = u32::from_le_bytes(*length) as usize;
-    if length > MOST_HEADER {
+    if length > MAX_HEADER {
         return Err(format!(
             "its header claims {length} bytes, more than any has"
         ));
@@ -254,9 +254,9 @@ fn described(item: &Value) -> Result<(String, Type, Vec<usize>, usize), String> 
     let lengths =
         listed.and_then(|all| all.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>());
     let lengths = lengths.ok_or_else(|| format!("its array {name} has no shape"))?;
-    if lengths.len() > MOST_DIMENSIONS {
+    if lengths.len() > MAX_DIMENSIONS {
         return Err(format!(
-            "its array {name} has more than {MOST_DIMENSIONS} dimensions"
+            "its array {name} has more than {MAX_DIMENSIONS} dimensions"
         ));
     }
     let mut bytes = kind.bytes();

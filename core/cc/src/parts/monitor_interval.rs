@@ -19,18 +19,18 @@ pub enum Closing {
 
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum MonitoredFate {
     Unknown,
     Delivered,
     Lost,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packet {
+struct MonitoredPacket {
     sent: Time,
     rtt: Span,
     bytes: u32,
-    fate: Fate,
+    fate: MonitoredFate,
 }
 
 /// An interval that is being sent or judged.
@@ -63,7 +63,7 @@ impl Interval {
 
 /// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
+pub struct IntervalReport {
     /// Its number, counted from 0.
     pub id: u64,
     /// The rate that it was begun with, in the unit of the scheme.
@@ -93,7 +93,7 @@ pub struct Report {
     pub app_limited: bool,
 }
 
-impl Report {
+impl IntervalReport {
     /// Share of the packets that was lost.
     pub fn loss(&self) -> f64 {
         self.lost as f64 / self.packets as f64
@@ -106,7 +106,7 @@ pub struct Monitors {
     closing: Closing,
     intervals: VecDeque<Interval>,
     /// The packets of all intervals, by number from `base` on.
-    packets: VecDeque<Packet>,
+    packets: VecDeque<MonitoredPacket>,
     base: u64,
     /// The newest packet that the peer has told of.
     heard: Option<u64>,
@@ -195,16 +195,16 @@ impl Monitors {
         current.packets += 1;
         current.last_sent = send.now;
         current.app_limited |= send.app_limited;
-        self.packets.push_back(Packet {
+        self.packets.push_back(MonitoredPacket {
             sent: send.now,
             rtt: Span::ZERO,
             bytes: send.bytes.get() as u32,
-            fate: Fate::Unknown,
+            fate: MonitoredFate::Unknown,
         });
     }
 
     /// The packet called `number` and its interval, if they are still followed.
-    fn find(&mut self, number: u64) -> Option<(&mut Packet, &mut Interval)> {
+    fn find(&mut self, number: u64) -> Option<(&mut MonitoredPacket, &mut Interval)> {
         let packet = self
             .packets
             .get_mut(number.checked_sub(self.base)? as usize)?;
@@ -219,8 +219,8 @@ impl Monitors {
     pub fn acked(&mut self, now: Time, packets: &[AckedPacket]) {
         for acked in packets {
             if let Some((packet, interval)) = self.find(acked.number) {
-                interval.settled += u64::from(packet.fate == Fate::Unknown);
-                packet.fate = Fate::Delivered;
+                interval.settled += u64::from(packet.fate == MonitoredFate::Unknown);
+                packet.fate = MonitoredFate::Delivered;
                 packet.rtt = now.since(acked.sent);
                 interval.rtts.0 += packet.rtt.secs();
                 interval.rtts.1 += 1;
@@ -233,9 +233,9 @@ impl Monitors {
     pub fn lost(&mut self, packets: &[LostPacket]) {
         for lost in packets {
             if let Some((packet, interval)) = self.find(lost.number)
-                && packet.fate == Fate::Unknown
+                && packet.fate == MonitoredFate::Unknown
             {
-                packet.fate = Fate::Lost;
+                packet.fate = MonitoredFate::Lost;
                 interval.settled += 1;
             }
         }
@@ -249,7 +249,7 @@ impl Monitors {
     }
 
     /// The oldest interval, if its account is closed: it is then forgotten.
-    pub fn report(&mut self) -> Option<Report> {
+    pub fn report(&mut self) -> Option<IntervalReport> {
         let oldest = self.intervals.front().filter(|oldest| oldest.over)?;
         let end = oldest.end();
         let closed = match self.closing {
@@ -272,7 +272,7 @@ impl Monitors {
     }
 
     /// Adds up what became of the packets of the oldest interval.
-    fn measure(&self, interval: &Interval) -> Report {
+    fn measure(&self, interval: &Interval) -> IntervalReport {
         let packets = || self.packets.iter().take(interval.packets as usize);
         let half = interval.rtts.1 / 2;
         let (mut bytes, mut lost, mut lost_bytes) = (0, 0, 0);
@@ -283,7 +283,7 @@ impl Monitors {
         let (mut early, mut late) = (0.0, 0.0);
         for packet in packets() {
             bytes += u64::from(packet.bytes);
-            if packet.fate != Fate::Delivered {
+            if packet.fate != MonitoredFate::Delivered {
                 lost += 1;
                 lost_bytes += u64::from(packet.bytes);
                 continue;
@@ -319,7 +319,7 @@ impl Monitors {
         let sent = packets()
             .next()
             .map_or(interval.begun, |packet| packet.sent);
-        Report {
+        IntervalReport {
             id: interval.id,
             rate: interval.rate,
             packets: interval.packets,

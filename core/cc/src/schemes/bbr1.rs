@@ -27,7 +27,7 @@
 //! | aggregation | true | Linux tcp_bbr.c: bbr_extra_acked_gain |
 
 use crate::parts::bbr::{
-    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, Policer, Rounds, Tally, bandwidth, bdp,
+    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, PolicerDetector, Rounds, PolicerTally, bandwidth, bdp,
     rate,
 };
 use crate::{
@@ -141,9 +141,9 @@ pub(super) struct Bbr1 {
     round_start: bool,
     full: FullPipe,
     rtt: MinRtt,
-    policer: Policer,
+    policer: PolicerDetector,
     /// Totals at the last event.
-    tally: Tally,
+    tally: PolicerTally,
     aggregation: Aggregation,
     departures: Departures,
     /// Phase of PROBE_BW, and when it began.
@@ -202,8 +202,8 @@ impl Bbr1 {
             round_start: false,
             full: FullPipe::default(),
             rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or_default(), setup.now),
-            policer: Policer::default(),
-            tally: Tally::default(),
+            policer: PolicerDetector::default(),
+            tally: PolicerTally::default(),
             aggregation: Aggregation::new(setup.now, Memory::slots()),
             departures: Departures::default(),
             phase: 0,
@@ -468,7 +468,7 @@ impl Bbr1 {
 
 impl CongestionControl for Bbr1 {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        self.tally = Tally {
+        self.tally = PolicerTally {
             now: ack.now,
             delivered: ack.delivered.get(),
             lost: ack.lost_total.get(),

@@ -61,14 +61,14 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
         hystart: hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
         window: CongestionWindow::new(&setup),
-        curve: Curve::default(),
+        curve: CubicCurve::default(),
         prior: None,
     }))
 }
 
 /// Everything that describes the current curve; saved whole for an undo. Windows in packets.
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
+struct CubicCurve {
     /// Window just before the last reduction (after fast convergence).
     w_max: f64,
     /// Window just before the last reduction.
@@ -93,8 +93,8 @@ struct Cubic {
     fast_convergence: bool,
     hystart: Option<HyStartPp>,
     window: CongestionWindow,
-    curve: Curve,
-    prior: Option<Curve>,
+    curve: CubicCurve,
+    prior: Option<CubicCurve>,
 }
 
 impl Cubic {
@@ -260,7 +260,7 @@ mod tests {
             fast_convergence: true,
             hystart: None,
             window: CongestionWindow::new(&setup()),
-            curve: Curve::default(),
+            curve: CubicCurve::default(),
             prior: None,
         }
     }

@@ -77,9 +77,9 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Growth at or beyond the target: a packet per this many windows.
-const SLOWEST: f64 = 100.0;
+const MIN_GROWTH_WINDOWS: f64 = 100.0;
 /// At most half a packet of growth for each packet acknowledged.
-const FASTEST: f64 = 0.5;
+const MAX_GROWTH: f64 = 0.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mut window = CongestionWindow::new(&setup);
@@ -158,7 +158,7 @@ impl Cubic2008 {
         let t = now.since(self.epoch.unwrap_or(now)).secs();
         let ahead = self.min_rtt.unwrap_or(rtt).secs();
         let distance = self.curve(t + ahead) - window;
-        let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (SLOWEST * window) };
+        let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (MIN_GROWTH_WINDOWS * window) };
         if self.max_rate > 0.0 {
             growth = growth.min(self.max_rate * rtt.secs() / window);
         }
@@ -168,7 +168,7 @@ impl Cubic2008 {
         if self.friendliness && !rtt.is_zero() {
             growth = growth.max((self.friendly(t, rtt.secs()) - window) / window);
         }
-        growth.min(FASTEST)
+        growth.min(MAX_GROWTH)
     }
 }
 

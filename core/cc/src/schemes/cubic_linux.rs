@@ -126,13 +126,13 @@ fn rules(params: &Params, now: Time) -> CubicLinux {
         friendliness: params.flag("tcp_friendliness").unwrap_or_default(),
         hz: integer("hz"),
         hystart: detect.map(|detect| HyStart::new(detect, low_window, paced, now)),
-        state: State::default(),
+        state: CubicLinuxState::default(),
     }
 }
 
 /// State that a timeout resets. Windows in packets, times in clock ticks.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct CubicLinuxState {
     /// Packets acknowledged for one packet of growth.
     count: u64,
     last_max: u64,
@@ -164,7 +164,7 @@ struct CubicLinux {
     friendliness: bool,
     hz: u64,
     hystart: Option<HyStart>,
-    state: State,
+    state: CubicLinuxState,
 }
 
 impl CubicLinux {
@@ -238,7 +238,7 @@ impl CubicLinux {
     }
 
     fn forget(&mut self, now: Time) {
-        self.state = State::default();
+        self.state = CubicLinuxState::default();
         if let Some(hystart) = &mut self.hystart {
             hystart.restart(now);
         }

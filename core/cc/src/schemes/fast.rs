@@ -62,7 +62,7 @@ const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 20
 
 /// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
 const AVERAGE_PACKETS: f64 = 3.0;
-const AVERAGE_MOST: f64 = 0.25;
+const MAX_AVERAGE_GAIN: f64 = 0.25;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params)))
@@ -93,7 +93,7 @@ impl Fast {
 
     fn average_in(&mut self, rtt: Span, window: f64) {
         let rtt = rtt.secs();
-        let share = (AVERAGE_PACKETS / window).min(AVERAGE_MOST);
+        let share = (AVERAGE_PACKETS / window).min(MAX_AVERAGE_GAIN);
         self.average = Some(match self.average {
             None => rtt,
             Some(average) => average + share * (rtt - average),

@@ -83,7 +83,7 @@ fn increase(w: f64, loss: f64) -> f64 {
 
 /// Growth and reduction from a window on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Row {
+struct HighSpeedRow {
     window: f64,
     increase: f64,
     decrease: f64,
@@ -96,8 +96,8 @@ fn settled(x: f64) -> f64 {
 }
 
 /// Points of the functions, 2 % apart.
-fn functions() -> Vec<Row> {
-    let point = |window: f64| Row {
+fn functions() -> Vec<HighSpeedRow> {
+    let point = |window: f64| HighSpeedRow {
         window,
         increase: settled(increase(window, LOSS).max(1.0)),
         decrease: settled(decrease(window)),
@@ -113,15 +113,15 @@ fn functions() -> Vec<Row> {
 }
 
 /// The table of RFC 3649, appendix B: a row wherever growth has risen by one packet since the last.
-fn table() -> Vec<Row> {
-    let mut rows = vec![Row { window: LOW_WINDOW, increase: 1.0, decrease: 0.5 }];
+fn table() -> Vec<HighSpeedRow> {
+    let mut rows = vec![HighSpeedRow { window: LOW_WINDOW, increase: 1.0, decrease: 0.5 }];
     let mut last = 1.0;
     for window in LOW_WINDOW as u32..=LAST_WINDOW as u32 {
         let window = f64::from(window);
         let a = increase(window, TABLE_LOSS);
         if a > last + 1.0 {
             let decrease = (decrease(window) * 100.0).round() / 100.0;
-            rows.push(Row { window, increase: a.floor(), decrease });
+            rows.push(HighSpeedRow { window, increase: a.floor(), decrease });
             last = a;
         }
     }
@@ -142,7 +142,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 #[derive(Clone)]
 struct HighSpeed {
-    rows: Arc<[Row]>,
+    rows: Arc<[HighSpeedRow]>,
     interpolate: bool,
     /// The first row whose window is not below the current one (or the last).
     row: usize,
@@ -152,7 +152,7 @@ struct HighSpeed {
 impl HighSpeed {
     /// Growth and reduction at `packets`. Windows move little between acknowledgements: the row is
     /// looked for from where it was.
-    fn at(&mut self, packets: f64) -> Row {
+    fn at(&mut self, packets: f64) -> HighSpeedRow {
         while self.row > 0 && self.rows[self.row - 1].window >= packets {
             self.row -= 1;
         }
@@ -165,7 +165,7 @@ impl HighSpeed {
         }
         let below = self.rows[self.row - 1];
         let way = (packets - below.window) / (above.window - below.window);
-        Row {
+        HighSpeedRow {
             window: packets,
             increase: below.increase + way * (above.increase - below.increase),
             decrease: below.decrease + way * (above.decrease - below.decrease),
@@ -243,7 +243,7 @@ mod tests {
             assert_eq!(row.increase, index as f64 + 1.0, "{row:?}");
         }
         for &(window, increase, decrease) in PUBLISHED {
-            let wanted = Row { window, increase, decrease };
+            let wanted = HighSpeedRow { window, increase, decrease };
             assert!(table.contains(&wanted), "{wanted:?}");
         }
         // 83 333 packets (10 Gbit/s over 100 ms) lie between the rows of 70 and of 71.

@@ -60,8 +60,8 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
-const LEAST: f64 = 2.0;
-const MOST: f64 = 100_000.0;
+const MIN_WINDOW: f64 = 2.0;
+const MAX_WINDOW: f64 = 100_000.0;
 /// Decisions are more than this apart.
 const STEP: Span = Span::from_ms(10);
 /// After so long without any event one packet is sent regardless of the window.
@@ -125,7 +125,7 @@ impl Indigo {
         self.window = self
             .policy
             .decide(&features, self.window)
-            .clamp(LEAST, MOST);
+            .clamp(MIN_WINDOW, MAX_WINDOW);
         self.begin(Some(now));
     }
 

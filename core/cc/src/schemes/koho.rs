@@ -109,10 +109,10 @@ pub(super) const PATIENT: ParamSpec = ParamSpec::new(
 
 /// Window at birth and the smallest one, in packets.
 const INITIAL: f64 = 16.0;
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Rules {
+    let rules = KohoRules {
         long: Long::Times(params.real("threshold").unwrap_or_default()),
         step: params.real("step").unwrap_or_default(),
         largest: params.integer("largest").unwrap_or_default() as f64,
@@ -141,7 +141,7 @@ pub(super) struct Late {
 
 /// Differences of the two versions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct KohoRules {
     pub(super) long: Long,
     pub(super) step: f64,
     pub(super) largest: f64,
@@ -150,29 +150,29 @@ pub(super) struct Rules {
 
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct KohoFlight {
     sent: Time,
     acked: bool,
 }
 
 /// Most packets that are remembered; older ones are forgotten without a loss.
-const MOST_FLIGHTS: usize = 1 << 16;
+const MAX_FLIGHTS: usize = 1 << 16;
 
 /// Packets since the oldest one that is neither acknowledged nor lost.
 #[derive(Clone, Debug, Default)]
-struct Flights {
+struct KohoFlights {
     first: u64,
-    flights: VecDeque<Flight>,
+    flights: VecDeque<KohoFlight>,
 }
 
-impl Flights {
+impl KohoFlights {
     fn push(&mut self, number: u64, sent: Time) {
         if self.flights.is_empty() || number != self.first + self.flights.len() as u64 {
             self.flights.clear();
             self.first = number;
         }
-        self.flights.push_back(Flight { sent, acked: false });
-        if self.flights.len() > MOST_FLIGHTS {
+        self.flights.push_back(KohoFlight { sent, acked: false });
+        if self.flights.len() > MAX_FLIGHTS {
             self.flights.pop_front();
             self.first += 1;
         }
@@ -201,20 +201,20 @@ impl Flights {
 
 /// Both versions. The window is in packets, delays are in ns.
 pub(super) struct Koho {
-    rules: Rules,
+    rules: KohoRules,
     mss: u64,
     window: f64,
     /// Smallest one-way delay, by two clocks.
     least_way: Option<i64>,
     least_rtt: Span,
-    flights: Flights,
+    flights: KohoFlights,
     silence: LivenessTimer,
     silence_after: Span,
     patient: bool,
 }
 
 impl Koho {
-    pub(super) fn new(rules: Rules, params: &Params, setup: &Setup) -> Self {
+    pub(super) fn new(rules: KohoRules, params: &Params, setup: &Setup) -> Self {
         let silence_after = params.span("silence").unwrap_or_default();
         Koho {
             rules,
@@ -222,7 +222,7 @@ impl Koho {
             window: INITIAL.min(rules.largest),
             least_way: None,
             least_rtt: Span::MAX,
-            flights: Flights::default(),
+            flights: KohoFlights::default(),
             silence: LivenessTimer::new(silence_after, setup.now),
             silence_after,
             patient: params.flag("patient").unwrap_or_default(),
@@ -251,7 +251,7 @@ impl Koho {
                 self.window += self.rules.step;
             }
         }
-        self.window = self.window.clamp(FLOOR, self.rules.largest);
+        self.window = self.window.clamp(MIN_WINDOW, self.rules.largest);
     }
 }
 
@@ -319,7 +319,7 @@ pub(super) mod tests {
         pub(in crate::schemes) number: u64,
     }
 
-    pub(in crate::schemes) fn peer(rules: Rules) -> Peer {
+    pub(in crate::schemes) fn peer(rules: KohoRules) -> Peer {
         let koho = Koho::new(
             rules,
             &Params::resolve(SCHEME.params, []).unwrap(),
@@ -381,7 +381,7 @@ pub(super) mod tests {
         }
     }
 
-    const RULES: Rules = Rules {
+    const RULES: KohoRules = KohoRules {
         long: Long::Times(1.45),
         step: 0.25,
         largest: 100.0,

@@ -57,7 +57,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 /// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.
 #[derive(Clone, Copy, Debug)]
-struct Delays {
+struct LpDelays {
     first: i128,
     min: f64,
     max: f64,
@@ -68,7 +68,7 @@ struct Delays {
 struct LowPriority {
     threshold: f64,
     inference: f64,
-    delays: Option<Delays>,
+    delays: Option<LpDelays>,
     /// The last reduction, until a packet sent after it has been heard of.
     reduced_at: Option<Time>,
     /// When the time of inference ends.
@@ -93,7 +93,7 @@ impl LowPriority {
             return false;
         };
         let delay = i128::from(arrived.ns()) - i128::from(sent.ns());
-        let delays = self.delays.get_or_insert(Delays {
+        let delays = self.delays.get_or_insert(LpDelays {
             first: delay,
             min: 0.0,
             max: 0.0,

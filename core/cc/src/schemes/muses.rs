@@ -62,8 +62,8 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
-const LEAST: f64 = 10.0;
-const MOST: f64 = 12_500.0;
+const MIN_WINDOW: f64 = 10.0;
+const MAX_WINDOW: f64 = 12_500.0;
 /// Decisions are more than this apart.
 const STEP: Span = Span::from_ms(10);
 /// The original looks so often what it may send.
@@ -161,7 +161,7 @@ impl Muses {
         self.window = self
             .policy
             .decide(&features, self.window)
-            .clamp(LEAST, MOST);
+            .clamp(MIN_WINDOW, MAX_WINDOW);
         self.begin(Some(now));
     }
 

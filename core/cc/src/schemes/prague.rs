@@ -58,9 +58,9 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Round trips above this are never scaled (TCP Prague: MAX_SCALED_RTT).
-const LONGEST_SCALED: Span = Span::from_ms(100);
+const MAX_SCALED_RTT: Span = Span::from_ms(100);
 /// Smallest window in packets (TCP Prague: MIN_CWND_RTT).
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// A burst lasts at most 1/4096 s at the rate (TCP Prague: prague_burst_shift).
 const BURSTS_PER_SECOND: u64 = 4096;
 
@@ -138,7 +138,7 @@ impl Prague {
 
     /// Growth per round trip in packets.
     fn increase(&self) -> f64 {
-        let short = self.srtt < self.target && self.srtt <= LONGEST_SCALED;
+        let short = self.srtt < self.target && self.srtt <= MAX_SCALED_RTT;
         if !self.is_scaled() || !short || self.srtt.is_zero() {
             return 1.0;
         }
@@ -147,7 +147,7 @@ impl Prague {
     }
 
     fn reduce(&mut self, window: f64) {
-        self.window = window.max(FLOOR);
+        self.window = window.max(MIN_WINDOW);
         self.threshold = self.window;
     }
 
@@ -218,7 +218,7 @@ impl CongestionControl for Prague {
             LossCause::Timeout | LossCause::Persistent => {
                 if loss.new_epoch {
                     self.remember();
-                    self.threshold = (self.window / 2.0).max(FLOOR);
+                    self.threshold = (self.window / 2.0).max(MIN_WINDOW);
                 }
                 self.window = 1.0;
                 self.in_loss = false;

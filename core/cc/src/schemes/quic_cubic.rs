@@ -80,7 +80,7 @@ const SCALE: f64 = 410.0 / (1u64 << 40) as f64;
 /// While the window stands still it is recomputed at most this often.
 const INTERVAL: Span = Span::from_ms(30);
 /// Smallest window in packets, also after a timeout.
-const LEAST: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// Smallest window at which HyStart looks.
 const LOW_WINDOW: u64 = 16;
 /// Windows per smoothed RTT, in slow start and after it.
@@ -96,7 +96,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 /// The curve; windows in packets, times in 1/1024 s.
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
+struct QuicCubicCurve {
     epoch: Option<Time>,
     last_max: f64,
     origin: f64,
@@ -115,7 +115,7 @@ struct QuicCubic {
     alpha: f64,
     max_window: f64,
     window: CongestionWindow,
-    curve: Curve,
+    curve: QuicCubicCurve,
     hystart: Option<HyStart>,
     /// Time over which a window is spread; `None` where the clock has no steps for it, and nothing is spread.
     spread: Option<Span>,
@@ -123,7 +123,7 @@ struct QuicCubic {
     burst: bool,
 }
 
-impl Curve {
+impl QuicCubicCurve {
     /// The window after one more packet has been acknowledged (whole packets).
     fn after_ack(&mut self, now: Time, window: f64, min_rtt: Span, alpha: f64) -> f64 {
         self.acked += 1.0;
@@ -173,7 +173,7 @@ impl QuicCubic {
             alpha: 3.0 * n * n * (1.0 - beta) / (1.0 + beta),
             max_window,
             window,
-            curve: Curve::default(),
+            curve: QuicCubicCurve::default(),
             hystart: hystart.then(|| HyStart::new(HyStartDetect::Delay, LOW_WINDOW, true, setup.now)),
             spread: Some(FIRST_RTT),
             burst: false,
@@ -230,7 +230,7 @@ impl CongestionControl for QuicCubic {
                 self.window.set_packets((packets + 1.0).min(self.max_window));
             } else {
                 let next = self.curve.after_ack(ack.now, packets.floor(), ack.min_rtt, self.alpha);
-                self.window.set_packets(next.clamp(LEAST, self.max_window));
+                self.window.set_packets(next.clamp(MIN_WINDOW, self.max_window));
             }
         }
     }
@@ -247,11 +247,11 @@ impl CongestionControl for QuicCubic {
                     let half = (self.window.packets() / 2.0).floor() * self.window.mss();
                     self.window.restart(half as u64);
                 }
-                self.curve = Curve::default();
+                self.curve = QuicCubicCurve::default();
                 if let Some(hystart) = &mut self.hystart {
                     hystart.restart(loss.now);
                 }
-                self.window.set_packets(LEAST);
+                self.window.set_packets(MIN_WINDOW);
             }
         }
     }
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_window_is_never_more_than_half_of_what_was_acknowledged_ahead() {
-        let mut curve = Curve { last_max: 100.0, ..Curve::default() };
+        let mut curve = QuicCubicCurve { last_max: 100.0, ..QuicCubicCurve::default() };
         curve.after_ack(Time::ZERO, 50.0, Span::ZERO, 1e-9);
         curve.acked = 9.0;
         let target = curve.after_ack(Time::from_ns(60_000_000_000), 50.0, Span::ZERO, 1e-9);

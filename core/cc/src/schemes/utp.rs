@@ -90,7 +90,7 @@ pub const SCHEME: Scheme = Scheme {
 /// Slots of the base delay's history.
 const MINUTE: Span = Span::from_ms(60_000);
 /// Smallest window in bytes (libutp: MIN_WINDOW_SIZE).
-const FLOOR: f64 = 10.0;
+const MIN_WINDOW: f64 = 10.0;
 /// Losses halve at most this often (libutp: MAX_WINDOW_DECAY).
 const DECAY_INTERVAL: Span = Span::from_ms(100);
 /// Time within which the window must have been full for it to grow.
@@ -179,7 +179,7 @@ impl Utp {
         } else {
             self.window = by_delay;
         }
-        self.window = self.window.max(FLOOR).min(self.buffer);
+        self.window = self.window.max(MIN_WINDOW).min(self.buffer);
     }
 }
 
@@ -200,7 +200,7 @@ impl CongestionControl for Utp {
                     return;
                 }
                 self.halved_at = Some(loss.now);
-                self.window = (self.window / 2.0).max(FLOOR);
+                self.window = (self.window / 2.0).max(MIN_WINDOW);
                 self.slow_start = false;
                 self.threshold = self.window;
             }

@@ -47,8 +47,8 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-use self::flights::Flights;
-use self::profile::Profile as DelayProfile;
+use self::flights::VerusFlights;
+use self::profile::DelayProfile as DelayProfile;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
 };
@@ -158,7 +158,7 @@ struct Verus {
     epoch_largest: Option<f64>,
     largest: Option<f64>,
     profile: DelayProfile,
-    flights: Flights,
+    flights: VerusFlights,
     slow_start: bool,
     loss_phase: bool,
     /// Slow start has ended by delay: the target stays until its packets are through.
@@ -219,7 +219,7 @@ impl Verus {
             epoch_largest: None,
             largest: None,
             profile: DelayProfile::default(),
-            flights: Flights::default(),
+            flights: VerusFlights::default(),
             slow_start: true,
             loss_phase: false,
             hold: false,

@@ -52,7 +52,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Smallest window after a loss, in packets.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params)))
@@ -102,7 +102,7 @@ impl Westwood {
     /// Packets that the path carries without queues, in packets.
     fn estimate(&self, window: &CongestionWindow) -> Option<f64> {
         (self.twice > 0.0 && self.min_rtt != Span::MAX)
-            .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(FLOOR))
+            .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(MIN_WINDOW))
     }
 }
 

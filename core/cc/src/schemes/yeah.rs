@@ -78,7 +78,7 @@ pub const SCHEME: Scheme = Scheme {
 const SCALABLE: f64 = 100.0;
 
 /// Smallest windows, in packets.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params)))
@@ -119,7 +119,7 @@ impl Yeah {
             backlog: 0.0,
             slow_rounds: 0,
             fast_rounds: 0,
-            reno_window: FLOOR,
+            reno_window: MIN_WINDOW,
         }
     }
 
@@ -130,7 +130,7 @@ impl Yeah {
         if self.backlog <= self.alpha && !late {
             self.fast_rounds += 1;
             if self.fast_rounds > self.zeta {
-                self.reno_window = FLOOR;
+                self.reno_window = MIN_WINDOW;
                 self.fast_rounds = 0;
             }
             self.slow_rounds = 0;
@@ -142,8 +142,8 @@ impl Yeah {
             window.set_packets(less.max(self.reno_window));
             window.exit_slow_start();
         }
-        self.reno_window = if self.reno_window <= FLOOR {
-            (window.packets() / 2.0).max(FLOOR)
+        self.reno_window = if self.reno_window <= MIN_WINDOW {
+            (window.packets() / 2.0).max(MIN_WINDOW)
         } else {
             self.reno_window + 1.0
         };
@@ -170,14 +170,14 @@ impl WindowRules for Yeah {
 
     fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let cwnd = window.packets();
-        let half = (cwnd / 2.0).max(FLOOR);
+        let half = (cwnd / 2.0).max(MIN_WINDOW);
         let drop = if self.slow_rounds < self.rho {
             self.backlog.min(half).max(cwnd * self.delta)
         } else {
             half
         };
         self.fast_rounds = 0;
-        self.reno_window = (self.reno_window / 2.0).max(FLOOR);
+        self.reno_window = (self.reno_window / 2.0).max(MIN_WINDOW);
         cwnd - drop
     }
 

@@ -10,7 +10,7 @@ use narrows_units::{Bytes, Rate, Span, Stream, Time};
 use std::collections::VecDeque;
 
 /// Most packets that one acknowledgement acknowledges.
-const MOST_ACKED: u64 = 20;
+const MAX_ACKED: u64 = 20;
 /// Offset of the peer's clock.
 const CLOCK_OFFSET: Span = Span::from_ms(12_345);
 
@@ -251,7 +251,7 @@ impl<'a> History<'a> {
         } else {
             0
         };
-        let acked = 1 + self.decisions.below((count - skipped).min(MOST_ACKED));
+        let acked = 1 + self.decisions.below((count - skipped).min(MAX_ACKED));
         let lost: Vec<Packet> = self.flights.drain(..skipped as usize).collect();
         let arrived: Vec<Packet> = self.flights.drain(..acked as usize).collect();
         let newest = arrived[arrived.len() - 1];
@@ -427,7 +427,7 @@ impl<'a> History<'a> {
         let before = self.in_flight();
         let late = std::mem::take(&mut self.missing);
         // Forgotten, if they were lost again and again.
-        let first = late.len().saturating_sub(MOST_ACKED as usize);
+        let first = late.len().saturating_sub(MAX_ACKED as usize);
         if self.phase != CaState::Open {
             self.phase = CaState::Open;
             let spurious = SpuriousLossEvent::new(self.now, self.cause);

@@ -1,6 +1,6 @@
 //! A FIFO with a limit that does what a law says.
 
-use super::{AqmLaw, AqmVerdict, Arrival, Departure, Stamped, can_be_marked, mark};
+use super::{AqmLaw, AqmVerdict, ArrivingPacket, Departure, Stamped, can_be_marked, mark};
 use crate::fifo::{QUEUE_FULL, QueueLimit};
 use crate::{Backlog, Outcomes, Packet, Queue};
 use narrows_units::{ParamError, Params, Time};
@@ -25,7 +25,7 @@ impl<P: Packet, L: AqmLaw> LawQueue<P, L> {
 impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
     fn enqueue(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
         let backlog = self.store.backlog();
-        let arrival = Arrival {
+        let arrival = ArrivingPacket {
             size: packet.size(),
             ect: can_be_marked(&packet),
             backlog,

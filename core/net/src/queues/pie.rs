@@ -11,7 +11,7 @@
 //! can change, so the updates that were due are made up for, one by one, before anything else is
 //! looked at. When an update changes nothing, neither would the next, and the rest are passed over.
 
-use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, AqmVerdict};
+use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
 use crate::{Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
@@ -226,7 +226,7 @@ impl Pie {
 }
 
 impl AqmLaw for Pie {
-    fn arriving(&mut self, now: Time, packet: &Arrival) -> AqmVerdict {
+    fn arriving(&mut self, now: Time, packet: &ArrivingPacket) -> AqmVerdict {
         self.catch_up(now);
         if !packet.room {
             self.accumulated = 0.0;

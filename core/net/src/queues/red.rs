@@ -12,7 +12,7 @@
 //! dropped only where there is no room. The timer of `adaptive` needs no wake-ups: the average moves
 //! only with arrivals, so the steps that were due are made up for at the next arrival.
 
-use crate::aqm::{AqmLaw, Arrival, LawQueue, AqmVerdict};
+use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
 use crate::fifo::QueueLimit;
 use crate::{Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
@@ -233,7 +233,7 @@ impl Red {
     }
 
     /// Takes the length that an arrival meets into the average.
-    fn average(&mut self, now: Time, packet: &Arrival) {
+    fn average(&mut self, now: Time, packet: &ArrivingPacket) {
         let length = if self.set.count_bytes {
             packet.backlog.bytes as f64
         } else {
@@ -259,7 +259,7 @@ impl Red {
         }
     }
 
-    fn picks(&mut self, packet: &Arrival) -> bool {
+    fn picks(&mut self, packet: &ArrivingPacket) -> bool {
         let certain = if self.set.gentle {
             2.0 * self.set.max
         } else {
@@ -286,7 +286,7 @@ impl Red {
 }
 
 impl AqmLaw for Red {
-    fn arriving(&mut self, now: Time, packet: &Arrival) -> AqmVerdict {
+    fn arriving(&mut self, now: Time, packet: &ArrivingPacket) -> AqmVerdict {
         if self.set.adaptive {
             self.adapt(now);
         }
@@ -333,8 +333,8 @@ mod tests {
         Red::new(RedSettings::new(&params).unwrap(), Stream::new(1, "red"))
     }
 
-    fn behind(packets: u32) -> Arrival {
-        Arrival {
+    fn behind(packets: u32) -> ArrivingPacket {
+        ArrivingPacket {
             size: 1500,
             ect: false,
             backlog: Backlog {

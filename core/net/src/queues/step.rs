@@ -6,7 +6,7 @@
 //! marked are dropped above it, as RFC 8257, section 5, expects of switches with one threshold for all.
 //! As everywhere here the packet in service does not count: K packets at a switch that counts it are K - 1.
 
-use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, AqmVerdict};
+use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
 use crate::{Backlog, Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
@@ -96,7 +96,7 @@ impl StepMarking {
 }
 
 impl AqmLaw for StepMarking {
-    fn arriving(&mut self, _: Time, packet: &Arrival) -> AqmVerdict {
+    fn arriving(&mut self, _: Time, packet: &ArrivingPacket) -> AqmVerdict {
         // Of what finds no room nobody needs to be told twice.
         if packet.room && self.exceeded(packet.backlog) {
             return self.signal(packet.ect);

@@ -143,7 +143,7 @@ impl RateServer for Wifi {
 
     fn rest(&mut self) {}
 
-    fn in_groups(&self) -> bool {
+    fn is_aggregating(&self) -> bool {
         true
     }
 

@@ -126,8 +126,8 @@ pub fn traces(data: &[u8]) {
         Ok(mut server) => {
             let mut at = Time::ZERO;
             for _ in 0..20 {
-                if server.by_openings() {
-                    at = server.opens(at);
+                if server.is_slotted() {
+                    at = server.next_slot(at);
                 }
                 if at == Time::FAR {
                     break;

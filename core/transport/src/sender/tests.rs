@@ -450,7 +450,7 @@ fn nasty_histories() {
 
 /// Numbers that the wire format lets through, with a liking for the ends of the range.
 fn extreme() -> impl Strategy<Value = u64> {
-    let largest = crate::wire::LARGEST;
+    let largest = crate::wire::MAX_NUMBER;
     prop_oneof![
         0..=largest,
         Just(largest),

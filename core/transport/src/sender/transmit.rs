@@ -162,7 +162,7 @@ impl Sender {
         }
         if !self.cwnd_allows(length, retransmission) {
             self.cwnd_limited = true;
-            if self.allowance.anew {
+            if self.allowance.restart_pacing_when_open {
                 self.pacer.wait_for_cwnd();
             }
             return None;

@@ -13,7 +13,7 @@ use crate::tunnel::direction;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
 use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
 use narrows_tunnel::log::Content;
-use narrows_tunnel::merge::{Packet, Summary, Way, is_resolved, summarise};
+use narrows_tunnel::merge::{MergedPacket, Summary, Way, is_resolved, summarise};
 use narrows_tunnel::mtu::overhead;
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ fn told(sides: &[Side; 2], flows: usize) -> Vec<Seen> {
 #[derive(Default)]
 pub(super) struct OneWay {
     /// Those of the run, in the order of their sending; delays are not negative.
-    packets: Vec<Packet>,
+    packets: Vec<MergedPacket>,
     /// Place of the last one that arrived.
     last: Option<usize>,
     /// From when on, by the clock of the record, one that did not arrive may still be on its way.
@@ -304,7 +304,7 @@ impl OneWay {
 }
 
 /// When a packet was sent, by the clock of the record.
-fn sent(packet: &Packet, relation: &Relation) -> u64 {
+fn sent(packet: &MergedPacket, relation: &Relation) -> u64 {
     u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
 }
 

@@ -14,7 +14,7 @@ pub enum Quantum {
 
 /// Constants and choices of one description of BBR version 3.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile {
+pub struct BbrProfile {
     /// Gain of the rate in STARTUP (4 ln 2, rounded differently).
     pub startup_gain: f64,
     /// Gain of the rate in DRAIN.
@@ -69,9 +69,9 @@ pub struct Profile {
     pub min_rtt_window: Span,
 }
 
-impl Profile {
+impl BbrProfile {
     /// google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023).
-    pub const CODE: Profile = Profile {
+    pub const CODE: BbrProfile = BbrProfile {
         startup_gain: 710.0 / 256.0,
         drain_gain: 88.0 / 256.0,
         drain_rounds: None,
@@ -100,7 +100,7 @@ impl Profile {
     };
 
     /// draft-ietf-ccwg-bbr, text of August 2026.
-    pub const DRAFT: Profile = Profile {
+    pub const DRAFT: BbrProfile = BbrProfile {
         startup_gain: 2.77,
         drain_gain: 0.5,
         drain_rounds: Some(3),

@@ -4,8 +4,8 @@ use narrows_units::Bytes;
 const MS: fn(u64) -> Time = |ms| Time::from_ns(ms * 1_000_000);
 
 /// An interval of `packets` packets without loss, sent in 100 ms, with a constant RTT of 40 ms.
-pub(crate) fn report(id: u64, rate: f64, packets: u64) -> Report {
-    Report {
+pub(crate) fn report(id: u64, rate: f64, packets: u64) -> IntervalReport {
+    IntervalReport {
         id,
         rate,
         packets,

@@ -104,8 +104,8 @@ impl CongestionControl for Fixed {
         Allowance {
             cwnd: Some(Bytes::new(self.window * MSS)),
             pacing: heard.pacing,
-            at_once: heard.at_once,
-            anew: heard.anew,
+            reschedule_pacing: heard.at_once,
+            restart_pacing_when_open: heard.anew,
             ..Allowance::default()
         }
     }

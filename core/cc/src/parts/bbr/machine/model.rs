@@ -1,7 +1,7 @@
 //! Bounds from losses: the long-term bound, above which a probe has lost too much, and the short-term
 //! bounds, which follow what is delivered now.
 
-use super::{MIN_PACKETS, Machine, Mode, Sample};
+use super::{BbrMode, BbrSample, MIN_PACKETS, Machine};
 use crate::{AckEvent, CaState, LossCause, LossEvent, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 
@@ -24,7 +24,7 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    pub(super) fn take(&mut self, sample: &Sample, prior_delivered: Bytes, delivered: Bytes) {
+    pub(super) fn take(&mut self, sample: &BbrSample, prior_delivered: Bytes, delivered: Bytes) {
         self.bandwidth = self.bandwidth.max(sample.bandwidth);
         self.in_flight = self.in_flight.max(sample.delivered);
         self.round_start = prior_delivered.get() >= self.mark;
@@ -34,7 +34,7 @@ impl Latest {
     }
 
     /// At the end of an acknowledgement: a new round begins with its sample.
-    pub(super) fn advance(&mut self, sample: &Sample) {
+    pub(super) fn advance(&mut self, sample: &BbrSample) {
         if self.round_start {
             self.bandwidth = sample.bandwidth;
             self.in_flight = sample.delivered;
@@ -145,7 +145,7 @@ impl Probe {
 pub(super) struct Undo {
     bounds: Bounds,
     /// The probe that the losses ended.
-    pub(super) probing: Option<Mode>,
+    pub(super) probing: Option<BbrMode>,
 }
 
 impl Default for Undo {
@@ -171,7 +171,7 @@ pub(super) fn in_flight_at_loss(threshold: f64, in_flight: f64, lost: f64, size:
 }
 
 impl Machine {
-    pub(super) fn take_bandwidth(&mut self, sample: &Sample) {
+    pub(super) fn take_bandwidth(&mut self, sample: &BbrSample) {
         if !sample.app_limited || sample.bandwidth >= self.max_bandwidth() {
             self.bandwidths[1] = self.bandwidths[1].max(sample.bandwidth);
         }
@@ -220,7 +220,7 @@ impl Machine {
     }
 
     /// True if a sample tells that too much is in flight.
-    pub(super) fn sample_too_high(&self, sample: &Sample) -> bool {
+    pub(super) fn sample_too_high(&self, sample: &BbrSample) -> bool {
         (sample.lost > 0.0 && self.too_high(sample.in_flight, sample.lost)) || self.ecn.too_high()
     }
 
@@ -233,8 +233,8 @@ impl Machine {
         if !app_limited {
             self.bounds.long_term = in_flight.max(self.target_in_flight() * self.profile.beta);
         }
-        if self.mode == Mode::Up {
-            self.undo.probing = Some(Mode::Up);
+        if self.mode == BbrMode::Up {
+            self.undo.probing = Some(BbrMode::Up);
             self.start_down(now);
         }
     }
@@ -259,7 +259,7 @@ impl Machine {
         (long_term - headroom).max(MIN_PACKETS * self.mss)
     }
 
-    pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &Sample) {
+    pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) {
         if self.full.reached() {
             return;
         }
@@ -279,7 +279,7 @@ impl Machine {
     /// STARTUP has filled the queue.
     pub(super) fn leave_startup(&mut self) {
         self.full.set_reached();
-        self.undo.probing = Some(Mode::Startup);
+        self.undo.probing = Some(BbrMode::Startup);
         let product = if self.profile.target_with_budget {
             self.target(self.max_bandwidth(), 1.0)
         } else {
@@ -354,13 +354,13 @@ impl Machine {
             return;
         }
         match probing {
-            Some(Mode::Startup) if self.mode != Mode::Startup => {
+            Some(BbrMode::Startup) if self.mode != BbrMode::Startup => {
                 self.full.set_not_reached();
-                if self.mode != Mode::ProbeRtt {
-                    self.mode = Mode::Startup;
+                if self.mode != BbrMode::ProbeRtt {
+                    self.mode = BbrMode::Startup;
                 }
             }
-            Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => {
+            Some(BbrMode::Up) if !matches!(self.mode, BbrMode::Up | BbrMode::ProbeRtt) => {
                 self.start_refill(now, 0);
             }
             _ => {}
