@@ -91,7 +91,7 @@ pub struct AckEvent<'a> {
     /// True if a recovery epoch caused by losses or marks is running. A scheme with
     /// `Recovery::Proportional` must not grow its window then.
     pub in_recovery: bool,
-    /// State of congestion control. (`in_recovery` is true in `Reduced` and `Recovery`.)
+    /// State of congestion control. (`in_recovery` is true in `Cwr` and `Recovery`.)
     pub phase: CaState,
 }
 

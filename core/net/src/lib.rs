@@ -159,13 +159,13 @@ pub trait RateServer {
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
     /// The server has nothing to do from now on until the next call of `serve`.
     fn rest(&mut self);
-    /// True if it serves by openings, at which a packet begins to leave: it then stays in the queue
+    /// True if packets begin to leave at given instants only (delivery opportunities): they then stay in the queue
     /// until [`RateServer::next_slot`]. Other servers begin whenever they are free.
     fn is_slotted(&self) -> bool {
         false
     }
     /// The first time from `now` on at which a packet can begin to be served ([`Time::FAR`] if
-    /// never). Asked for servers by openings only.
+    /// never). Asked of slotted servers only.
     fn next_slot(&mut self, now: Time) -> Time {
         now
     }
@@ -175,7 +175,7 @@ pub trait RateServer {
         false
     }
     /// True if there is room for another packet, however small, in the service that has just begun.
-    /// Asked of servers in groups only.
+    /// Asked of aggregating servers only.
     fn has_room(&self) -> bool {
         false
     }
@@ -184,7 +184,7 @@ pub trait RateServer {
     fn join(&mut self, _bytes: u32) -> Option<Time> {
         None
     }
-    /// Bytes of the packet in service, which began at `began`, has been served until just before
+    /// Bytes of the packet in service, which began at `began`, that have been served until just before
     /// `now`.
     fn served(&self, began: Time, now: Time) -> Bytes {
         self.capacity(began, now)
