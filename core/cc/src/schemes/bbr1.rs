@@ -192,8 +192,9 @@ impl Bbr1 {
             startup_gain,
             cwnd_gain: params.real("cwnd_gain").unwrap_or_default(),
             probe_rtt_time: params.span("probe_rtt_time").unwrap_or_default(),
-            with_policer: params.flag("policer").unwrap_or_default(),
-            with_aggregation: params.flag("aggregation").unwrap_or_default(),
+            // FillP and FillP-Sheep, which are built on this scheme, do not have these two parameters.
+            with_policer: params.flag("policer").unwrap_or(true),
+            with_aggregation: params.flag("aggregation").unwrap_or(true),
             random: setup.random,
             mode: Mode::Startup,
             bandwidth: MaxFilter::new(probing.rounds),

@@ -182,7 +182,7 @@ fn settings(params: &Params, setup: &MediaSetup) -> Result<(GccSettings, Encoder
         probing: flag("probing"),
         probe_interval: params.span("probe_interval").unwrap_or_default(),
         nack: flag("nack"),
-        pacing_factor: params.real("pacing_factor").unwrap_or_default(),
+        pacing_factor: params.real("pacing_factor").unwrap_or(2.5),
         clock: CoarseMediaClock::new(params.span("clock").unwrap_or_default()),
     };
     Ok((settings, config))

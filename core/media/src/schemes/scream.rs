@@ -221,10 +221,10 @@ impl ScreamSettings {
             beta_rate: real("beta_rate"),
             gain_up: real("gain_up"),
             gain_down: real("gain_down"),
-            min_cwnd: params.integer("min_cwnd").unwrap_or_default() as f64,
+            min_cwnd: params.integer("min_cwnd").unwrap_or(0) as f64,
             report_interval: span("report_interval"),
             clock: CoarseMediaClock::new(span("clock")),
-            cold_rtt: params.flag("cold_rtt").unwrap_or_default(),
+            cold_rtt: params.flag("cold_rtt").unwrap_or(false),
         }
     }
 }

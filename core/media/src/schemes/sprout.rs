@@ -184,19 +184,20 @@ struct SproutSettings {
 
 impl SproutSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let lookahead = params.span("lookahead").unwrap_or_default();
+        let published = RateModel::PUBLISHED;
+        let lookahead = params.span("lookahead").unwrap_or(TICK * 5);
         if !lookahead.ns().is_multiple_of(TICK.ns()) {
             return Err(ParamError::Conflict(format!(
                 "lookahead {lookahead} is no whole number of ticks of {TICK}"
             )));
         }
-        let payload = params.integer("payload").unwrap_or_default();
+        let payload = params.integer("payload").unwrap_or(UNIT);
         Ok(SproutSettings {
             model: RateModel {
-                volatility: params.real("volatility").unwrap_or_default(),
-                escape: params.real("escape").unwrap_or_default(),
+                volatility: params.real("volatility").unwrap_or(published.volatility),
+                escape: params.real("escape").unwrap_or(published.escape),
             },
-            confidence: params.real("confidence").unwrap_or_default(),
+            confidence: params.real("confidence").unwrap_or(0.95),
             lookahead: (lookahead.ns() / TICK.ns()) as usize,
             payload: payload as u32,
             whole: params.integer("whole").unwrap_or_default(),

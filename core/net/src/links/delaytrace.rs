@@ -50,7 +50,7 @@ pub(super) struct DelayTrace {
 impl DelayTrace {
     pub(super) fn new(params: &Params, files: Files) -> Result<Self, ParamError> {
         let trace = trace::named(params, &files, trace::parse_delays)?;
-        let looped = params.flag("loop").unwrap_or_default();
+        let looped = params.flag("loop").unwrap_or(true);
         Ok(DelayTrace {
             steps: Piecewise::new(&trace.steps, looped.then_some(trace.end))?,
             reorder: params.flag("reorder").unwrap_or_default(),

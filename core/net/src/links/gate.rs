@@ -23,7 +23,7 @@ pub fn build<P: Packet + 'static>(
     params: &Params,
     _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    let open = params.flag("open").unwrap_or_default();
+    let open = params.flag("open").unwrap_or(true);
     Ok(Box::new(PerPacket::new(Gate(open))))
 }
 
@@ -40,7 +40,7 @@ impl<P: Packet> PacketRule<P> for Gate {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.0 = params.flag("open").unwrap_or_default();
+        self.0 = params.flag("open").unwrap_or(true);
         Ok(())
     }
 }

@@ -132,7 +132,7 @@ impl CakeSettings {
         };
         let interval = params.span("rtt").unwrap_or_default();
         CakeSettings {
-            memory: params.integer("memory").unwrap_or_default(),
+            memory: params.integer("memory").unwrap_or(u64::MAX),
             classes: weights.len(),
             weights,
             isolate: match params.word("isolation") {

@@ -45,7 +45,7 @@ pub fn build<P: Packet + 'static>(
 }
 
 fn quantum(params: &Params) -> u64 {
-    params.integer("quantum").unwrap_or_default()
+    params.integer("quantum").unwrap_or(1500)
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -58,7 +58,7 @@ const CS5: u64 = 40;
 
 impl PrioritySettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let bands = params.integer("bands").unwrap_or_default();
+        let bands = params.integer("bands").unwrap_or(3);
         let last = bands - 1;
         let mut map: [u8; 64] = std::array::from_fn(|dscp| match dscp as u64 {
             CS5.. => 0,

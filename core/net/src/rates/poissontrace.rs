@@ -50,8 +50,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
     let told = TracedPoissonRate {
         steps,
         end,
-        looped: params.flag("loop").unwrap_or_default(),
-        scale: params.real("scale").unwrap_or_default(),
+        looped: params.flag("loop").unwrap_or(true),
+        scale: params.real("scale").unwrap_or(1.0),
     };
     let process = Modulated::new(told, setup.stream().bits(), packet);
     Ok(Box::new(ByOpportunity::new(process, packet)))

@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
 /// Builds the server.
 pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let rate = params.integer("rate").unwrap_or(1);
-    let tick = params.integer("tick").unwrap_or_default();
+    let tick = params.integer("tick").unwrap_or(1);
     Ok(Box::new(Ticks { rate, tick, credit: 0, last: None }))
 }
 

@@ -45,8 +45,8 @@ pub const ENTRY: Entry = Entry {
 
 /// Builds the server.
 pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
-    let looped = params.flag("loop").unwrap_or_default();
-    let scale = params.real("scale").unwrap_or_default();
+    let looped = params.flag("loop").unwrap_or(true);
+    let scale = params.real("scale").unwrap_or(1.0);
     match trace::named(params, &setup.files, trace::parse_rates)? {
         RateTrace::Opportunities(times) => {
             let packet = params.integer("packet").unwrap_or_default() as f64;

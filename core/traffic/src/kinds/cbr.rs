@@ -33,7 +33,7 @@ pub const TRAFFIC: Traffic = Traffic {
 fn build(params: &Params, _: &TrafficSetup) -> Built {
     Ok(Box::new(Cbr {
         rate: params.rate("rate").unwrap_or(Rate::from_bps(1)),
-        packet: params.integer("packet").unwrap_or_default() as u32,
+        packet: params.integer("packet").unwrap_or(1500) as u32,
         start: Time::ZERO,
         sent: 0,
         next: Time::FAR,

@@ -53,7 +53,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
         on: span("on"),
         off: span("off"),
         rate: params.rate("rate"),
-        write: params.bytes("write").unwrap_or_default(),
+        write: params.bytes("write").unwrap_or(Bytes::new(1448)),
     };
     let base = setup.stream();
     let connections = (0..setup.connections)

@@ -55,14 +55,14 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let mean = params.integer("response").unwrap_or(1) as f64;
     let think = params.span("think").unwrap_or_default().secs();
     let source = RequestSource {
-        request: params.integer("request").unwrap_or_default(),
+        request: params.integer("request").unwrap_or(200),
         response: sizes::law(params, mean)?,
         think: if params.word("think_law") == Some("fixed") {
             Distribution::Fixed(think)
         } else {
             Distribution::Exponential { mean: think }
         },
-        persistent: params.flag("persistent").unwrap_or_default(),
+        persistent: params.flag("persistent").unwrap_or(true),
     };
     let askers = (0..setup.connections).map(|number| Asker {
         // Each asker has its own chance, so that one more reshuffles nothing.

@@ -169,8 +169,8 @@ fn remaining_active(stream: &mut Stream) -> f64 {
 }
 
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let count = params.integer("files").unwrap_or_default() as usize;
-    let files = WebFiles::new(count, params.real("tail").unwrap_or_default());
+    let count = params.integer("files").unwrap_or(2000) as usize;
+    let files = WebFiles::new(count, params.real("tail").unwrap_or(0.07));
     let object_time = params.span("object_time").unwrap_or_default().secs();
     let cycle = mean_cycle(object_time);
     let per_user = (1.0 + mean_embedded()) * files.mean_request() * 8.0 / cycle;
@@ -198,8 +198,8 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
             ("objects_per_page", 1.0 + mean_embedded()),
         ],
         sizes: files.sizes,
-        request: params.integer("request").unwrap_or_default(),
-        persistent: params.flag("persistent").unwrap_or_default(),
+        request: params.integer("request").unwrap_or(300),
+        persistent: params.flag("persistent").unwrap_or(false),
         cycle,
         mean_embedded: mean_embedded(),
         embedded: Zipf::new(10_000, 2.43),
