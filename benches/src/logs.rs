@@ -1,7 +1,7 @@
 //! What reading and measuring a log of Pantheon's tunnel costs.
 
 use crate::repeat;
-use narrows_pantheon::{Arrived, Link, Sent, Statistics, read_merged, write_merged};
+use narrows_pantheon::{Arrived, OneDirection, SentLine, Statistics, read_merged, write_merged};
 
 /// Lines of the log, as many as three flows leave in 30 s at 200 Mbit/s.
 const LINES: usize = 1_000_000;
@@ -10,14 +10,14 @@ const FLOWS: usize = 3;
 const LOST: usize = 97;
 
 /// Packets of three flows, whose delays rise and fall.
-fn link() -> Link {
-    let mut link = Link {
+fn link() -> OneDirection {
+    let mut link = OneDirection {
         base_ns: 1_500_000_000_000_000_000,
-        ..Link::default()
+        ..OneDirection::default()
     };
     let count = (LINES - 1) * LOST / (2 * LOST - 1);
     for packet in 0..count {
-        let sent = Sent {
+        let sent = SentLine {
             time_ns: packet as i64 * 60_000,
             size: 1500,
             flow: (packet % FLOWS) as u16 + 1,

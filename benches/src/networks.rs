@@ -2,7 +2,7 @@
 
 use crate::repeat;
 use narrows_cc::parts::Lstm;
-use narrows_cc::parts::model::{Model, Writer};
+use narrows_cc::parts::model_file::{Model, Writer};
 use narrows_units::Stream;
 
 /// Layers, units, and inputs: Indigo's three sizes, and Muses.

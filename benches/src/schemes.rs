@@ -248,7 +248,7 @@ struct Call {
 impl Call {
     fn new(scheme: &Media) -> Call {
         let params = Params::resolve(scheme.params, []).expect("defaults resolve");
-        let setup = |name| narrows_media::Setup {
+        let setup = |name| narrows_media::MediaSetup {
             now: Time::ZERO,
             packet_size: 1500,
             random: Stream::new(1, name),

@@ -4,14 +4,14 @@
 use bytes::Bytes;
 use narrows_cell::Cell;
 use narrows_net::testing::{Dice, TestPacket, example_files};
-use narrows_record::Steps;
+use narrows_record::StepSeries;
 use narrows_record::read::{read_bins, read_delays, read_queues, read_states};
 use narrows_transport::{Body, wire};
-use narrows_tunnel::clock::{Clocks, Config as ClockConfig};
+use narrows_tunnel::clock::{ClockConfig, Clocks};
 use narrows_tunnel::keys::{Key, Secret, Sender};
-use narrows_tunnel::log::{self, Columns, Content, Row, Side};
+use narrows_tunnel::log::{self, Columns, Content, LogSide, TunnelLogRow};
 use narrows_tunnel::wire::{self as datagram, Header};
-use narrows_tunnel::{Config as PeerConfig, Outgoing, Peer, Received, Refusal, Role};
+use narrows_tunnel::{OutgoingDatagram, Peer, PeerConfig, Received, Refusal, Role};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -167,7 +167,7 @@ pub fn records(data: &[u8]) {
     say(read_delays(any.clone()).map(|rows| rows.len()));
     say(read_queues(any.clone()).map(|rows| rows.len()));
     say(read_states(any).map(|rows| rows.len()));
-    let steps = Steps {
+    let steps = StepSeries {
         value: "rate_bps",
         times_ns: (0..100).collect(),
         values: (0..100).map(|value| value * 1_000).collect(),
@@ -177,7 +177,7 @@ pub fn records(data: &[u8]) {
         let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % file.len();
         file[at] ^= change[2];
     }
-    say(Steps::read(file.into()).map(|steps| steps.values.len()));
+    say(StepSeries::read(file.into()).map(|steps| steps.values.len()));
 }
 
 /// A datagram of the tunnel: refused, or what is read can be written and read again.
@@ -227,7 +227,7 @@ pub fn tunnel_liars(data: &[u8]) {
     let mut liar = Liar::new(&secret);
     let (mut clocks, mut columns) = (
         Clocks::new(ClockConfig::default()),
-        Columns::new(Side::Arrived),
+        Columns::new(LogSide::Arrived),
     );
     let (mut told, mut taken, mut out) = (0, Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -283,12 +283,12 @@ pub fn tunnel_liars(data: &[u8]) {
     }
     let (mut file, mut again) = (Vec::new(), Vec::new());
     columns.drain_into(&mut file);
-    log::decode(Side::Arrived, &file, &mut again).expect("what was written can be read");
+    log::decode(LogSide::Arrived, &file, &mut again).expect("what was written can be read");
     assert_eq!(again, taken);
 }
 
-fn row(id: u64, sent: Time, arrived: Time, size: u32, content: Content) -> Row {
-    Row {
+fn row(id: u64, sent: Time, arrived: Time, size: u32, content: Content) -> TunnelLogRow {
+    TunnelLogRow {
         id,
         sent,
         arrived,
@@ -333,7 +333,7 @@ impl Liar {
         let ids = [
             self.next_id,
             0,
-            datagram::LARGEST_ID,
+            datagram::MAX_ID,
             u64::MAX,
             dice.below(1 << 20),
         ];
@@ -353,7 +353,7 @@ impl Liar {
             let dialer = [dice.below(4) as u8; 16];
             let header = Header {
                 session: 0,
-                id: id.min(datagram::LARGEST_ID),
+                id: id.min(datagram::MAX_ID),
                 sent,
             };
             datagram::encode(
@@ -396,7 +396,7 @@ impl Liar {
     }
 
     /// Learns what the session will be, and what he is asked for.
-    fn hear(&mut self, outgoing: &Outgoing, bytes: &[u8]) {
+    fn hear(&mut self, outgoing: &OutgoingDatagram, bytes: &[u8]) {
         let in_session = outgoing.in_session;
         let (header, body) = datagram::decode(bytes).expect("the listener writes datagrams");
         match body {
@@ -456,9 +456,9 @@ pub fn tunnel_logs(data: &[u8]) {
         return;
     };
     let side = if first & 2 == 0 {
-        Side::Sent
+        LogSide::Sent
     } else {
-        Side::Arrived
+        LogSide::Arrived
     };
     let mut whole = Vec::new();
     let mut file = rest.to_vec();

@@ -2,10 +2,10 @@
 //! of three packets every 40 ms, of which every tenth is thrown away, and a report for every packet.
 
 use narrows_cc::Fields;
-use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
 use narrows_transport::{
-    Body, Endpoint, Header, Media as Message, Outgoing, ReceiverCounters, SenderCounters, Snapshot,
-    wire,
+    Body, Endpoint, Header, Media as Message, Outgoing, ReceiverCounters, SenderCounters,
+    SenderSnapshot, wire,
 };
 use narrows_units::{Bytes, Ecn, Kind, ParamSpec, Rate, Span, Time};
 
@@ -41,7 +41,7 @@ pub const PARTS: u8 = 3;
 /// One frame in this many is thrown away.
 pub const DISCARDED: u64 = 10;
 
-fn payload(setup: &Setup) -> u16 {
+fn payload(setup: &MediaSetup) -> u16 {
     (setup.packet_size - wire::IP_UDP - wire::MEDIA_HEADER) as u16
 }
 
@@ -138,10 +138,10 @@ impl MediaSender for Sender {
         self.stopped = true;
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let bits = u64::from(self.length) * u64::from(PARTS) * 8;
         let target = bits as f64 / self.beat.secs();
-        Snapshot {
+        SenderSnapshot {
             pacing: Some(Rate::from_bps(target as u64)),
             latest_rtt: self.rtt,
             delivered: Bytes::new(self.delivered),
@@ -149,7 +149,7 @@ impl MediaSender for Sender {
                 values: vec![("target_bps", target)],
                 ..Fields::default()
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

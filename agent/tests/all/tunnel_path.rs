@@ -13,9 +13,9 @@ use crate::common::{Folder, can_emulate, my_turn};
 use bytes::Bytes;
 use narrows_record::read::PacketReader;
 use narrows_record::{Chunk, Direction, Fate};
-use narrows_tunnel::clock::{Config, Fit};
-use narrows_tunnel::join::clocks;
-use narrows_tunnel::log::Row;
+use narrows_tunnel::clock::{ClockConfig, Fit};
+use narrows_tunnel::log::TunnelLogRow;
+use narrows_tunnel::merge::clocks;
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ fn run(name: &str, forward: &Value, backward: &Value, shift: &Value, bytes: usiz
     assert_eq!(there["lost_here"], json!({"ring": 0, "socket": 0}));
     let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
     let (ours, theirs) = (Logs::read(&dialer.folder), Logs::read(&listener.folder));
-    let fit = clocks(&ours.arrived, &theirs.arrived, Config::default())
+    let fit = clocks(&ours.arrived, &theirs.arrived, ClockConfig::default())
         .fit()
         .unwrap();
     let [up, down] = seen(&record.join("packets.parquet"));
@@ -158,8 +158,9 @@ fn there_journeys(
         up.len(),
         "every datagram has entered the path"
     );
-    let arrivals: BTreeMap<u64, &Row> = theirs.arrived.iter().map(|row| (row.id, row)).collect();
-    let journey = |(sent, seen): (&Row, &Seen)| {
+    let arrivals: BTreeMap<u64, &TunnelLogRow> =
+        theirs.arrived.iter().map(|row| (row.id, row)).collect();
+    let journey = |(sent, seen): (&TunnelLogRow, &Seen)| {
         assert_eq!(sent.size, seen.size);
         let arrival = arrivals.get(&sent.id)?;
         let (due, left) = seen.arrival.expect("what has arrived was delivered");
@@ -178,7 +179,7 @@ fn there_journeys(
 /// arrivals, come last.
 fn back_journeys(fit: &Fit, shift: Shift, ours: &Logs, down: &[Seen]) -> Vec<Journey> {
     let delivered = down.iter().filter_map(|seen| Some((seen, seen.arrival?)));
-    let journey = |(arrived, (seen, (due, left))): (&Row, (&Seen, (u64, u64)))| {
+    let journey = |(arrived, (seen, (due, left))): (&TunnelLogRow, (&Seen, (u64, u64)))| {
         assert_eq!(arrived.size, seen.size);
         Journey {
             size: arrived.size,

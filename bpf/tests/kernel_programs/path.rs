@@ -2,7 +2,7 @@
 //! form that `host/kernel.c` reads.
 
 use narrows_cc::{
-    AckEvent, AckedPacket, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket, Phase,
+    AckEvent, AckedPacket, CaState, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket,
     RateSample, SendEvent, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Rate, Span, Stream, Time};
@@ -99,7 +99,7 @@ pub(crate) struct Connection<'a> {
     delivered_time: Time,
     ce: u64,
     lost: u64,
-    phase: Phase,
+    phase: CaState,
     epoch_end: u64,
     round: u64,
     round_end: u64,
@@ -143,7 +143,7 @@ impl<'a> Connection<'a> {
             delivered_time: now,
             ce: 0,
             lost: 0,
-            phase: Phase::Open,
+            phase: CaState::Open,
             epoch_end: 0,
             round: 0,
             round_end: 0,
@@ -284,7 +284,7 @@ impl<'a> Connection<'a> {
                 at += 1;
             }
         }
-        if taken.is_empty() || (expire && self.phase == Phase::Open) {
+        if taken.is_empty() || (expire && self.phase == CaState::Open) {
             self.expire();
             return;
         }
@@ -327,7 +327,7 @@ impl<'a> Connection<'a> {
             self.scheme.on_timer(self.now);
         }
         self.in_flight = 0;
-        self.phase = Phase::Timeout;
+        self.phase = CaState::Loss;
         self.epoch_end = self.next;
         let app_limited = packets.iter().any(|packet| packet.app_limited);
         let text = format!(
@@ -353,7 +353,7 @@ impl<'a> Connection<'a> {
         self.flying.retain(|packet| !gone(packet));
         self.in_flight -= lost;
         self.lost += lost;
-        let new_epoch = self.phase == Phase::Open;
+        let new_epoch = self.phase == CaState::Open;
         let mut loss = LossEvent::new(self.now, LossCause::Reordering, Bytes::new(lost * MSS));
         loss.packets = lost;
         loss.lost = &packets;
@@ -366,7 +366,7 @@ impl<'a> Connection<'a> {
         if !new_epoch {
             return;
         }
-        self.phase = Phase::Recovery;
+        self.phase = CaState::Recovery;
         self.epoch_end = self.next;
         self.line(&format!("l {} {in_flight}", us(self.now)), false);
         self.spurious = self.random.chance(20.0 * self.path.trouble);
@@ -374,13 +374,13 @@ impl<'a> Connection<'a> {
 
     /// The losses that opened the epoch turn out to be none, an acknowledgement later.
     fn undo(&mut self) {
-        if !std::mem::take(&mut self.spurious) || self.phase != Phase::Recovery {
+        if !std::mem::take(&mut self.spurious) || self.phase != CaState::Recovery {
             return;
         }
         let cause = LossCause::Reordering;
         self.scheme
             .on_spurious_loss(&SpuriousLossEvent::new(self.now, cause));
-        self.phase = Phase::Open;
+        self.phase = CaState::Open;
         self.line(&format!("u {}", us(self.now)), true);
     }
 
@@ -389,13 +389,13 @@ impl<'a> Connection<'a> {
         if marks == 0 {
             return;
         }
-        let new_epoch = self.phase == Phase::Open;
+        let new_epoch = self.phase == CaState::Open;
         let mut ecn = EcnEvent::new(self.now, Bytes::new(in_flight * MSS));
         ecn.packets = marks;
         ecn.new_epoch = new_epoch;
         self.scheme.on_ecn(&ecn);
         if new_epoch {
-            self.phase = Phase::Reduced;
+            self.phase = CaState::Cwr;
             self.epoch_end = self.next;
             self.line(&format!("e {} {in_flight}", us(self.now)), false);
         }
@@ -408,8 +408,8 @@ impl<'a> Connection<'a> {
     }
 
     fn settle(&mut self) {
-        if self.phase != Phase::Open && self.unsettled() >= self.epoch_end {
-            self.phase = Phase::Open;
+        if self.phase != CaState::Open && self.unsettled() >= self.epoch_end {
+            self.phase = CaState::Open;
             self.scheme.on_recovery_exit(self.now);
             self.line(&format!("x {}", us(self.now)), false);
         }
@@ -462,7 +462,7 @@ impl<'a> Connection<'a> {
         ack.in_flight = Bytes::new(self.in_flight * MSS);
         ack.cwnd_limited = self.limited;
         ack.phase = self.phase;
-        ack.in_recovery = matches!(self.phase, Phase::Reduced | Phase::Recovery);
+        ack.in_recovery = matches!(self.phase, CaState::Cwr | CaState::Recovery);
         let mut text = format!(
             "k {} {} {rtt} {} {before} {} {}",
             us(self.now),

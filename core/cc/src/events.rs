@@ -1,4 +1,4 @@
-//! What the transport tells a scheme. Each event is one struct, built only by the transport (and
+//! Events that the transport reports to a scheme. Each event is one struct, built only by the transport (and
 //! by tests): adding a member touches the transport and the schemes that want it, nobody else.
 
 use narrows_units::{Bytes, Rate, Span, Time};
@@ -25,7 +25,7 @@ pub struct RateSample {
     pub delivered: Bytes,
     /// The longer of the send and the acknowledgement interval.
     pub interval: Span,
-    /// Whether the application, not the path, limited the rate.
+    /// True if the application, not the path, limited the rate.
     pub app_limited: bool,
     /// Value of the connection's delivered counter when the sampled packet was sent.
     pub prior_delivered: Bytes,
@@ -35,18 +35,18 @@ pub struct RateSample {
     pub lost: Bytes,
 }
 
-/// What the transport is doing about congestion.
+/// State of the transport's congestion control (Linux: tcp_ca_state).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum CaState {
     /// Nothing is wrong.
     #[default]
     Open,
     /// Marks were reported, nothing is lost (CWR in Linux).
-    Reduced,
+    Cwr,
     /// Losses are being repaired.
     Recovery,
     /// A timeout is being repaired (Loss in Linux): the scheme grows its window again.
-    Timeout,
+    Loss,
 }
 
 /// An acknowledgement that acknowledges new packets.
@@ -77,22 +77,22 @@ pub struct AckEvent<'a> {
     pub lost_total: Bytes,
     /// Number of the current round trip, from 0.
     pub round: u64,
-    /// Whether a round trip begins with this acknowledgement.
+    /// True if a round trip begins with this acknowledgement.
     pub round_start: bool,
     /// Payload bytes in flight before this acknowledgement was processed.
     pub in_flight_before: Bytes,
     /// Payload bytes in flight after it (acknowledged and lost ones removed).
     pub in_flight: Bytes,
-    /// Whether the window was what limited the sender in the last round trip.
+    /// True if the window was what limited the sender in the last round trip.
     pub cwnd_limited: bool,
-    /// Whether a window may grow by it as TCP's do: the first gap has moved, or there is none, or the path reorders
+    /// True if a window may grow by it as TCP's do: the first gap has moved, or there is none, or the path reorders
     /// anyway (RFC 5681, section 3.1; Linux, tcp_may_raise_cwnd). QUIC's windows grow by whatever arrives.
     pub may_grow: bool,
-    /// Whether a recovery epoch caused by losses or marks is running. A scheme with
+    /// True if a recovery epoch caused by losses or marks is running. A scheme with
     /// `Recovery::Proportional` must not grow its window then.
     pub in_recovery: bool,
-    /// What is being done about congestion. (`in_recovery` is true in `Reduced` and `Recovery`.)
-    pub phase: Phase,
+    /// State of congestion control. (`in_recovery` is true in `Cwr` and `Recovery`.)
+    pub phase: CaState,
 }
 
 impl AckEvent<'_> {
@@ -117,7 +117,7 @@ impl AckEvent<'_> {
             cwnd_limited: true,
             may_grow: true,
             in_recovery: false,
-            phase: Phase::Open,
+            phase: CaState::Open,
         }
     }
 }
@@ -137,7 +137,7 @@ pub struct LostPacket {
     pub delivered_before: Bytes,
     /// Total payload bytes found lost before it was sent.
     pub lost_before: Bytes,
-    /// Whether the application limited the sender then.
+    /// True if the application limited the sender then.
     pub app_limited: bool,
 }
 
@@ -175,7 +175,7 @@ pub struct LossEvent<'a> {
     pub newest_sent: Time,
     /// Payload bytes in flight before these were taken out.
     pub in_flight: Bytes,
-    /// Whether this is the first loss of a recovery epoch. Schemes reduce once per epoch; a
+    /// True if this is the first loss of a recovery epoch. Schemes reduce once per epoch; a
     /// timeout always opens a new one unless it repeats an unanswered timeout.
     pub new_epoch: bool,
     /// Smoothed RTT.
@@ -211,7 +211,7 @@ pub struct EcnEvent {
     pub packets: u64,
     /// Payload bytes in flight before the acknowledgement was processed.
     pub in_flight: Bytes,
-    /// Whether this opens a recovery epoch (at most once per round trip).
+    /// True if this opens a recovery epoch (at most once per round trip).
     pub new_epoch: bool,
 }
 
@@ -239,11 +239,11 @@ pub struct SendEvent {
     pub bytes: Bytes,
     /// Payload bytes in flight with it.
     pub in_flight: Bytes,
-    /// How long nothing had been in flight before it, if so.
+    /// Time for which nothing had been in flight before it, if so.
     pub idle: Option<Span>,
-    /// Whether it repeats data.
+    /// True if it repeats data.
     pub retransmission: bool,
-    /// Whether the application has been limiting the sender.
+    /// True if the application has been limiting the sender.
     pub app_limited: bool,
 }
 

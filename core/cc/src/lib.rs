@@ -18,13 +18,13 @@ pub mod schemes;
 pub mod testing;
 
 pub use events::{
-    AckEvent, AckedPacket, EcnEvent, LossCause, LossEvent, LostPacket, Phase, RateSample,
+    AckEvent, AckedPacket, CaState, EcnEvent, LossCause, LossEvent, LostPacket, RateSample,
     SendEvent, SpuriousLossEvent,
 };
 
 use narrows_units::{Bytes, Files, ParamError, ParamSpec, Params, Rate, Stream, Time};
 
-/// What a scheme allows the transport to do. At least one member is given.
+/// Window and rate that a scheme allows. At least one member is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     /// Most bytes that may be in flight.
@@ -35,13 +35,13 @@ pub struct Allowance {
     pub quantum: Option<Bytes>,
     /// Another rate than before counts from the last packet on, not from the next: for schemes that keep a distance
     /// between packets.
-    pub at_once: bool,
+    pub reschedule_pacing: bool,
     /// When the window had no room, the next packet's time begins with the acknowledgement that makes some: for schemes
     /// whose sender looks at its window and its spacing one after the other.
-    pub anew: bool,
+    pub restart_pacing_when_open: bool,
 }
 
-/// What a scheme is born with.
+/// Construction arguments of a scheme.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Payload of a full packet; windows are counted in payload bytes.
@@ -52,7 +52,7 @@ pub struct Setup {
     pub now: Time,
     /// The scheme's own random numbers.
     pub random: Stream,
-    /// Whether packets will carry an ECN codepoint.
+    /// True if packets will carry an ECN codepoint.
     pub ecn: bool,
     /// Contents of the files that parameters name.
     pub files: Files,
@@ -70,7 +70,7 @@ impl Setup {
 pub struct Fields {
     /// Slow-start threshold, if the scheme has one and it is finite.
     pub ssthresh: Option<Bytes>,
-    /// What the scheme is doing (`slow_start`, `avoidance`, `probe_bw` ...).
+    /// Phase of the scheme (`slow_start`, `avoidance`, `probe_bw` ...).
     pub mode: &'static str,
     /// Anything else: name (with its unit at the end) and value.
     pub values: Vec<(&'static str, f64)>,
@@ -93,7 +93,7 @@ pub trait CongestionControl: Send {
     /// Packets were found to be lost.
     fn on_loss(&mut self, loss: &LossEvent<'_>);
 
-    /// What may be sent now.
+    /// Bytes, and rate, that may be sent now.
     fn allowance(&self) -> Allowance;
 
     /// A packet was sent.
@@ -116,7 +116,7 @@ pub trait CongestionControl: Send {
     /// The time asked for with `next_timer` has come.
     fn on_timer(&mut self, _now: Time) {}
 
-    /// Whether the scheme itself keeps the flow below what the path carries, to look at the path
+    /// True if the scheme itself keeps the flow below what the path carries, to look at the path
     /// (BBR's ProbeRTT): delivery-rate samples then count as limited by the application.
     fn holds_back(&self) -> bool {
         false
@@ -126,7 +126,7 @@ pub trait CongestionControl: Send {
     fn trace(&self, _fields: &mut Fields) {}
 }
 
-/// How the transport brings the amount in flight down after a window reduction.
+/// Method by which the transport brings the amount in flight down after a window reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Spread over one round by Proportional Rate Reduction (RFC 6937), as in Linux for schemes
@@ -155,7 +155,7 @@ pub enum EcnUse {
 pub struct Profile {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it reproduces and where that is described, one sentence.
+    /// The algorithm it reproduces and where that is described, one sentence.
     pub doc: &'static str,
     /// Parameters of the scheme, names and values as in scenarios.
     pub params: &'static [(&'static str, &'static str)],
@@ -171,7 +171,7 @@ pub type Build = fn(&Params, Setup) -> Result<Box<dyn CongestionControl>, ParamE
 pub struct Scheme {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it is, one sentence.
+    /// Description, one sentence.
     pub summary: &'static str,
     /// Paper, RFC or draft with version.
     pub source: &'static str,
@@ -191,7 +191,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// What registries show of the scheme, without its parameters: name and word.
+    /// Properties of the scheme that registries show, without its parameters: name and word.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![
             ("name", self.name.to_owned()),

@@ -1,38 +1,38 @@
 //! Parts that several schemes are made of.
 
 pub mod bbr;
-mod classic;
 mod coarse_clock;
+mod congestion_window;
 mod cube_root;
-mod delay;
+pub mod exp_log;
 pub mod gradient;
 mod hystart;
 mod hystart_pp;
 mod limited_slow_start;
+mod liveness_timer;
+mod loss_based;
 mod lstm;
-pub mod math;
-mod minima;
-pub mod model;
-pub mod monitor;
-pub mod policy;
+mod min_filter;
+pub mod model_file;
+pub mod monitor_interval;
+pub mod neural_policy;
+mod rtt_rounds;
 pub mod rule_table;
-mod silence;
 mod spline;
-mod window;
-mod window_min;
+mod windowed_min;
 
-pub use classic::{Cause, Classic, Congestion, Rules};
 pub use coarse_clock::CoarseClock;
+pub use congestion_window::CongestionWindow;
 pub use cube_root::{cube_root, rough_cube_root};
-#[cfg(test)]
-pub(crate) use delay::play_round;
-pub use delay::{RttRound, RttRounds};
-pub use hystart::{Detect as HyStartDetect, HyStart, Sample as HyStartSample};
-pub use hystart_pp::{HyStartPp, Step as HyStartStep};
+pub use hystart::{Detect as HyStartDetect, HyStart, HyStartSample};
+pub use hystart_pp::{HyStartPp, HyStartStep};
 pub use limited_slow_start::LimitedSlowStart;
+pub use liveness_timer::LivenessTimer;
+pub use loss_based::{CongestionEvent, LossBased, ReductionCause, WindowRules};
 pub use lstm::Lstm;
-pub use minima::{RecentMin, SlotMinima};
-pub use silence::Silence;
+pub use min_filter::{BaseDelays, RecentMin};
+#[cfg(test)]
+pub(crate) use rtt_rounds::play_round;
+pub use rtt_rounds::{RttRound, RttRounds};
 pub use spline::SmoothingSpline;
-pub use window::Window;
-pub use window_min::WindowMin;
+pub use windowed_min::WindowedMin;

@@ -34,7 +34,7 @@ pub struct Script {
     pub now: Time,
     /// Round-trip time of the next round.
     pub rtt: Span,
-    /// Whether the window limits the sender.
+    /// True if the window limits the sender.
     pub cwnd_limited: bool,
     round: u64,
     delivered: u64,
@@ -61,7 +61,7 @@ impl Script {
             .map_or(f64::INFINITY, |cwnd| cwnd.get() as f64 / MSS as f64)
     }
 
-    /// What the scheme shows.
+    /// Values that the scheme traces.
     pub fn fields(&self) -> Fields {
         let mut fields = Fields::default();
         self.scheme.trace(&mut fields);
@@ -139,7 +139,7 @@ pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     try_out(scheme, Decisions::by_chance(seed), seed, steps);
 }
 
-/// What fuzzers call: the first byte chooses a scheme of the registry, the others decide what
+/// Entry for fuzzers: the first byte chooses a scheme of the registry, the others decide what
 /// happens to it.
 ///
 /// # Panics
@@ -151,7 +151,7 @@ pub fn fuzz(data: &[u8]) {
     }
 }
 
-/// What fuzzers call with the content of a model file: refused in one sentence, or a scheme of its kind that lives
+/// Entry for fuzzers with the content of a model file: refused in one sentence, or a scheme of its kind that lives
 /// through a short connection. Odd bytes at the start mean the content itself, even ones changes of an example.
 ///
 /// # Panics

@@ -4,20 +4,20 @@ use narrows_units::{Span, Time};
 
 /// A clock that shows every time rounded down to its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub struct CoarseMediaClock {
     /// In ns, at least one.
     step: u64,
 }
 
-impl Clock {
+impl CoarseMediaClock {
     /// A clock with steps of `step`; zero for the finest there is, 1 ns.
     pub fn new(step: Span) -> Self {
-        Clock {
+        CoarseMediaClock {
             step: step.ns().max(1),
         }
     }
 
-    /// What it shows at `now`.
+    /// Its reading at `now`.
     #[inline]
     pub fn read(self, now: Time) -> Time {
         Time::from_ns(now.ns() / self.step * self.step)
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_clock_with_steps_is_read_and_waited_for() {
-        let clock = Clock::new(Span::from_ms(3));
+        let clock = CoarseMediaClock::new(Span::from_ms(3));
         assert_eq!(clock.read(Time::from_ns(5_999_999)), at(3));
         assert_eq!(clock.reached(at(20)), at(21));
         assert_eq!(clock.reached(at(21)), at(21));
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_clock_without_steps_shows_the_time() {
-        let clock = Clock::new(Span::ZERO);
+        let clock = CoarseMediaClock::new(Span::ZERO);
         let now = Time::from_ns(1_234_567);
         assert_eq!((clock.read(now), clock.reached(now)), (now, now));
     }

@@ -20,12 +20,12 @@ use crate::rtp;
 use narrows_units::{ParamError, Params, Span, Stream, Time};
 
 /// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
-const LEAST_BPS: f64 = 1000.0;
+const MIN_BPS: f64 = 1000.0;
 /// A resolution is kept at least for so long: the period of a browser's quality scaler.
 const DWELL: Span = Span::from_ms(2000);
 /// Bits per pixel below which the encoder goes to a smaller resolution, and above which the next larger one is
 /// worth it. Chosen so that VGA at 30 frames/s is left below 166 kbit/s and entered again above 276 kbit/s.
-const FEW_BITS: f64 = 0.018;
+const MIN_BITS_PER_PIXEL: f64 = 0.018;
 const MANY_BITS: f64 = 0.03;
 
 /// A resolution of the ladder: width and height in pixels.
@@ -70,9 +70,9 @@ const VGA: &[Resolution] = &[
     Resolution::new(320, 240),
 ];
 
-/// How an encoder behaves.
+/// Configuration of an encoder.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct EncoderConfig {
     /// Frames per second.
     pub frame_rate: f64,
     /// Smallest target in bit/s.
@@ -103,7 +103,7 @@ pub struct Config {
     pub payload: u32,
 }
 
-impl Config {
+impl EncoderConfig {
     /// The behaviour that parameters of this module describe, with packets of at most `payload` bytes.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Config {
                 "min_rate {min_bps} bit/s must not be above max_rate {max_bps} bit/s"
             )));
         }
-        Ok(Config {
+        Ok(EncoderConfig {
             frame_rate: real("frame_rate").max(0.1),
             min_bps,
             max_bps,
@@ -158,7 +158,7 @@ impl Config {
 pub fn frame_budget(target_bps: f64, frame_rate: f64, payload: u32) -> f64 {
     let packets = frame_rate.max(target_bps / (8.0 * f64::from(payload)));
     let overhead = 8.0 * f64::from(rtp::HEADER) * packets;
-    (target_bps - overhead).max(LEAST_BPS) / frame_rate / 8.0
+    (target_bps - overhead).max(MIN_BPS) / frame_rate / 8.0
 }
 
 /// A frame that has just been made.
@@ -170,21 +170,21 @@ pub struct Frame {
     pub at: Time,
     /// Its payload bytes, at least one.
     pub bytes: u32,
-    /// Whether it needs no other frame to be decoded.
+    /// True if it needs no other frame to be decoded.
     pub key: bool,
 }
 
 /// The encoder.
 #[derive(Clone, Debug)]
 pub struct Encoder {
-    config: Config,
+    config: EncoderConfig,
     random: Stream,
     born: Time,
     /// The next capture.
     next: Time,
     number: u32,
     noise: f64,
-    /// What it was told last, and what it works with, in bit/s.
+    /// Latest target, and the target in force, in bit/s.
     told: f64,
     target: f64,
     taken_over: Option<Time>,
@@ -200,7 +200,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder that captures its first frame at `now`.
-    pub fn new(config: Config, now: Time, random: Stream) -> Self {
+    pub fn new(config: EncoderConfig, now: Time, random: Stream) -> Self {
         let (told, smallest) = (config.start_bps, config.ladder.len().saturating_sub(1));
         let fits = |of: &Resolution| told >= MANY_BITS * f64::from(of.pixels()) * config.frame_rate;
         let level = config.ladder.iter().position(fits).unwrap_or(smallest);
@@ -224,7 +224,7 @@ impl Encoder {
     }
 
     /// Its configuration.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &EncoderConfig {
         &self.config
     }
 
@@ -296,13 +296,14 @@ impl Encoder {
             .level
             .checked_sub(1)
             .map(|above| self.config.ladder[above]);
-        let level = if per_pixel(now) < FEW_BITS && self.level + 1 < self.config.ladder.len() {
-            self.level + 1
-        } else if larger.is_some_and(|larger| per_pixel(larger) > MANY_BITS) {
-            self.level - 1
-        } else {
-            return;
-        };
+        let level =
+            if per_pixel(now) < MIN_BITS_PER_PIXEL && self.level + 1 < self.config.ladder.len() {
+                self.level + 1
+            } else if larger.is_some_and(|larger| per_pixel(larger) > MANY_BITS) {
+                self.level - 1
+            } else {
+                return;
+            };
         self.level = level;
         self.level_since = at;
         self.wanted = true;

@@ -10,22 +10,22 @@
 // Constructors in a registry share one signature, whether or not they need all of it.
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
 
-pub mod assembly;
 pub mod clock;
 pub mod encoder;
-pub mod outbox;
+pub mod packetizer;
+pub mod reassembly;
 pub mod rtp;
 pub mod schemes;
 pub mod source;
 pub mod testing;
 
 use narrows_cc::Profile;
-use narrows_transport::{Endpoint, ReceiverCounters, SenderCounters, Snapshot};
+use narrows_transport::{Endpoint, ReceiverCounters, SenderCounters, SenderSnapshot};
 use narrows_units::{ParamError, ParamSpec, Params, Stream, Time};
 
-/// What an end of a scheme is born with.
+/// Construction arguments of an end of a scheme.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct MediaSetup {
     /// The time of birth: the start of the flow.
     pub now: Time,
     /// IP size of the largest packet that the path takes. A scheme whose own packets are smaller keeps to those.
@@ -43,9 +43,9 @@ pub struct FrameSent {
     pub at: Time,
     /// Its payload bytes.
     pub bytes: u32,
-    /// Whether it needs no other frame to be decoded.
+    /// True if it needs no other frame to be decoded.
     pub key: bool,
-    /// Whether it was thrown away before all of it was sent.
+    /// True if it was thrown away before all of it was sent.
     pub discarded: bool,
 }
 
@@ -67,9 +67,9 @@ pub trait MediaSender: Endpoint {
     fn stop(&mut self);
 
     /// The state for plots and audits. `scheme.values` has `target_bps` for schemes that steer an encoder.
-    fn snapshot(&self) -> Snapshot;
+    fn snapshot(&self) -> SenderSnapshot;
 
-    /// What has been counted so far.
+    /// Counters so far.
     fn counters(&self) -> SenderCounters;
 
     /// Moves the frames that are settled at this end (all of their packets sent, or thrown away) into `frames`, in
@@ -79,7 +79,7 @@ pub trait MediaSender: Endpoint {
 
 /// The end that receives media and reports.
 pub trait MediaReceiver: Endpoint {
-    /// What has been counted so far. `goodput_bytes` are media bytes that were new.
+    /// Counters so far. `goodput_bytes` are media bytes that were new.
     fn counters(&self) -> ReceiverCounters;
 
     /// Moves the frames that are complete into `frames`, in the order of their completion.
@@ -87,21 +87,21 @@ pub trait MediaReceiver: Endpoint {
 }
 
 /// Constructor of a sending end.
-pub type BuildSender = fn(&Params, Setup) -> Result<Box<dyn MediaSender>, ParamError>;
+pub type BuildSender = fn(&Params, MediaSetup) -> Result<Box<dyn MediaSender>, ParamError>;
 
 /// Constructor of a receiving end.
-pub type BuildReceiver = fn(&Params, Setup) -> Result<Box<dyn MediaReceiver>, ParamError>;
+pub type BuildReceiver = fn(&Params, MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError>;
 
 /// One line of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Media {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it is, one sentence.
+    /// Description, one sentence.
     pub summary: &'static str,
     /// Paper, RFC or draft with version.
     pub source: &'static str,
-    /// Whether it sends frames of an encoder; otherwise there is always more to send.
+    /// True if it sends frames of an encoder; otherwise there is always more to send.
     pub frames: bool,
     /// Its parameters, those of the encoder included.
     pub params: &'static [ParamSpec],
@@ -114,7 +114,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// What registries show of the scheme, without its parameters: name and word.
+    /// Properties of the scheme that registries show, without its parameters: name and word.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![
             ("name", self.name.to_owned()),

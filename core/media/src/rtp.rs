@@ -25,7 +25,7 @@ const KEY: u8 = 1;
 const PADDING: u8 = 2;
 const REPEAT: u8 = 4;
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rtp {
     /// Number of the frame.

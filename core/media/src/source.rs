@@ -1,23 +1,23 @@
 //! Encoder and outbox together: where a sender's media comes from.
 
-use crate::encoder::{Config, Encoder, Frame};
-use crate::outbox::Outbox;
+use crate::encoder::{Encoder, EncoderConfig, Frame};
+use crate::packetizer::Packetizer;
 use narrows_units::{Stream, Time};
 
 /// An encoder whose frames wait to be sent.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct MediaSource {
     /// The encoder.
     pub encoder: Encoder,
-    /// What it has made and nobody has sent.
-    pub outbox: Outbox,
+    /// Frames made and not yet sent.
+    pub outbox: Packetizer,
 }
 
-impl Source {
+impl MediaSource {
     /// A source that starts at `now`.
-    pub fn new(config: Config, now: Time, random: Stream) -> Self {
-        Source {
-            outbox: Outbox::new(config.payload),
+    pub fn new(config: EncoderConfig, now: Time, random: Stream) -> Self {
+        MediaSource {
+            outbox: Packetizer::new(config.payload),
             encoder: Encoder::new(config, now, random),
         }
     }

@@ -9,12 +9,12 @@ mod pipe;
 pub use conformance::check;
 pub use pipe::{Passed, Pipe, Way};
 
-use crate::{Media, Setup};
+use crate::{Media, MediaSetup};
 use narrows_units::{Params, Stream, Time};
 
 /// The birth of an end in tests.
-pub fn setup(seed: u64) -> Setup {
-    Setup {
+pub fn setup(seed: u64) -> MediaSetup {
+    MediaSetup {
         now: Time::ZERO,
         packet_size: 1500,
         random: Stream::new(seed, "media"),

@@ -1,8 +1,8 @@
-//! What active queue management is built on: laws that decide about packets, the queue that obeys a
+//! Foundations of active queue management: laws that decide about packets, the queue that obeys a
 //! law, and the stores that disciplines with many queues share.
 //!
 //! A law ([`AqmLaw`]) sees every packet that arrives and every packet that is about to leave, and says
-//! [`Verdict::Pass`], [`Verdict::Mark`] or [`Verdict::Drop`]. It never touches a packet. [`LawQueue`]
+//! [`AqmVerdict::Pass`], [`AqmVerdict::Mark`] or [`AqmVerdict::Drop`]. It never touches a packet. [`LawQueue`]
 //! is a FIFO with a limit that does what its law says. To add an AQM, write its law and its entry in a
 //! file of `queues/`.
 
@@ -13,21 +13,19 @@ mod law;
 mod stamped;
 mod table;
 
-pub(crate) use cobalt::{Settings as CobaltSettings, State as CobaltState};
-pub(crate) use codel::{
-    Codel, PARAMS as CODEL_PARAMS, Settings as CodelSettings, State as CodelState,
-};
-pub(crate) use flows::{Flows, List};
+pub(crate) use cobalt::{CobaltSettings, CobaltState};
+pub(crate) use codel::{Codel, CodelSettings, CodelState, PARAMS as CODEL_PARAMS};
+pub(crate) use flows::{FlowList, Flows};
 pub(crate) use law::LawQueue;
 pub(crate) use stamped::Stamped;
-pub(crate) use table::{Table, mix, place};
+pub(crate) use table::{AqmTable, mix, place};
 
 use crate::{Backlog, Ecn, Outcomes, Packet, Reason};
 use narrows_units::{ParamError, Params, Span, Time};
 
-/// What a law says about one packet.
+/// Verdict of a law about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AqmVerdict {
     /// Let it go on.
     Pass,
     /// Mark it with congestion experienced, and let it go on. Only said of packets that can be marked.
@@ -36,43 +34,43 @@ pub enum Verdict {
     Drop(Reason),
 }
 
-/// What a law is told of a packet that arrives.
+/// A packet that arrives, as a law sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct ArrivingPacket {
     /// IP size in bytes.
     pub size: u32,
-    /// Whether its sender understands marks (ECN field other than Not-ECT).
+    /// True if its sender understands marks (ECN field other than Not-ECT).
     pub ect: bool,
-    /// What waits before it.
+    /// Backlog before it.
     pub backlog: Backlog,
-    /// Whether it finds room. If not, it is dropped whatever the law says.
+    /// True if it finds room. If not, it is dropped whatever the law says.
     pub room: bool,
 }
 
-/// What a law is told of a packet that is about to leave.
+/// A packet that is about to leave, as a law sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
     /// IP size in bytes.
     pub size: u32,
-    /// Whether its sender understands marks (ECN field other than Not-ECT).
+    /// True if its sender understands marks (ECN field other than Not-ECT).
     pub ect: bool,
-    /// How long it has waited.
+    /// Time it has waited.
     pub sojourn: Span,
-    /// What still waits behind it.
+    /// Backlog behind it.
     pub left: Backlog,
 }
 
 /// A rule that decides which packets are marked or dropped. Called in order of time.
 pub trait AqmLaw {
     /// About a packet that arrives.
-    fn arriving(&mut self, _now: Time, _packet: &Arrival) -> Verdict {
-        Verdict::Pass
+    fn arriving(&mut self, _now: Time, _packet: &ArrivingPacket) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
-    /// About the oldest packet, which is about to leave. After [`Verdict::Drop`] the law is asked
+    /// About the oldest packet, which is about to leave. After [`AqmVerdict::Drop`] the law is asked
     /// about the next one at the same time.
-    fn leaving(&mut self, _now: Time, _packet: &Departure) -> Verdict {
-        Verdict::Pass
+    fn leaving(&mut self, _now: Time, _packet: &Departure) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
     /// The server asked for a packet and none was left: it is idle until the next arrival.
@@ -85,7 +83,7 @@ pub trait AqmLaw {
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
 }
 
-/// Whether marks mean anything to the sender of `packet`.
+/// True if marks mean anything to the sender of `packet`.
 #[inline]
 pub(crate) fn can_be_marked<P: Packet>(packet: &P) -> bool {
     packet.ecn() != Ecn::NotEct

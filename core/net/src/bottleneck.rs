@@ -23,7 +23,7 @@ pub const PARAMS: &[ParamSpec] = &[
     .source("ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead"),
 ];
 
-/// What a packet costs on the wire.
+/// Bytes of a packet on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     overhead: u32,
@@ -64,24 +64,24 @@ pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
     framing: Framing,
-    /// What [`RateServer::by_openings`] says of the server.
-    by_openings: bool,
-    /// What [`RateServer::in_groups`] says of the server.
-    in_groups: bool,
+    /// Value of [`RateServer::is_slotted`] of the server.
+    slotted: bool,
+    /// Value of [`RateServer::is_aggregating`] of the server.
+    aggregating: bool,
     in_service: Option<P>,
     /// The others that leave with it.
-    group: VecDeque<P>,
-    /// What did not fit into the group.
-    spare: Option<P>,
+    aggregate: VecDeque<P>,
+    /// The packet that did not fit into the group.
+    did_not_fit: Option<P>,
     /// When the packet in service began, or the rate last changed since.
-    began: Time,
+    service_began: Time,
     /// Bytes on the wire that were left of it then.
-    left: u32,
+    wire_bytes_left: u32,
     /// When it leaves; while none is in service, when the server opens for the next.
     wakeup: Time,
     /// Time of the last departure or opening: what a late driver pushes afterwards with an earlier
     /// stamp cannot have met the queue as it was before.
-    acted: Time,
+    last_departure: Time,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -89,26 +89,26 @@ impl<P: Packet> Bottleneck<P> {
     pub fn new(queue: Box<dyn Queue<P>>, server: Box<dyn RateServer>, params: &Params) -> Self {
         Bottleneck {
             queue,
-            by_openings: server.by_openings(),
-            in_groups: server.in_groups(),
+            slotted: server.is_slotted(),
+            aggregating: server.is_aggregating(),
             server,
             framing: Framing::new(params),
             in_service: None,
-            group: VecDeque::new(),
-            spare: None,
-            began: Time::ZERO,
-            left: 0,
+            aggregate: VecDeque::new(),
+            did_not_fit: None,
+            service_began: Time::ZERO,
+            wire_bytes_left: 0,
             wakeup: Time::FAR,
-            acted: Time::ZERO,
+            last_departure: Time::ZERO,
         }
     }
 
     /// The server is free at `now`: serves the next packet, at once or when the server opens.
     #[inline]
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        if self.by_openings {
+        if self.slotted {
             self.wakeup = if self.waits() {
-                self.server.opens(now)
+                self.server.next_slot(now)
             } else {
                 Time::FAR
             };
@@ -121,52 +121,55 @@ impl<P: Packet> Bottleneck<P> {
 
     #[inline]
     fn serve_next(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
-        self.in_service = match self.spare.take() {
+        self.in_service = match self.did_not_fit.take() {
             None => self.queue.dequeue(now, outcomes),
             spare => spare,
         };
         self.wakeup = match &self.in_service {
             Some(packet) => {
-                self.began = now;
-                self.left = self.framing.wire_bytes(packet.size());
-                self.server.serve(now, self.left)
+                self.service_began = now;
+                self.wire_bytes_left = self.framing.wire_bytes(packet.size());
+                self.server.serve(now, self.wire_bytes_left)
             }
             None => Time::FAR,
         };
-        if self.in_groups && self.in_service.is_some() {
-            self.gather(now, outcomes);
+        if self.aggregating && self.in_service.is_some() {
+            self.fill_aggregate(now, outcomes);
         }
     }
 
     /// Takes the packets that are served with the one in service.
-    fn gather(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+    fn fill_aggregate(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         while self.server.has_room()
             && let Some(packet) = self.queue.dequeue(now, outcomes)
         {
             let Some(end) = self.server.join(self.framing.wire_bytes(packet.size())) else {
-                self.spare = Some(packet);
+                self.did_not_fit = Some(packet);
                 return;
             };
-            self.group.push_back(packet);
+            self.aggregate.push_back(packet);
             self.wakeup = end;
         }
     }
 
-    /// What has left the queue and not the element.
+    /// Packets that have left the queue and not the element.
     fn out_of_queue(&self) -> impl Iterator<Item = &P> {
-        self.in_service.iter().chain(&self.group).chain(&self.spare)
+        self.in_service
+            .iter()
+            .chain(&self.aggregate)
+            .chain(&self.did_not_fit)
     }
 
-    /// Whether there is a packet to serve next.
+    /// True if there is a packet to serve next.
     fn waits(&self) -> bool {
-        self.spare.is_some() || self.queue.backlog().packets > 0
+        self.did_not_fit.is_some() || self.queue.backlog().packets > 0
     }
 }
 
 impl<P: Packet> Element<P> for Bottleneck<P> {
     #[inline]
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let now = now.max(self.acted);
+        let now = now.max(self.last_departure);
         self.queue.enqueue(now, packet, outcomes);
         // A server whose opening is awaited is not idle.
         if self.in_service.is_none() && self.wakeup == Time::FAR {
@@ -180,7 +183,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
         if self.wakeup > now {
             return None;
         }
-        self.acted = now;
+        self.last_departure = now;
         if self.in_service.is_none() {
             self.serve_next(now, outcomes);
             if self.wakeup > now {
@@ -188,7 +191,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             }
         }
         let packet = self.in_service.take();
-        self.in_service = self.group.pop_front();
+        self.in_service = self.aggregate.pop_front();
         if self.in_service.is_none() {
             self.start_service(now, outcomes);
         }
@@ -232,15 +235,15 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
             Change::Params(params) => self.framing = Framing::new(&params),
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
-                self.by_openings = self.server.by_openings();
-                self.in_groups = self.server.in_groups();
-                if self.in_service.is_some() && old.in_groups() {
+                self.slotted = self.server.is_slotted();
+                self.aggregating = self.server.is_aggregating();
+                if self.in_service.is_some() && old.is_aggregating() {
                     // What is in the air ends as it was begun.
                 } else if self.in_service.is_some() {
-                    let served = old.served(self.began, now).get();
-                    self.left -= served.min(u64::from(self.left)) as u32;
-                    self.began = now;
-                    self.wakeup = self.server.serve(now, self.left);
+                    let served = old.served(self.service_began, now).get();
+                    self.wire_bytes_left -= served.min(u64::from(self.wire_bytes_left)) as u32;
+                    self.service_began = now;
+                    self.wakeup = self.server.serve(now, self.wire_bytes_left);
                 } else if self.waits() {
                     self.start_service(now, outcomes);
                 }

@@ -1,4 +1,4 @@
-//! What a timeline does to an element while the run goes on.
+//! Changes of elements by the timeline while the run goes on.
 
 use crate::RateServer;
 use narrows_units::{ParamError, Params};

@@ -1,8 +1,8 @@
 //! From the description of an element to the element, and from one description to the next.
 
 use crate::{
-    BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, NetworkError, Packet, Setup, links,
-    queues, rates,
+    BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, ElementSetup, NetworkError, Packet,
+    links, queues, rates,
 };
 use narrows_units::Params;
 use serde_json::{Map, Value};
@@ -10,19 +10,22 @@ use serde_json::{Map, Value};
 /// The kind of elements that are a queue before a rate server.
 const BOTTLENECK: &str = "bottleneck";
 
-/// Whether one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
+/// True if one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
 /// may be right one by one and wrong together.
 ///
 /// # Errors
-/// What [`Network::new`](crate::Network::new) would say of it.
-pub fn check_element(object: &Map<String, Value>, setup: &Setup) -> Result<(), NetworkError> {
+/// The errors of [`Network::new`](crate::Network::new).
+pub fn check_element(
+    object: &Map<String, Value>,
+    setup: &ElementSetup,
+) -> Result<(), NetworkError> {
     build_element::<crate::testing::TestPacket>(object, setup).map(|_| ())
 }
 
 /// Builds one element from `{"kind": ..., "name": ..., parameters...}`; also returns its kind.
 pub(crate) fn build_element<P: Packet + 'static>(
     object: &Map<String, Value>,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<(String, Box<dyn Element<P>>), NetworkError> {
     let name = &setup.name;
     let wrap = |error| NetworkError::Build {
@@ -50,7 +53,7 @@ pub(crate) fn build_element<P: Packet + 'static>(
 pub(crate) fn plan_changes(
     object: &mut Map<String, Value>,
     set: &Map<String, Value>,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Vec<Change>, NetworkError> {
     let name = setup.name.clone();
     let wrap = |error| NetworkError::Build {

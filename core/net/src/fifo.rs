@@ -35,7 +35,7 @@ impl<P: Packet> Fifo<P> {
         Some(packet)
     }
 
-    /// What is stored.
+    /// The packets.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
@@ -74,12 +74,12 @@ pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [
 
 /// Most bytes and packets that may wait; the packet in service does not count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limit {
+pub(crate) struct QueueLimit {
     bytes: u64,
     packets: u32,
 }
 
-impl Limit {
+impl QueueLimit {
     /// From the parameters `bytes` and `packets`, at least one of which must be there.
     pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
         let (bytes, packets) = (params.integer("bytes"), params.integer("packets"));
@@ -89,25 +89,25 @@ impl Limit {
                     .into(),
             ));
         }
-        Ok(Limit::optional(params))
+        Ok(QueueLimit::optional(params))
     }
 
     /// From the parameters `bytes` and `packets`; what is absent does not limit.
     pub(crate) fn optional(params: &Params) -> Self {
         let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
-        Limit {
+        QueueLimit {
             bytes: params.integer("bytes").unwrap_or(u64::MAX),
             packets: params.integer("packets").map_or(u32::MAX, most),
         }
     }
 
-    /// Whether `backlog` keeps to it.
+    /// True if `backlog` keeps to it.
     #[inline]
     pub(crate) fn holds(&self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
 
-    /// Whether a packet of `size` bytes finds room behind `backlog`.
+    /// True if a packet of `size` bytes finds room behind `backlog`.
     #[inline]
     pub(crate) fn admits(&self, backlog: Backlog, size: u32) -> bool {
         backlog.bytes + u64::from(size) <= self.bytes && backlog.packets < self.packets

@@ -24,41 +24,41 @@
 mod access;
 pub mod aqm;
 mod bottleneck;
-mod bucket;
 mod change;
 mod describe;
 mod fifo;
-mod fluid;
 pub mod links;
 mod modulated;
 mod network;
 mod opportunities;
 mod outcomes;
-mod passage;
 mod path;
+mod per_packet;
+mod piecewise;
 pub mod queues;
+mod rate_schedule;
 pub mod rates;
 mod registry;
-mod stepping;
 pub mod testing;
+mod token_bucket;
 mod topology;
 pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
 pub use fifo::Fifo;
-pub use network::{Network, Plan, Stage};
+pub use network::{ElementView, Network, Plan};
 pub use outcomes::{Copied, Drop, Outcomes, Reason};
-pub use path::Counters;
-use path::Path;
-pub use registry::{BuildError, Setup};
-pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
+pub use path::ElementCounters;
+use path::LinkPath;
+pub use registry::{BuildError, ElementSetup};
+pub use topology::{FlowSetup, LinkPlan, NetworkError, PathDirection, Route, Topology};
 
 pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
 pub use narrows_units::{Ecn, Entry, Files};
 
-/// What the network needs to know of a packet.
+/// A packet as the network sees it.
 pub trait Packet: Copy {
     /// Size of the IP packet in bytes.
     fn size(&self) -> u32;
@@ -78,7 +78,7 @@ pub trait Packet: Copy {
     fn connection(&self) -> u32 {
         u32::from(self.flow())
     }
-    /// Whether it carries nothing but an acknowledgement.
+    /// True if it carries nothing but an acknowledgement.
     fn is_ack(&self) -> bool {
         false
     }
@@ -135,7 +135,7 @@ pub trait Queue<P: Packet> {
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
     /// The next packet to serve at `now`; `None` when nothing is left.
     fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
-    /// What waits now.
+    /// The present backlog.
     fn backlog(&self) -> Backlog;
     /// Calls `visit` for each packet that waits.
     fn visit(&self, visit: &mut dyn FnMut(&P));
@@ -159,23 +159,23 @@ pub trait RateServer {
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
     /// The server has nothing to do from now on until the next call of `serve`.
     fn rest(&mut self);
-    /// Whether it serves by openings, at which a packet begins to leave: it then stays in the queue
-    /// until [`RateServer::opens`]. Other servers begin whenever they are free.
-    fn by_openings(&self) -> bool {
+    /// True if packets begin to leave at given instants only (delivery opportunities): they then stay in the queue
+    /// until [`RateServer::next_slot`]. Other servers begin whenever they are free.
+    fn is_slotted(&self) -> bool {
         false
     }
     /// The first time from `now` on at which a packet can begin to be served ([`Time::FAR`] if
-    /// never). Asked for servers by openings only.
-    fn opens(&mut self, now: Time) -> Time {
+    /// never). Asked of slotted servers only.
+    fn next_slot(&mut self, now: Time) -> Time {
         now
     }
-    /// Whether several packets may be served together, as frames of one transmission: all of them
+    /// True if several packets may be served together, as frames of one transmission: all of them
     /// leave when the last one has been served. See [`RateServer::join`].
-    fn in_groups(&self) -> bool {
+    fn is_aggregating(&self) -> bool {
         false
     }
-    /// Whether there is room for another packet, however small, in the service that has just begun.
-    /// Asked of servers in groups only.
+    /// True if there is room for another packet, however small, in the service that has just begun.
+    /// Asked of aggregating servers only.
     fn has_room(&self) -> bool {
         false
     }
@@ -184,7 +184,7 @@ pub trait RateServer {
     fn join(&mut self, _bytes: u32) -> Option<Time> {
         None
     }
-    /// How much of the packet in service, which began at `began`, has been served until just before
+    /// Bytes of the packet in service, which began at `began`, that have been served until just before
     /// `now`.
     fn served(&self, began: Time, now: Time) -> Bytes {
         self.capacity(began, now)
@@ -209,7 +209,7 @@ pub trait Element<P: Packet> {
     fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
     /// When `pop` is to be called next; [`Time::FAR`] when nothing is inside.
     fn next_wakeup(&self) -> Time;
-    /// What waits in the queue of this element (propagating packets never count as queued).
+    /// Backlog of this element's queue (propagating packets never count as queued).
     fn queued(&self) -> Backlog {
         Backlog::default()
     }

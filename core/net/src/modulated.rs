@@ -13,7 +13,7 @@ const BLOCK: f64 = 256.0;
 
 /// A time in which the rate is the same; the end is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct ModulatedPiece {
     /// In ns.
     pub(crate) start: u64,
     /// In ns; `u64::MAX` if it never ends.
@@ -25,17 +25,17 @@ pub(crate) struct Piece {
 /// A rate over time.
 pub(crate) trait Pieces {
     /// The piece that `at` (ns) is in.
-    fn piece(&self, at: u64) -> Piece;
+    fn piece(&self, at: u64) -> ModulatedPiece;
 }
 
 /// Opportunities of a Poisson process whose rate is that of `P`.
 pub(crate) struct Modulated<P> {
-    process: Process<P>,
-    place: Place,
+    process: ModulatingProcess<P>,
+    place: ModulatedPlace,
 }
 
-/// What determines all opportunities.
-struct Process<P> {
+/// State that determines all opportunities.
+struct ModulatingProcess<P> {
     pieces: P,
     key: u64,
     /// IP bits that an opportunity moves.
@@ -43,9 +43,9 @@ struct Process<P> {
 }
 
 /// A place in the process: before the opportunity that comes next.
-struct Place {
+struct ModulatedPlace {
     /// The block, as a piece of its own.
-    block: Piece,
+    block: ModulatedPiece,
     stream: Stream,
     /// ns since the start of the block, within it unless the process has ended.
     next: f64,
@@ -55,22 +55,22 @@ impl<P: Pieces> Modulated<P> {
     /// Of opportunities that move `packet` IP bytes each, as `key` decides.
     pub(crate) fn new(pieces: P, key: u64, packet: u32) -> Self {
         let bits = f64::from(packet) * 8.0;
-        let process = Process { pieces, key, bits };
+        let process = ModulatingProcess { pieces, key, bits };
         let place = process.enter(0);
         Modulated { process, place }
     }
 }
 
-impl<P: Pieces> Process<P> {
+impl<P: Pieces> ModulatingProcess<P> {
     /// The block that `at` is in.
-    fn block(&self, at: u64) -> Piece {
+    fn block(&self, at: u64) -> ModulatedPiece {
         let piece = self.pieces.piece(at);
         if piece.bps <= 0.0 {
             return piece;
         }
         let length = (BLOCK * self.gap(piece)).ceil().max(1.0) as u64;
         let start = piece.start + (at - piece.start) / length * length;
-        Piece {
+        ModulatedPiece {
             start,
             end: piece.end.min(start.saturating_add(length)),
             ..piece
@@ -78,7 +78,7 @@ impl<P: Pieces> Process<P> {
     }
 
     /// Mean gap in ns.
-    fn gap(&self, piece: Piece) -> f64 {
+    fn gap(&self, piece: ModulatedPiece) -> f64 {
         self.bits * 1e9 / piece.bps
     }
 
@@ -88,9 +88,9 @@ impl<P: Pieces> Process<P> {
     }
 
     /// Before the first opportunity of the block of `at`, or of a later one.
-    fn enter(&self, at: u64) -> Place {
+    fn enter(&self, at: u64) -> ModulatedPlace {
         let block = self.block(at);
-        let mut place = Place {
+        let mut place = ModulatedPlace {
             block,
             stream: self.stream(block.start),
             next: 0.0,
@@ -100,9 +100,9 @@ impl<P: Pieces> Process<P> {
     }
 
     /// Goes to the next opportunity.
-    fn step(&self, place: &mut Place) {
+    fn step(&self, place: &mut ModulatedPlace) {
         loop {
-            let Piece { start, end, bps } = place.block;
+            let ModulatedPiece { start, end, bps } = place.block;
             if bps > 0.0 {
                 place.next += place.stream.exponential(self.gap(place.block));
                 if place.next < (end - start) as f64 {
@@ -113,7 +113,7 @@ impl<P: Pieces> Process<P> {
                 place.next = f64::INFINITY;
                 return;
             }
-            *place = Place {
+            *place = ModulatedPlace {
                 block: self.block(end),
                 stream: self.stream(end),
                 next: 0.0,
@@ -122,7 +122,7 @@ impl<P: Pieces> Process<P> {
     }
 }
 
-impl Place {
+impl ModulatedPlace {
     fn time(&self) -> Time {
         if self.next.is_infinite() {
             return Time::FAR;
@@ -169,11 +169,11 @@ mod tests {
     struct InTurn;
 
     impl Pieces for InTurn {
-        fn piece(&self, at: u64) -> Piece {
+        fn piece(&self, at: u64) -> ModulatedPiece {
             let number = at / 100_000_000;
             let start = number * 100_000_000;
             let bps = if number.is_multiple_of(2) { 8e6 } else { 0.0 };
-            Piece {
+            ModulatedPiece {
                 start,
                 end: start + 100_000_000,
                 bps,

@@ -4,8 +4,8 @@ use crate::access::Access;
 use crate::describe::{build_element, plan_changes};
 use crate::topology::read_timeline;
 use crate::{
-    Change, Counters, Direction, Element, Files, FlowSetup, NetworkError, Outcomes, Packet, Path,
-    Route, Setup, Topology,
+    Change, Element, ElementCounters, ElementSetup, Files, FlowSetup, LinkPath, NetworkError,
+    Outcomes, Packet, PathDirection, Route, Topology,
 };
 use narrows_units::{Span, Time, Wakeups};
 use serde_json::{Map, Value};
@@ -29,16 +29,16 @@ pub struct Plan<'a> {
 }
 
 /// One directed link.
-struct Link<P> {
+struct DirectedLink<P> {
     name: String,
     /// Its part in the wake-ups.
     part: u16,
-    direction: Direction,
-    path: Path<P>,
+    direction: PathDirection,
+    path: LinkPath<P>,
 }
 
 /// A change that is due.
-struct Due {
+struct DueChange {
     at: Time,
     link: u16,
     /// Index of the element on its link.
@@ -47,7 +47,7 @@ struct Due {
 }
 
 /// One element as seen from outside.
-pub struct Stage<'a, P> {
+pub struct ElementView<'a, P> {
     /// Index in the whole network.
     pub index: u16,
     /// Name, unique in the network.
@@ -59,11 +59,11 @@ pub struct Stage<'a, P> {
     /// Index of that link.
     pub link_index: u16,
     /// Which way the link leads.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// The element.
     pub element: &'a dyn Element<P>,
-    /// What it has seen.
-    pub counters: &'a Counters,
+    /// Its counters.
+    pub counters: &'a ElementCounters,
 }
 
 /// Links with packets on them. Each packet knows its route ([`Packet::route`]); when it leaves a
@@ -79,7 +79,7 @@ pub struct Stage<'a, P> {
 pub struct Network<P> {
     hosts: Vec<String>,
     routes: Vec<Route>,
-    links: Vec<Link<P>>,
+    links: Vec<DirectedLink<P>>,
     /// Index of the first element of each link in the whole network, and the total behind them.
     bases: Vec<u16>,
     /// First link of each route.
@@ -92,7 +92,7 @@ pub struct Network<P> {
     wakeups: Wakeups,
     /// By part less one: the link.
     order: Vec<u16>,
-    timeline: VecDeque<Due>,
+    timeline: VecDeque<DueChange>,
     ready: VecDeque<(Time, P)>,
     /// By direction, see [`Network::propagation`].
     propagation: [Span; 2],
@@ -112,11 +112,11 @@ impl<P: Packet + 'static> Network<P> {
         let topology = Topology::from_json(plan.network)?;
         let ends = |route: &Route| (route.from, route.to);
         let hosts: Arc<[(u16, u16)]> = topology.routes.iter().map(ends).collect();
-        let mut links: Vec<Link<P>> = Vec::new();
+        let mut links: Vec<DirectedLink<P>> = Vec::new();
         let mut bases = vec![0];
         let mut places: Vec<(String, u16, u16, Map<String, Value>)> = Vec::new();
         for (number, described) in topology.links.iter().enumerate() {
-            let mut path = Path::starting_at(bases[number]);
+            let mut path = LinkPath::starting_at(bases[number]);
             if plan.network["kind"] != "graph"
                 && let Some(access) = access(plan.flows, described.direction)
             {
@@ -141,7 +141,7 @@ impl<P: Packet + 'static> Network<P> {
                 path.add(name, &kind, element);
             }
             bases.push(bases[number] + path.len() as u16);
-            links.push(Link {
+            links.push(DirectedLink {
                 name: described.name.clone(),
                 part: 0,
                 direction: described.direction,
@@ -156,7 +156,7 @@ impl<P: Packet + 'static> Network<P> {
                 return Err(NetworkError::shape("timeline", what));
             };
             for change in plan_changes(object, planned.set, &setup(plan, name, &hosts))? {
-                timeline.push_back(Due {
+                timeline.push_back(DueChange {
                     at: planned.at,
                     link: *link,
                     index: *index,
@@ -277,7 +277,7 @@ impl<P: Packet + 'static> Network<P> {
     /// The least time that any packet of a direction takes through the network, by the elements as they are now: what
     /// enters at an instant comes out of it no earlier than that.
     #[inline]
-    pub fn propagation(&self, direction: Direction) -> Span {
+    pub fn propagation(&self, direction: PathDirection) -> Span {
         self.propagation[direction as usize]
     }
 
@@ -291,19 +291,19 @@ impl<P: Packet + 'static> Network<P> {
     fn propagation_now(&self) -> [Span; 2] {
         let link = |&link: &u16| self.links[usize::from(link)].path.propagation();
         let route = |route: &Route| route.links.iter().map(link).fold(Span::ZERO, Add::add);
-        Direction::BOTH.map(|direction| {
+        PathDirection::BOTH.map(|direction| {
             let routes = self.routes.iter().filter(|r| r.direction == direction);
             routes.map(route).min().unwrap_or_default()
         })
     }
 
     /// All elements, in the order of their indices.
-    pub fn stages(&self) -> impl Iterator<Item = Stage<'_, P>> {
+    pub fn stages(&self) -> impl Iterator<Item = ElementView<'_, P>> {
         let links = self.links.iter().zip(&self.bases).enumerate();
         links.flat_map(|(number, (link, &base))| {
             (0..link.path.len()).map(move |index| {
                 let (name, kind, element, counters) = link.path.stage(index);
-                Stage {
+                ElementView {
                     index: base + index as u16,
                     name,
                     kind,
@@ -371,8 +371,8 @@ impl<P: Packet + 'static> Network<P> {
     }
 }
 
-fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> Setup {
-    Setup {
+fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> ElementSetup {
+    ElementSetup {
         hosts: Arc::clone(hosts),
         seed: plan.seed,
         name: name.to_owned(),
@@ -382,10 +382,10 @@ fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> Setup {
 
 /// The access links of a direction, if any flow has an extra round-trip time: half of it, the odd
 /// nanosecond on the way back.
-fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access<P>> {
+fn access<P: Packet>(flows: &[FlowSetup], direction: PathDirection) -> Option<Access<P>> {
     let half = |flow: &FlowSetup| match direction {
-        Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
-        Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
+        PathDirection::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
+        PathDirection::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
     };
     let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
     wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))

@@ -14,7 +14,7 @@ pub(crate) trait Opportunities {
     fn peek(&mut self, at: Time) -> Time;
     /// Takes the one that `peek` has just returned.
     fn take(&mut self);
-    /// How many there are from `from` until just before `to`, whoever took them.
+    /// Number of them from `from` until just before `to`, whoever took them.
     fn count(&self, from: Time, to: Time) -> u64;
     /// The rate at `at` in opportunities per second, for plots.
     fn frequency(&self, at: Time) -> f64;
@@ -24,10 +24,10 @@ pub(crate) trait Opportunities {
 pub(crate) struct ByOpportunity<O> {
     source: O,
     size: u32,
-    /// What is left of the opportunities taken at `at`, for packets served at that very instant.
+    /// Rest of the opportunities taken at `at`, for packets served at that very instant.
     left: u32,
     at: Time,
-    /// What the packet in service got at the instant at which it began.
+    /// Bytes that the packet in service got at the instant at which it began.
     first: u32,
 }
 
@@ -73,11 +73,11 @@ impl<O: Opportunities> RateServer for ByOpportunity<O> {
 
     fn rest(&mut self) {}
 
-    fn by_openings(&self) -> bool {
+    fn is_slotted(&self) -> bool {
         true
     }
 
-    fn opens(&mut self, now: Time) -> Time {
+    fn next_slot(&mut self, now: Time) -> Time {
         if self.left > 0 && self.at == now {
             now
         } else {

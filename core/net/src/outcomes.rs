@@ -44,7 +44,7 @@ pub struct Outcomes<P> {
     pub copies: Vec<Copied<P>>,
     /// Element that is at work, set by the path.
     pub(crate) element: u16,
-    /// Whether that element has reported anything in this step, so that mostly one look is enough.
+    /// True if that element has reported anything in this step, so that mostly one look is enough.
     pub(crate) reported: bool,
     /// Packets dropped, bytes dropped and packets marked by that element in this step.
     pub(crate) dropped_packets: u64,

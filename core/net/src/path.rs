@@ -4,9 +4,9 @@ use crate::{Change, Element, Outcomes, Packet};
 use narrows_units::{ParamError, Span, Time};
 use std::ops::Add;
 
-/// What one element has seen, for the record and its verifier.
+/// Counters of one element, for the record and its verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ElementCounters {
     /// Packets and bytes that came in.
     pub in_packets: u64,
     /// See `in_packets`.
@@ -27,33 +27,33 @@ pub struct Counters {
     pub copied_bytes: u64,
 }
 
-/// What the hot loop needs of an element, and what is told of it.
-struct Stage<P> {
+/// The part of an element that the hot loop needs, and what is told of it.
+struct PathElement<P> {
     element: Box<dyn Element<P>>,
     wakeup: Time,
-    pushed: Time,
-    counters: Counters,
+    last_push: Time,
+    counters: ElementCounters,
 }
 
 /// Elements in the order in which packets pass them.
 ///
-/// The [network](crate::Network) pushes packets in, calls [`Path::step`] when something is due, and
+/// The [network](crate::Network) pushes packets in, calls [`LinkPath::step`] when something is due, and
 /// takes what comes out of either.
-pub(crate) struct Path<P> {
+pub(crate) struct LinkPath<P> {
     /// Index of the first element in the whole network.
     base: u16,
-    stages: Vec<Stage<P>>,
+    stages: Vec<PathElement<P>>,
     /// Name and registry name of each element.
     names: Vec<(String, String)>,
     /// The earliest wake-up and its element.
     next: (Time, usize),
 }
 
-impl<P: Packet> Path<P> {
+impl<P: Packet> LinkPath<P> {
     /// An empty path whose first element will have the index `base` in the whole network. Packets
     /// come out of it as they go in.
     pub(crate) fn starting_at(base: u16) -> Self {
-        Path {
+        LinkPath {
             base,
             stages: Vec::new(),
             names: Vec::new(),
@@ -64,11 +64,11 @@ impl<P: Packet> Path<P> {
     /// Appends an element. `name` is unique in the network, `kind` is its registry name.
     pub(crate) fn add(&mut self, name: &str, kind: &str, element: Box<dyn Element<P>>) {
         self.names.push((name.to_owned(), kind.to_owned()));
-        self.stages.push(Stage {
+        self.stages.push(PathElement {
             element,
             wakeup: Time::FAR,
-            pushed: Time::ZERO,
-            counters: Counters::default(),
+            last_push: Time::ZERO,
+            counters: ElementCounters::default(),
         });
     }
 
@@ -78,7 +78,7 @@ impl<P: Packet> Path<P> {
     }
 
     /// Name, registry name, element and counters of element `index`.
-    pub(crate) fn stage(&self, index: usize) -> (&str, &str, &dyn Element<P>, &Counters) {
+    pub(crate) fn stage(&self, index: usize) -> (&str, &str, &dyn Element<P>, &ElementCounters) {
         let (name, kind) = &self.names[index];
         let stage = &self.stages[index];
         (name, kind, &*stage.element, &stage.counters)
@@ -93,7 +93,7 @@ impl<P: Packet> Path<P> {
         left
     }
 
-    /// Lets the next thing happen that is due, at [`Path::next_wakeup`]; returns the packet that
+    /// Lets the next thing happen that is due, at [`LinkPath::next_wakeup`]; returns the packet that
     /// leaves the path by that.
     #[inline]
     pub(crate) fn step(&mut self, outcomes: &mut Outcomes<P>) -> Option<P> {
@@ -125,7 +125,7 @@ impl<P: Packet> Path<P> {
     /// Changes element `index` at `now`.
     ///
     /// # Errors
-    /// What the element refuses.
+    /// A change that the element refuses.
     pub(crate) fn change(
         &mut self,
         index: usize,
@@ -137,12 +137,12 @@ impl<P: Packet> Path<P> {
         outcomes.element = self.base + index as u16;
         stage.element.change(now, change, outcomes)?;
         stage.wakeup = stage.element.next_wakeup();
-        stage.settle(outcomes);
+        stage.collect_outcomes(outcomes);
         self.next = self.earliest();
         Ok(())
     }
 
-    /// When [`Path::step`] is to be called; [`Time::FAR`] when nothing is inside.
+    /// When [`LinkPath::step`] is to be called; [`Time::FAR`] when nothing is inside.
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
         self.next.0
@@ -184,7 +184,7 @@ impl<P: Packet> Path<P> {
             stage.counters.out_packets += 1;
             stage.counters.out_bytes += u64::from(packet.size());
         }
-        stage.settle(outcomes);
+        stage.collect_outcomes(outcomes);
         left
     }
 
@@ -205,11 +205,11 @@ impl<P: Packet> Path<P> {
             stage.counters.in_packets += 1;
             stage.counters.in_bytes += u64::from(packet.size());
             outcomes.element = self.base + index as u16;
-            let at = now.max(stage.pushed);
-            stage.pushed = at;
+            let at = now.max(stage.last_push);
+            stage.last_push = at;
             stage.element.push(at, packet, outcomes);
             stage.wakeup = stage.element.next_wakeup();
-            stage.settle(outcomes);
+            stage.collect_outcomes(outcomes);
             if stage.wakeup > now {
                 return None;
             }
@@ -219,10 +219,10 @@ impl<P: Packet> Path<P> {
     }
 }
 
-impl<P> Stage<P> {
+impl<P> PathElement<P> {
     /// Moves what the element has just reported into its counters.
     #[inline]
-    fn settle(&mut self, outcomes: &mut Outcomes<P>) {
+    fn collect_outcomes(&mut self, outcomes: &mut Outcomes<P>) {
         if outcomes.reported {
             self.count(outcomes);
         }

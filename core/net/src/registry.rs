@@ -1,12 +1,12 @@
-//! What the registries of queues, links and rate servers have in common.
+//! The common part of the registries of queues, links and rate servers.
 
 use crate::Files;
 use narrows_units::{ParamError, Stream};
 use std::sync::Arc;
 
-/// What a constructor gets besides its parameters.
+/// Arguments of a constructor besides its parameters.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct ElementSetup {
     /// Seed of the run.
     pub seed: u64,
     /// Name of the element, unique in the network (`forward.2`).
@@ -17,10 +17,10 @@ pub struct Setup {
     pub hosts: Arc<[(u16, u16)]>,
 }
 
-impl Setup {
+impl ElementSetup {
     /// For the element called `name`, without files.
     pub fn new(seed: u64, name: &str) -> Self {
-        Setup {
+        ElementSetup {
             seed,
             name: name.to_owned(),
             files: Files::default(),
@@ -97,7 +97,7 @@ macro_rules! registry {
         pub fn build $(<$packet: $crate::Packet + 'static>)? (
             name: &str,
             params: &serde_json::Map<String, serde_json::Value>,
-            setup: &$crate::Setup,
+            setup: &$crate::ElementSetup,
         ) -> Result<Box<dyn $trait $(<$packet>)?>, $crate::BuildError> {
             let params = self::params(name, params)?;
             $(if name == $module::ENTRY.name {

@@ -34,9 +34,9 @@ pub struct TestPacket {
     pub dscp: u8,
     /// Number of the connection.
     pub connection: u32,
-    /// Whether it is a pure acknowledgement.
+    /// True if it is a pure acknowledgement.
     pub ack: bool,
-    /// Whether it was damaged.
+    /// True if it was damaged.
     pub corrupt: bool,
     /// Index of its route.
     pub route: u16,

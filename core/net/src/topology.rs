@@ -7,35 +7,35 @@ use serde_json::{Map, Value};
 /// Which way a packet travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Direction {
+pub enum PathDirection {
     /// From the senders' side to the receivers' side.
     Forward = 0,
     /// From the receivers' side to the senders' side.
     Backward = 1,
 }
 
-impl Direction {
+impl PathDirection {
     /// Both directions.
-    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
+    pub const BOTH: [PathDirection; 2] = [PathDirection::Forward, PathDirection::Backward];
 
     /// The name used in records.
     pub const fn name(self) -> &'static str {
         match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
+            PathDirection::Forward => "forward",
+            PathDirection::Backward => "backward",
         }
     }
 
     /// The other direction.
     pub const fn reverse(self) -> Self {
         match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
+            PathDirection::Forward => PathDirection::Backward,
+            PathDirection::Backward => PathDirection::Forward,
         }
     }
 }
 
-/// What the network needs to know of a flow.
+/// A flow as the network sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSetup {
     /// Number, from 1.
@@ -52,7 +52,7 @@ pub enum NetworkError {
     Shape {
         /// Place in the description.
         at: String,
-        /// What is wanted.
+        /// The wanted parameters.
         what: String,
     },
     /// An element could not be built.
@@ -84,7 +84,7 @@ pub struct LinkPlan<'a> {
     /// Node at which they leave.
     pub to: String,
     /// Which way it leads: from nodes that are described earlier to later ones is forward.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// Descriptions of its elements, with their names.
     pub elements: Vec<(String, &'a Map<String, Value>)>,
 }
@@ -97,7 +97,7 @@ pub struct Route {
     /// Index of the host at which it ends.
     pub to: u16,
     /// Which way packets of no flow are said to travel.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// Indices of its links, in order.
     pub links: Vec<u16>,
 }
@@ -140,11 +140,11 @@ impl<'a> Topology<'a> {
         let hosts = vec!["sender".to_owned(), "receiver".to_owned()];
         let mut links = Vec::new();
         let mut routes = Vec::new();
-        for direction in Direction::BOTH {
+        for direction in PathDirection::BOTH {
             let name = direction.name();
             let (from, to) = match direction {
-                Direction::Forward => (0, 1),
-                Direction::Backward => (1, 0),
+                PathDirection::Forward => (0, 1),
+                PathDirection::Backward => (1, 0),
             };
             links.push(LinkPlan {
                 name: name.to_owned(),
@@ -205,9 +205,9 @@ impl<'a> Topology<'a> {
                 return Err(NetworkError::shape(&name, "two links have this name"));
             }
             let direction = if place(&from, &name)? < place(&to, &name)? {
-                Direction::Forward
+                PathDirection::Forward
             } else {
-                Direction::Backward
+                PathDirection::Backward
             };
             let elements = elements(link.get("elements"), &format!("network.{name}"), &name)?;
             links.push(LinkPlan {
@@ -277,9 +277,9 @@ fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Rout
         return Err(NetworkError::shape(&at, format!("it ends at {here}")));
     }
     let direction = if from < to {
-        Direction::Forward
+        PathDirection::Forward
     } else {
-        Direction::Backward
+        PathDirection::Backward
     };
     Ok(Route {
         from,

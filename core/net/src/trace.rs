@@ -14,10 +14,10 @@ use narrows_units::{Files, ParamError, Params};
 use std::fmt;
 
 /// Larger numbers (ns, bit/s) leave no room for calculations.
-const LARGEST: u64 = 1 << 62;
+const MAX_VALUE: u64 = 1 << 62;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// How fast a link was.
+/// Rates of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateTrace {
     /// Times of delivery opportunities in ms, not falling, the last above zero.
@@ -31,7 +31,7 @@ pub enum RateTrace {
     },
 }
 
-/// How long a link took.
+/// Delays of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTrace {
     /// (ns, ns of delay) with rising times, the first 0.
@@ -45,7 +45,7 @@ pub struct DelayTrace {
 pub struct TraceError {
     /// Number of the line, from 1.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -102,7 +102,7 @@ pub fn parse_rates(content: &[u8]) -> Result<RateTrace, TraceError> {
     if first.is_none_or(|line| !line.contains(',')) {
         return Ok(RateTrace::Opportunities(opportunities(text)?));
     }
-    let (steps, end) = table(text, "rate", [("rate_bps", 0), ("rate_mbps", 6)], LARGEST)?;
+    let (steps, end) = table(text, "rate", [("rate_bps", 0), ("rate_mbps", 6)], MAX_VALUE)?;
     if steps.iter().all(|step| step.1 == 0) {
         return whole("every rate is 0, so the trace lets nothing through");
     }
@@ -156,7 +156,7 @@ fn opportunities(text: &str) -> Result<Vec<u64>, TraceError> {
             return at(number, what);
         }
         let time = line.parse().unwrap_or(u64::MAX);
-        if time > LARGEST / NS_PER_MS {
+        if time > MAX_VALUE / NS_PER_MS {
             return at(number, format!("the time {} ms is too large", shown(line)));
         }
         if time < before {
@@ -232,7 +232,7 @@ fn table(
                 Some(value) => Ok(value),
             }
         };
-        let time = read(time, time_digits, "time", LARGEST)?;
+        let time = read(time, time_digits, "time", MAX_VALUE)?;
         let value = read(value, value_digits, what, most)?;
         match rows.last() {
             None if time > 0 => {

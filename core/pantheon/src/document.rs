@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Width of the bins of capacities.
 const BIN_NS: u64 = 100_000_000;
 
-/// What is known about a run besides its logs.
+/// Facts about a run besides its logs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Task {
@@ -26,26 +26,26 @@ pub struct Task {
     pub scheme: String,
     /// Number of the run.
     pub run: u64,
-    /// How many flows the run was meant to have, from 1 on; the logs may have others. It does not count if nothing
+    /// Number of flows the run was meant to have, from 1 on; the logs may have others. It does not count if nothing
     /// of one of them arrived.
     pub flows: u16,
-    /// How long it was meant to last.
+    /// Duration it was meant to have.
     pub runtime_ns: Option<u64>,
     /// Parameters of the paths that are known, by direction: names of traces, commands of emulators.
     pub paths: BTreeMap<String, Map<String, Value>>,
-    /// What is known about the scheme.
+    /// Facts about the scheme.
     pub fingerprint: Fingerprint,
     /// When it started (RFC 3339, UTC).
     pub started_at: Option<String>,
     /// When it ended.
     pub ended_at: Option<String>,
-    /// How the clocks of both ends were compared.
+    /// Method by which the clocks of both ends were compared.
     pub clock: Clock,
     /// The statistics that Pantheon printed for it.
     pub printed: Option<String>,
-    /// Whether negative delays may come from clocks of two hosts.
+    /// True if negative delays may come from clocks of two hosts.
     pub two_hosts: bool,
-    /// What the caller has to say about the run.
+    /// Reasons that the caller gives about the run.
     pub reasons: Vec<Reason>,
     /// Where it comes from, kept as it is.
     pub source: Map<String, Value>,
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub run: RunDocument,
     /// The packets.
     pub packets: Packets,
-    /// What emulated links could have carried.
+    /// Capacity of emulated links.
     pub capacity: Vec<CapacityRow>,
     /// Pantheon's numbers; `None` if nothing arrived.
     pub statistics: Option<Statistics>,
@@ -210,7 +210,7 @@ fn judge_clocks(run: &mut RunDocument, task: &Task, shifts: Shifts) {
     }
 }
 
-/// What Pantheon says about the run, for `run.json`; judges the run by it. `logged` are flows with logs of their own.
+/// Pantheon's numbers of the run, for `run.json`; judges the run by it. `logged` are flows with logs of their own.
 fn keep(
     run: &mut RunDocument,
     task: &Task,

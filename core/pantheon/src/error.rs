@@ -1,4 +1,4 @@
-//! What can be wrong with a log, and with the logs of a run.
+//! Errors of a log, and with the logs of a run.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct LogError {
     pub file: String,
     /// Line, from 1; 0 where the problem is not in a line.
     pub line: u64,
-    /// What is wrong, without full stop.
+    /// The problem, without full stop.
     pub problem: String,
 }
 

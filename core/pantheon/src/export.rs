@@ -7,7 +7,7 @@
 //! A run that was imported becomes the logs that it was made of: by the clocks that logged it, with
 //! the delays that were logged and what its emulated link offered over its whole life.
 
-use crate::link::{Arrived, Link, Sent};
+use crate::link::{Arrived, OneDirection, SentLine};
 use crate::opportunities;
 use crate::origin::Origin;
 use crate::statistics::Statistics;
@@ -22,9 +22,9 @@ const CORRUPTED: &str = "corrupted";
 #[derive(Clone, Debug)]
 pub struct Exported {
     /// From senders to receivers.
-    pub data: Link,
+    pub data: OneDirection,
     /// The reverse; `None` of an imported run that had no log of it.
-    pub ack: Option<Link>,
+    pub ack: Option<OneDirection>,
     /// Numbers of the data; `None` if nothing arrived.
     pub statistics: Option<Statistics>,
 }
@@ -47,9 +47,9 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     let origin = origin.map_err(|problem| RecordError::data("run.json", &problem))?;
     let times = Times::of(origin.as_ref(), base_ns);
     // Of the data, and of the acknowledgements.
-    let mut links = times.bases.map(|base_ns| Link {
+    let mut links = times.bases.map(|base_ns| OneDirection {
         base_ns,
-        ..Link::default()
+        ..OneDirection::default()
     });
     let mut directions = vec![None; 1 << 16];
     for flow in &cell.flows {
@@ -72,7 +72,7 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
             let (index, sent_ns) = match chunk.copy_of[row] {
                 0 => {
                     let time_ns = times.sent(way, chunk.sent_ns[row]);
-                    link.sent.push(Sent {
+                    link.sent.push(SentLine {
                         time_ns,
                         size: chunk.size_bytes[row],
                         flow,

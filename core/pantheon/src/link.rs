@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 /// In [`Arrived::sent`]: no packet is known that this could be.
 pub const NO_PACKET: u32 = u32::MAX;
 
-/// How far the time of sending that an arrival implies may lie from the one that was logged. Pantheon
+/// Tolerance by which the time of sending that an arrival implies may lie from the one that was logged. Pantheon
 /// rounds to microseconds when it merges the two logs of a tunnel (both times and the delay) and once
 /// more when it merges those of all tunnels (both times), up to 2.5 us together, after sums with times
 /// since 1970 in double precision (steps of 0.24 us).
 pub(crate) const TOLERANCE_NS: i64 = 3_000;
 /// Packets that are looked at for one arrival. Only a log that was made up has more of one flow
 /// within the tolerance; it must not cost the square of its length.
-const MOST_TRIES: usize = 64;
+const MAX_TRIES: usize = 64;
 
 /// A packet entered the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentLine {
     /// Since the base of the link.
     pub time_ns: i64,
     /// Size of the outer IP packet.
@@ -54,19 +54,19 @@ pub struct Opportunity {
 
 /// One direction of a run, in the order of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct OneDirection {
     /// Since 1970.
     pub base_ns: i64,
-    /// What was sent.
-    pub sent: Vec<Sent>,
-    /// What arrived.
+    /// Packets sent.
+    pub sent: Vec<SentLine>,
+    /// Arrivals.
     pub arrived: Vec<Arrived>,
     /// Opportunities of the emulated link; empty on real paths.
     pub opportunities: Vec<Opportunity>,
 }
 
-impl Link {
-    /// Whether no tunnel logged anything.
+impl OneDirection {
+    /// True if no tunnel logged anything.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.arrived.is_empty()
     }
@@ -124,16 +124,16 @@ impl Link {
 
 /// The links of several tunnels of one direction as one: times count from the smallest base, and
 /// everything is in the order of time.
-pub fn join(parts: Vec<Link>) -> Link {
+pub fn join(parts: Vec<OneDirection>) -> OneDirection {
     let base_ns = parts.iter().map(|part| part.base_ns).min().unwrap_or(0);
-    let mut all = Link {
+    let mut all = OneDirection {
         base_ns,
-        ..Link::default()
+        ..OneDirection::default()
     };
     for part in parts {
         let shift = part.base_ns - base_ns;
         let before = all.sent.len() as u32;
-        all.sent.extend(part.sent.iter().map(|sent| Sent {
+        all.sent.extend(part.sent.iter().map(|sent| SentLine {
             time_ns: sent.time_ns + shift,
             ..*sent
         }));
@@ -193,7 +193,7 @@ impl Lane {
             .partition_point(|packet| packet.0 < goal - TOLERANCE_NS);
         let mut best: Option<(i64, usize)> = None;
         let mut place = self.free(low);
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(&(time, _, bytes)) = self.packets.get(place) else {
                 break;
             };
@@ -213,7 +213,7 @@ impl Lane {
             self.next[place] = place as u32 + 1;
             return Some(self.packets[place].1);
         }
-        let near = self.packets[low..].iter().take(MOST_TRIES);
+        let near = self.packets[low..].iter().take(MAX_TRIES);
         let near = near.take_while(|packet| packet.0 <= goal + TOLERANCE_NS);
         let fits = near.filter(|packet| packet.2 == size);
         fits.min_by_key(|packet| (packet.0 - goal).abs())
@@ -225,8 +225,8 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn sent(time_ns: i64, size: u32, flow: u16) -> Sent {
-        Sent {
+    fn sent(time_ns: i64, size: u32, flow: u16) -> SentLine {
+        SentLine {
             time_ns,
             size,
             flow,
@@ -244,11 +244,11 @@ mod tests {
         }
     }
 
-    fn matched(sent: Vec<Sent>, arrived: Vec<Arrived>) -> (Vec<u32>, Vec<usize>) {
-        let mut link = Link {
+    fn matched(sent: Vec<SentLine>, arrived: Vec<Arrived>) -> (Vec<u32>, Vec<usize>) {
+        let mut link = OneDirection {
             sent,
             arrived,
-            ..Link::default()
+            ..OneDirection::default()
         };
         let strangers = link.match_up();
         (link.arrived.iter().map(|a| a.sent).collect(), strangers)
@@ -310,11 +310,11 @@ mod tests {
     #[test]
     fn joined_links_count_from_the_smallest_base() {
         let one = |base_ns, flow| {
-            let mut link = Link {
+            let mut link = OneDirection {
                 base_ns,
                 sent: vec![sent(0, 60, flow), sent(30, 60, flow)],
                 arrived: vec![arrived(40, 10, 60, flow)],
-                ..Link::default()
+                ..OneDirection::default()
             };
             link.match_up();
             link.arrived[0].sent = 1;

@@ -11,17 +11,17 @@
 //! lines that begin with `#` are comments.
 
 use crate::error::LogError;
-use crate::link::{Arrived, Link, NO_PACKET, Opportunity, Sent};
-use crate::scan::{self, Fields, Line, Order, shown};
+use crate::link::{Arrived, NO_PACKET, OneDirection, Opportunity, SentLine};
+use crate::scan::{self, Fields, LineOrder, LogLine, shown};
 use std::collections::BTreeSet;
 
 const HEAD: &[u8] = b"# init timestamp: ";
 
-/// What a log told.
+/// Content of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Its events.
-    pub link: Link,
+    pub link: OneDirection,
     /// Where and why reading stopped before the end.
     pub stopped: Option<LogError>,
     /// The first line that is earlier than one above it. Logs of Pantheon are in the order of time,
@@ -43,14 +43,14 @@ pub fn read_merged(file: &str, text: &[u8], lenient: bool) -> Result<Reading, Lo
     let mut lines = scan::lines(text);
     let base_ns = head(file, lines.next())?;
     let mut reading = Reading {
-        link: Link {
+        link: OneDirection {
             base_ns,
-            ..Link::default()
+            ..OneDirection::default()
         },
         ..Reading::default()
     };
     let mut numbered = None;
-    let mut order = Order::default();
+    let mut order = LineOrder::default();
     for line in lines {
         match event(&line, &mut numbered, &mut reading.link) {
             Ok(Some(time_ns)) => order.see(line.number, time_ns),
@@ -88,7 +88,7 @@ pub fn read_merged(file: &str, text: &[u8], lenient: bool) -> Result<Reading, Lo
     }
 }
 
-fn head(file: &str, first: Option<Line<'_>>) -> Result<i64, LogError> {
+fn head(file: &str, first: Option<LogLine<'_>>) -> Result<i64, LogError> {
     let Some(line) = first else {
         return Err(LogError::new(file, 0, "the log is empty"));
     };
@@ -111,9 +111,9 @@ fn head(file: &str, first: Option<Line<'_>>) -> Result<i64, LogError> {
 /// Adds the event of a line to `link` and gives its time, `None` for a comment; `numbered` is whether
 /// events name their flow, once that is known.
 fn event(
-    line: &Line<'_>,
+    line: &LogLine<'_>,
     numbered: &mut Option<bool>,
-    link: &mut Link,
+    link: &mut OneDirection,
 ) -> Result<Option<i64>, String> {
     if !line.whole {
         return Err("the log ends in the middle of this line".into());
@@ -166,7 +166,7 @@ fn event(
     }
     let flow = flow.unwrap_or(1);
     if kind == b"+" {
-        link.sent.push(Sent {
+        link.sent.push(SentLine {
             time_ns,
             size,
             flow,
@@ -186,7 +186,7 @@ fn event(
 
 /// The merged log of a link. Events of the same time are written in the order opportunity, sent,
 /// arrived.
-pub fn write_merged(link: &Link) -> Vec<u8> {
+pub fn write_merged(link: &OneDirection) -> Vec<u8> {
     let mut order: Vec<(i64, u8, u32)> = Vec::new();
     let count = link.sent.len() + link.arrived.len() + link.opportunities.len();
     order.reserve(count);

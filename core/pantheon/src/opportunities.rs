@@ -1,7 +1,7 @@
-//! What an export says that the shared bottleneck could have carried.
+//! Capacity of the shared bottleneck as an export states it.
 
 use crate::link::Opportunity;
-use crate::origin::Way;
+use crate::origin::WayOrigin;
 use crate::packets::element;
 use narrows_record::read::{Record, read_capacity};
 use narrows_record::{Capacities, Direction, RecordError};
@@ -11,15 +11,15 @@ const OPPORTUNITY_BYTES: u32 = 1500;
 /// Opportunities come on whole milliseconds.
 const TICK_NS: u64 = 1_000_000;
 /// Ticks of a day; of longer runs no opportunities are made.
-const MOST_TICKS: u64 = 86_400_000;
+const MAX_TICKS: u64 = 86_400_000;
 /// More opportunities than this (as of 10 Gbit/s for a minute) are left out.
-const MOST_OPPORTUNITIES: f64 = 5e7;
+const MAX_OPPORTUNITIES: f64 = 5e7;
 
 /// Those of an imported run, from the bins of its record and what is kept beside them. The record's
 /// time zero is `zero_ns` since the base of the log.
 pub(crate) fn again(
     record: &Record,
-    way: &Way,
+    way: &WayOrigin,
     direction: Direction,
     zero_ns: i64,
 ) -> Result<Vec<Opportunity>, RecordError> {
@@ -36,7 +36,7 @@ pub(crate) fn again(
         .map(signed)
         .zip(own.iter().map(|row| row.bytes))
         .collect();
-    if offered.count(&bins) > MOST_OPPORTUNITIES {
+    if offered.count(&bins) > MAX_OPPORTUNITIES {
         return Ok(Vec::new());
     }
     let mut found = offered.opportunities(&bins);
@@ -69,7 +69,7 @@ pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, Reco
     }
     let all = capacities.mean_bps(name, 0, end).unwrap_or(f64::INFINITY);
     let all = all * end as f64 / 8e9 / f64::from(OPPORTUNITY_BYTES);
-    if all > MOST_OPPORTUNITIES || end / TICK_NS > MOST_TICKS {
+    if all > MAX_OPPORTUNITIES || end / TICK_NS > MAX_TICKS {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();

@@ -1,15 +1,15 @@
-//! What the logs of an imported run told that its record has no place for, so that an export can
+//! Content of the logs of an imported run that its record has no place for, so that an export can
 //! write them again: clocks that were moved, what the emulated link could have carried before and
 //! after the packets, and delays that a record cannot hold.
 
-use crate::link::{Link, Opportunity};
+use crate::link::{OneDirection, Opportunity};
 use crate::packets::Packets;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// More delays than this are not kept beside the record; they would make `run.json` unwieldy.
-pub(crate) const MOST_MOVED: usize = 100_000;
+pub(crate) const MAX_MOVED: usize = 100_000;
 /// Opportunities of mahimahi come on whole milliseconds of its own clock.
 const TICK_NS: u64 = 1_000_000;
 
@@ -18,27 +18,27 @@ const TICK_NS: u64 = 1_000_000;
 pub(crate) struct Origin {
     /// Time zero of the record, since 1970.
     pub(crate) zero_ns: i64,
-    /// What was added to all times of the receiving host.
+    /// Offset added to all times of the receiving host.
     pub(crate) receiver_shift_ns: i64,
-    pub(crate) data: Way,
+    pub(crate) data: WayOrigin,
     /// Absent if there was no log of the acknowledgements.
-    pub(crate) ack: Option<Way>,
+    pub(crate) ack: Option<WayOrigin>,
     /// Row, arrival and delay of each packet for which the record does not tell the last two.
     pub(crate) moved: Vec<(u64, i64, i64)>,
 }
 
 /// One log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Way {
+pub(crate) struct WayOrigin {
     /// Since 1970.
     pub(crate) base_ns: i64,
     /// Absent on real paths.
-    pub(crate) offered: Option<Offered>,
+    pub(crate) offered: Option<OfferedCapacity>,
 }
 
-/// What the emulated link could have carried, beside the bins of the record.
+/// Capacity of the emulated link, beside the bins of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedCapacity {
     first_ns: i64,
     last_ns: i64,
     /// Bytes before time zero of the record.
@@ -50,10 +50,10 @@ pub(crate) struct Offered {
 }
 
 impl Origin {
-    pub(crate) fn of(packets: &Packets, data: &Link, ack: Option<&Link>) -> Self {
-        let way = |link: &Link| Way {
+    pub(crate) fn of(packets: &Packets, data: &OneDirection, ack: Option<&OneDirection>) -> Self {
+        let way = |link: &OneDirection| WayOrigin {
             base_ns: link.base_ns,
-            offered: Offered::of(packets, link),
+            offered: OfferedCapacity::of(packets, link),
         };
         Origin {
             zero_ns: packets.zero_ns,
@@ -80,8 +80,8 @@ impl Origin {
     }
 }
 
-impl Offered {
-    fn of(packets: &Packets, link: &Link) -> Option<Self> {
+impl OfferedCapacity {
+    fn of(packets: &Packets, link: &OneDirection) -> Option<Self> {
         let since = |one: &Opportunity| link.base_ns + one.time_ns - packets.zero_ns;
         let times = || link.opportunities.iter().map(since);
         let end = i64::try_from(packets.duration_ns).unwrap_or(i64::MAX);
@@ -90,7 +90,7 @@ impl Offered {
             let some = all.filter(|one| counts(since(one)));
             some.map(|one| u64::from(one.bytes)).sum()
         };
-        Some(Offered {
+        Some(OfferedCapacity {
             first_ns: times().min()?,
             last_ns: times().max()?,
             before_bytes: bytes(&|at| at < 0),
@@ -99,7 +99,7 @@ impl Offered {
         })
     }
 
-    /// How many opportunities there are at most.
+    /// Largest number of opportunities.
     pub(crate) fn count(&self, bins: &[(i64, u64)]) -> f64 {
         let parts = bins.iter().map(|bin| bin.1);
         let parts = parts.chain([self.before_bytes, self.after_bytes]);

@@ -9,8 +9,8 @@
 //! zero. Both are counted in [`Shifts`], and whoever reads the record is told. What the log said is
 //! kept beside the record.
 
-use crate::link::{Link, NO_PACKET};
-use crate::origin::MOST_MOVED;
+use crate::link::{NO_PACKET, OneDirection};
+use crate::origin::MAX_MOVED;
 use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
 use narrows_record::{CapacityRow, Direction, ElementCounters, Fate};
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ pub(crate) const KIND: &str = "path";
 /// Why packets were dropped, as far as logs tell.
 const REASON: &str = "not_received";
 /// Longest run that is believed: a week. Logs whose clocks are years apart would fill the memory.
-const LONGEST_NS: u64 = 7 * 86_400 * 1_000_000_000;
+const MAX_RUN_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// What was done to the clocks of a run.
+/// Corrections of the clocks of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shifts {
     /// Added to all times of the receiving host.
@@ -32,7 +32,7 @@ pub struct Shifts {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct PantheonRow {
     sent: i64,
     /// [`NONE`] if it did not arrive.
     arrived: i64,
@@ -48,12 +48,12 @@ const NONE: i64 = i64::MIN;
 /// The rows of a record, in the order of sending.
 #[derive(Clone, Debug)]
 pub struct Packets {
-    rows: Vec<Row>,
+    rows: Vec<PantheonRow>,
     /// Time zero of the record, since 1970.
     pub zero_ns: i64,
     /// Time of the last event.
     pub duration_ns: u64,
-    /// What was done to clocks.
+    /// Corrections of clocks.
     pub shifts: Shifts,
     /// Per direction, the place of the last packet that arrived, in the order of sending.
     latest: [Option<usize>; 2],
@@ -66,10 +66,10 @@ impl Packets {
     /// The packets of the direction of the data, and of that of the acknowledgements.
     ///
     /// # Errors
-    /// How many days the events are apart, if that is too far for one run.
-    pub fn gather(data: &Link, ack: Option<&Link>) -> Result<Self, f64> {
-        let mut rows: Vec<Row> = Vec::with_capacity(data.sent.len());
-        let mut copies: Vec<(Row, i64)> = Vec::new();
+    /// Days between the events, if that is too far for one run.
+    pub fn gather(data: &OneDirection, ack: Option<&OneDirection>) -> Result<Self, f64> {
+        let mut rows: Vec<PantheonRow> = Vec::with_capacity(data.sent.len());
+        let mut copies: Vec<(PantheonRow, i64)> = Vec::new();
         for (direction, link) in links(data, ack) {
             collect(direction, link, &mut rows, &mut copies);
         }
@@ -93,7 +93,7 @@ impl Packets {
             } else if delay == apart {
                 continue;
             }
-            if moved.len() < MOST_MOVED {
+            if moved.len() < MAX_MOVED {
                 moved.push((place, arrived, delay));
             }
         }
@@ -105,12 +105,12 @@ impl Packets {
         for (new, &old) in (0_u32..).zip(&order) {
             place_of[old as usize] = new;
         }
-        let rows: Vec<Row> = order
+        let rows: Vec<PantheonRow> = order
             .iter()
             .map(|&old| {
                 let row = rows[old as usize];
                 let original = place_of.get(row.original as usize);
-                Row {
+                PantheonRow {
                     original: original.copied().unwrap_or(NO_PACKET),
                     ..row
                 }
@@ -124,7 +124,7 @@ impl Packets {
             .map(|&(place, at, delay)| (u64::from(place_of[place]), at - zero_ns, delay))
             .collect();
         moved.sort_unstable();
-        if duration_ns > LONGEST_NS {
+        if duration_ns > MAX_RUN_NS {
             return Err(duration_ns as f64 / 86_400e9);
         }
         let mut latest = [None; 2];
@@ -151,7 +151,7 @@ impl Packets {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -212,7 +212,7 @@ impl Packets {
         Ok(())
     }
 
-    /// What the paths of both directions counted.
+    /// Counters of the paths of both directions.
     pub fn counters(&self) -> Vec<ElementCounters> {
         let mut both = [Direction::Forward, Direction::Backward]
             .map(|direction| ElementCounters::new(&element(direction), KIND, direction));
@@ -248,8 +248,13 @@ impl Packets {
         spans
     }
 
-    /// What the emulated links could have carried during the run, in bins of `bin_ns`.
-    pub fn capacity(&self, data: &Link, ack: Option<&Link>, bin_ns: u64) -> Vec<CapacityRow> {
+    /// Capacity of the emulated links during the run, in bins of `bin_ns`.
+    pub fn capacity(
+        &self,
+        data: &OneDirection,
+        ack: Option<&OneDirection>,
+        bin_ns: u64,
+    ) -> Vec<CapacityRow> {
         let mut rows = Vec::new();
         for (direction, link) in links(data, ack) {
             if link.opportunities.is_empty() {
@@ -281,15 +286,23 @@ pub(crate) fn element(direction: Direction) -> String {
     format!("{direction}.0")
 }
 
-fn links<'a>(data: &'a Link, ack: Option<&'a Link>) -> impl Iterator<Item = (Direction, &'a Link)> {
+fn links<'a>(
+    data: &'a OneDirection,
+    ack: Option<&'a OneDirection>,
+) -> impl Iterator<Item = (Direction, &'a OneDirection)> {
     let ack = ack.map(|link| (Direction::Backward, link));
     std::iter::once((Direction::Forward, data)).chain(ack)
 }
 
 /// Adds the packets of a link to `rows`, and copies to `copies`, with the delay of each.
-fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut Vec<(Row, i64)>) {
+fn collect(
+    direction: Direction,
+    link: &OneDirection,
+    rows: &mut Vec<PantheonRow>,
+    copies: &mut Vec<(PantheonRow, i64)>,
+) {
     let before = rows.len();
-    rows.extend(link.sent.iter().map(|sent| Row {
+    rows.extend(link.sent.iter().map(|sent| PantheonRow {
         sent: link.base_ns + sent.time_ns,
         arrived: NONE,
         size: sent.size,
@@ -307,7 +320,7 @@ fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut 
             // be off by its rounding.
             row.sent = time - arrived.delay_ns;
         } else {
-            let copy = Row {
+            let copy = PantheonRow {
                 arrived: time,
                 original: place as u32,
                 ..*row
@@ -319,7 +332,7 @@ fn collect(direction: Direction, link: &Link, rows: &mut Vec<Row>, copies: &mut 
 
 /// By how much the receiver's clock must be moved so that no delay is negative: as little as
 /// possible, and in favour of the data where both directions cannot be had.
-fn shift(rows: &[Row]) -> i64 {
+fn shift(rows: &[PantheonRow]) -> i64 {
     let least = |direction| {
         let own = rows.iter().filter(|row| row.direction == direction);
         let delays = own.filter(|row| row.arrived != NONE);

@@ -5,18 +5,18 @@ use crate::link::TOLERANCE_NS;
 
 /// One line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLine<'a> {
     /// From 1.
     pub(crate) number: u64,
     /// Without the end of the line.
     pub(crate) text: &'a [u8],
-    /// Whether the end of the line is there. Pantheon's writers always write it, so a line without
+    /// True if the end of the line is there. Pantheon's writers always write it, so a line without
     /// is one that was cut off, however sensible it looks.
     pub(crate) whole: bool,
 }
 
 /// The lines of `text`.
-pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = LogLine<'_>> {
     let mut rest = text;
     let mut number = 0;
     std::iter::from_fn(move || {
@@ -33,7 +33,7 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
             }
             None => (std::mem::take(&mut rest), false),
         };
-        Some(Line {
+        Some(LogLine {
             number,
             text: line.strip_suffix(b"\r").unwrap_or(line),
             whole,
@@ -80,16 +80,16 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
 
 /// Most digits of milliseconds before the point. As nanoseconds since 1970 they fit 63 bits until
 /// the year 2255.
-const MOST_DIGITS: usize = 13;
+const MAX_DIGITS: usize = 13;
 /// Times since the epoch lie below this many milliseconds.
 const END_OF_TIME_MS: u64 = 9_000_000_000_000;
 /// Times within a log and delays are at most 365 days long; more is no measurement. Sums of a few
 /// of them and a time since the epoch fit 63 bits.
-const LONGEST_NS: i64 = 365 * 86_400 * 1_000_000_000;
+const MAX_SPAN_NS: i64 = 365 * 86_400 * 1_000_000_000;
 
 /// A time within a log or a delay, as [`milliseconds`] of at most 365 days.
 pub(crate) fn span(field: &[u8]) -> Option<i64> {
-    milliseconds(field).filter(|ns| ns.abs() <= LONGEST_NS)
+    milliseconds(field).filter(|ns| ns.abs() <= MAX_SPAN_NS)
 }
 
 /// A time since 1970, as [`milliseconds`] that are not negative.
@@ -108,7 +108,7 @@ fn milliseconds(field: &[u8]) -> Option<i64> {
         Some(point) => (&digits[..point], &digits[point + 1..]),
         None => (digits, &digits[..0]),
     };
-    if before.len() > MOST_DIGITS || after.len() > 18 || (point.is_some() && after.is_empty()) {
+    if before.len() > MAX_DIGITS || after.len() > 18 || (point.is_some() && after.is_empty()) {
         return None;
     }
     let before = whole(before).filter(|&ms| ms < END_OF_TIME_MS)?;
@@ -127,13 +127,13 @@ fn milliseconds(field: &[u8]) -> Option<i64> {
 
 /// Watches whether lines are in the order of time, as Pantheon writes them.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct LineOrder {
     latest_ns: Option<i64>,
     /// The first line that is not, and by how much.
     broken: Option<(u64, i64)>,
 }
 
-impl Order {
+impl LineOrder {
     pub(crate) fn see(&mut self, line: u64, time_ns: i64) {
         let latest_ns = *self.latest_ns.get_or_insert(time_ns);
         // Lines of several tunnels are sorted before their times are rounded.
@@ -152,7 +152,7 @@ impl Order {
     }
 }
 
-/// What is wrong with a first line, where more can be said than that it is none of a log.
+/// The problem with a first line, where more can be said than that it is none of a log.
 pub(crate) fn spoilt(text: &[u8], whole: bool, head: bool) -> Option<String> {
     let packed: [(&[u8], &str); 4] = [
         (b"\x1f\x8b", "gzip"),
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_was_cut_off() {
-        let found: Vec<Line<'_>> = lines(b"a\r\n\nb").collect();
-        let line = |number, text: &'static [u8], whole| Line {
+        let found: Vec<LogLine<'_>> = lines(b"a\r\n\nb").collect();
+        let line = |number, text: &'static [u8], whole| LogLine {
             number,
             text,
             whole,

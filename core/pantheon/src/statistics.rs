@@ -7,13 +7,13 @@
 //! lost and copies made by the network count as arrivals. Yan et al., Pantheon, USENIX ATC 2018, and
 //! the reports of the project.
 
-use crate::link::Link;
+use crate::link::OneDirection;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A run counts if its arrivals span at least this share of the time it was meant to last.
-pub const SHORTEST_SHARE: f64 = 0.8;
+pub const MIN_SHARE: f64 = 0.8;
 
 /// The numbers of one flow, or of all flows together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -26,10 +26,10 @@ pub struct Figures {
     pub loss_ratio: Option<f64>,
 }
 
-/// What Pantheon says about one direction of a run.
+/// Pantheon's numbers of one direction of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// What the emulated link offered over its whole life, in Mbit/s; absent on real paths.
+    /// Capacity of the emulated link over its whole life, in Mbit/s; absent on real paths.
     pub capacity_mbps: Option<f64>,
     /// Total throughput divided by that.
     pub utilization_ratio: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Statistics {
 
 /// Sums over the events of a flow or of all.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+struct DelaySums {
     sent_bytes: u64,
     arrived_bytes: u64,
     /// First and last arrival. Lines that are not in the order of time must not make spans negative.
@@ -51,7 +51,7 @@ struct Sums {
     delays: Vec<i64>,
 }
 
-impl Sums {
+impl DelaySums {
     fn duration_ns(&self) -> i64 {
         self.span.map_or(0, |(first, last)| last - first)
     }
@@ -84,9 +84,9 @@ fn percentile(delays: &mut [i64]) -> Option<i64> {
 
 impl Statistics {
     /// The numbers of a link; `None` if nothing arrived.
-    pub fn of(link: &Link) -> Option<Self> {
-        let mut all = Sums::default();
-        let mut flows: BTreeMap<u16, Sums> = BTreeMap::new();
+    pub fn of(link: &OneDirection) -> Option<Self> {
+        let mut all = DelaySums::default();
+        let mut flows: BTreeMap<u16, DelaySums> = BTreeMap::new();
         for sent in &link.sent {
             flows.entry(sent.flow).or_default().sent_bytes += u64::from(sent.size);
             all.sent_bytes += u64::from(sent.size);
@@ -135,7 +135,7 @@ impl Statistics {
         if let Some(flow) = silent.filter(|flow| !arrived(flow)).min() {
             return Some(format!("nothing of flow {flow} arrived"));
         }
-        let wanted_ms = runtime_ns? as f64 / 1e6 * SHORTEST_SHARE;
+        let wanted_ms = runtime_ns? as f64 / 1e6 * MIN_SHARE;
         (self.duration_ms < wanted_ms).then(|| {
             format!(
                 "arrivals span {:.1} s, less than 80 % of the {} s that the run was meant to last",

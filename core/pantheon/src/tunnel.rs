@@ -9,35 +9,35 @@
 //! count time from their own start by their own clock; offsets found by NTP are added.
 
 use crate::error::LogError;
-use crate::link::{Arrived, Link, NO_PACKET, Sent};
+use crate::link::{Arrived, NO_PACKET, OneDirection, SentLine};
 use crate::merged::Reading;
-use crate::scan::{self, Fields, Line, Order, shown};
+use crate::scan::{self, Fields, LineOrder, LogLine, shown};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Two ends of one tunnel start within seconds. A week leaves room for clocks that were never set, and
 /// keeps sums of times far from their limits.
-const LONGEST_APART_NS: u64 = 7 * 86_400 * 1_000_000_000;
+const MAX_APART_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// What a raw log tells of.
+/// Content of a raw log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum RawLogSide {
     /// Packets that an end sent.
     Egress,
     /// Packets that an end received.
     Ingress,
 }
 
-impl Side {
+impl RawLogSide {
     const fn word(self) -> &'static str {
         match self {
-            Side::Egress => "egress",
-            Side::Ingress => "ingress",
+            RawLogSide::Egress => "egress",
+            RawLogSide::Ingress => "ingress",
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row {
+struct RawLogRow {
     time_ns: i64,
     uid: u64,
     size: u32,
@@ -49,12 +49,12 @@ pub struct TunnelLog {
     file: String,
     start_ns: i64,
     /// The first one is in line 2, and so on.
-    rows: Vec<Row>,
+    rows: Vec<RawLogRow>,
     stopped: Option<LogError>,
     disorder: Option<LogError>,
 }
 
-/// What NTP says must be added to the clocks, in ns.
+/// Corrections by NTP to be added to the clocks, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
     /// Of the end that sent.
@@ -72,7 +72,7 @@ pub struct Offsets {
 pub fn read_tunnel(
     file: &str,
     text: &[u8],
-    side: Side,
+    side: RawLogSide,
     lenient: bool,
 ) -> Result<TunnelLog, LogError> {
     let mut lines = scan::lines(text);
@@ -84,7 +84,7 @@ pub fn read_tunnel(
         stopped: None,
         disorder: None,
     };
-    let mut order = Order::default();
+    let mut order = LineOrder::default();
     for line in lines {
         match row(&line) {
             Ok(row) => {
@@ -105,7 +105,7 @@ pub fn read_tunnel(
     Ok(log)
 }
 
-fn head(file: &str, first: Option<Line<'_>>, side: Side) -> Result<i64, LogError> {
+fn head(file: &str, first: Option<LogLine<'_>>, side: RawLogSide) -> Result<i64, LogError> {
     let Some(line) = first else {
         return Err(LogError::new(file, 0, "the log is empty"));
     };
@@ -123,7 +123,7 @@ fn head(file: &str, first: Option<Line<'_>>, side: Side) -> Result<i64, LogError
                 } else {
                     "received (ingress)"
                 },
-                if side == Side::Egress {
+                if side == RawLogSide::Egress {
                     "sent"
                 } else {
                     "received"
@@ -146,7 +146,7 @@ fn head(file: &str, first: Option<Line<'_>>, side: Side) -> Result<i64, LogError
     }
 }
 
-fn row(line: &Line<'_>) -> Result<Row, String> {
+fn row(line: &LogLine<'_>) -> Result<RawLogRow, String> {
     if !line.whole {
         return Err("the log ends in the middle of this line".into());
     }
@@ -159,7 +159,7 @@ fn row(line: &Line<'_>) -> Result<Row, String> {
         let dash = dash && take()? == b"-";
         let size = u32::try_from(scan::whole(take()?)?).ok()?;
         let fits = dash && size > 0 && take().is_none();
-        fits.then_some(Row { time_ns, uid, size })
+        fits.then_some(RawLogRow { time_ns, uid, size })
     })();
     parsed.ok_or_else(|| {
         format!(
@@ -188,7 +188,7 @@ pub fn merge(
         ingress.start_ns + offsets.receiver_ns,
     ];
     let apart = starts[0].abs_diff(starts[1]);
-    if apart > LONGEST_APART_NS {
+    if apart > MAX_APART_NS {
         let problem = format!(
             "the log begins {:.0} days apart from {}; logs of one tunnel belong together, or the \
              clock of one end is wrong",
@@ -198,15 +198,15 @@ pub fn merge(
         return Err(LogError::new(&ingress.file, 1, problem));
     }
     let base_ns = starts[0].min(starts[1]);
-    let mut link = Link {
+    let mut link = OneDirection {
         base_ns,
-        ..Link::default()
+        ..OneDirection::default()
     };
     let shift = starts[0] - base_ns;
     link.sent = egress
         .rows
         .iter()
-        .map(|row| Sent {
+        .map(|row| SentLine {
             time_ns: row.time_ns + shift,
             size: row.size,
             flow,

@@ -1,4 +1,4 @@
-//! What bottlenecks could have carried, from the cell where it tells, else from the record.
+//! Capacity of bottlenecks, from the cell where it tells, else from the record.
 
 use crate::RecordError;
 use crate::cell::{Cell, Element, Flow, RateLaw};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// tells it (paths in between of which nothing else is known).
 #[derive(Clone, Debug, Default)]
 pub struct Capacities {
-    known: BTreeMap<String, Source>,
+    known: BTreeMap<String, CapacitySource>,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum CapacitySource {
     Law(RateLaw),
     /// Ends of bins with the bytes until then; first the start of the run.
     Bins(Vec<(u64, u64)>),
@@ -40,10 +40,12 @@ impl Capacities {
             let counters = record.run.elements.iter().find(|c| c.name == name);
             let total = counters.and_then(|c| c.capacity_bytes);
             let source = match (cell.rate_law(element), bins.remove(name), total) {
-                (Ok(law), ..) => Source::Law(law),
-                (Err(_), Some(bins), _) => Source::Bins(bins),
-                (Err(_), None, Some(bytes)) => Source::Total(bytes, cell.duration_ns.max(1)),
-                (Err(why), None, None) => Source::Unknown(why),
+                (Ok(law), ..) => CapacitySource::Law(law),
+                (Err(_), Some(bins), _) => CapacitySource::Bins(bins),
+                (Err(_), None, Some(bytes)) => {
+                    CapacitySource::Total(bytes, cell.duration_ns.max(1))
+                }
+                (Err(why), None, None) => CapacitySource::Unknown(why),
             };
             known.insert(name.to_owned(), source);
         }
@@ -57,22 +59,24 @@ impl Capacities {
     pub fn mean_bps(&self, element: &str, from: u64, to: u64) -> Result<f64, String> {
         let span = to.saturating_sub(from).max(1) as f64;
         match self.known.get(element) {
-            Some(Source::Law(law)) => Ok(match law.steady() {
+            Some(CapacitySource::Law(law)) => Ok(match law.steady() {
                 Some(bps) => bps as f64,
                 None => law.bits(from, to) * 1e9 / span,
             }),
-            Some(Source::Bins(bins)) => Ok((until(bins, to) - until(bins, from)) * 8e9 / span),
-            Some(&Source::Total(bytes, time)) => Ok(bytes as f64 * 8e9 / time as f64),
-            Some(Source::Unknown(why)) => Err(why.clone()),
+            Some(CapacitySource::Bins(bins)) => {
+                Ok((until(bins, to) - until(bins, from)) * 8e9 / span)
+            }
+            Some(&CapacitySource::Total(bytes, time)) => Ok(bytes as f64 * 8e9 / time as f64),
+            Some(CapacitySource::Unknown(why)) => Err(why.clone()),
             None => Err(format!("{element} is no bottleneck")),
         }
     }
 
-    /// Whether the rate of `element` over time is known, and not only its mean over the run.
+    /// True if the rate of `element` over time is known, and not only its mean over the run.
     pub fn over_time(&self, element: &str) -> bool {
         matches!(
             self.known.get(element),
-            Some(Source::Law(_) | Source::Bins(_))
+            Some(CapacitySource::Law(_) | CapacitySource::Bins(_))
         )
     }
 

@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use crate::schema::{CompletionRow, TransferRow};
 use std::collections::BTreeMap;
 
-/// What is known of the transfers of one flow.
+/// Transfers of one flow.
 #[derive(Default)]
 struct OfFlow {
     times: Histogram,

@@ -1,4 +1,4 @@
-//! What can be wrong with a record.
+//! Errors of reading and writing records.
 
 /// Why a record could not be written or read. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum RecordError {
     Data {
         /// Name of the file within the record.
         file: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }

@@ -20,12 +20,12 @@ pub struct Histogram {
 
 /// One bucket that is not empty; both bounds are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// Smallest value counted here.
     pub low: u64,
     /// Largest value counted here.
     pub high: u64,
-    /// How many values.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -59,7 +59,7 @@ impl Histogram {
         self.counts.resize((index / per + 1) * per, 0);
     }
 
-    /// How many values were counted.
+    /// Number of values counted.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -81,14 +81,14 @@ impl Histogram {
 
     /// The buckets that are not empty, in order. The first begins at the exact minimum, the last
     /// ends at the exact maximum.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.counts
             .iter()
             .enumerate()
             .filter(|&(_, &count)| count > 0)
             .map(|(index, &count)| {
                 let (low, high) = bounds_of(index);
-                Bucket {
+                HistogramBucket {
                     low: low.max(self.min),
                     high: high.min(self.max),
                     count,

@@ -18,6 +18,7 @@ mod histogram;
 pub mod log;
 pub mod metrics;
 pub mod read;
+mod rows;
 mod run;
 mod schema;
 pub mod series;
@@ -27,11 +28,11 @@ pub mod write;
 
 pub use capacity::Capacities;
 pub use cell::{
-    Cell, Element, Flow, KeptTransfers, Limit, Link, Measure, Network, PlannedChange, REAL,
-    RateLaw, Route,
+    Cell, CellQueueLimit, Element, Flow, KeptTransfers, Link, Measure, Network, PlannedChange,
+    REAL, RateLaw, Route,
 };
 pub use error::RecordError;
-pub use histogram::{Bucket, Histogram};
+pub use histogram::{Histogram, HistogramBucket};
 pub use log::{BinLog, Chunk, Log, PacketLog};
 pub use read::Record;
 pub use run::{
@@ -44,7 +45,7 @@ pub use schema::{
     DelayRow, Direction, FRAMES_FILE, Fate, FrameRow, PACKETS_FILE, PacketRow, QUEUES_FILE,
     QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
-pub use steps::{PARQUET_MAGIC, Steps};
+pub use steps::{PARQUET_MAGIC, StepSeries};
 pub use write::{
     BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, PacketFile, QueueFile, StateFile,
     TraceFile, TransferFile,

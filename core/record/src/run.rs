@@ -20,7 +20,7 @@ pub struct RunDocument {
     pub cell: Value,
     /// `simulate`, `emulate`, `hosts`, or `import` of a run that others measured.
     pub plane: String,
-    /// What wrote the record.
+    /// Versions of the program that wrote the record.
     pub versions: Versions,
     /// The machine, if the run depended on one and no more.
     pub host: Option<Host>,
@@ -31,7 +31,7 @@ pub struct RunDocument {
     pub started_at: Option<String>,
     /// End of the run by the wall clock.
     pub ended_at: Option<String>,
-    /// How well the clocks at both ends agree.
+    /// Agreement of the clocks at both ends.
     #[serde(default)]
     pub clock: Clock,
     /// Per flow: what ran and what its endpoints counted.
@@ -40,10 +40,10 @@ pub struct RunDocument {
     /// Per element: what it counted.
     #[serde(default)]
     pub elements: Vec<ElementCounters>,
-    /// How the processes of the run ended.
+    /// Exits of the processes of the run.
     #[serde(default)]
     pub processes: Vec<Process>,
-    /// How late packets were released, if in real time.
+    /// Lateness with which packets were released, if in real time.
     pub lateness: Option<Lateness>,
     /// Counters of the rings that packets were read from.
     #[serde(default)]
@@ -64,7 +64,7 @@ pub struct RunDocument {
 }
 
 impl RunDocument {
-    /// Whether nobody has seen the packets between the ends of flows: a run between two hosts without a tunnel.
+    /// True if nobody has seen the packets between the ends of flows: a run between two hosts without a tunnel.
     pub fn has_only_ends(&self) -> bool {
         self.plane == "hosts" && self.other.get("tunnel").is_some_and(Value::is_null)
     }
@@ -156,7 +156,7 @@ fn check_format(format: Option<&str>) -> Result<(), RecordError> {
     }
 }
 
-/// What wrote the record.
+/// Versions of the program that wrote the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// Version of Narrows.
@@ -199,7 +199,7 @@ pub struct HostSettings {
     pub other: Map<String, Value>,
 }
 
-/// How well the clocks at both ends agree.
+/// Agreement of the clocks at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
@@ -212,14 +212,14 @@ pub struct Clock {
     pub other: Map<String, Value>,
 }
 
-/// What ran as one flow and what its endpoints counted.
+/// One flow: fingerprint, and counters of its endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// Number of the flow, from 1.
     pub flow: u16,
     /// Name of the scheme.
     pub scheme: String,
-    /// What the scheme was in fact.
+    /// Fingerprint of the scheme that ran.
     #[serde(default)]
     pub fingerprint: Fingerprint,
     /// Counters of the sender.
@@ -228,7 +228,7 @@ pub struct FlowSummary {
     /// Counters of the receiver.
     #[serde(default)]
     pub receiver: ReceiverCounters,
-    /// What the application offered, where it chooses its load itself.
+    /// Load that the application offered, where it chooses its load itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Offered>,
     /// Fields of newer minor versions, kept as they are.
@@ -236,7 +236,7 @@ pub struct FlowSummary {
     pub other: Map<String, Value>,
 }
 
-/// What an application offered to the network.
+/// Load that an application offered to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Offered {
     /// Application bytes that it asked for or sent.
@@ -263,7 +263,7 @@ pub struct Fingerprint {
     pub read_back: Option<String>,
     /// Parameters in force.
     pub params: Map<String, Value>,
-    /// What was loaded into the kernel, for BPF programs.
+    /// Program loaded into the kernel, for BPF programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bpf: Option<BpfFingerprint>,
 }
@@ -282,7 +282,7 @@ pub struct BpfFingerprint {
     pub constants: BTreeMap<String, u64>,
 }
 
-/// What a sender counted; `None` where it does not tell.
+/// Counters of a sender; `None` where it does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderCounters {
@@ -302,7 +302,7 @@ pub struct SenderCounters {
     pub spurious_losses: Option<u64>,
 }
 
-/// What a receiver counted; `None` where it does not tell.
+/// Counters of a receiver; `None` where it does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReceiverCounters {
@@ -326,7 +326,7 @@ pub struct ReceiverCounters {
     pub jitter_ns: Option<u64>,
 }
 
-/// What an element counted: `in + copied = out + dropped + held`.
+/// Counters of an element: `in + copied = out + dropped + held`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementCounters {
     /// Name, unique within the network.
@@ -397,23 +397,23 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How a process of the run ended.
+/// Exit of a process of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// What it was for.
+    /// Its purpose.
     pub name: String,
     /// Its exit status, if it ended by itself.
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it ended as it should.
+    /// True if it ended as it should.
     pub expected: bool,
     /// Processor time that it used, in ns, if it told. What the kernel does for it in interrupts is not in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_ns: Option<u64>,
 }
 
-/// How late packets were released after the model's time.
+/// Lateness with which packets were released after the model's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Packets released.
@@ -480,7 +480,7 @@ pub enum Verdict {
     Invalid,
 }
 
-/// How much a reason weighs.
+/// Severity of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -497,7 +497,7 @@ pub enum Severity {
 pub struct Reason {
     /// A word for programs.
     pub code: String,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
     /// One sentence for people.
     pub text: String,
@@ -508,12 +508,12 @@ pub struct Reason {
 pub struct Check {
     /// Name of the check.
     pub name: String,
-    /// Whether nothing contradicts it; a skipped check contradicts nothing.
+    /// True if nothing contradicts it; a skipped check contradicts nothing.
     pub ok: bool,
-    /// Whether it could not be decided, so that `ok` does not say that it holds.
+    /// True if it could not be decided, so that `ok` does not say that it holds.
     #[serde(default)]
     pub skipped: bool,
-    /// What was found, or why it was skipped, one sentence.
+    /// The finding, or the reason for skipping it, one sentence.
     pub detail: String,
 }
 

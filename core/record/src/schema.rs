@@ -1,6 +1,8 @@
 //! The rows of the columnar files. Times are nanoseconds since the start of the run, sizes are
 //! those of IP packets; every column ends in its unit.
 
+use crate::RecordError;
+use crate::rows::rows;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -20,7 +22,7 @@ pub const TRANSFERS_FILE: &str = "transfers.parquet";
 pub const COMPLETIONS_FILE: &str = "completions.parquet";
 /// Frames of video that real-time schemes sent: when each was captured and complete.
 pub const FRAMES_FILE: &str = "frames.parquet";
-/// What servers could have carried over time, where the cell alone does not tell.
+/// Capacity of servers over time, where the cell alone does not tell.
 pub const CAPACITY_FILE: &str = "capacity.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
 pub const BINS_FILE: &str = "bins.parquet";
@@ -73,7 +75,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
     /// It reached the other host.
@@ -122,7 +124,7 @@ pub struct PacketRow {
     pub arrived_ns: Option<u64>,
     /// `arrived_ns` less the time the model asked for; 0 in simulation.
     pub late_ns: Option<i64>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// The element that dropped or holds it.
     pub element: Option<String>,
@@ -132,174 +134,196 @@ pub struct PacketRow {
     pub copy_of: Option<u64>,
 }
 
-/// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
-/// kernel does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StateRow {
-    /// Flow of the sender.
-    pub flow: u16,
-    /// When it was sampled.
-    pub time_ns: u64,
-    /// Congestion window.
-    pub cwnd_bytes: Option<u64>,
-    /// Slow-start threshold.
-    pub ssthresh_bytes: Option<u64>,
-    /// Pacing rate in bit/s.
-    pub pacing_bps: Option<u64>,
-    /// Latest round-trip time.
-    pub rtt_ns: Option<u64>,
-    /// Smoothed round-trip time.
-    pub srtt_ns: Option<u64>,
-    /// Smallest round-trip time of the scheme's or transport's window.
-    pub min_rtt_ns: Option<u64>,
-    /// Sent and neither acknowledged nor lost.
-    pub inflight_bytes: Option<u64>,
-    /// Acknowledged since the start.
-    pub delivered_bytes: Option<u64>,
-    /// Latest delivery-rate sample in bit/s.
-    pub delivery_rate_bps: Option<u64>,
-    /// Sent again since the start.
-    pub retransmitted_bytes: Option<u64>,
-    /// Declared lost since the start.
-    pub lost_packets: Option<u64>,
-    /// Phase of the scheme, in its own words.
-    pub mode: Option<String>,
+rows! {
+    /// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
+    /// kernel does not tell.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct StateRow in STATES_FILE, StateFile, pub read_states {
+        /// Flow of the sender.
+        pub flow: u16,
+        /// When it was sampled.
+        pub time_ns: u64,
+        /// Congestion window.
+        pub cwnd_bytes: Option<u64>,
+        /// Slow-start threshold.
+        pub ssthresh_bytes: Option<u64>,
+        /// Pacing rate in bit/s.
+        pub pacing_bps: Option<u64>,
+        /// Latest round-trip time.
+        pub rtt_ns: Option<u64>,
+        /// Smoothed round-trip time.
+        pub srtt_ns: Option<u64>,
+        /// Smallest round-trip time of the scheme's or transport's window.
+        pub min_rtt_ns: Option<u64>,
+        /// Sent and neither acknowledged nor lost.
+        pub inflight_bytes: Option<u64>,
+        /// Acknowledged since the start.
+        pub delivered_bytes: Option<u64>,
+        /// Latest delivery-rate sample in bit/s.
+        pub delivery_rate_bps: Option<u64>,
+        /// Sent again since the start.
+        pub retransmitted_bytes: Option<u64>,
+        /// Declared lost since the start.
+        pub lost_packets: Option<u64>,
+        /// Phase of the scheme, in its own words.
+        pub mode: Option<String>,
+    }
+
+    /// One sample of a queue (`queues.parquet`). The packet in service is not counted.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct QueueRow in QUEUES_FILE, QueueFile, pub read_queues {
+        /// The element that holds the queue.
+        pub element: String,
+        /// When it was sampled.
+        pub time_ns: u64,
+        /// Bytes waiting.
+        pub backlog_bytes: u64,
+        /// Packets waiting.
+        pub backlog_packets: u32,
+    }
+
+    /// One value that a scheme publishes beyond the common state (`traces.parquet`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TraceRow in TRACES_FILE, TraceFile, pub read_traces {
+        /// Flow of the scheme.
+        pub flow: u16,
+        /// When it was sampled.
+        pub time_ns: u64,
+        /// Name of the quantity.
+        pub name: String,
+        /// Its value.
+        pub value: f64,
+    }
+
+    /// One transfer of an application (`transfers.parquet`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct TransferRow in TRANSFERS_FILE, TransferFile, pub read_transfers {
+        /// Flow it belongs to.
+        pub flow: u16,
+        /// Connection of the flow that carried it, from 0.
+        pub connection: u32,
+        /// 0, 1, 2... in the order in which the flow began them.
+        pub transfer: u32,
+        /// Application bytes of the direction that counts.
+        pub bytes: u64,
+        /// When the application asked for it.
+        pub started_ns: u64,
+        /// When its last byte arrived; absent if it was not complete at the end.
+        pub ended_ns: Option<u64>,
+    }
+
+    /// One bucket of the histogram of the completion times of one flow (`completions.parquet`). Both bounds
+    /// are inclusive, and exact at either end of a flow's histogram.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CompletionRow in COMPLETIONS_FILE, CompletionFile, read_completion_rows {
+        /// Flow.
+        pub flow: u16,
+        /// Shortest time counted here; absent in the row of the transfers that were not complete.
+        pub low_ns: Option<u64>,
+        /// Longest time counted here.
+        pub high_ns: Option<u64>,
+        /// Number of transfers.
+        pub transfers: u64,
+        /// In the first row of a flow: sum of all its times; else 0.
+        pub sum_ns: u64,
+        /// In the first row of a flow: application bytes of all its complete transfers; in the row of
+        /// the others: of these; else 0.
+        pub bytes: u64,
+    }
+
+    /// One frame of video that a real-time scheme sent (`frames.parquet`, flow by flow in order of
+    /// `frame`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FrameRow in FRAMES_FILE, FrameFile, pub read_frames {
+        /// Flow it belongs to.
+        pub flow: u16,
+        /// 0, 1, 2... in the order in which the encoder made them, without gaps.
+        pub frame: u64,
+        /// When it was captured.
+        pub captured_ns: u64,
+        /// Payload bytes.
+        pub bytes: u32,
+        /// True if it needs no other frame to be decoded.
+        pub key: bool,
+        /// True if the sender threw it away before all of it was sent.
+        pub discarded: bool,
+        /// When its last packet arrived; absent if not all of them did.
+        pub arrived_ns: Option<u64>,
+    }
+
+    /// Capacity of one server during one bin of time (`capacity.parquet`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CapacityRow in CAPACITY_FILE, CapacityFile, pub read_capacity {
+        /// The bottleneck.
+        pub element: String,
+        /// Start of the bin; the next one of the element, or the end of the run, ends it.
+        pub time_ns: u64,
+        /// Bytes on the wire that it could have carried.
+        pub bytes: u64,
+    }
+
+    /// Traffic of one flow in one direction during one bin of time (`bins.parquet`).
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct BinRow in BINS_FILE, BinFile, pub read_bins {
+        /// Flow.
+        pub flow: u16,
+        /// Which way the packets travel.
+        pub direction: Direction,
+        /// Start of the bin.
+        pub bin_ns: u64,
+        /// Packets that entered the network in the bin.
+        pub sent_packets: u64,
+        /// Their bytes.
+        pub sent_bytes: u64,
+        /// Packets that arrived in the bin.
+        pub arrived_packets: u64,
+        /// Their bytes.
+        pub arrived_bytes: u64,
+        /// Packets *sent* in the bin that were dropped later.
+        pub dropped_packets: u64,
+        /// Their bytes.
+        pub dropped_bytes: u64,
+        /// Sum of the one-way delays of the packets that arrived in the bin.
+        pub delay_sum_ns: u64,
+        /// First arrival in the bin.
+        pub first_arrival_ns: Option<u64>,
+        /// Last arrival in the bin.
+        pub last_arrival_ns: Option<u64>,
+    }
+
+    /// One bucket of a delay histogram (`delays.parquet`). Both bounds are inclusive; the lowest bound
+    /// of a flow is its exact minimum, the highest its exact maximum.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DelayRow in DELAYS_FILE, DelayFile, pub read_delays {
+        /// Flow.
+        pub flow: u16,
+        /// Which way the packets travel.
+        pub direction: Direction,
+        /// Smallest delay counted here.
+        pub low_ns: u64,
+        /// Largest delay counted here.
+        pub high_ns: u64,
+        /// Number of packets.
+        pub packets: u64,
+    }
 }
 
-/// One sample of a queue (`queues.parquet`). The packet in service is not counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueRow {
-    /// The element that holds the queue.
-    pub element: String,
-    /// When it was sampled.
-    pub time_ns: u64,
-    /// Bytes waiting.
-    pub backlog_bytes: u64,
-    /// Packets waiting.
-    pub backlog_packets: u32,
-}
-
-/// One value that a scheme publishes beyond the common state (`traces.parquet`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct TraceRow {
-    /// Flow of the scheme.
-    pub flow: u16,
-    /// When it was sampled.
-    pub time_ns: u64,
-    /// Name of the quantity.
-    pub name: String,
-    /// Its value.
-    pub value: f64,
-}
-
-/// One transfer of an application (`transfers.parquet`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransferRow {
-    /// Flow it belongs to.
-    pub flow: u16,
-    /// Connection of the flow that carried it, from 0.
-    pub connection: u32,
-    /// 0, 1, 2... in the order in which the flow began them.
-    pub transfer: u32,
-    /// Application bytes of the direction that counts.
-    pub bytes: u64,
-    /// When the application asked for it.
-    pub started_ns: u64,
-    /// When its last byte arrived; absent if it was not complete at the end.
-    pub ended_ns: Option<u64>,
-}
-
-/// One bucket of the histogram of the completion times of one flow (`completions.parquet`). Both bounds
-/// are inclusive, and exact at either end of a flow's histogram.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompletionRow {
-    /// Flow.
-    pub flow: u16,
-    /// Shortest time counted here; absent in the row of the transfers that were not complete.
-    pub low_ns: Option<u64>,
-    /// Longest time counted here.
-    pub high_ns: Option<u64>,
-    /// Number of transfers.
-    pub transfers: u64,
-    /// In the first row of a flow: sum of all its times; else 0.
-    pub sum_ns: u64,
-    /// In the first row of a flow: application bytes of all its complete transfers; in the row of
-    /// the others: of these; else 0.
-    pub bytes: u64,
-}
-
-/// One frame of video that a real-time scheme sent (`frames.parquet`, flow by flow in order of
-/// `frame`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FrameRow {
-    /// Flow it belongs to.
-    pub flow: u16,
-    /// 0, 1, 2... in the order in which the encoder made them, without gaps.
-    pub frame: u64,
-    /// When it was captured.
-    pub captured_ns: u64,
-    /// Payload bytes.
-    pub bytes: u32,
-    /// Whether it needs no other frame to be decoded.
-    pub key: bool,
-    /// Whether the sender threw it away before all of it was sent.
-    pub discarded: bool,
-    /// When its last packet arrived; absent if not all of them did.
-    pub arrived_ns: Option<u64>,
-}
-
-/// What one server could have carried during one bin of time (`capacity.parquet`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapacityRow {
-    /// The bottleneck.
-    pub element: String,
-    /// Start of the bin; the next one of the element, or the end of the run, ends it.
-    pub time_ns: u64,
-    /// Bytes on the wire that it could have carried.
-    pub bytes: u64,
-}
-
-/// What one flow did in one direction during one bin of time (`bins.parquet`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BinRow {
-    /// Flow.
-    pub flow: u16,
-    /// Which way the packets travel.
-    pub direction: Direction,
-    /// Start of the bin.
-    pub bin_ns: u64,
-    /// Packets that entered the network in the bin.
-    pub sent_packets: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
-    /// Packets that arrived in the bin.
-    pub arrived_packets: u64,
-    /// Their bytes.
-    pub arrived_bytes: u64,
-    /// Packets *sent* in the bin that were dropped later.
-    pub dropped_packets: u64,
-    /// Their bytes.
-    pub dropped_bytes: u64,
-    /// Sum of the one-way delays of the packets that arrived in the bin.
-    pub delay_sum_ns: u64,
-    /// First arrival in the bin.
-    pub first_arrival_ns: Option<u64>,
-    /// Last arrival in the bin.
-    pub last_arrival_ns: Option<u64>,
-}
-
-/// One bucket of a delay histogram (`delays.parquet`). Both bounds are inclusive; the lowest bound
-/// of a flow is its exact minimum, the highest its exact maximum.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DelayRow {
-    /// Flow.
-    pub flow: u16,
-    /// Which way the packets travel.
-    pub direction: Direction,
-    /// Smallest delay counted here.
-    pub low_ns: u64,
-    /// Largest delay counted here.
-    pub high_ns: u64,
-    /// Number of packets.
-    pub packets: u64,
+/// Reads a file of [`CompletionRow`]s.
+///
+/// # Errors
+/// A damaged file, or a bucket with one bound or with bounds in the wrong order.
+pub fn read_completions(bytes: bytes::Bytes) -> Result<Vec<CompletionRow>, RecordError> {
+    let rows = read_completion_rows(bytes)?;
+    let sound = |row: &CompletionRow| match (row.low_ns, row.high_ns) {
+        (Some(low), Some(high)) => low <= high,
+        (None, None) => true,
+        _ => false,
+    };
+    match rows.iter().find(|row| !sound(row)) {
+        None => Ok(rows),
+        Some(row) => {
+            let problem = format!("a bucket of flow {} has no sound bounds", row.flow);
+            Err(RecordError::data(COMPLETIONS_FILE, problem))
+        }
+    }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct ThroughputSeries {
     /// Start of each bin.
     pub time_s: Vec<f64>,
-    /// What the slowest bottleneck on the way of the data could carry, if that is known.
+    /// Capacity of the slowest bottleneck on the way of the data, if that is known.
     pub capacity_bps: Option<Vec<f64>>,
     /// Per flow, in the direction of its data: what was sent and what arrived in each bin.
     pub flows: BTreeMap<u16, (Vec<f64>, Vec<f64>)>,
@@ -41,25 +41,7 @@ pub struct QueueSeries {
     pub backlog_packets: Vec<f64>,
 }
 
-/// The numeric columns of a sender's states: name and value of one row.
-type Field = (&'static str, fn(&StateRow) -> Option<u64>);
-
-/// The numeric columns of states, in the order of the file.
-pub const STATE_FIELDS: [Field; 11] = [
-    ("cwnd_bytes", |row| row.cwnd_bytes),
-    ("ssthresh_bytes", |row| row.ssthresh_bytes),
-    ("pacing_bps", |row| row.pacing_bps),
-    ("rtt_ns", |row| row.rtt_ns),
-    ("srtt_ns", |row| row.srtt_ns),
-    ("min_rtt_ns", |row| row.min_rtt_ns),
-    ("inflight_bytes", |row| row.inflight_bytes),
-    ("delivered_bytes", |row| row.delivered_bytes),
-    ("delivery_rate_bps", |row| row.delivery_rate_bps),
-    ("retransmitted_bytes", |row| row.retransmitted_bytes),
-    ("lost_packets", |row| row.lost_packets),
-];
-
-/// The states of one sender: time and one column per entry of [`STATE_FIELDS`], NaN where absent.
+/// The states of one sender: time and one column per number of [`StateRow`], NaN where absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StateSeries {
     /// When each sample was taken.
@@ -211,7 +193,7 @@ fn count(
     }
 }
 
-/// What the narrowest bottlenecks of the flows under test could carry together between two times.
+/// Capacity of the narrowest bottlenecks of the flows under test together between two times.
 /// A dumbbell has one per direction; where several of a graph are meant, a sum would mislead.
 fn capacity_of(cell: &Cell, capacities: &Capacities, span: (u64, u64)) -> Option<f64> {
     let mut found: Vec<(&str, f64)> = Vec::new();
@@ -361,14 +343,13 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
     for row in read_states(bytes.clone())? {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
-            columns: STATE_FIELDS
-                .iter()
-                .map(|(name, _)| (*name, Vec::new()))
+            columns: StateRow::optional_numbers()
+                .map(|(name, _)| (name, Vec::new()))
                 .collect(),
         });
         series.time_s.push(seconds(row.time_ns));
-        for ((_, field), (_, column)) in STATE_FIELDS.iter().zip(&mut series.columns) {
-            column.push(field(&row).map_or(f64::NAN, |value| value as f64));
+        for ((_, value), (_, column)) in StateRow::optional_numbers().zip(&mut series.columns) {
+            column.push(value(&row).map_or(f64::NAN, |value| value as f64));
         }
     }
     Ok(all)
@@ -451,7 +432,7 @@ pub fn frames(record: &Record) -> Result<FrameSeries, RecordError> {
     Ok(all)
 }
 
-/// What bottlenecks could carry over time: start of each bin, and per bottleneck a rate for each.
+/// Capacity of bottlenecks over time: start of each bin, and per bottleneck a rate for each.
 pub type CapacitySeries = (Vec<f64>, BTreeMap<String, Vec<f64>>);
 
 /// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each.

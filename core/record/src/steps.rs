@@ -5,7 +5,7 @@
 
 use crate::RecordError;
 use crate::read::{TableReader, damaged, guarded, whole};
-use crate::write::{Coding, Column, Table, column};
+use crate::write::{Coding, Column, TableWriter, column};
 use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
 use bytes::Bytes;
@@ -14,18 +14,18 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 
-/// What such a file is called in messages.
+/// Name of such a file in messages.
 const FILE: &str = "trace";
 const TIME: &str = "time_ns";
 /// More rows are a mistake: a row per microsecond for a minute.
-const MOST_ROWS: u64 = 60_000_000;
+const MAX_ROWS: u64 = 60_000_000;
 
 /// The first bytes of every parquet file.
 pub const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// Values over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steps {
+pub struct StepSeries {
     /// Name of the column of values: `rate_bps` or `delay_ns`.
     pub value: &'static str,
     /// Times in ns.
@@ -34,7 +34,7 @@ pub struct Steps {
     pub values: Vec<u64>,
 }
 
-impl Steps {
+impl StepSeries {
     /// Names of columns of values.
     pub const VALUES: [&'static str; 2] = ["rate_bps", "delay_ns"];
 
@@ -46,11 +46,11 @@ impl Steps {
     pub fn read(bytes: Bytes) -> Result<Self, RecordError> {
         let (value, columns) = columns(&bytes)?;
         let mut reader = TableReader::open(FILE, bytes, &columns)?;
-        if reader.rows() > MOST_ROWS {
-            let problem = format!("it has {} rows, more than {MOST_ROWS}", reader.rows());
+        if reader.rows() > MAX_ROWS {
+            let problem = format!("it has {} rows, more than {MAX_ROWS}", reader.rows());
             return Err(RecordError::data(FILE, problem));
         }
-        let mut steps = Steps {
+        let mut steps = StepSeries {
             value,
             times_ns: Vec::new(),
             values: Vec::new(),
@@ -65,13 +65,13 @@ impl Steps {
     /// Writes a parquet file; the same values give the same bytes.
     ///
     /// # Errors
-    /// What `output` or the encoder reports.
+    /// Errors of `output` or the encoder.
     pub fn write<W: Write + Send>(&self, output: W) -> Result<W, RecordError> {
         let columns = [
             column(TIME, DataType::Int64, Coding::Delta),
             column(self.value, DataType::Int64, Coding::Delta),
         ];
-        let mut table = Table::create(output, &columns)?;
+        let mut table = TableWriter::create(output, &columns)?;
         let array = |values: &[u64]| {
             let signed = values.iter().map(|&value| i64::try_from(value));
             let signed: Result<Vec<i64>, _> = signed.collect();
@@ -109,8 +109,10 @@ fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
             format!("it needs the columns {TIME} and then {names}"),
         )
     };
-    let value = Steps::VALUES.into_iter().find(|name| kind(name).is_some());
-    let value = value.ok_or_else(|| missing(&Steps::VALUES.join(" or ")))?;
+    let value = StepSeries::VALUES
+        .into_iter()
+        .find(|name| kind(name).is_some());
+    let value = value.ok_or_else(|| missing(&StepSeries::VALUES.join(" or ")))?;
     let mut found = Vec::new();
     for name in [TIME, value] {
         let kind = kind(name).ok_or_else(|| missing(value))?;
@@ -167,25 +169,25 @@ mod tests {
     use super::*;
 
     fn written(columns: &[Column], arrays: Vec<arrow_array::ArrayRef>) -> Bytes {
-        let mut table = Table::create(Vec::new(), columns).unwrap();
+        let mut table = TableWriter::create(Vec::new(), columns).unwrap();
         table.write(arrays).unwrap();
         table.finish().unwrap().into()
     }
 
     fn refused(bytes: Bytes) -> String {
-        Steps::read(bytes).unwrap_err().to_string()
+        StepSeries::read(bytes).unwrap_err().to_string()
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for value in Steps::VALUES {
-            let steps = Steps {
+        for value in StepSeries::VALUES {
+            let steps = StepSeries {
                 value,
                 times_ns: vec![0, 5, 1 << 61],
                 values: vec![7, 0, 0],
             };
             let bytes = steps.write(Vec::new()).unwrap();
-            assert_eq!(Steps::read(bytes.into()).unwrap(), steps);
+            assert_eq!(StepSeries::read(bytes.into()).unwrap(), steps);
         }
     }
 
@@ -202,7 +204,7 @@ mod tests {
                 Arc::new(UInt64Array::from(vec![3, 4])),
             ],
         );
-        let steps = Steps::read(bytes).unwrap();
+        let steps = StepSeries::read(bytes).unwrap();
         assert_eq!(steps.to_csv(), "time_ns,rate_bps\n0,3\n9,4\n");
     }
 

@@ -1,4 +1,4 @@
-//! What a datagram of ours carries: a sequence number and the time at which it was sent.
+//! Content of our datagrams: a sequence number and the time at which it was sent.
 //!
 //! ```text
 //! magic:16 flow:16 reserved:32 sequence:64 sent_ns:64 zeros...     (network byte order)

@@ -1,4 +1,4 @@
-//! What the client writes ahead of each transfer over a real connection, as part of the bytes that
+//! Header that the client writes ahead of each transfer over a real connection, as part of the bytes that
 //! go up, so that a generic server knows what is coming and what to answer.
 //!
 //! ```text
@@ -13,7 +13,7 @@ const MAGIC: u64 = 0x4e61_7272_6f77_7354;
 /// The head of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferHeader {
-    /// What is transferred.
+    /// The transfer.
     pub transfer: Transfer,
     /// When the client asked for it, in the time of the run.
     pub started: Time,

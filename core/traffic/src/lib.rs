@@ -58,11 +58,11 @@ pub struct Traffic {
     pub entry: Entry,
     /// Who sends, and over what.
     pub class: Class,
-    /// Whether a flow may have several connections of this kind side by side.
+    /// True if a flow may have several connections of this kind side by side.
     pub parallel: bool,
-    /// Whether its transfers are over when every byte has arrived, so that losses must be repaired.
+    /// True if its transfers are over when every byte has arrived, so that losses must be repaired.
     pub whole: bool,
-    build: fn(&Params, &Setup) -> Built,
+    build: fn(&Params, &TrafficSetup) -> Built,
 }
 
 impl std::fmt::Debug for Traffic {
@@ -87,7 +87,7 @@ impl Traffic {
     pub fn build(
         &self,
         params: &Params,
-        setup: &Setup,
+        setup: &TrafficSetup,
     ) -> Result<Box<dyn Application>, ParamError> {
         if setup.connections == 0 {
             return Err(ParamError::Conflict(
@@ -104,9 +104,9 @@ impl Traffic {
     }
 }
 
-/// What a constructor gets besides its parameters.
+/// Arguments of a constructor besides its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct TrafficSetup {
     /// Seed of the run.
     pub seed: u64,
     /// Number of the flow.
@@ -115,16 +115,16 @@ pub struct Setup {
     pub connections: u32,
 }
 
-impl Setup {
+impl TrafficSetup {
     /// The application's own stream of random numbers.
     pub fn stream(&self) -> Stream {
         Stream::new(self.seed, &format!("traffic/{}", self.flow))
     }
 }
 
-/// What an application is told.
+/// Events of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TrafficEvent {
     /// The flow starts.
     Start,
     /// The time that [`Application::next_wakeup`] named has come.
@@ -158,19 +158,19 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer without end: bytes go up as they are granted by [`Action::Grant`], until the flow
+    /// A transfer without end: bytes go up as they are granted by [`TrafficAction::Grant`], until the flow
     /// stops. It is the last transfer of its connection.
     pub const OPEN: u64 = u64::MAX;
 
-    /// Whether the transfer has no end.
+    /// True if the transfer has no end.
     pub const fn is_open(&self) -> bool {
         self.up == Transfer::OPEN
     }
 }
 
-/// What an application asks for.
+/// Requests of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum TrafficAction {
     /// Open a connection. Numbers are given by the application, rise from 0 and are never reused.
     Open {
         /// Its number.
@@ -186,7 +186,7 @@ pub enum Action {
         /// Bytes in addition to those granted before.
         bytes: u64,
     },
-    /// What has been granted and not yet been taken by the transport is withdrawn.
+    /// Withdraws what has been granted and not yet been sent.
     Hold {
         /// The connection.
         connection: u32,
@@ -208,9 +208,9 @@ pub enum Action {
 /// Times never decrease. After the stop of its flow an application is not called any more.
 pub trait Application: Send {
     /// Something happened at `now`; what is to be done at once is appended to `actions`.
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>);
 
-    /// When [`Event::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
+    /// When [`TrafficEvent::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
     fn next_wakeup(&self) -> Time;
 
     /// Facts about the source that the record of a run should show, such as the number of users

@@ -1,6 +1,6 @@
-//! How much an application has asked for.
+//! Load that an application has offered.
 
-use crate::{Action, Transfer};
+use crate::{TrafficAction, Transfer};
 
 /// Counts what an application asks for, for the record: the load that was really offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,29 +13,29 @@ pub struct Offered {
     pub connections: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Whether supply without limit was granted, so that the load has no number.
+    /// True if supply without limit was granted, so that the load has no number.
     pub unlimited: bool,
 }
 
 impl Offered {
     /// Notes what an action asks for.
     #[inline]
-    pub fn note(&mut self, action: &Action) {
+    pub fn note(&mut self, action: &TrafficAction) {
         match *action {
-            Action::Open { .. } => self.connections += 1,
-            Action::Transfer(Transfer { up, down, .. }) => {
+            TrafficAction::Open { .. } => self.connections += 1,
+            TrafficAction::Transfer(Transfer { up, down, .. }) => {
                 self.transfers += 1;
                 if up != Transfer::OPEN {
                     self.bytes += if down > 0 { down } else { up };
                 }
             }
-            Action::Grant { bytes, .. } if bytes == u64::MAX => self.unlimited = true,
-            Action::Grant { bytes, .. } => self.bytes += bytes,
-            Action::Datagram { size } => {
+            TrafficAction::Grant { bytes, .. } if bytes == u64::MAX => self.unlimited = true,
+            TrafficAction::Grant { bytes, .. } => self.bytes += bytes,
+            TrafficAction::Datagram { size } => {
                 self.datagrams += 1;
                 self.bytes += u64::from(size);
             }
-            Action::Hold { .. } | Action::Close { .. } => {}
+            TrafficAction::Hold { .. } | TrafficAction::Close { .. } => {}
         }
     }
 

@@ -15,7 +15,7 @@ use narrows_units::Time;
 /// Numbers that are remembered.
 const WINDOW: u64 = 1 << 16;
 
-/// What the receiver of datagrams has seen.
+/// Counters of the receiver of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DatagramReport {
     /// Datagrams that arrived, with duplicates, and their IP bytes.

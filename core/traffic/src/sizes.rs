@@ -1,7 +1,7 @@
 //! Sizes of transfers: a mean and a law.
 
 use crate::TransferHeader;
-use narrows_units::{Kind, Law, ParamError, ParamSpec, Params, Stream};
+use narrows_units::{Distribution, Kind, ParamError, ParamSpec, Params, Stream};
 
 pub(crate) const LAW: ParamSpec = ParamSpec::new(
     "law",
@@ -25,13 +25,13 @@ pub(crate) const ALPHA: ParamSpec =
         .range(0.1, 10.0)
         .source("between 1.1 and 1.3 for files of the web, Crovella and Bestavros 1997");
 
-pub(crate) const LEAST: ParamSpec = ParamSpec::new(
+pub(crate) const MIN_SIZE: ParamSpec = ParamSpec::new(
     "least",
     Kind::Bytes,
     "Uniform: smallest size; the largest lies as far above the mean.",
 );
 
-pub(crate) const MOST: ParamSpec = ParamSpec::new(
+pub(crate) const MAX_SIZE: ParamSpec = ParamSpec::new(
     "most",
     Kind::Bytes,
     "Pareto: largest size; the smallest follows from it and the mean.",
@@ -42,7 +42,7 @@ pub(crate) const MOST: ParamSpec = ParamSpec::new(
 ///
 /// # Errors
 /// A mean that the bounds do not allow.
-pub(crate) fn law(params: &Params, mean: f64) -> Result<Law, ParamError> {
+pub(crate) fn law(params: &Params, mean: f64) -> Result<Distribution, ParamError> {
     let real = |name| params.real(name).unwrap_or_default();
     let law = match params.word("law") {
         Some("uniform") => {
@@ -52,33 +52,33 @@ pub(crate) fn law(params: &Params, mean: f64) -> Result<Law, ParamError> {
                     "least must not be above the mean size".into(),
                 ));
             }
-            Law::Uniform {
+            Distribution::Uniform {
                 low,
                 high: 2.0 * mean - low,
             }
         }
-        Some("exponential") => Law::Exponential { mean },
+        Some("exponential") => Distribution::Exponential { mean },
         Some("lognormal") => {
             let sigma = real("sigma");
-            Law::Lognormal {
+            Distribution::Lognormal {
                 mu: mean.ln() - sigma * sigma / 2.0,
                 sigma,
             }
         }
         Some("pareto") => bounded(mean, real("most"), real("alpha"))?,
-        _ => Law::Fixed(mean),
+        _ => Distribution::Fixed(mean),
     };
     Ok(law)
 }
 
 /// The bounded Pareto law with this mean: its smallest value is searched for.
-fn bounded(mean: f64, high: f64, shape: f64) -> Result<Law, ParamError> {
+fn bounded(mean: f64, high: f64, shape: f64) -> Result<Distribution, ParamError> {
     if mean * 1.01 >= high {
         return Err(ParamError::Conflict(
             "most must be above the mean size".into(),
         ));
     }
-    let with = |low| Law::BoundedPareto { low, high, shape };
+    let with = |low| Distribution::BoundedPareto { low, high, shape };
     let (mut least, mut largest) = (1e-6, mean);
     for _ in 0..200 {
         let middle = f64::midpoint(least, largest);
@@ -92,7 +92,7 @@ fn bounded(mean: f64, high: f64, shape: f64) -> Result<Law, ParamError> {
 }
 
 /// Draws a size in whole bytes, at least what the head of a transfer needs.
-pub(crate) fn draw(law: &Law, stream: &mut Stream) -> u64 {
+pub(crate) fn draw(law: &Distribution, stream: &mut Stream) -> u64 {
     (law.sample(stream).round() as u64).max(TransferHeader::LENGTH as u64)
 }
 
@@ -104,7 +104,7 @@ mod tests {
     fn every_law_has_the_mean_that_was_asked_for() {
         for name in ["fixed", "uniform", "exponential", "lognormal", "pareto"] {
             let params = serde_json::json!({"law": name, "least": 30_000, "alpha": 1.5});
-            let specs = [LAW, SIGMA, ALPHA, LEAST, MOST];
+            let specs = [LAW, SIGMA, ALPHA, MIN_SIZE, MAX_SIZE];
             let params = Params::from_json(&specs, params.as_object().unwrap()).unwrap();
             let law = law(&params, 40_000.0).unwrap();
             assert!((law.mean() / 40_000.0 - 1.0).abs() < 1e-6, "{law:?}");

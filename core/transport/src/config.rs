@@ -3,7 +3,7 @@
 use crate::{RtoRule, wire};
 use narrows_units::{Kind, ParamSpec, Params, Span};
 
-/// What a scenario may set of the transport.
+/// Parameters of the transport that a scenario may set.
 pub const PARAMS: &[ParamSpec] = &[
     ParamSpec::new("packet_size", Kind::Bytes, "IP size of a full data packet.")
         .default("1500")
@@ -156,27 +156,27 @@ pub struct Config {
     pub timer_granularity: Span,
     /// Packet threshold of loss detection before any reordering is seen.
     pub packet_threshold: u64,
-    /// How far reordering raises it.
+    /// Largest value, in packets, to which reordering raises it.
     pub max_packet_threshold: u64,
-    /// Whether tail-loss probes are sent.
+    /// Tail-loss probes are sent.
     pub tail_loss_probe: bool,
-    /// Whether schemes without a pacing rate of their own are paced by window and RTT.
+    /// Schemes without a pacing rate of their own are paced by window and RTT.
     pub pace_by_window: bool,
     /// Longest burst of a paced sender.
     pub pacing_burst: Span,
-    /// Whether ECN is asked for.
+    /// ECN is asked for.
     pub ecn: bool,
-    /// Whether acknowledgements tell what has arrived beyond a gap.
+    /// Acknowledgements tell what has arrived beyond a gap (SACK).
     pub sack: bool,
     /// Packets beyond the first gap that are told of; 0 for all.
     pub sack_reach: u64,
-    /// Whether repairs leave also where the window is full.
+    /// Retransmissions leave also where the window is full.
     pub repair_at_once: bool,
-    /// Whether lost data is sent again.
+    /// Lost data is sent again.
     pub reliable: bool,
     /// Steps of the scheme's clock; zero for none.
     pub clock: Span,
-    /// Whether losses are detected by time.
+    /// Losses are detected by time (RACK).
     pub rack: bool,
     /// Most payload bytes between the oldest unacknowledged and the newest one sent.
     pub window: u64,
@@ -220,21 +220,22 @@ impl Config {
             timer_granularity: span("timer_granularity"),
             packet_threshold: integer("packet_threshold").max(1),
             max_packet_threshold: integer("max_packet_threshold"),
-            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or(true),
+            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or_default(),
             pace_by_window: params.word("pacing") == Some("window"),
             pacing_burst: span("pacing_burst"),
-            ecn: params.flag("ecn").unwrap_or(false),
-            sack: params.flag("sack").unwrap_or(true),
+            ecn: params.flag("ecn").unwrap_or_default(),
+            sack: params.flag("sack").unwrap_or_default(),
             // Where all of it is missing there is nothing to limit.
             sack_reach: match params.flag("sack") {
                 Some(false) => 0,
                 _ => integer("sack_reach"),
             },
-            repair_at_once: params.flag("repair_at_once").unwrap_or(false),
+            repair_at_once: params.flag("repair_at_once").unwrap_or_default(),
             // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
-            reliable: params.flag("reliable").unwrap_or(true) || params.flag("sack") == Some(false),
+            reliable: params.flag("reliable").unwrap_or_default()
+                || params.flag("sack") == Some(false),
             clock: span("clock"),
-            rack: params.flag("rack").unwrap_or(true),
+            rack: params.flag("rack").unwrap_or_default(),
             // At least one packet, or nothing could ever be sent.
             window: match integer("window") {
                 0 => u64::MAX,

@@ -12,31 +12,31 @@
 #![forbid(unsafe_code)]
 
 mod config;
-mod loss;
+mod connection_totals;
+mod delivery_rate;
 mod message;
 mod pacing;
 mod prr;
-mod ranges;
-mod rate;
-mod reach;
+mod rack;
+mod range_set;
 mod receiver;
 mod rtt;
+mod sack_limit;
 mod sender;
-mod sent;
-mod totals;
+mod sent_packets;
 pub mod wire;
 
 pub use config::{Config, PARAMS};
+pub use connection_totals::ConnectionTotals;
 pub use message::{Ack, Arrival, Body, Data, Header, Media, Outgoing};
-pub use ranges::{Range, RangeSet};
+pub use range_set::{Range, RangeSet};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use rtt::{RtoRule, RttEstimator};
-pub use sender::{Sender, SenderCounters, Snapshot};
-pub use totals::Totals;
+pub use sender::{Sender, SenderCounters, SenderSnapshot};
 
 use narrows_units::{Ecn, Time};
 
-/// What a driver runs at the ends of a path.
+/// One end of a path: a state machine that a driver runs.
 ///
 /// The driver calls `receive` for each packet that arrives, then `transmit` until it returns
 /// `None`, and calls `transmit` again at `next_wakeup`. Times never decrease.

@@ -1,4 +1,4 @@
-//! What endpoints say to each other.
+//! Messages that endpoints exchange.
 //!
 //! A message is a small fixed [`Header`], which drivers may copy freely, and a [`Body`] with the
 //! variable parts of acknowledgements, whose buffers drivers reuse.
@@ -13,13 +13,13 @@ pub struct Data {
     pub number: u64,
     /// Position of the first payload byte in the stream.
     pub offset: u64,
-    /// The sender has settled everything below this number; the receiver may forget it.
-    pub floor: u64,
+    /// The sender has no use for news of packets below this number; the receiver may forget them.
+    pub least_unacked: u64,
     /// Payload bytes.
     pub length: u16,
-    /// Whether the payload has been sent before.
+    /// True if the payload has been sent before.
     pub retransmission: bool,
-    /// How long the sender wants to pass between acknowledgements, in whole microseconds, where it says so
+    /// Time that the sender asks for between acknowledgements, in whole microseconds, where it does
     /// (zero: it knows no RTT yet); see `acks_per_rtt` in [`crate::PARAMS`].
     pub ack_interval: Option<Span>,
 }
@@ -29,7 +29,7 @@ pub struct Data {
 pub struct Ack {
     /// Largest packet number received.
     pub largest: u64,
-    /// How long the receiver has held back the news of `largest`.
+    /// Time for which the receiver has held back the news of `largest`.
     pub delay: Span,
     /// When `largest` arrived, by the receiver's clock.
     pub largest_arrived: Time,
@@ -51,7 +51,7 @@ pub struct Media {
     pub number: u64,
     /// Bytes after our header, the content included.
     pub length: u16,
-    /// Whether it travels against the media: reports of the receiver.
+    /// True for reports of the receiver, which travel against the media.
     pub feedback: bool,
 }
 

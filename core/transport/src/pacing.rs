@@ -10,87 +10,87 @@ use narrows_units::{Bytes, Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// When the next packet is due at the current rate.
-    due: Time,
+    next_send: Time,
     /// The last packet, and from when on it uses up its time.
-    last: Bytes,
-    from: Time,
+    last_bytes: Bytes,
+    last_begin: Time,
     burst: Span,
     min_burst: Bytes,
-    /// The next packet waits for its time and for nothing else.
-    held: bool,
+    /// The next packet waits for the pacer and for nothing else.
+    pacing_limited: bool,
     /// The window had no room, and the next packet's time has not begun.
-    shut: bool,
+    awaits_cwnd: bool,
 }
 
 impl Pacer {
     /// A pacer whose bursts last `burst` at the rate, but never less than `min_burst` bytes.
     pub(crate) fn new(burst: Span, min_burst: Bytes) -> Self {
         Pacer {
-            due: Time::ZERO,
-            last: Bytes::ZERO,
-            from: Time::ZERO,
+            next_send: Time::ZERO,
+            last_bytes: Bytes::ZERO,
+            last_begin: Time::ZERO,
             burst,
             min_burst,
-            held: false,
-            shut: false,
+            pacing_limited: false,
+            awaits_cwnd: false,
         }
     }
 
     /// When the next packet may be sent.
     #[inline]
-    pub(crate) fn due(&self) -> Time {
-        self.due
+    pub(crate) fn next_send(&self) -> Time {
+        self.next_send
     }
 
-    /// Tells whether the next packet waits for its time and for nothing else.
+    /// Tells whether the next packet waits for the pacer and for nothing else.
     #[inline]
-    pub(crate) fn hold(&mut self, held: bool) {
-        self.held = held;
+    pub(crate) fn set_pacing_limited(&mut self, held: bool) {
+        self.pacing_limited = held;
     }
 
-    /// Whether that was told since the last packet.
-    pub(crate) fn is_held(&self) -> bool {
-        self.held
+    /// True if the next packet waits for the pacer alone.
+    pub(crate) fn is_pacing_limited(&self) -> bool {
+        self.pacing_limited
     }
 
     /// The window has no room: the time of the next packet begins when it has some.
     #[inline]
-    pub(crate) fn shut(&mut self) {
-        self.shut = true;
+    pub(crate) fn wait_for_cwnd(&mut self) {
+        self.awaits_cwnd = true;
     }
 
     /// The window has room for a packet of `bytes` at `now`.
     #[inline]
-    pub(crate) fn open(&mut self, now: Time, bytes: Bytes, rate: Rate) {
-        if std::mem::take(&mut self.shut) {
-            (self.last, self.from) = (bytes, now);
-            self.due = now + rate.time_for(bytes);
+    pub(crate) fn on_cwnd_available(&mut self, now: Time, bytes: Bytes, rate: Rate) {
+        if std::mem::take(&mut self.awaits_cwnd) {
+            (self.last_bytes, self.last_begin) = (bytes, now);
+            self.next_send = now + rate.time_for(bytes);
         }
     }
 
     /// `bytes` are sent at `now` while `rate` is in force; `quantum` is the scheme's own burst.
     #[inline]
-    pub(crate) fn sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {
+    pub(crate) fn on_sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {
         let ours = || self.burst.max(rate.time_for(self.min_burst));
         // What may be sent at once: a burst, less the packet whose time is being used up.
         let burst = match quantum {
-            Some(quantum) if self.held => rate.time_for(quantum).max(ours()),
+            Some(quantum) if self.pacing_limited => rate.time_for(quantum).max(ours()),
             Some(quantum) => rate.time_for(quantum),
             None => ours(),
         }
         .saturating_sub(rate.time_for(bytes));
-        self.held = false;
-        self.last = bytes;
-        self.from = self.due.max(now - burst);
-        self.due = self.from + rate.time_for(bytes);
+        self.pacing_limited = false;
+        self.last_bytes = bytes;
+        self.last_begin = self.next_send.max(now - burst);
+        self.next_send = self.last_begin + rate.time_for(bytes);
     }
 
     /// `rate` counts from the last packet on.
     #[inline]
-    pub(crate) fn hasten(&mut self, rate: Rate) {
-        self.due = self.from + rate.time_for(self.last);
+    pub(crate) fn apply_rate_now(&mut self, rate: Rate) {
+        self.next_send = self.last_begin + rate.time_for(self.last_bytes);
         // Who may go now has not been late.
-        self.held = false;
+        self.pacing_limited = false;
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
 
     fn send_all(pacer: &mut Pacer, now: Time) -> u32 {
         let mut count = 0;
-        while pacer.due() <= now {
-            pacer.sent(now, Bytes::new(1000), RATE, None);
+        while pacer.next_send() <= now {
+            pacer.on_sent(now, Bytes::new(1000), RATE, None);
             count += 1;
         }
         count
@@ -129,10 +129,10 @@ mod tests {
         let end = now + Span::from_ms(100);
         let mut count = 0;
         while now < end {
-            pacer.hold(held && count > 0);
-            pacer.sent(now, packet, RATE, Some(packet));
+            pacer.set_pacing_limited(held && count > 0);
+            pacer.on_sent(now, packet, RATE, Some(packet));
             count += 1;
-            now = now.max(pacer.due()) + Span::from_us(late_us);
+            now = now.max(pacer.next_send()) + Span::from_us(late_us);
         }
         count
     }
@@ -153,19 +153,19 @@ mod tests {
         let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
         let packet = Bytes::new(1000);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
-        pacer.hasten(RATE);
-        assert_eq!(pacer.due(), Time::ZERO, "there is no last packet");
-        pacer.sent(at(5_000), packet, RATE, Some(packet));
-        assert_eq!(pacer.due(), at(6_000));
+        pacer.apply_rate_now(RATE);
+        assert_eq!(pacer.next_send(), Time::ZERO, "there is no last packet");
+        pacer.on_sent(at(5_000), packet, RATE, Some(packet));
+        assert_eq!(pacer.next_send(), at(6_000));
         // A tenth of the rate, and twice.
-        pacer.hasten(Rate::from_bps(RATE.bps() / 10));
-        assert_eq!(pacer.due(), at(15_000));
-        pacer.hold(true);
-        pacer.hasten(Rate::from_bps(RATE.bps() * 2));
-        assert_eq!(pacer.due(), at(5_500));
+        pacer.apply_rate_now(Rate::from_bps(RATE.bps() / 10));
+        assert_eq!(pacer.next_send(), at(15_000));
+        pacer.set_pacing_limited(true);
+        pacer.apply_rate_now(Rate::from_bps(RATE.bps() * 2));
+        assert_eq!(pacer.next_send(), at(5_500));
         // It went when it was allowed to, not late: nothing is made up for.
-        pacer.sent(at(5_900), packet, RATE, Some(packet));
-        assert_eq!(pacer.due(), at(6_900));
+        pacer.on_sent(at(5_900), packet, RATE, Some(packet));
+        assert_eq!(pacer.next_send(), at(6_900));
     }
 
     #[test]
@@ -173,17 +173,17 @@ mod tests {
         let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
         let packet = Bytes::new(1000);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
-        pacer.sent(at(5_000), packet, RATE, Some(packet));
-        pacer.open(at(5_100), packet, RATE);
-        assert_eq!(pacer.due(), at(6_000), "there was room all the time");
-        pacer.shut();
-        pacer.open(at(9_000), packet, RATE);
-        assert_eq!(pacer.due(), at(10_000));
+        pacer.on_sent(at(5_000), packet, RATE, Some(packet));
+        pacer.on_cwnd_available(at(5_100), packet, RATE);
+        assert_eq!(pacer.next_send(), at(6_000), "there was room all the time");
+        pacer.wait_for_cwnd();
+        pacer.on_cwnd_available(at(9_000), packet, RATE);
+        assert_eq!(pacer.next_send(), at(10_000));
         // Another rate counts from then on too.
-        pacer.hasten(Rate::from_bps(RATE.bps() * 2));
-        assert_eq!(pacer.due(), at(9_500));
-        pacer.open(at(9_400), packet, RATE);
-        assert_eq!(pacer.due(), at(9_500), "it has been open since");
+        pacer.apply_rate_now(Rate::from_bps(RATE.bps() * 2));
+        assert_eq!(pacer.next_send(), at(9_500));
+        pacer.on_cwnd_available(at(9_400), packet, RATE);
+        assert_eq!(pacer.next_send(), at(9_500), "it has been open since");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! The receiving end of a bulk flow: what has arrived, and when to say so.
+//! The receiving end of a bulk flow: reassembly and (delayed) acknowledgements.
 
-use crate::reach::Reach;
+use crate::sack_limit::SackLimit;
 use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
 use narrows_units::{Ecn, Span, Time};
 
 /// Longest interval of acknowledgements that a sender may ask for (RFC 5681, section 4.2).
-const LONGEST_INTERVAL: Span = Span::from_ms(500);
+const MAX_ACK_INTERVAL: Span = Span::from_ms(500);
 
-/// What a receiver has counted.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Data packets that arrived, and their IP sizes.
@@ -36,27 +36,30 @@ pub struct Receiver {
     ack_every: u32,
     max_ack_delay: Span,
     quick_acks: u64,
-    /// Acknowledgements left that do not wait for a second packet.
-    quick: u64,
+    /// Acknowledgements left that do not wait for a second packet (Linux: quick).
+    quick_acks_left: u64,
     sack: bool,
     reliable: bool,
-    reach: Reach,
-    /// The packet that last filled the stream up to `contiguous`.
-    filler: Option<Arrival>,
-    /// Packet numbers received, above the sender's floor.
-    numbers: RangeSet,
-    /// Stream bytes received, above `contiguous`.
-    stream: RangeSet,
-    contiguous: u64,
+    sack_limit: SackLimit,
+    /// The packet that last advanced `rcv_nxt`.
+    last_in_order: Option<Arrival>,
+    /// Packet numbers received that the sender may still want to hear of.
+    received_numbers: RangeSet,
+    /// Stream bytes received out of order, above `rcv_nxt`.
+    out_of_order: RangeSet,
+    /// RCV.NXT (RFC 9293): every stream byte below this has arrived.
+    rcv_nxt: u64,
     largest: Option<Arrival>,
     /// Arrivals since the last acknowledgement.
     arrivals: Vec<Arrival>,
-    unacknowledged: u32,
+    /// Packets that arrived since the last acknowledgement.
+    unacked_packets: u32,
     last_was_marked: bool,
     ack_now: bool,
-    deadline: Time,
+    /// When an acknowledgement is due at the latest.
+    delayed_ack_timer: Time,
     /// When something was last acknowledged.
-    acknowledged_at: Time,
+    last_ack_at: Time,
     counters: ReceiverCounters,
 }
 
@@ -67,72 +70,72 @@ impl Receiver {
             ack_every: config.ack_every,
             max_ack_delay: config.max_ack_delay,
             quick_acks: config.quick_acks,
-            quick: config.quick_acks,
+            quick_acks_left: config.quick_acks,
             sack: config.sack,
             reliable: config.reliable,
-            reach: Reach::new(config.sack_reach, config.mss),
-            filler: None,
-            numbers: RangeSet::default(),
-            stream: RangeSet::default(),
-            contiguous: 0,
+            sack_limit: SackLimit::new(config.sack_reach, config.mss),
+            last_in_order: None,
+            received_numbers: RangeSet::default(),
+            out_of_order: RangeSet::default(),
+            rcv_nxt: 0,
             largest: None,
             arrivals: Vec::with_capacity(Body::MAX_ARRIVALS),
-            unacknowledged: 0,
+            unacked_packets: 0,
             last_was_marked: false,
             ack_now: false,
-            deadline: Time::FAR,
-            acknowledged_at: Time::ZERO,
+            delayed_ack_timer: Time::FAR,
+            last_ack_at: Time::ZERO,
             counters: ReceiverCounters::default(),
         }
     }
 
-    /// What has been counted so far.
+    /// Counters so far.
     pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
     /// Every byte of the stream below this has arrived.
     #[inline]
-    pub fn contiguous(&self) -> u64 {
-        self.contiguous
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
     }
 
     /// Everything that has arrived is being acknowledged.
     #[inline]
-    fn note_acknowledged(&mut self, now: Time) {
+    fn on_ack_sent(&mut self, now: Time) {
         self.ack_now = false;
-        self.quick = self.quick.saturating_sub(1);
-        self.unacknowledged = 0;
-        self.deadline = Time::FAR;
-        self.acknowledged_at = now;
+        self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+        self.unacked_packets = 0;
+        self.delayed_ack_timer = Time::FAR;
+        self.last_ack_at = now;
     }
 
     /// Plans the next acknowledgement where the sender has told an interval; `gap` if a gap has opened.
     #[inline]
-    fn plan_tame(&mut self, now: Time, interval: Span, gap: bool) {
-        let interval = interval.min(LONGEST_INTERVAL);
-        if self.unacknowledged == 1 {
+    fn plan_tack(&mut self, now: Time, interval: Span, gap: bool) {
+        let interval = interval.min(MAX_ACK_INTERVAL);
+        if self.unacked_packets == 1 {
             // The last packets before a pause are not to wait for others.
-            self.deadline = now + self.max_ack_delay.max(interval);
+            self.delayed_ack_timer = now + self.max_ack_delay.max(interval);
         }
-        if self.unacknowledged >= self.ack_every {
-            self.deadline = self.deadline.min(self.acknowledged_at + interval);
+        if self.unacked_packets >= self.ack_every {
+            self.delayed_ack_timer = self.delayed_ack_timer.min(self.last_ack_at + interval);
         }
-        self.ack_now |= gap || self.quick > 0;
+        self.ack_now |= gap || self.quick_acks_left > 0;
     }
 
     /// An acknowledgement of what has arrived without a gap, and of nothing else.
-    fn acknowledge_edge(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
+    fn cumulative_ack(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
         self.arrivals.clear();
-        self.note_acknowledged(now);
-        let echoed = self.filler.unwrap_or(largest);
+        self.on_ack_sent(now);
+        let echoed = self.last_in_order.unwrap_or(largest);
         let header = Header::Ack(Ack {
             largest: echoed.number,
             delay: now.since(echoed.at),
             largest_arrived: echoed.at,
             received: self.counters.received_packets,
             marked: self.counters.marked_packets,
-            cumulative: Some(self.contiguous),
+            cumulative: Some(self.rcv_nxt),
         });
         Outgoing {
             size: wire::size(&header, body),
@@ -143,7 +146,7 @@ impl Receiver {
 
     /// A packet is to be reported, and when it came.
     #[inline]
-    fn note_arrival(&mut self, arrival: Arrival) {
+    fn record_arrival(&mut self, arrival: Arrival) {
         let mut other = arrival;
         if self
             .largest
@@ -152,7 +155,7 @@ impl Receiver {
             // The previous largest becomes an ordinary arrival of this acknowledgement.
             let previous = self.largest.replace(arrival);
             match previous {
-                Some(previous) if self.unacknowledged > 0 => other = previous,
+                Some(previous) if self.unacked_packets > 0 => other = previous,
                 _ => return,
             }
         }
@@ -174,12 +177,12 @@ impl Receiver {
             number: data.number,
             at: now,
         };
-        self.numbers.remove_below(data.floor);
-        let hidden = self.reliable && self.reach.hides(self.contiguous, data.offset);
+        self.received_numbers.remove_below(data.least_unacked);
+        let hidden = self.reliable && self.sack_limit.hides(self.rcv_nxt, data.offset);
         if hidden {
-            new = self.reach.hold(arrival, data.offset);
-        } else if data.number >= data.floor {
-            self.numbers
+            new = self.sack_limit.hold(arrival, data.offset);
+        } else if data.number >= data.least_unacked {
+            self.received_numbers
                 .insert(data.number, data.number, |_, _| new = true);
         }
         if !new {
@@ -195,44 +198,44 @@ impl Receiver {
                 .largest
                 .is_some_and(|largest| data.number > largest.number);
         if !hidden {
-            self.note_arrival(arrival);
+            self.record_arrival(arrival);
         }
 
-        let before = self.contiguous;
-        let incomplete = !self.stream.is_empty();
+        let before = self.rcv_nxt;
+        let incomplete = !self.out_of_order.is_empty();
         if !self.reliable {
             // Gaps are never filled: everything new counts, and the stream is where its last byte is.
             self.counters.goodput_bytes += u64::from(data.length);
-            self.contiguous = self.contiguous.max(data.offset + u64::from(data.length));
-        } else if data.length > 0 && data.offset + u64::from(data.length) > self.contiguous {
+            self.rcv_nxt = self.rcv_nxt.max(data.offset + u64::from(data.length));
+        } else if data.length > 0 && data.offset + u64::from(data.length) > self.rcv_nxt {
             let goodput = &mut self.counters.goodput_bytes;
-            let first = data.offset.max(self.contiguous);
+            let first = data.offset.max(self.rcv_nxt);
             let last = data.offset + u64::from(data.length) - 1;
-            if first == self.contiguous && self.stream.is_empty() {
+            if first == self.rcv_nxt && self.out_of_order.is_empty() {
                 *goodput += last + 1 - first;
-                self.contiguous = last + 1;
+                self.rcv_nxt = last + 1;
             } else {
-                self.stream
+                self.out_of_order
                     .insert(first, last, |first, last| *goodput += last + 1 - first);
-                self.contiguous = self.stream.first_missing(self.contiguous);
-                self.stream.remove_below(self.contiguous);
+                self.rcv_nxt = self.out_of_order.first_missing(self.rcv_nxt);
+                self.out_of_order.remove_below(self.rcv_nxt);
             }
         }
 
-        self.unacknowledged += 1;
+        self.unacked_packets += 1;
         // What had arrived before is sent again because an acknowledgement was lost or a timeout was hasty (RFC 9293,
         // section 3.10.7.4; Linux, tcp_enter_quickack_mode).
         if data.length > 0 && data.offset + u64::from(data.length) <= before {
             self.ack_now |= !self.sack;
-            self.quick = self.quick_acks;
+            self.quick_acks_left = self.quick_acks;
         }
         // RFC 5681, section 4.2. QUIC acknowledges numbers and does not care for the stream (RFC 9000, section 13.2.1).
-        let gap_closed = self.quick_acks > 0 && incomplete && self.stream.is_empty();
-        if self.contiguous > before {
-            self.filler = Some(arrival);
-            let numbers = &mut self.numbers;
+        let gap_closed = self.quick_acks > 0 && incomplete && self.out_of_order.is_empty();
+        if self.rcv_nxt > before {
+            self.last_in_order = Some(arrival);
+            let numbers = &mut self.received_numbers;
             let mut newer = self.largest;
-            self.reach.release(self.contiguous, |held| {
+            self.sack_limit.release(self.rcv_nxt, |held| {
                 numbers.insert(held.number, held.number, |_, _| {});
                 newer = newer
                     .filter(|newer| newer.number > held.number)
@@ -241,23 +244,23 @@ impl Receiver {
             if let Some(newer) = newer
                 && self.largest != Some(newer)
             {
-                self.note_arrival(newer);
+                self.record_arrival(newer);
             }
         }
 
         if let Some(interval) = data.ack_interval {
             self.last_was_marked = marked;
-            self.plan_tame(now, interval, gap);
+            self.plan_tack(now, interval, gap);
             return;
         }
-        if self.unacknowledged == 1 {
-            self.deadline = now + self.max_ack_delay;
+        if self.unacked_packets == 1 {
+            self.delayed_ack_timer = now + self.max_ack_delay;
         }
-        self.ack_now |= self.unacknowledged >= self.ack_every
-            || self.quick > 0
+        self.ack_now |= self.unacked_packets >= self.ack_every
+            || self.quick_acks_left > 0
             || gap_closed
             || !in_order
-            || !self.stream.is_empty()
+            || !self.out_of_order.is_empty()
             || marked != self.last_was_marked;
         self.last_was_marked = marked;
     }
@@ -273,20 +276,25 @@ impl Endpoint for Receiver {
 
     #[inline]
     fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
-        if !self.ack_now && self.deadline > now {
+        if !self.ack_now && self.delayed_ack_timer > now {
             return None;
         }
         let Some(largest) = self.largest else {
             // All that has arrived is out of reach.
-            self.note_acknowledged(now);
+            self.on_ack_sent(now);
             return None;
         };
         body.clear();
         if !self.sack {
-            return Some(self.acknowledge_edge(now, largest, body));
+            return Some(self.cumulative_ack(now, largest, body));
         }
-        body.ranges
-            .extend(self.numbers.ranges().iter().rev().take(Body::MAX_RANGES));
+        body.ranges.extend(
+            self.received_numbers
+                .ranges()
+                .iter()
+                .rev()
+                .take(Body::MAX_RANGES),
+        );
         if body.ranges.is_empty() {
             // Only copies of forgotten packets arrived: repeat the news of the largest.
             body.ranges.push(Range {
@@ -295,7 +303,7 @@ impl Endpoint for Receiver {
             });
         }
         body.arrivals.append(&mut self.arrivals);
-        self.note_acknowledged(now);
+        self.on_ack_sent(now);
         let header = Header::Ack(Ack {
             largest: largest.number,
             delay: now.since(largest.at),
@@ -316,7 +324,7 @@ impl Endpoint for Receiver {
         if self.ack_now {
             Time::ZERO
         } else {
-            self.deadline
+            self.delayed_ack_timer
         }
     }
 }
@@ -350,7 +358,7 @@ mod tests {
             let data = Data {
                 number,
                 offset: chunk * 100,
-                floor: 0,
+                least_unacked: 0,
                 length: 100,
                 retransmission: false,
                 ack_interval: None,
@@ -434,12 +442,12 @@ mod tests {
             rig.data(number, chunk, Ecn::NotEct);
         }
         assert_eq!(rig.receiver.counters().goodput_bytes, 300);
-        assert_eq!(rig.receiver.contiguous(), 100);
+        assert_eq!(rig.receiver.rcv_nxt(), 100);
         // A packet of which the first half is there.
         let data = Data {
             number: 6,
             offset: 350,
-            floor: 0,
+            least_unacked: 0,
             length: 100,
             retransmission: true,
             ack_interval: None,
@@ -449,7 +457,7 @@ mod tests {
         assert_eq!(rig.receiver.counters().goodput_bytes, 350);
         rig.data(7, 1, Ecn::NotEct);
         assert_eq!(rig.receiver.counters().goodput_bytes, 450);
-        assert_eq!(rig.receiver.contiguous(), 450);
+        assert_eq!(rig.receiver.rcv_nxt(), 450);
         assert_eq!(rig.receiver.counters().duplicate_packets, 0);
     }
 
@@ -487,7 +495,7 @@ mod tests {
             let data = Data {
                 number,
                 offset: number * 50,
-                floor: number.saturating_sub(10),
+                least_unacked: number.saturating_sub(10),
                 length: 100,
                 retransmission: false,
                 ack_interval: None,
@@ -496,6 +504,6 @@ mod tests {
                 .receive(rig.now, Ecn::NotEct, &Header::Data(data), &Body::default());
             rig.poll();
         }
-        assert!(rig.receiver.numbers.ranges().len() <= 6);
+        assert!(rig.receiver.received_numbers.ranges().len() <= 6);
     }
 }

@@ -23,11 +23,11 @@ pub struct RttEstimator {
     min: Span,
     /// Smoothed RTT in 1/8 ns, to keep what integer division would lose.
     srtt_eighths: u64,
-    /// RFC 6298: RTTVAR. Linux: 4 x mean deviation. Both in ns.
-    deviation: u64,
-    /// Linux: largest deviation of the current round, and the variance term in force.
-    round_max: u64,
-    variance: u64,
+    /// RFC 6298: RTTVAR. Linux: 4 x mean deviation (mdev_us). Both in ns.
+    rttvar_ns: u64,
+    /// Linux: largest deviation of the current round (mdev_max_us), and the variance term in force (rttvar_us).
+    mdev_max_ns: u64,
+    rttvar_term_ns: u64,
     samples: u64,
 }
 
@@ -44,9 +44,9 @@ impl RttEstimator {
             latest: Span::ZERO,
             min: Span::MAX,
             srtt_eighths: 0,
-            deviation: 0,
-            round_max: 0,
-            variance: 0,
+            rttvar_ns: 0,
+            mdev_max_ns: 0,
+            rttvar_term_ns: 0,
             samples: 0,
         }
     }
@@ -65,12 +65,12 @@ impl RttEstimator {
     fn sample_rfc(&mut self, rtt: u64) {
         if self.samples == 1 {
             self.srtt_eighths = rtt * 8;
-            self.deviation = rtt / 2;
+            self.rttvar_ns = rtt / 2;
             return;
         }
         // RTTVAR first, with the old SRTT (RFC 6298, section 2.3).
         let error = (self.srtt_eighths / 8).abs_diff(rtt);
-        self.deviation = (3 * self.deviation + error) / 4;
+        self.rttvar_ns = (3 * self.rttvar_ns + error) / 4;
         self.srtt_eighths = self.srtt_eighths - self.srtt_eighths / 8 + rtt;
     }
 
@@ -78,14 +78,14 @@ impl RttEstimator {
         let floor = self.min_rto.ns();
         if self.samples == 1 {
             self.srtt_eighths = rtt * 8;
-            self.deviation = rtt * 2;
-            self.variance = self.deviation.max(floor);
-            self.round_max = self.variance;
+            self.rttvar_ns = rtt * 2;
+            self.rttvar_term_ns = self.rttvar_ns.max(floor);
+            self.mdev_max_ns = self.rttvar_term_ns;
             return;
         }
         let srtt = self.srtt_eighths / 8;
         self.srtt_eighths = self.srtt_eighths - srtt + rtt;
-        let quarter = (self.deviation / 4) as i64;
+        let quarter = (self.rttvar_ns / 4) as i64;
         let change = if rtt < srtt {
             // A falling RTT raises the deviation with an eighth of the gain.
             let change = (srtt - rtt) as i64 - quarter;
@@ -93,20 +93,20 @@ impl RttEstimator {
         } else {
             (rtt - srtt) as i64 - quarter
         };
-        self.deviation = self.deviation.saturating_add_signed(change);
-        if self.deviation > self.round_max {
-            self.round_max = self.deviation;
-            self.variance = self.variance.max(self.round_max);
+        self.rttvar_ns = self.rttvar_ns.saturating_add_signed(change);
+        if self.rttvar_ns > self.mdev_max_ns {
+            self.mdev_max_ns = self.rttvar_ns;
+            self.rttvar_term_ns = self.rttvar_term_ns.max(self.mdev_max_ns);
         }
         if round_start {
-            if self.round_max < self.variance {
-                self.variance -= (self.variance - self.round_max) / 4;
+            if self.mdev_max_ns < self.rttvar_term_ns {
+                self.rttvar_term_ns -= (self.rttvar_term_ns - self.mdev_max_ns) / 4;
             }
-            self.round_max = floor;
+            self.mdev_max_ns = floor;
         }
     }
 
-    /// Whether there has been a sample.
+    /// True if there has been a sample.
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.samples > 0
@@ -137,16 +137,16 @@ impl RttEstimator {
         }
         let rto = match self.rule {
             RtoRule::Rfc6298 => {
-                (self.smoothed() + Span::from_ns(4 * self.deviation)).max(self.min_rto)
+                (self.smoothed() + Span::from_ns(4 * self.rttvar_ns)).max(self.min_rto)
             }
-            RtoRule::Linux => self.smoothed() + Span::from_ns(self.variance),
+            RtoRule::Linux => self.smoothed() + Span::from_ns(self.rttvar_term_ns),
         };
         rto.min(self.max_rto)
     }
 
-    /// The timeout after `backoffs` expiries in a row.
-    pub fn backed_off(&self, backoffs: u32) -> Span {
-        (self.rto() * (1u64 << backoffs.min(16))).min(self.max_rto)
+    /// The timeout after `rto_backoff` expiries in a row.
+    pub fn backed_off(&self, rto_backoff: u32) -> Span {
+        (self.rto() * (1u64 << rto_backoff.min(16))).min(self.max_rto)
     }
 
     /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips and the `slack` of a timer, or, when a
@@ -229,7 +229,7 @@ mod tests {
         ];
         for (ms, smoothed, deviation) in series {
             rtt.sample(Span::from_ms(ms), true);
-            let got = (rtt.smoothed().ns() as f64 / 1e6, rtt.deviation as f64 / 1e6);
+            let got = (rtt.smoothed().ns() as f64 / 1e6, rtt.rttvar_ns as f64 / 1e6);
             assert!((got.0 - smoothed).abs() < 0.005, "{got:?}");
             assert!((got.1 - deviation).abs() < 0.005, "{got:?}");
         }

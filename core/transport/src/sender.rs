@@ -1,21 +1,21 @@
 //! The sending end of a bulk flow.
 
 mod ack;
-mod cumulative;
-mod epochs;
-mod seen;
+mod non_sack;
+mod recovery;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod transmit;
 
-pub use seen::{SenderCounters, Snapshot};
+pub use stats::{SenderCounters, SenderSnapshot};
 
-use crate::loss::LossDetector;
+use crate::delivery_rate::RateEstimator;
 use crate::pacing::Pacer;
-use crate::prr::Reduction;
-use crate::rate::RateEstimator;
-use crate::sent::SentPackets;
+use crate::prr::Prr;
+use crate::rack::Rack;
+use crate::sent_packets::SentPackets;
 use crate::{Body, Config, Endpoint, Header, Outgoing, RangeSet, RttEstimator};
 use narrows_cc::parts::CoarseClock;
 use narrows_cc::{
@@ -26,35 +26,37 @@ use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Stream, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Why the window is not the scheme's to grow.
+/// State of congestion control (Linux: tcp_ca_state).
 #[derive(Clone, Debug)]
-enum Phase {
+enum CongestionState {
     /// Nothing is wrong.
     Open,
-    /// Losses or marks: until all data sent before is settled. With a reduction in progress if
+    /// Losses or marks: until all data sent before is acknowledged. With a reduction in progress if
     /// the scheme leaves that to the transport.
-    Recovery(Option<Reduction>),
+    Recovery(Option<Prr>),
     /// After a timeout: the scheme grows its window again while lost data is repeated.
-    Timeout,
+    Loss,
 }
 
-/// Whether new data is to tell if all was lost that a timeout has taken to be.
+/// Forward RTO-Recovery (RFC 5682, section 2.1): new data tells if a timeout was spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Question {
-    /// No, or it has.
-    Settled,
-    /// As soon as the first gap is closed.
-    Due,
-    /// It goes out before what is to be repeated, until the next acknowledgement.
-    Asked,
+enum FrtoState {
+    /// No timeout, or F-RTO has ended.
+    Inactive,
+    /// Step 1: the next acknowledgement that advances SND.UNA lets new data go.
+    AwaitsFirstAck,
+    /// Step 2: new data goes out before retransmissions, until the next acknowledgement.
+    SendsNewData,
 }
 
-/// Data that must be sent again, in the order in which they are: the oldest data first.
+/// Data that must be sent again, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Repair {
+struct Retransmission {
+    /// Stream byte that it begins with.
     offset: u64,
+    /// Payload bytes.
     length: u16,
-    /// Number of the lost packet: if it turns up after all, nothing needs to be repaired.
+    /// Number of the lost packet: if it arrives after all, nothing needs to be sent again.
     number: u64,
 }
 
@@ -62,40 +64,41 @@ struct Repair {
 pub struct Sender {
     config: Config,
     scheme: Box<dyn CongestionControl>,
-    recovery: Recovery,
+    recovery_rule: Recovery,
     ecn: Ecn,
     allowance: Allowance,
     /// The pacing rate in force.
-    pacing: Option<Rate>,
-    /// What the scheme shows; kept for its capacity.
+    pacing_rate: Option<Rate>,
+    /// Values that the scheme traces; kept for its capacity.
     fields: Fields,
 
     sent: SentPackets,
     /// Acknowledged numbers above the lowest outstanding one.
-    acked: RangeSet,
-    /// Acknowledged stream bytes above `settled`.
-    stream: RangeSet,
-    /// Every stream byte below this is acknowledged.
-    settled: u64,
-    /// Every acknowledged stream byte lies below this.
-    highest: u64,
-    /// First stream byte that has never been sent.
-    fresh: u64,
-    /// The application has given bytes up to here.
-    supply: u64,
+    acked_numbers: RangeSet,
+    /// Acknowledged stream bytes above `snd_una`.
+    sacked_data: RangeSet,
+    /// SND.UNA (RFC 9293): every stream byte below this is acknowledged.
+    snd_una: u64,
+    /// RACK.fack (RFC 8985): every acknowledged stream byte lies below this.
+    fack: u64,
+    /// SND.NXT (RFC 9293): first stream byte that has never been sent.
+    snd_nxt: u64,
+    /// End of the data that the application has written (Linux: write_seq), in stream bytes.
+    write_seq: u64,
     stopped: bool,
+    /// Payload bytes in flight.
     in_flight: u64,
-    repairs: BinaryHeap<Reverse<Repair>>,
+    retransmit_queue: BinaryHeap<Reverse<Retransmission>>,
 
     rtt: RttEstimator,
     rate: RateEstimator,
     pacer: Pacer,
-    loss: LossDetector,
+    rack: Rack,
 
-    phase: Phase,
-    /// The phase ends when `settled` reaches this.
-    phase_end: u64,
-    /// Losses of the current epoch that are still believed in, and its number and cause.
+    state: CongestionState,
+    /// The state ends when `snd_una` reaches this: `snd_nxt` when it began (Linux: high_seq).
+    high_seq: u64,
+    /// Number of the current recovery epoch, packets lost in it that are still believed lost, and its cause.
     epoch: u32,
     epoch_losses: u64,
     epoch_cause: LossCause,
@@ -103,45 +106,49 @@ pub struct Sender {
     epoch_by_mark: bool,
     /// A timeout has come into an epoch that losses or marks had opened, or into one of its own that nothing has
     /// moved on from: the scheme has reduced its window for it already.
-    epoch_goes_on: bool,
-    /// Where the first gap was at the last timeout.
-    timeout_gap: u64,
+    timeout_in_epoch: bool,
+    /// Stream byte of `snd_una` at the last timeout.
+    snd_una_at_timeout: u64,
     /// The scheme has been told that the losses of the epoch were none.
     epoch_undone: bool,
+    /// Round trip in which a spurious loss last widened the reordering window.
     spurious_round: u64,
-    /// The first packet of the epoch that repeated data.
-    first_repair: Option<u64>,
+    /// Number of the first retransmission of the epoch.
+    first_retransmission: Option<u64>,
 
+    /// Round trips so far, and the value of `delivered` (bytes) at which this one ends.
     round: u64,
     round_end: u64,
-    limited: bool,
-    limited_before: bool,
+    /// The window has kept a packet back in this round trip, and in the last one (Linux: is_cwnd_limited).
+    cwnd_limited: bool,
+    cwnd_limited_last_round: bool,
 
     /// When the retransmission timer or the probe runs out, and the reordering timer.
-    timer: Time,
-    timer_is_probe: bool,
+    retransmit_timer: Time,
+    timer_is_tlp: bool,
     reordering_timer: Time,
-    backoffs: u32,
+    /// Timeouts in a row without an acknowledgement; each doubles the next (Linux: icsk_backoff).
+    rto_backoff: u32,
     /// A probe was sent and no RTT sample has come since.
-    probed: bool,
-    send_probe: bool,
+    tlp_unanswered: bool,
+    tlp_due: bool,
     last_activity: Time,
 
-    /// Without a clock for each packet: below this number enough packets have overtaken those that were missing.
-    judged: u64,
-    /// Without selective acknowledgements: the bytes that are taken out of flight for duplicates although nobody said
-    /// which they were, and whether new data is to tell if a timeout was right.
-    assumed: u64,
-    asks: Question,
+    /// Without RACK: packets below this number have been examined for losses (Linux: lost_skb_hint).
+    lost_hint: u64,
+    /// Without SACK: bytes taken out of flight for duplicate acknowledgements (Linux: sacked_out).
+    sacked_out: u64,
+    frto: FrtoState,
 
-    marked_seen: u64,
-    /// Marks of which no acknowledgement event has told yet.
-    marks_untold: u64,
-    last_rate: Option<Rate>,
+    /// Packets with CE marks that the receiver has counted.
+    ce_packets_seen: u64,
+    /// Marked packets that no acknowledgement event has reported yet.
+    ce_packets_unreported: u64,
+    last_delivery_rate: Option<Rate>,
     /// The packets of the acknowledgement at hand; kept for its capacity.
-    newly: Vec<AckedPacket>,
+    newly_acked: Vec<AckedPacket>,
     /// The packets just declared lost; kept for its capacity.
-    losses: Vec<LostPacket>,
+    newly_lost: Vec<LostPacket>,
     counters: SenderCounters,
 }
 
@@ -179,92 +186,92 @@ impl Sender {
         };
         Ok(Sender {
             scheme: built,
-            recovery: scheme.recovery,
+            recovery_rule: scheme.recovery,
             ecn,
-            pacing: allowance.pacing,
+            pacing_rate: allowance.pacing,
             allowance,
             fields: Fields::default(),
             sent: SentPackets::default(),
-            acked: RangeSet::default(),
-            stream: RangeSet::default(),
-            settled: 0,
-            highest: 0,
-            fresh: 0,
-            supply: u64::MAX,
+            acked_numbers: RangeSet::default(),
+            sacked_data: RangeSet::default(),
+            snd_una: 0,
+            fack: 0,
+            snd_nxt: 0,
+            write_seq: u64::MAX,
             stopped: false,
             in_flight: 0,
-            repairs: BinaryHeap::new(),
+            retransmit_queue: BinaryHeap::new(),
             rtt: RttEstimator::new(config.rto_rule, config.min_rto, Config::MAX_RTO),
             rate: RateEstimator::default(),
             pacer: Pacer::new(config.pacing_burst, mss * 2),
-            loss: LossDetector::new(config.packet_threshold, config.max_packet_threshold),
-            phase: Phase::Open,
-            phase_end: 0,
+            rack: Rack::new(config.packet_threshold, config.max_packet_threshold),
+            state: CongestionState::Open,
+            high_seq: 0,
             epoch: 0,
             epoch_losses: 0,
             epoch_cause: LossCause::Reordering,
             epoch_by_mark: false,
-            epoch_goes_on: false,
-            timeout_gap: 0,
+            timeout_in_epoch: false,
+            snd_una_at_timeout: 0,
             epoch_undone: false,
             spurious_round: u64::MAX,
-            first_repair: None,
+            first_retransmission: None,
             round: 0,
             round_end: 0,
-            limited: false,
-            limited_before: false,
-            timer: Time::FAR,
-            timer_is_probe: false,
+            cwnd_limited: false,
+            cwnd_limited_last_round: false,
+            retransmit_timer: Time::FAR,
+            timer_is_tlp: false,
             reordering_timer: Time::FAR,
-            backoffs: 0,
-            probed: false,
-            send_probe: false,
+            rto_backoff: 0,
+            tlp_unanswered: false,
+            tlp_due: false,
             last_activity: now,
-            judged: 0,
-            assumed: 0,
-            asks: Question::Settled,
-            marked_seen: 0,
-            marks_untold: 0,
-            last_rate: None,
-            newly: Vec::with_capacity(64),
-            losses: Vec::with_capacity(64),
+            lost_hint: 0,
+            sacked_out: 0,
+            frto: FrtoState::Inactive,
+            ce_packets_seen: 0,
+            ce_packets_unreported: 0,
+            last_delivery_rate: None,
+            newly_acked: Vec::with_capacity(64),
+            newly_lost: Vec::with_capacity(64),
             counters: SenderCounters::default(),
             config,
         })
     }
 
-    /// Sets how many bytes the application has given in all; unlimited unless called.
-    pub fn set_supply(&mut self, bytes: u64) {
-        self.supply = bytes;
+    /// Sets the bytes that the application has written in all; unlimited unless called.
+    pub fn set_write_seq(&mut self, bytes: u64) {
+        self.write_seq = bytes;
     }
 
-    /// How many bytes the application has given in all.
-    pub fn supply(&self) -> u64 {
-        self.supply
+    /// Bytes that the application has written in all.
+    pub fn write_seq(&self) -> u64 {
+        self.write_seq
     }
 
-    /// How many of them have been sent at least once.
-    pub fn taken(&self) -> u64 {
-        self.fresh
+    /// Bytes of them that have been sent at least once.
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
     }
 
-    /// The flow is stopped: nothing is sent any more, not even repairs.
+    /// The flow is stopped: nothing is sent any more, not even retransmissions.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// Whether every byte that the application has given is acknowledged.
+    /// True if every byte that the application has written is acknowledged.
     pub fn is_complete(&self) -> bool {
-        self.settled >= self.supply
+        self.snd_una >= self.write_seq
     }
 
-    /// Whether the next packet waits for its time and for nothing else: window and application would let it go, and
+    /// True if the next packet waits for the pacer and for nothing else: window and application would let it go, and
     /// acknowledgements can put it off, but not make it earlier.
-    pub fn is_held(&self) -> bool {
-        self.pacer.is_held()
+    pub fn is_pacing_limited(&self) -> bool {
+        self.pacer.is_pacing_limited()
     }
 
-    /// What has been counted so far.
+    /// Counters so far.
     pub fn counters(&self) -> &SenderCounters {
         &self.counters
     }
@@ -277,18 +284,18 @@ impl Sender {
     /// The window in force in bytes: at least one packet, or a flow with nothing in flight and
     /// hence no timer would stand still for ever.
     #[inline]
-    fn window(&self) -> u64 {
-        let window = match &self.phase {
-            Phase::Recovery(Some(reduction)) => reduction.cwnd(),
+    fn cwnd(&self) -> u64 {
+        let window = match &self.state {
+            CongestionState::Recovery(Some(reduction)) => reduction.cwnd(),
             _ => self.allowance.cwnd.map_or(u64::MAX, Bytes::get),
         };
         window.max(u64::from(self.config.mss))
     }
 
-    /// Where the peer's window and the send buffer end in the stream.
+    /// Stream byte at which the peer's window or the send buffer ends (RFC 9293: SND.UNA + SND.WND).
     #[inline]
-    fn end_of_window(&self) -> u64 {
-        self.settled.saturating_add(self.config.window)
+    fn snd_wnd_end(&self) -> u64 {
+        self.snd_una.saturating_add(self.config.window)
     }
 
     /// Asks the scheme what it allows, after each event that may have changed its mind, and works
@@ -296,29 +303,29 @@ impl Sender {
     #[inline]
     fn read_allowance(&mut self) {
         self.allowance = self.scheme.allowance();
-        if self.allowance.at_once
+        if self.allowance.reschedule_pacing
             && let Some(rate) = self.allowance.pacing
-            && self.pacing.is_some_and(|before| before != rate)
+            && self.pacing_rate.is_some_and(|before| before != rate)
         {
-            self.pacer.hasten(rate);
+            self.pacer.apply_rate_now(rate);
         }
-        self.pacing = self.allowance.pacing;
-        if self.pacing.is_none() && self.config.pace_by_window {
-            self.pacing = self.window_rate();
+        self.pacing_rate = self.allowance.pacing;
+        if self.pacing_rate.is_none() && self.config.pace_by_window {
+            self.pacing_rate = self.pacing_rate_from_cwnd();
         }
     }
 
     /// Further losses or marks within an epoch have made the scheme reduce its window again.
     pub(super) fn lower_reduction(&mut self) {
-        if let (Phase::Recovery(Some(reduction)), Some(cwnd)) =
-            (&mut self.phase, self.allowance.cwnd)
+        if let (CongestionState::Recovery(Some(reduction)), Some(cwnd)) =
+            (&mut self.state, self.allowance.cwnd)
         {
-            reduction.lower(cwnd.get());
+            reduction.lower_ssthresh(cwnd.get());
         }
     }
 
     /// A rate from window and RTT: 200 % in slow start, 120 % otherwise, as in Linux.
-    fn window_rate(&mut self) -> Option<Rate> {
+    fn pacing_rate_from_cwnd(&mut self) -> Option<Rate> {
         let window = self.allowance.cwnd?.get();
         self.fields.ssthresh = None;
         self.fields.values.clear();
@@ -330,10 +337,10 @@ impl Sender {
         (!srtt.is_zero()).then(|| Rate::of(Bytes::new(window * percent / 100), srtt))
     }
 
-    /// Whether the scheme's events count as within a recovery.
+    /// True if events of the scheme count as within a recovery.
     #[inline]
     fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery(_))
+        matches!(self.state, CongestionState::Recovery(_))
     }
 }
 
@@ -351,8 +358,8 @@ impl Endpoint for Sender {
             return None;
         }
         self.run_timers(now);
-        if self.send_probe {
-            return self.transmit_probe(now);
+        if self.tlp_due {
+            return self.transmit_tail_loss_probe(now);
         }
         self.transmit_data(now)
     }
@@ -362,20 +369,23 @@ impl Endpoint for Sender {
         if self.stopped {
             return Time::FAR;
         }
-        let mut wakeup = self.timer.min(self.reordering_timer);
+        let mut wakeup = self.retransmit_timer.min(self.reordering_timer);
         if let Some(timer) = self.scheme.next_timer() {
             wakeup = wakeup.min(timer);
         }
         // Waiting for the pacer only if the window would let a packet go.
-        if self.pacing.is_some() {
-            let repair = self.repairs.peek().filter(|_| !self.asks_now());
-            let length = repair.map_or(self.next_fresh(), |Reverse(repair)| {
-                u64::from(repair.length)
+        if self.pacing_rate.is_some() {
+            let retransmission = self
+                .retransmit_queue
+                .peek()
+                .filter(|_| !self.frto_sends_now());
+            let length = retransmission.map_or(self.next_new_data(), |Reverse(retransmission)| {
+                u64::from(retransmission.length)
             });
-            let repair = repair.is_some();
-            let room = repair || self.fresh + length <= self.end_of_window();
-            if length > 0 && room && self.has_room(length, repair) {
-                wakeup = wakeup.min(self.pacer.due());
+            let retransmission = retransmission.is_some();
+            let room = retransmission || self.snd_nxt + length <= self.snd_wnd_end();
+            if length > 0 && room && self.cwnd_allows(length, retransmission) {
+                wakeup = wakeup.min(self.pacer.next_send());
             }
         }
         wakeup

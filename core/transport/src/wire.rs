@@ -26,7 +26,7 @@ pub const ACK_INTERVAL: u32 = 4;
 pub const MEDIA_HEADER: u32 = 16;
 /// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
 /// what a peer says cannot overflow.
-pub const LARGEST: u64 = (1 << 62) - 1;
+pub const MAX_NUMBER: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
 const REPEATED: u8 = 1;
 const WITH_INTERVAL: u8 = 2;
@@ -72,7 +72,7 @@ pub fn size(header: &Header, body: &Body) -> u32 {
     }
 }
 
-/// Whether a datagram is an acknowledgement or other feedback, going by its first bytes alone.
+/// True if a datagram is an acknowledgement or other feedback, by its first bytes alone.
 #[inline]
 pub fn is_ack(bytes: &[u8]) -> bool {
     match bytes {
@@ -95,7 +95,7 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
             };
             out.extend([KIND_DATA, repeated | told]);
             out.extend(flow.to_be_bytes());
-            let floor = u32::try_from(data.number - data.floor.min(data.number));
+            let floor = u32::try_from(data.number - data.least_unacked.min(data.number));
             out.extend(floor.unwrap_or(u32::MAX).to_be_bytes());
             out.extend(data.number.to_be_bytes());
             out.extend(data.offset.to_be_bytes());
@@ -194,14 +194,14 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
                 None
             };
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
-            if number > LARGEST || offset > LARGEST {
+            if number > MAX_NUMBER || offset > MAX_NUMBER {
                 return Err(WireError::Inconsistent);
             }
             let floor = number.saturating_sub(u64::from(below));
             Ok(Header::Data(Data {
                 number,
                 offset,
-                floor,
+                least_unacked: floor,
                 length,
                 retransmission: flags & REPEATED != 0,
                 ack_interval,
@@ -216,7 +216,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
             let number = reader.u64()?;
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;
             let content = reader.0.get(..content).ok_or(WireError::Inconsistent)?;
-            if number > LARGEST {
+            if number > MAX_NUMBER {
                 return Err(WireError::Inconsistent);
             }
             body.bytes.extend_from_slice(content);
@@ -237,7 +237,7 @@ fn decode_ack(mut reader: Reader<'_>, body: &mut Body) -> Result<Header, WireErr
     let largest = reader.u64()?;
     let largest_arrived = Time::from_ns(reader.u64()?);
     let (received, marked) = (reader.u64()?, reader.u64()?);
-    if largest > LARGEST {
+    if largest > MAX_NUMBER {
         return Err(WireError::Inconsistent);
     }
     if ranges > Body::MAX_RANGES || arrivals > Body::MAX_ARRIVALS {
@@ -339,7 +339,7 @@ mod tests {
         fn data_survives_the_wire(number: u32, offset: u32, below in 0u64..100, length in 0u16..1448, retransmission: bool, interval: Option<u32>) {
             let number = u64::from(number) + 100;
             let ack_interval = interval.map(|us| Span::from_us(u64::from(us)));
-            let data = Data { number, offset: u64::from(offset), floor: number - below, length, retransmission, ack_interval };
+            let data = Data { number, offset: u64::from(offset), least_unacked: number - below, length, retransmission, ack_interval };
             let mut bytes = Vec::new();
             encode(3, &Header::Data(data), &Body::default(), &mut bytes);
             prop_assert_eq!(bytes.len() as u32 + IP_UDP, size(&Header::Data(data), &Body::default()));
@@ -347,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn media_survives_the_wire(number in 0..=LARGEST, bytes in prop::collection::vec(any::<u8>(), 0..60), padding in 0u16..1400, feedback: bool) {
+        fn media_survives_the_wire(number in 0..=MAX_NUMBER, bytes in prop::collection::vec(any::<u8>(), 0..60), padding in 0u16..1400, feedback: bool) {
             let media = Header::Media(Media { number, length: bytes.len() as u16 + padding, feedback });
             let body = Body { bytes, ..Body::default() };
             let mut wire = Vec::new();

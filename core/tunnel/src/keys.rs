@@ -15,7 +15,7 @@ use std::fmt;
 /// Bytes of a tag.
 pub const TAG: usize = 8;
 
-/// What both ends of a tunnel know and nobody else: 256 random bits.
+/// The shared secret of a tunnel's ends: 256 random bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -129,7 +129,7 @@ impl Key {
         self.0.hash(bytes).to_be_bytes()
     }
 
-    /// Whether `bytes` end in the tag of what stands before it.
+    /// True if `bytes` end in the tag of what stands before it.
     #[inline]
     pub fn is_authentic(&self, bytes: &[u8]) -> bool {
         let Some((content, tag)) = bytes.split_last_chunk::<TAG>() else {

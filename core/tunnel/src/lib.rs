@@ -22,14 +22,16 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
-pub mod inner;
-pub mod join;
+pub mod ecn_tunnel;
 pub mod keys;
 pub mod log;
+pub mod merge;
+pub mod mtu;
 mod peer;
-pub mod size;
-mod window;
+mod replay_window;
 pub mod wire;
 
-pub use peer::{Config, Counts, Exchange, Outgoing, Peer, Received, Refusal, Role, State};
-pub use window::Window;
+pub use peer::{
+    Counts, Exchange, OutgoingDatagram, Peer, PeerConfig, PeerState, Received, Refusal, Role,
+};
+pub use replay_window::ReplayWindow;

@@ -28,18 +28,18 @@ const HEAD: usize = 24;
 /// Rows of a full block: at 100 000 packets per second, ten blocks per second.
 pub const BLOCK: usize = 10_000;
 /// No block is larger, whatever a file says: ten bytes for each number.
-const LARGEST_BODY: usize = BLOCK * 6 * 10;
+const MAX_BODY: usize = BLOCK * 6 * 10;
 
 /// Which of its two logs of an end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What it sent.
+pub enum LogSide {
+    /// Datagrams it sent.
     Sent,
-    /// What arrived.
+    /// Arrivals.
     Arrived,
 }
 
-/// What a datagram carried.
+/// Content of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A packet.
@@ -50,7 +50,7 @@ pub enum Content {
 
 /// One datagram at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TunnelLogRow {
     /// Its number.
     pub id: u64,
     /// When it was sent, by the sender's clock.
@@ -59,7 +59,7 @@ pub struct Row {
     pub arrived: Time,
     /// Size of the IP packet that carried it.
     pub size: u32,
-    /// What was in it.
+    /// Its content.
     pub content: Content,
     /// DSCP and ECN of the IP packet that carried it.
     pub tos: u8,
@@ -70,8 +70,8 @@ pub struct Row {
 /// Collects rows and makes blocks of them. One allocation per block, none per row.
 #[derive(Clone, Debug)]
 pub struct Columns {
-    side: Side,
-    rows: Vec<Row>,
+    side: LogSide,
+    rows: Vec<TunnelLogRow>,
 }
 
 /// Why a log ends early.
@@ -97,7 +97,7 @@ pub enum LogError {
 
 impl Columns {
     /// An empty block.
-    pub fn new(side: Side) -> Self {
+    pub fn new(side: LogSide) -> Self {
         Columns {
             side,
             rows: Vec::with_capacity(BLOCK),
@@ -106,17 +106,17 @@ impl Columns {
 
     /// Adds a row. Take the block when it is full.
     #[inline]
-    pub fn push(&mut self, row: Row) {
+    pub fn push(&mut self, row: TunnelLogRow) {
         self.rows.push(row);
     }
 
-    /// Whether the block should be written now.
+    /// True if the block should be written now.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.rows.len() >= BLOCK
     }
 
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -130,10 +130,10 @@ impl Columns {
     }
 }
 
-fn encode(side: Side, rows: &[Row], out: &mut Vec<u8>) {
+fn encode(side: LogSide, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
     let head = out.len();
     out.extend([0; HEAD]);
-    let column = |out: &mut Vec<u8>, value: fn(&Row) -> u64| {
+    let column = |out: &mut Vec<u8>, value: fn(&TunnelLogRow) -> u64| {
         let mut before = 0;
         for row in rows {
             let value = value(row);
@@ -143,11 +143,11 @@ fn encode(side: Side, rows: &[Row], out: &mut Vec<u8>) {
     };
     column(out, |row| row.id);
     column(out, |row| row.sent.ns());
-    if side == Side::Arrived {
+    if side == LogSide::Arrived {
         column(out, |row| row.arrived.ns().wrapping_sub(row.sent.ns()));
     }
     column(out, |row| u64::from(row.size));
-    if side == Side::Sent {
+    if side == LogSide::Sent {
         column(out, |row| u64::from(row.flow));
     }
     for row in rows {
@@ -171,7 +171,7 @@ fn encode(side: Side, rows: &[Row], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// With the first block that cannot be read; `rows` then has everything before it.
-pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogError> {
+pub fn decode(side: LogSide, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Result<(), LogError> {
     let mut at = 0;
     while at < bytes.len() {
         let Some(head) = bytes.get(at..at + HEAD) else {
@@ -191,7 +191,7 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
         let checksum = ((number(20) as u64) << 32) | number(16) as u64;
         let has_flows = head[..4] == MAGIC;
         let is_known = has_flows || head[..4] == FIRST_MAGIC;
-        if !is_known || count > BLOCK || length > LARGEST_BODY {
+        if !is_known || count > BLOCK || length > MAX_BODY {
             return Err(LogError::NotABlock(at));
         }
         if head[4] != side as u8 {
@@ -204,7 +204,7 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
         if twox_hash::XxHash64::oneshot(0, body) != checksum {
             return Err(LogError::Damaged(at));
         }
-        let has_flows = has_flows && side == Side::Sent;
+        let has_flows = has_flows && side == LogSide::Sent;
         decode_body(side, has_flows, count, body, rows).ok_or(LogError::Damaged(at))?;
         at = from + length;
     }
@@ -212,14 +212,14 @@ pub fn decode(side: Side, bytes: &[u8], rows: &mut Vec<Row>) -> Result<(), LogEr
 }
 
 fn decode_body(
-    side: Side,
+    side: LogSide,
     has_flows: bool,
     count: usize,
     mut body: &[u8],
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<TunnelLogRow>,
 ) -> Option<()> {
     let first = rows.len();
-    let empty = Row {
+    let empty = TunnelLogRow {
         id: 0,
         sent: Time::ZERO,
         arrived: Time::ZERO,
@@ -233,7 +233,7 @@ fn decode_body(
     let mut fill = || -> Option<()> {
         column(&mut body, block, |row, id| row.id = id)?;
         column(&mut body, block, |row, sent| row.sent = Time::from_ns(sent))?;
-        if side == Side::Arrived {
+        if side == LogSide::Arrived {
             column(&mut body, block, |row, delay| {
                 row.arrived = Time::from_ns(row.sent.ns().wrapping_add(delay));
             })?;
@@ -264,7 +264,11 @@ fn decode_body(
     done
 }
 
-fn column(body: &mut &[u8], rows: &mut [Row], set: fn(&mut Row, u64)) -> Option<()> {
+fn column(
+    body: &mut &[u8],
+    rows: &mut [TunnelLogRow],
+    set: fn(&mut TunnelLogRow, u64),
+) -> Option<()> {
     let mut value = 0u64;
     for row in rows {
         value = value.wrapping_add(unzigzag(take(body)?));
@@ -314,9 +318,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row() -> impl Strategy<Value = Row> {
+    fn row() -> impl Strategy<Value = TunnelLogRow> {
         (any::<(u64, u64, u64, u32, bool, u8, u16)>()).prop_map(
-            |(id, sent, arrived, size, is_clock, tos, flow)| Row {
+            |(id, sent, arrived, size, is_clock, tos, flow)| TunnelLogRow {
                 id,
                 sent: Time::from_ns(sent),
                 arrived: Time::from_ns(arrived),
@@ -332,18 +336,18 @@ mod tests {
         )
     }
 
-    /// What the log of a side keeps of a row.
-    fn kept(side: Side, row: Row) -> Row {
+    /// The part of a row that the log of a side keeps.
+    fn kept(side: LogSide, row: TunnelLogRow) -> TunnelLogRow {
         match side {
-            Side::Sent => Row {
+            LogSide::Sent => TunnelLogRow {
                 arrived: row.sent,
                 ..row
             },
-            Side::Arrived => Row { flow: 0, ..row },
+            LogSide::Arrived => TunnelLogRow { flow: 0, ..row },
         }
     }
 
-    fn blocks(side: Side, rows: &[Row], each: usize) -> Vec<u8> {
+    fn blocks(side: LogSide, rows: &[TunnelLogRow], each: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut columns = Columns::new(side);
         for part in rows.chunks(each) {
@@ -359,42 +363,42 @@ mod tests {
     proptest! {
         #[test]
         fn rows_survive_the_file(rows in prop::collection::vec(row(), 0..80), each in 1usize..30) {
-            for side in [Side::Sent, Side::Arrived] {
+            for side in [LogSide::Sent, LogSide::Arrived] {
                 let bytes = blocks(side, &rows, each);
                 let mut back = Vec::new();
                 prop_assert_eq!(decode(side, &bytes, &mut back), Ok(()));
-                let expected: Vec<Row> = rows.iter().map(|&row| kept(side, row)).collect();
+                let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(side, row)).collect();
                 prop_assert_eq!(back, expected);
             }
         }
 
         #[test]
         fn a_cut_file_is_read_up_to_the_cut(rows in prop::collection::vec(row(), 1..60), place: prop::sample::Index) {
-            let bytes = blocks(Side::Arrived, &rows, 10);
+            let bytes = blocks(LogSide::Arrived, &rows, 10);
             let length = place.index(bytes.len());
             let mut back = Vec::new();
-            let result = decode(Side::Arrived, &bytes[..length], &mut back);
+            let result = decode(LogSide::Arrived, &bytes[..length], &mut back);
             prop_assert!(back.len() % 10 == 0 || back.len() == rows.len());
-            let expected: Vec<Row> = rows.iter().map(|&row| kept(Side::Arrived, row)).collect();
+            let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(LogSide::Arrived, row)).collect();
             prop_assert_eq!(&expected[..back.len()], &back[..]);
             // The cut is noticed unless it lies between two blocks.
-            let whole = blocks(Side::Arrived, &back, 10).len() == length;
+            let whole = blocks(LogSide::Arrived, &back, 10).len() == length;
             prop_assert_eq!(result.is_ok(), whole);
             prop_assert!(matches!(result, Ok(()) | Err(LogError::Truncated(_))));
         }
 
         #[test]
         fn damage_is_found(rows in prop::collection::vec(row(), 1..40), place: prop::sample::Index, change in 1u8..) {
-            let mut bytes = blocks(Side::Sent, &rows, 10);
+            let mut bytes = blocks(LogSide::Sent, &rows, 10);
             let at = place.index(bytes.len());
             // Bytes 5 to 7 of each head mean nothing.
             bytes[at] ^= change;
             let mut back = Vec::new();
-            if decode(Side::Sent, &bytes, &mut back).is_ok() {
+            if decode(LogSide::Sent, &bytes, &mut back).is_ok() {
                 prop_assert_eq!(back.len(), rows.len());
                 bytes[at] ^= change;
                 let mut undamaged = Vec::new();
-                decode(Side::Sent, &bytes, &mut undamaged).unwrap();
+                decode(LogSide::Sent, &bytes, &mut undamaged).unwrap();
                 prop_assert_eq!(back, undamaged);
             }
         }
@@ -405,13 +409,13 @@ mod tests {
                 // A head that is right makes the body be read.
                 let body = bytes.clone();
                 bytes = Vec::from(MAGIC);
-                bytes.extend([Side::Arrived as u8, 0, 0, 0]);
+                bytes.extend([LogSide::Arrived as u8, 0, 0, 0]);
                 bytes.extend((body.len() as u32 / 5).to_le_bytes());
                 bytes.extend((body.len() as u32).to_le_bytes());
                 bytes.extend(twox_hash::XxHash64::oneshot(0, &body).to_le_bytes());
                 bytes.extend(body);
             }
-            let _ = decode(Side::Arrived, &bytes, &mut Vec::new());
+            let _ = decode(LogSide::Arrived, &bytes, &mut Vec::new());
         }
     }
 
@@ -426,7 +430,7 @@ mod tests {
             0x2e, 0xe3, 0x0e, 0xb5, 10, 2, 0xd0, 0x0f, 0xd0, 0x0f, 0xd8, 4, 0x63, 0x80, 2, 0xb8,
             0x15, 4, 1,
         ];
-        let row = |id, sent, arrived, size, content, tos| Row {
+        let row = |id, sent, arrived, size, content, tos| TunnelLogRow {
             id,
             sent: Time::from_ns(sent),
             arrived: Time::from_ns(arrived),
@@ -436,7 +440,7 @@ mod tests {
             flow: 0,
         };
         let mut rows = Vec::new();
-        decode(Side::Arrived, &arrived, &mut rows).unwrap();
+        decode(LogSide::Arrived, &arrived, &mut rows).unwrap();
         let expected = [
             row(5, 1000, 1300, 128, Content::Packet, 2),
             row(6, 2000, 2250, 1500, Content::Clock, 0),
@@ -446,27 +450,27 @@ mod tests {
         // Of both versions in one file, too.
         let mut both = sent.to_vec();
         both.extend(blocks(
-            Side::Sent,
-            &[Row {
+            LogSide::Sent,
+            &[TunnelLogRow {
                 flow: 3,
                 ..expected[0]
             }],
             1,
         ));
-        decode(Side::Sent, &both, &mut rows).unwrap();
+        decode(LogSide::Sent, &both, &mut rows).unwrap();
         let flows: Vec<u16> = rows.iter().map(|row| row.flow).collect();
         assert_eq!(flows, [0, 0, 3]);
-        assert_eq!(rows[1], kept(Side::Sent, expected[1]));
+        assert_eq!(rows[1], kept(LogSide::Sent, expected[1]));
         assert_eq!(
-            decode(Side::Sent, &sent[..3], &mut rows),
+            decode(LogSide::Sent, &sent[..3], &mut rows),
             Err(LogError::Truncated(0))
         );
     }
 
     #[test]
     fn rows_of_a_steady_flow_are_small() {
-        let rows: Vec<Row> = (0..10_000u64)
-            .map(|id| Row {
+        let rows: Vec<TunnelLogRow> = (0..10_000u64)
+            .map(|id| TunnelLogRow {
                 id,
                 sent: Time::from_ns(1_000_000_000_000 + id * 8_000 + id % 97),
                 arrived: Time::from_ns(3_000_000_000_000 + id * 8_000 + (id * id) % 30_000),
@@ -476,7 +480,7 @@ mod tests {
                 flow: 0,
             })
             .collect();
-        let bytes = blocks(Side::Arrived, &rows, BLOCK);
+        let bytes = blocks(LogSide::Arrived, &rows, BLOCK);
         // One byte for the number, two for each time but the first, one for the size, one for the rest; a
         // third byte for jumps of the delay above 8192 ns.
         assert!(bytes.len() < 9 * rows.len(), "{} bytes", bytes.len());

@@ -31,7 +31,7 @@ pub const HEADER: usize = 20;
 /// Bytes around the body.
 pub const OVERHEAD: usize = HEADER + TAG;
 /// Largest id (as in our transport): counting on cannot overflow.
-pub const LARGEST_ID: u64 = (1 << 62) - 1;
+pub const MAX_ID: u64 = (1 << 62) - 1;
 /// Bytes of the body of messages of the handshake.
 pub const HANDSHAKE: usize = 40;
 /// Bytes of the body of a clock message that is not padded.
@@ -52,7 +52,7 @@ const KIND_RESPONSE: u8 = 9;
 /// A number that no end ever uses twice, or a cookie.
 pub type Nonce = [u8; 16];
 
-/// What every datagram begins with.
+/// First bytes of every datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Low bits of the session's number; 0 in the handshake.
@@ -63,7 +63,7 @@ pub struct Header {
     pub sent: Time,
 }
 
-/// What a datagram is about.
+/// Kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// The dialer calls.
@@ -157,7 +157,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, Body<'_>), WireError> {
     let (session, _) = claim(bytes)?;
     let id = word(bytes, 4);
     let sent = Time::from_ns(word(bytes, 12));
-    if id > LARGEST_ID {
+    if id > MAX_ID {
         return Err(WireError::Inconsistent);
     }
     let body = &bytes[HEADER..bytes.len() - TAG];
@@ -322,7 +322,7 @@ mod tests {
         #[test]
         fn datagrams_survive_the_wire(
             session in 0u32..1 << 24,
-            id in 0..=LARGEST_ID,
+            id in 0..=MAX_ID,
             sent: u64,
             packet in prop::collection::vec(any::<u8>(), 0..100),
             (dialer, listener) in any::<(Nonce, Nonce)>(),
@@ -359,7 +359,7 @@ mod tests {
                 *first = kind;
             }
             if let Ok((header, _)) = decode(&bytes) {
-                prop_assert!(header.id <= LARGEST_ID && bytes.len() >= OVERHEAD);
+                prop_assert!(header.id <= MAX_ID && bytes.len() >= OVERHEAD);
             }
         }
 

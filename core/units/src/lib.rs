@@ -4,20 +4,20 @@
 //! randomness comes from a [`Stream`] that is named and derived from the seed of the run.
 #![forbid(unsafe_code)]
 
+mod distributions;
 mod ecn;
-mod entry;
 mod files;
-mod laws;
 mod params;
 mod quantity;
 mod random;
+mod registry_entry;
 mod wakeups;
 
+pub use distributions::{Distribution, Zipf};
 pub use ecn::Ecn;
-pub use entry::Entry;
 pub use files::Files;
-pub use laws::{Law, Zipf};
 pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;
+pub use registry_entry::Entry;
 pub use wakeups::Wakeups;

@@ -97,7 +97,7 @@ impl Span {
         self.0 as f64 / NS_PER_S as f64
     }
 
-    /// Whether the span is empty.
+    /// True if the span is empty.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

@@ -3,7 +3,7 @@
 use crate::Time;
 
 /// Up to this many parts are simply looked through.
-const FEW: usize = 6;
+const MAX_LINEAR: usize = 6;
 
 /// A tournament tree over a number of parts: the earliest wake-up is at the root, and
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
@@ -22,7 +22,7 @@ pub struct Wakeups {
 impl Wakeups {
     /// A tree of `parts` parts, none of which wants anything.
     pub fn new(parts: usize) -> Self {
-        if parts <= FEW {
+        if parts <= MAX_LINEAR {
             return Wakeups {
                 leaves: 0,
                 times: vec![Time::FAR; parts.max(1)],

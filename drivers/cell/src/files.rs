@@ -2,7 +2,7 @@
 
 use crate::CellError;
 use narrows_net::Files;
-use narrows_record::{PARQUET_MAGIC, RecordError, Steps};
+use narrows_record::{PARQUET_MAGIC, RecordError, StepSeries};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -71,7 +71,7 @@ pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
     if !content.starts_with(PARQUET_MAGIC) {
         return Ok(content);
     }
-    match Steps::read(content.into()) {
+    match StepSeries::read(content.into()) {
         Ok(steps) => Ok(steps.to_csv().into_bytes()),
         Err(RecordError::Data { problem, .. }) => Err(problem),
         Err(error) => Err(error.to_string()),

@@ -4,8 +4,8 @@ use crate::CellError;
 use narrows_bpf_programs::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
-use narrows_net::Direction;
-use narrows_traffic::{Application, Class, Setup, Traffic};
+use narrows_net::PathDirection;
+use narrows_traffic::{Application, Class, Traffic, TrafficSetup};
 use narrows_units::{FileRef, ParamError, Params, Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -74,7 +74,7 @@ pub struct Flow {
     /// When it stops.
     pub stop: Time,
     /// Direction in which its data travel.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// Index of the host that sends the data.
     pub from: u16,
     /// Index of the host that receives them.
@@ -91,7 +91,7 @@ impl Flow {
     /// # Errors
     /// Parameters that contradict each other.
     pub fn application(&self, seed: u64) -> Result<Box<dyn Application>, CellError> {
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed,
             flow: self.flow,
             connections: self.connections,
@@ -392,8 +392,8 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
         start: Time::from_ns(written.start_ns),
         stop: Time::from_ns(written.stop_ns),
         direction: match written.direction {
-            WrittenDirection::Forward => Direction::Forward,
-            WrittenDirection::Backward => Direction::Backward,
+            WrittenDirection::Forward => PathDirection::Forward,
+            WrittenDirection::Backward => PathDirection::Backward,
         },
         from,
         to,

@@ -2,7 +2,7 @@
 //! becomes one table.
 
 use crate::{Cell, CellError, Flow, SchemeRef};
-use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
 use narrows_record::{FrameRow, RunDocument, Severity};
 use narrows_transport::wire;
 use narrows_units::{ParamError, Params, Stream};
@@ -37,9 +37,9 @@ fn scheme_of(flow: &Flow) -> Result<(&'static Media, &Params), CellError> {
     }
 }
 
-fn setup(cell: &Cell, flow: &Flow, stream: &str) -> Setup {
+fn setup(cell: &Cell, flow: &Flow, stream: &str) -> MediaSetup {
     let payload = cell.transport(flow, flow.from).mss;
-    Setup {
+    MediaSetup {
         now: flow.start,
         // What our transport would send in a full packet over the same hosts.
         packet_size: wire::IP_UDP + wire::DATA_HEADER + u32::from(payload),

@@ -1,13 +1,13 @@
 //! From the core's counters and snapshots to the rows and members of records.
 
 use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
-use narrows_net::{Direction, Network, Packet};
+use narrows_net::{Network, Packet, PathDirection};
 use narrows_record::{
     CapacityRow, ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters,
     StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
-use narrows_transport::{Receiver, Sender, Snapshot};
+use narrows_transport::{Receiver, Sender, SenderSnapshot};
 use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
@@ -20,10 +20,10 @@ pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
 }
 
 /// The record's word for a direction.
-pub const fn recorded(direction: Direction) -> narrows_record::Direction {
+pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
     match direction {
-        Direction::Forward => narrows_record::Direction::Forward,
-        Direction::Backward => narrows_record::Direction::Backward,
+        PathDirection::Forward => narrows_record::Direction::Forward,
+        PathDirection::Backward => narrows_record::Direction::Backward,
     }
 }
 
@@ -194,7 +194,7 @@ pub fn described(flow: &Flow) -> FlowSummary {
 }
 
 /// A sample of our own sender.
-pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
+pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow {
     StateRow {
         flow,
         time_ns,
@@ -214,7 +214,11 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &Snapshot) -> StateRow {
 }
 
 /// What a scheme publishes beyond the common state.
-pub fn trace_rows(flow: u16, time_ns: u64, snapshot: &Snapshot) -> impl Iterator<Item = TraceRow> {
+pub fn trace_rows(
+    flow: u16,
+    time_ns: u64,
+    snapshot: &SenderSnapshot,
+) -> impl Iterator<Item = TraceRow> {
     snapshot
         .scheme
         .values

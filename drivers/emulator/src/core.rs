@@ -12,7 +12,7 @@ use narrows_cell::judgement::RefusedFrames;
 use narrows_cell::{
     Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
 };
-use narrows_net::{Backlog, Direction, Ecn, Network, Outcomes, Packet};
+use narrows_net::{Backlog, Ecn, Network, Outcomes, Packet, PathDirection};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ pub struct FlowEntry {
     /// The host that sends the data.
     pub from: u16,
     /// Which way these are said to travel.
-    pub direction: Direction,
+    pub direction: PathDirection,
     /// When they end.
     pub stop: Time,
     /// Whether our own transport carries it.
@@ -163,7 +163,7 @@ pub struct Core<H = ()> {
     /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
     routes: Vec<u16>,
     /// By route: the port at which it ends, and which way it leads.
-    exits: Vec<(u16, Direction)>,
+    exits: Vec<(u16, PathDirection)>,
     ports: Vec<Port>,
     /// Ports with due packets.
     pending: Vec<u16>,
@@ -465,7 +465,7 @@ impl<H: Hooks> Core<H> {
     }
 
     /// Which way a packet is said to travel: acknowledgements of a flow against its data.
-    fn direction_of(&self, handle: &Handle) -> Direction {
+    fn direction_of(&self, handle: &Handle) -> PathDirection {
         let route = usize::from(handle.route);
         let known = self.flows.get(usize::from(handle.flow)).copied().flatten();
         match known {

@@ -8,7 +8,7 @@ use narrows_cell::{Context, RunError};
 use narrows_cell::{Flow, sink_counters};
 use narrows_record::SenderCounters;
 use narrows_sys::socket;
-use narrows_traffic::{Action, DatagramSink, Event, IP_UDP, Stamp};
+use narrows_traffic::{DatagramSink, IP_UDP, Stamp, TrafficAction, TrafficEvent};
 use narrows_units::Time;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,7 +42,7 @@ pub(super) fn send(
     let mut sleeper = EventLoop::new(channel)?;
     let mut source = Source::new(task.cell, task.flow)?;
     sleeper.wait_until(clock, task.flow.start, channel)?;
-    source.tell(task.flow.start, Event::Start);
+    source.tell(task.flow.start, TrafficEvent::Start);
     let mut sender = Sender {
         socket: socket.as_fd(),
         flow: task.flow,
@@ -59,7 +59,7 @@ pub(super) fn send(
         }
         source.wake(now);
         while let Some((_, action)) = source.next() {
-            if let Action::Datagram { size } = action {
+            if let TrafficAction::Datagram { size } = action {
                 sender.send(clock.now(), size)?;
             }
         }

@@ -3,16 +3,16 @@
 use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow};
 use narrows_cell::{OfferedLoad, TransferReport};
-use narrows_traffic::{Action, Application, Class, Event, Offered};
+use narrows_traffic::{Application, Class, Offered, TrafficAction, TrafficEvent};
 use narrows_units::Time;
 use std::collections::VecDeque;
 
 /// An application, what it has asked for and has not been done yet, and the transfers it has begun.
 pub(super) struct Source {
     application: Box<dyn Application>,
-    actions: Vec<Action>,
+    actions: Vec<TrafficAction>,
     /// What is to be done, with the time at which it was asked for.
-    due: VecDeque<(Time, Action)>,
+    due: VecDeque<(Time, TrafficAction)>,
     offered: Offered,
     transfers: Vec<TransferReport>,
     /// Tells which direction of a transfer counts.
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Something happened at `at` (or at the time of the last event, if that was later).
-    pub(super) fn tell(&mut self, at: Time, event: Event) {
+    pub(super) fn tell(&mut self, at: Time, event: TrafficEvent) {
         let at = at.max(self.latest);
         if at >= self.stop {
             return;
@@ -47,7 +47,7 @@ impl Source {
         self.application.on(at, event, &mut self.actions);
         for action in self.actions.drain(..) {
             self.offered.note(&action);
-            if let Action::Transfer(transfer) = &action
+            if let TrafficAction::Transfer(transfer) = &action
                 && !transfer.is_open()
             {
                 self.transfers.push(TransferReport {
@@ -73,7 +73,7 @@ impl Source {
             if at > now || at >= self.stop {
                 return;
             }
-            self.tell(at, Event::Wakeup);
+            self.tell(at, TrafficEvent::Wakeup);
         }
     }
 
@@ -84,7 +84,7 @@ impl Source {
     }
 
     /// The next thing to do, and when it was asked for.
-    pub(super) fn next(&mut self) -> Option<(Time, Action)> {
+    pub(super) fn next(&mut self) -> Option<(Time, TrafficAction)> {
         self.due.pop_front()
     }
 
@@ -100,7 +100,7 @@ impl Source {
         }
         self.tell(
             now,
-            Event::Completed {
+            TrafficEvent::Completed {
                 connection,
                 transfer,
             },

@@ -1,6 +1,6 @@
 //! What is counted while a shell runs, and shown live and at its end.
 
-use narrows_net::Direction;
+use narrows_net::PathDirection;
 use narrows_record::Histogram;
 use narrows_units::{Span, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +69,7 @@ pub(super) struct DroppedPackets(pub(super) Vec<Dropped>);
 pub(super) struct Dropped {
     /// Index of the element.
     pub(super) element: u16,
-    pub(super) direction: Direction,
+    pub(super) direction: PathDirection,
     /// The element's word for it.
     pub(super) reason: &'static str,
     pub(super) packets: u64,
@@ -81,7 +81,7 @@ impl DroppedPackets {
     pub(super) fn add(
         &mut self,
         element: u16,
-        direction: Direction,
+        direction: PathDirection,
         reason: &'static str,
         size: u32,
     ) {

@@ -4,7 +4,7 @@ use super::addresses::OUTSIDE;
 use super::counts::{DirectionCounts, Dropped};
 use super::hooks::Finished;
 use narrows_cell::RunError;
-use narrows_net::Direction as Flow;
+use narrows_net::PathDirection as Flow;
 use narrows_record::{Lateness, Severity};
 use narrows_sys::cpu::{self, CpuTicks};
 use serde_json::{Value, json};

@@ -1,15 +1,15 @@
-//! What applications ask for, done in the world.
+//! Requests of applications, carried out in the world.
 
-use crate::flow::{Connection, NONE, Pending, Pipe};
-use crate::packet::{Kind, SimPacket};
+use crate::flow::{NONE, PendingTransfer, SimConnection, SimPipe};
+use crate::packet::{SimPacket, SimPacketKind};
 use crate::world::{ENDPOINTS, World};
 use narrows_record::TransferRow;
-use narrows_traffic::{Action, Class, Event, Stamp, Transfer};
+use narrows_traffic::{Class, Stamp, TrafficAction, TrafficEvent, Transfer};
 use narrows_units::{Ecn, Time};
 
 impl World {
     /// Tells the application of flow `index` something and does what it asks for.
-    pub(crate) fn tell(&mut self, now: Time, index: usize, event: Event) {
+    pub(crate) fn tell(&mut self, now: Time, index: usize, event: TrafficEvent) {
         let flow = &mut self.flows[index];
         if now >= flow.stop {
             self.applications.set(index, Time::FAR);
@@ -29,7 +29,7 @@ impl World {
             self.perform(now, index, action);
         }
         self.actions = actions;
-        self.look_at_sampler();
+        self.schedule_sampler();
     }
 
     /// Lets the applications act that wanted to by now.
@@ -45,28 +45,36 @@ impl World {
                 self.serials += 1;
                 self.flows[index].datagrams.serial = self.serials;
             }
-            self.tell(now, index, if first { Event::Start } else { Event::Wakeup });
+            self.tell(
+                now,
+                index,
+                if first {
+                    TrafficEvent::Start
+                } else {
+                    TrafficEvent::Wakeup
+                },
+            );
         }
     }
 
-    fn perform(&mut self, now: Time, index: usize, action: Action) {
+    fn perform(&mut self, now: Time, index: usize, action: TrafficAction) {
         match action {
-            Action::Open { connection } => self.open(now, index, connection),
-            Action::Transfer(transfer) => self.begin(now, index, transfer),
-            Action::Grant { connection, bytes } => {
+            TrafficAction::Open { connection } => self.open(now, index, connection),
+            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer),
+            TrafficAction::Grant { connection, bytes } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
-                    sender.set_supply(sender.supply().saturating_add(bytes));
+                    sender.set_write_seq(sender.write_seq().saturating_add(bytes));
                     self.poke(now, pipe);
                 }
             }
-            Action::Hold { connection } => {
+            TrafficAction::Hold { connection } => {
                 if let Some(pipe) = self.up_pipe(index, connection) {
                     let sender = &mut self.pipes[pipe].sender;
-                    sender.set_supply(sender.taken());
+                    sender.set_write_seq(sender.snd_nxt());
                 }
             }
-            Action::Close { connection } => {
+            TrafficAction::Close { connection } => {
                 if let Some(&slot) = self.flows[index].connections.get(&connection) {
                     let connection = &mut self.connections[slot as usize];
                     connection.closing = true;
@@ -78,7 +86,7 @@ impl World {
                     self.retire_if_done(slot);
                 }
             }
-            Action::Datagram { size } => self.send_datagram(now, index, size),
+            TrafficAction::Datagram { size } => self.send_datagram(now, index, size),
         }
     }
 
@@ -94,7 +102,7 @@ impl World {
     }
 
     fn open(&mut self, now: Time, index: usize, number: u32) {
-        let connection = Connection {
+        let connection = SimConnection {
             flow: index as u16,
             number,
             up: NONE,
@@ -124,7 +132,7 @@ impl World {
         self.serials += 1;
         let free = self.free_pipes.pop();
         let place = free.unwrap_or(self.pipes.len() as u32);
-        let pipe: Pipe = self.flows[usize::from(flow)]
+        let pipe: SimPipe = self.flows[usize::from(flow)]
             .pipe(slot, place, number, self.serials, down, now)
             .expect("the parameters of the scheme were accepted at the start");
         if free.is_some() {
@@ -160,7 +168,7 @@ impl World {
         let connection = &mut self.connections[slot as usize];
         connection.up_end += transfer.up;
         connection.down_end += transfer.down;
-        connection.pending.push_back(Pending {
+        connection.pending.push_back(PendingTransfer {
             transfer,
             row,
             up_end: connection.up_end,
@@ -168,7 +176,7 @@ impl World {
             answered: false,
         });
         let (up, supply) = (connection.up as usize, connection.up_end);
-        self.pipes[up].sender.set_supply(supply);
+        self.pipes[up].sender.set_write_seq(supply);
         self.poke(now, up);
         self.watch(slot);
     }
@@ -196,7 +204,7 @@ impl World {
     #[cold]
     pub(crate) fn on_watched(&mut self, now: Time, pipe: usize) {
         let (slot, serial) = (self.pipes[pipe].connection, self.pipes[pipe].serial);
-        let arrived = self.pipes[pipe].receiver.contiguous();
+        let arrived = self.pipes[pipe].receiver.rcv_nxt();
         let is_up = self.connections[slot as usize].up as usize == pipe;
         let index = usize::from(self.connections[slot as usize].flow);
         loop {
@@ -228,7 +236,7 @@ impl World {
                 self.tell(
                     now,
                     index,
-                    Event::Completed {
+                    TrafficEvent::Completed {
                         connection,
                         transfer,
                     },
@@ -251,7 +259,7 @@ impl World {
             self.connections[slot as usize].down = pipe;
         }
         let pipe = self.connections[slot as usize].down as usize;
-        self.pipes[pipe].sender.set_supply(end);
+        self.pipes[pipe].sender.set_write_seq(end);
         self.poke(now, pipe);
     }
 
@@ -269,7 +277,7 @@ impl World {
         let (index, number) = (usize::from(connection.flow), connection.number);
         for place in pipes.into_iter().filter(|&pipe| pipe != NONE) {
             let pipe = &mut self.pipes[place as usize];
-            self.flows[index].bury(pipe);
+            self.flows[index].retire(pipe);
             // What is still under way belongs to nobody from here on.
             pipe.serial = 0;
             let part = ENDPOINTS + 2 * place as usize;
@@ -293,7 +301,7 @@ impl World {
         let packet = SimPacket {
             uid: 0,
             slot: self.contents.stamps.put(stamp),
-            kind: Kind::Datagram,
+            kind: SimPacketKind::Datagram,
             size: size as u16,
             pipe: NONE,
             serial: flow.datagrams.serial,

@@ -5,13 +5,13 @@
 //! is open. What arrives at the server is answered at the same instant.
 
 use crate::media::MediaEnds;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef};
-use narrows_net::Direction;
+use narrows_net::PathDirection;
 use narrows_record::TransferRow;
 use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
-use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Ecn, Files, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,7 @@ pub(crate) struct FlowState {
     pub(crate) application: Box<dyn Application>,
     pub(crate) number: u16,
     pub(crate) class: Class,
-    pub(crate) direction: Direction,
+    pub(crate) direction: PathDirection,
     /// Routes in the direction of its data, and back.
     pub(crate) routes: [u16; 2],
     pub(crate) dscp: u8,
@@ -40,9 +40,9 @@ pub(crate) struct FlowState {
     pub(crate) offered: Offered,
     /// Transfers that are complete, and those that are not, in the order of their beginning.
     pub(crate) transfers: Vec<TransferRow>,
-    /// What pipes that are gone have counted, and packets in the direction of the data that no data
+    /// Counters of pipes that are gone, and packets in the direction of the data that no data
     /// pipe counts.
-    pub(crate) past: Totals,
+    pub(crate) past: ConnectionTotals,
     pub(crate) datagrams: Datagrams,
     /// Both ends of a real-time scheme, in the place of connections.
     pub(crate) media: Option<Box<MediaEnds>>,
@@ -86,7 +86,7 @@ impl FlowState {
             opened: 0,
             offered: Offered::default(),
             transfers: Vec::new(),
-            past: Totals::default(),
+            past: ConnectionTotals::default(),
             datagrams: Datagrams {
                 sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
                 ..Datagrams::default()
@@ -97,7 +97,7 @@ impl FlowState {
 
     /// The direction in which packets on `route` travel.
     #[inline]
-    pub(crate) fn direction_of(&self, route: u16) -> Direction {
+    pub(crate) fn direction_of(&self, route: u16) -> PathDirection {
         if route == self.routes[0] {
             self.direction
         } else {
@@ -114,7 +114,7 @@ impl FlowState {
         serial: u32,
         down: bool,
         now: Time,
-    ) -> Result<Pipe, CellError> {
+    ) -> Result<SimPipe, CellError> {
         let name = match (number, down) {
             (0, false) => format!("flow/{}", self.number),
             (_, false) => format!("flow/{}/{number}", self.number),
@@ -131,7 +131,7 @@ impl FlowState {
                 at: format!("flow {} ({})", self.number, scheme.name),
                 error,
             })?;
-        sender.set_supply(0);
+        sender.set_write_seq(0);
         let is_data = down == (self.class == Class::Pull);
         let [there, back] = self.routes;
         let packet = |route, kind| SimPacket {
@@ -147,15 +147,21 @@ impl FlowState {
             dscp: self.dscp,
             corrupt: false,
         };
-        Ok(Pipe {
+        Ok(SimPipe {
             sender,
             receiver: Receiver::new(config),
             serial,
             connection,
             packets: if is_data {
-                [packet(there, Kind::Data), packet(back, Kind::Ack)]
+                [
+                    packet(there, SimPacketKind::Data),
+                    packet(back, SimPacketKind::Ack),
+                ]
             } else {
-                [packet(back, Kind::Data), packet(there, Kind::Ack)]
+                [
+                    packet(back, SimPacketKind::Data),
+                    packet(there, SimPacketKind::Ack),
+                ]
             },
             is_data,
             closing: false,
@@ -173,7 +179,7 @@ impl FlowState {
     }
 
     /// Adds what a pipe has counted that is gone now.
-    pub(crate) fn bury(&mut self, pipe: &Pipe) {
+    pub(crate) fn retire(&mut self, pipe: &SimPipe) {
         if !pipe.is_data {
             return;
         }
@@ -183,24 +189,24 @@ impl FlowState {
 }
 
 /// One direction of a connection: a sender, and the receiver at the other end.
-pub(crate) struct Pipe {
+pub(crate) struct SimPipe {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// Unique among all pipes of the run; 0 when the place is free.
     pub(crate) serial: u32,
     pub(crate) connection: u32,
-    /// What its data packets and its acknowledgements have in common. Packets are copied in wide
+    /// The common part of its data packets and its acknowledgements. Packets are copied in wide
     /// words, so starting from memory at rest is faster than writing field by field.
     pub(crate) packets: [SimPacket; 2],
-    /// Whether it carries the flow's data, not requests for them.
+    /// True if it carries the flow's data, not requests for them.
     pub(crate) is_data: bool,
     /// The sender has been given something new to think about.
     pub(crate) poked: bool,
-    /// Whether its connection ends when everything is through.
+    /// True if its connection ends when everything is through.
     pub(crate) closing: bool,
     pub(crate) stopped: bool,
     /// Direction of its data.
-    pub(crate) direction: Direction,
+    pub(crate) direction: PathDirection,
     /// Position in the stream whose arrival the connection waits for.
     pub(crate) watch: u64,
     pub(crate) start: Time,
@@ -209,7 +215,7 @@ pub(crate) struct Pipe {
 
 /// One connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct SimConnection {
     pub(crate) flow: u16,
     pub(crate) number: u32,
     /// Indices of its pipes; `down` is [`NONE`] until the server answers.
@@ -219,12 +225,12 @@ pub(crate) struct Connection {
     /// Bytes that were to go up and down so far.
     pub(crate) up_end: u64,
     pub(crate) down_end: u64,
-    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) pending: VecDeque<PendingTransfer>,
 }
 
 /// A transfer under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingTransfer {
     pub(crate) transfer: Transfer,
     /// Its place in the flow's transfers.
     pub(crate) row: usize,

@@ -11,15 +11,15 @@
 #![forbid(unsafe_code)]
 
 mod applications;
-mod ends;
+mod endpoints;
 mod flow;
-mod late_hosts;
 mod media;
 mod packet;
+mod payloads;
 mod run;
-mod slots;
+mod scheduling_noise;
 mod world;
 
 pub use narrows_units::Wakeups;
 pub use run::{SimError, run, run_in_memory};
-pub use world::{Totals, World};
+pub use world::{RunTotals, World};

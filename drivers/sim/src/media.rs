@@ -4,13 +4,13 @@
 //! Both ends are born with the flow and fall silent when it stops; what is under way then still arrives and counts.
 
 use crate::flow::NONE;
-use crate::late_hosts::Wants;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{SimPacket, SimPacketKind};
+use crate::scheduling_noise::Wants;
 use crate::world::World;
 use narrows_cell::{Cell, CellError, Flow, SchemeRef, media_receiver, media_sender, merge_frames};
 use narrows_media::{FrameArrived, FrameSent, MediaReceiver, MediaSender};
 use narrows_record::FrameRow;
-use narrows_transport::{Outgoing, ReceiverCounters, SenderCounters, Snapshot};
+use narrows_transport::{Outgoing, ReceiverCounters, SenderCounters, SenderSnapshot};
 use narrows_units::{Span, Time};
 
 /// An end that had nothing to send is not asked again before this, whatever it wants.
@@ -44,7 +44,7 @@ impl MediaEnds {
     }
 
     /// The sender's state; the frames that are settled by now are taken on the way.
-    pub(crate) fn sample(&mut self) -> Snapshot {
+    pub(crate) fn sample(&mut self) -> SenderSnapshot {
         self.collect();
         self.sender.snapshot()
     }
@@ -54,7 +54,7 @@ impl MediaEnds {
         self.receiver.take_frames(&mut self.arrived);
     }
 
-    /// What both ends have counted.
+    /// Counters of both ends.
     pub(crate) fn counters(&self) -> (SenderCounters, ReceiverCounters) {
         (self.sender.counters(), self.receiver.counters())
     }
@@ -93,7 +93,7 @@ impl World {
                 flow: flow as u16,
                 part: end as u8,
             };
-            if self.late.is_some() && self.wait_for_processor(now, whose) {
+            if self.delayed_processes.is_some() && self.wait_for_processor(now, whose) {
                 continue;
             }
             self.run_media_end(now, flow, end);
@@ -115,7 +115,7 @@ impl World {
         let (header, body) = (&message.header, &message.body);
         let mut part = None;
         if let Some(ends) = &mut self.flows[usize::from(flow)].media {
-            if packet.kind == Kind::Media {
+            if packet.kind == SimPacketKind::Media {
                 self.totals.data_delivered += 1;
                 ends.receiver.receive(at, packet.ecn, header, body);
                 part = Some(RECEIVER);
@@ -174,8 +174,12 @@ impl World {
     ) {
         let flow = &self.flows[index];
         let (direction, kind, route) = match part {
-            SENDER => (flow.direction, Kind::Media, flow.routes[0]),
-            _ => (flow.direction.reverse(), Kind::Feedback, flow.routes[1]),
+            SENDER => (flow.direction, SimPacketKind::Media, flow.routes[0]),
+            _ => (
+                flow.direction.reverse(),
+                SimPacketKind::Feedback,
+                flow.routes[1],
+            ),
         };
         let packet = SimPacket {
             uid: 0,

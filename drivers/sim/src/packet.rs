@@ -17,7 +17,7 @@ pub(crate) struct SimPacket {
     pub(crate) size: u16,
     pub(crate) flow: u16,
     pub(crate) route: u16,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SimPacketKind,
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
     pub(crate) corrupt: bool,
@@ -25,9 +25,9 @@ pub(crate) struct SimPacket {
 
 const _: () = assert!(std::mem::size_of::<SimPacket>() == 32);
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SimPacketKind {
     Data,
     Ack,
     Datagram,
@@ -68,7 +68,7 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        matches!(self.kind, Kind::Ack | Kind::Feedback)
+        matches!(self.kind, SimPacketKind::Ack | SimPacketKind::Feedback)
     }
     #[inline]
     fn corrupt(&mut self) {

@@ -1,19 +1,19 @@
 //! Endpoints and paths under a virtual clock.
 
-use crate::flow::{FlowState, Pipe};
-use crate::late_hosts::LateHosts;
+use crate::flow::{FlowState, SimPipe};
 use crate::packet::SimPacket;
-use crate::slots::Contents;
+use crate::payloads::Payloads;
+use crate::scheduling_noise::DelayedProcesses;
 use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
-use narrows_net::{Copied, Direction, Network, Outcomes};
+use narrows_net::{Copied, Network, Outcomes, PathDirection};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
-use narrows_traffic::{Action, Class, Event};
-use narrows_transport::{Body, Endpoint, Totals as FlowTotals};
+use narrows_traffic::{Class, TrafficAction, TrafficEvent};
+use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
 use narrows_units::{Time, Wakeups};
 
-/// What a world has done so far.
+/// Totals of a world so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
+pub struct RunTotals {
     /// Data packets that reached their receiver.
     pub data_delivered: u64,
 }
@@ -29,9 +29,9 @@ pub struct World {
     pub(crate) network: Network<SimPacket>,
     pub(crate) flows: Vec<FlowState>,
     /// Senders and receivers; places of ended ones are used again.
-    pub(crate) pipes: Vec<Pipe>,
+    pub(crate) pipes: Vec<SimPipe>,
     pub(crate) free_pipes: Vec<u32>,
-    pub(crate) connections: Vec<crate::flow::Connection>,
+    pub(crate) connections: Vec<crate::flow::SimConnection>,
     pub(crate) free_connections: Vec<u32>,
     /// Pipes and datagram flows begun so far.
     pub(crate) serials: u32,
@@ -39,9 +39,9 @@ pub struct World {
     pub(crate) applications: Wakeups,
     /// When the sender and the receiver of each flow of a real-time scheme want to act.
     pub(crate) media: Wakeups,
-    /// What waits for processes that are late, where hosts are.
-    pub(crate) late: Option<Box<LateHosts>>,
-    pub(crate) actions: Vec<Action>,
+    /// Processes that run late, where hosts have scheduling noise.
+    pub(crate) delayed_processes: Option<Box<DelayedProcesses>>,
+    pub(crate) actions: Vec<TrafficAction>,
     /// By flow number: index into `flows`.
     pub(crate) index: Vec<u16>,
     pub(crate) log: Log,
@@ -49,7 +49,7 @@ pub struct World {
     pub(crate) traces: Vec<TraceRow>,
     pub(crate) queues: Vec<QueueRow>,
     pub(crate) wakeups: Wakeups,
-    pub(crate) contents: Contents,
+    pub(crate) contents: Payloads,
     outcomes: Outcomes<SimPacket>,
     /// Copies that have a share of what their originals carry, and no identity yet.
     copies: Vec<Copied<SimPacket>>,
@@ -58,7 +58,7 @@ pub struct World {
     sample: narrows_units::Span,
     next_sample: Time,
     duration: Time,
-    pub(crate) totals: Totals,
+    pub(crate) totals: RunTotals,
 }
 
 impl World {
@@ -96,7 +96,7 @@ impl World {
             network,
             applications: Wakeups::new(flows.len()),
             media,
-            late: LateHosts::of(cell),
+            delayed_processes: DelayedProcesses::of(cell),
             flows,
             pipes: Vec::new(),
             free_pipes: Vec::new(),
@@ -110,7 +110,7 @@ impl World {
             traces: Vec::new(),
             queues: Vec::new(),
             wakeups,
-            contents: Contents::default(),
+            contents: Payloads::default(),
             outcomes: Outcomes::new(),
             copies: Vec::new(),
             body: Body::default(),
@@ -118,7 +118,7 @@ impl World {
             sample: cell.sample,
             next_sample,
             duration: cell.duration,
-            totals: Totals::default(),
+            totals: RunTotals::default(),
         };
         for index in 0..world.flows.len() {
             let start = world.flows[index].start;
@@ -129,19 +129,19 @@ impl World {
             } else {
                 // Connections that are open from the start exist from the start: what they do begins
                 // at the time of the flow.
-                world.tell(start, index, Event::Start);
+                world.tell(start, index, TrafficEvent::Start);
             }
         }
-        world.look_at_sampler();
+        world.schedule_sampler();
         Ok(world)
     }
 
-    /// What has been done so far.
-    pub fn totals(&self) -> &Totals {
+    /// Totals so far.
+    pub fn totals(&self) -> &RunTotals {
         &self.totals
     }
 
-    /// How long the run lasts.
+    /// Duration of the run.
     pub fn duration(&self) -> Time {
         self.duration
     }
@@ -169,8 +169,8 @@ impl World {
                     }
                     self.run_applications(now);
                     self.run_media(now);
-                    self.run_late(now);
-                    self.look_at_sampler();
+                    self.run_delayed_processes(now);
+                    self.schedule_sampler();
                 }
                 endpoint => {
                     let pipe = (endpoint - ENDPOINTS) / 2;
@@ -206,11 +206,11 @@ impl World {
     }
 
     /// Asks the sampler, the applications and the real-time schemes anew when they want to act.
-    pub(crate) fn look_at_sampler(&mut self) {
+    pub(crate) fn schedule_sampler(&mut self) {
         let (application, _) = self.applications.earliest();
         let (media, _) = self.media.earliest();
         let next = self.next_sample.min(application).min(media);
-        let next = match &self.late {
+        let next = match &self.delayed_processes {
             Some(late) => next.min(late.wakeups.earliest().0),
             None => next,
         };
@@ -233,7 +233,7 @@ impl World {
         media.flatten().collect()
     }
 
-    /// What all data pipes of a flow have counted, those that are gone included.
+    /// Counters of all data pipes of a flow, those that are gone included.
     pub(crate) fn counters(&self, flow: &FlowState) -> FlowTotals {
         let mut totals = flow.past;
         for &slot in flow.connections.values() {
@@ -252,7 +252,7 @@ impl World {
     #[inline]
     fn run_network(&mut self, now: Time) {
         self.network.advance(now, &mut self.outcomes);
-        self.settle();
+        self.collect_results();
         while let Some((at, packet)) = self.network.pop() {
             if packet.corrupt {
                 self.log.arrive_corrupt(packet.uid, at.ns(), 0);
@@ -260,18 +260,18 @@ impl World {
                 continue;
             }
             self.log.arrive(packet.uid, at.ns(), 0);
-            if self.late.is_some() && self.wait_in_socket(at, packet) {
+            if self.delayed_processes.is_some() && self.deliver_to_socket(at, packet) {
                 continue;
             }
-            if let Some(whose) = self.hear(at, packet) {
-                self.act(at, whose);
+            if let Some(whose) = self.on_packet(at, packet) {
+                self.run_endpoint(at, whose);
             }
         }
     }
 
     /// Puts a packet into the network.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
+    pub(crate) fn enter(&mut self, now: Time, direction: PathDirection, mut packet: SimPacket) {
         packet.uid = self.log.enter(
             packet.flow,
             recorded(direction),
@@ -279,19 +279,19 @@ impl World {
             now.ns(),
         );
         self.network.push(now, packet, &mut self.outcomes);
-        self.settle();
+        self.collect_results();
     }
 
     /// Writes down what elements have dropped, and gives copies an identity.
     #[inline]
-    fn settle(&mut self) {
+    fn collect_results(&mut self) {
         if !self.outcomes.drops.is_empty() || !self.outcomes.copies.is_empty() {
-            self.settle_outcomes();
+            self.collect_outcomes();
         }
     }
 
     #[cold]
-    fn settle_outcomes(&mut self) {
+    fn collect_outcomes(&mut self) {
         // Before what was dropped is freed: an original may be lost at the instant at which it is copied.
         for copied in self.outcomes.copies.drain(..) {
             self.contents.share(&copied.packet);
@@ -301,10 +301,10 @@ impl World {
             self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
             self.contents.free(&drop.packet);
         }
-        self.settle_copies();
+        self.collect_copies();
     }
 
-    fn settle_copies(&mut self) {
+    fn collect_copies(&mut self) {
         while let Some(copied) = self.copies.pop() {
             let mut packet = copied.packet;
             let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
@@ -320,7 +320,7 @@ impl World {
             self.network
                 .inject(copied.element, copied.at, packet, &mut self.outcomes);
             self.network.advance(copied.at, &mut self.outcomes);
-            self.settle();
+            self.collect_results();
         }
     }
 

@@ -69,7 +69,7 @@ fn check_element(
 ) -> PyResult<Option<String>> {
     let object = serde_json::from_str(element_json)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
-    let mut setup = narrows_net::Setup::new(0, "element");
+    let mut setup = narrows_net::ElementSetup::new(0, "element");
     for (sha256, content) in files.unwrap_or_default() {
         match narrows_cell::as_text(content) {
             Ok(content) => setup.files.insert(&sha256, content),
@@ -177,7 +177,7 @@ fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
 /// questions, and one object for each with its `value` or why it is `absent`.
 #[pyfunction(name = "states")]
 fn answer_states(py: Python<'_>, cell_dir: PathBuf, questions: &str) -> PyResult<String> {
-    let questions: Vec<metrics::states::Question> = serde_json::from_str(questions)
+    let questions: Vec<metrics::states::StateQuestion> = serde_json::from_str(questions)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     py.detach(|| {
         let record = open(&cell_dir)?;

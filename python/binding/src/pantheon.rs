@@ -4,7 +4,7 @@ use crate::errors::{folder_error, record_error};
 use crate::open;
 use narrows_cell::RecordFolder;
 use narrows_pantheon::{
-    LogError, NoRun, Offsets, Outcome, Reading, Side, Statistics, Task, export, import, join,
+    LogError, NoRun, Offsets, Outcome, RawLogSide, Reading, Statistics, Task, export, import, join,
     merge, read_merged, read_tunnel, write_merged,
 };
 use narrows_record::{Reason, Severity, Versions};
@@ -116,8 +116,8 @@ impl Pair {
             let (name, text) = load(path)?;
             read_tunnel(&name, &text, side, lenient)
         };
-        let egress = one(&self.egress, Side::Egress)?;
-        let ingress = one(&self.ingress, Side::Ingress)?;
+        let egress = one(&self.egress, RawLogSide::Egress)?;
+        let ingress = one(&self.ingress, RawLogSide::Ingress)?;
         let offsets = Offsets {
             sender_ns: self.sender_offset_ns,
             receiver_ns: self.receiver_offset_ns,

@@ -1,6 +1,6 @@
 //! Traces in parquet files, for the commands that show and convert them.
 
-use narrows_record::{RecordError, Steps};
+use narrows_record::{RecordError, StepSeries};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ pub(crate) fn read_trace(
 ) -> PyResult<(Column<'_>, Column<'_>, &'static str)> {
     let steps = py.detach(|| {
         let content = narrows_cell::read_regular(&path).map_err(|error| os_error(&path, &error))?;
-        Steps::read(content.into()).map_err(|error| trace_error(&path, error))
+        StepSeries::read(content.into()).map_err(|error| trace_error(&path, error))
     })?;
     Ok((
         PyArray1::from_vec(py, steps.times_ns),
@@ -36,11 +36,11 @@ pub(crate) fn write_trace(
     values: PyReadonlyArray1<'_, i64>,
     name: &str,
 ) -> PyResult<()> {
-    let value = Steps::VALUES.into_iter().find(|known| *known == name);
+    let value = StepSeries::VALUES.into_iter().find(|known| *known == name);
     let value = value.ok_or_else(|| {
         PyValueError::new_err(format!(
             "unknown column '{name}'; known: {:?}",
-            Steps::VALUES
+            StepSeries::VALUES
         ))
     })?;
     let column = |values: PyReadonlyArray1<'_, i64>| {
@@ -48,7 +48,7 @@ pub(crate) fn write_trace(
         let whole: Result<Vec<u64>, _> = values.iter().map(|&value| u64::try_from(value)).collect();
         whole.map_err(|_| PyValueError::new_err("times and values must not be negative"))
     };
-    let steps = Steps {
+    let steps = StepSeries {
         value,
         times_ns: column(time_ns)?,
         values: column(values)?,

@@ -32,7 +32,7 @@ from narrows.scenario.realpath import AUTO, HERE, THERE
 _USUAL_MTU = 1500
 #: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
 _LEAST_MTU = 1280
-#: What the tunnel adds to a packet: headers of IP and UDP, its own, and a tag (core/tunnel/src/size.rs).
+#: What the tunnel adds to a packet: headers of IP and UDP, its own, and a tag (core/tunnel/src/mtu.rs).
 _AROUND = {4: 56, 6: 76}
 #: What a killed campaign has left there is removed by the next one after this time, in minutes.
 _LEFTOVER_MIN = 24 * 60

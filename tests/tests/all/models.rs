@@ -5,8 +5,8 @@
 //! The expected numbers were computed with an independent program from the published weights and rules, in double
 //! precision. What flows come to is in `single_flows`.
 
-use narrows_cc::parts::model::Model;
-use narrows_cc::parts::policy::Policy;
+use narrows_cc::parts::model_file::Model;
+use narrows_cc::parts::neural_policy::NeuralPolicy;
 use narrows_cc::parts::rule_table::RuleTable;
 use narrows_cc::testing::{MSS, setup};
 use narrows_cc::{AckEvent, AckedPacket, CongestionControl, Fields, schemes};
@@ -16,7 +16,7 @@ use narrows_units::{FileRef, Params, Span, Time, Value as Param};
 /// Scores of all actions and the one that they make best.
 type Scores = ([f64; 5], usize);
 
-fn check_scores(name: &str, policy: &mut Policy, features: &[f64], (wanted, action): Scores) {
+fn check_scores(name: &str, policy: &mut NeuralPolicy, features: &[f64], (wanted, action): Scores) {
     policy.decide(features, 100.0);
     for (score, wanted) in policy.scores().iter().zip(wanted) {
         // Four decimals are given.
@@ -97,7 +97,7 @@ fn indigo_scores() {
         let Some(content) = content(name) else {
             continue;
         };
-        let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
         for (inputs, scores) in INDIGO.into_iter().zip(wanted) {
             check_scores(name, &mut policy, &indigo_features(inputs), scores);
         }
@@ -122,7 +122,7 @@ fn indigo_scores_without_calibration() {
         let Some(content) = content(name) else {
             continue;
         };
-        let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
         check_scores(name, &mut policy, &indigo_features(INDIGO[0]), first);
         for inputs in &INDIGO[1..7] {
             policy.decide(&indigo_features(*inputs), 100.0);
@@ -136,7 +136,7 @@ fn muses_scores() {
     let Some(content) = content("muses") else {
         return;
     };
-    let mut policy = Policy::new(&Model::parse(&content).unwrap(), 6).unwrap();
+    let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 6).unwrap();
     // Round trip and delay (ms, the smallest round trip is 30 ms), sending and delivery rate (Mbit/s), loss, window.
     let steps: [([f64; 6], Scores); 6] = [
         (
@@ -179,7 +179,7 @@ fn muses_scores() {
 
 /// A network's window on a path where everything follows from the window at once: one decision after the other,
 /// the mean of the last 100 of 400.
-fn on_a_pipe(policy: &mut Policy, mbps: f64, rtt_ms: f64) -> f64 {
+fn on_a_pipe(policy: &mut NeuralPolicy, mbps: f64, rtt_ms: f64) -> f64 {
     let bdp = mbps * rtt_ms / 12.0;
     let (mut window, mut sum) = (10.0f64, 0.0);
     for step in 0..400 {
@@ -207,7 +207,7 @@ fn indigo_finds_the_window_of_a_pipe() {
         };
         let paths = [(50.0, 40.0), (100.0, 80.0), (12.0, 40.0), (5.0, 20.0)];
         for ((mbps, rtt_ms), wanted) in paths.into_iter().zip(wanted) {
-            let mut policy = Policy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+            let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
             let window = on_a_pipe(&mut policy, mbps, rtt_ms);
             // The means are given in whole packets.
             assert!(
@@ -225,7 +225,7 @@ fn tao_rules() {
     };
     let mut table = RuleTable::new(&Model::parse(&content).unwrap()).unwrap();
     assert_eq!(table.count(), 91);
-    let range = |pick: fn(narrows_cc::parts::rule_table::Action) -> f64| {
+    let range = |pick: fn(narrows_cc::parts::rule_table::RuleAction) -> f64| {
         let values: Vec<f64> = table.actions().map(pick).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         (least, values.iter().copied().fold(0.0, f64::max))

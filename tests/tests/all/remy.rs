@@ -8,7 +8,7 @@
 //!
 //! Skipped without the models (`narrows_tests::models`).
 
-use narrows_record::metrics::Traffic;
+use narrows_record::metrics::RecordTraffic;
 use narrows_tests::models::{self, content};
 use narrows_tests::{Dumbbell, recorded_with};
 use narrows_units::Stream;
@@ -95,7 +95,7 @@ fn run(model: &[u8], experiment: Experiment, seed: u64) -> Got {
         flow["stop_ns"] = json!(ns(*to));
     }
     let (_, record) = recorded_with(&cell, models::files(model));
-    let traffic = Traffic::gather(&record).expect("a record that can be read");
+    let traffic = RecordTraffic::gather(&record).expect("a record that can be read");
     let (mut packets, mut delay_ns) = (0.0, 0.0);
     for flow in &traffic.flows {
         let arrived = flow.arrived_packets as f64;

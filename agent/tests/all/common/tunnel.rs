@@ -1,7 +1,7 @@
 //! Both ends of a tunnel on this machine, for tests.
 
 use super::{Folder, run_to_end, wait};
-use narrows_tunnel::log::{Row, Side, decode};
+use narrows_tunnel::log::{LogSide, TunnelLogRow, decode};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -241,8 +241,8 @@ impl Shift {
 
 /// The two logs of one end.
 pub(crate) struct Logs {
-    pub(crate) sent: Vec<Row>,
-    pub(crate) arrived: Vec<Row>,
+    pub(crate) sent: Vec<TunnelLogRow>,
+    pub(crate) arrived: Vec<TunnelLogRow>,
 }
 
 impl Logs {
@@ -253,8 +253,8 @@ impl Logs {
             rows
         };
         Logs {
-            sent: rows("sent.ntl", Side::Sent),
-            arrived: rows("arrived.ntl", Side::Arrived),
+            sent: rows("sent.ntl", LogSide::Sent),
+            arrived: rows("arrived.ntl", LogSide::Arrived),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::path::{Path, socket};
 use crate::common::tunnel::SECRET;
 use narrows_tunnel::keys::{Key, Secret, Sender};
-use narrows_tunnel::wire::{Body, ClockBody, Header, LARGEST_ID, VERSION, encode};
+use narrows_tunnel::wire::{Body, ClockBody, Header, MAX_ID, VERSION, encode};
 use narrows_units::{Stream, Time};
 use std::net::UdpSocket;
 
@@ -85,7 +85,7 @@ impl Attacker {
         let session = u32::from_be_bytes([0, copy[1], copy[2], copy[3]]);
         let header = Header {
             session,
-            id: self.chance.below(LARGEST_ID),
+            id: self.chance.below(MAX_ID),
             sent: Time::from_ns(self.chance.below(1 << 62)),
         };
         let echo = Some((Time::from_ns(1), Time::from_ns(u64::MAX)));

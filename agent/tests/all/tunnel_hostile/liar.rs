@@ -3,8 +3,8 @@
 use crate::common::tunnel::{AGENT, End, SECRET};
 use crate::common::{Folder, can_emulate, failure, my_turn, run_to_end};
 use narrows_tunnel::keys::{Key, Secret, Sender};
-use narrows_tunnel::log::{Columns, Content, Row, Side};
-use narrows_tunnel::wire::{Body, ClockBody, Header, LARGEST_ID, Nonce, VERSION, decode, encode};
+use narrows_tunnel::log::{Columns, Content, LogSide, TunnelLogRow};
+use narrows_tunnel::wire::{Body, ClockBody, Header, MAX_ID, Nonce, VERSION, decode, encode};
 use narrows_units::{Stream, Time};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, UdpSocket};
@@ -25,7 +25,7 @@ struct Liar {
     next_id: u64,
     chance: Stream,
     /// What it has really sent in the session.
-    rows: Vec<Row>,
+    rows: Vec<TunnelLogRow>,
 }
 
 impl Liar {
@@ -95,7 +95,7 @@ impl Liar {
         } else {
             Content::Clock
         };
-        self.rows.push(Row {
+        self.rows.push(TunnelLogRow {
             id,
             sent,
             arrived: sent,
@@ -159,12 +159,12 @@ fn ids(liar: &mut Liar) {
         let id = match step % 4 {
             0 => liar.chance.below(1 << bits),
             1 => 400 - step,
-            2 => LARGEST_ID - (400 - step),
+            2 => MAX_ID - (400 - step),
             _ => u64::MAX - step,
         };
         liar.say(id, Time::from_ns(step), &Body::Packet(&[0x45; 40]), 0);
     }
-    liar.next_id = LARGEST_ID - 10;
+    liar.next_id = MAX_ID - 10;
 }
 
 /// From nothing to what UDP can carry.
@@ -234,14 +234,14 @@ fn lied_to(folder: &Folder, name: &str, lie: Lie) -> (Value, Liar) {
 }
 
 /// Leaves the folder of a listener that has seen what the rows say.
-fn write_listener(folder: &Path, sent: &[Row], arrived: &[Row]) {
+fn write_listener(folder: &Path, sent: &[TunnelLogRow], arrived: &[TunnelLogRow]) {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
     let document = json!({"format": "narrows/tunnel-end/1", "role": "listener"});
     std::fs::write(folder.join("tunnel.json"), document.to_string()).unwrap();
     for (name, side, rows) in [
-        ("sent.ntl", Side::Sent, sent),
-        ("arrived.ntl", Side::Arrived, arrived),
+        ("sent.ntl", LogSide::Sent, sent),
+        ("arrived.ntl", LogSide::Arrived, arrived),
     ] {
         let (mut columns, mut bytes) = (Columns::new(side), Vec::new());
         for &row in rows {
@@ -309,16 +309,16 @@ fn a_listener_that_lies_neither_crashes_nor_holds_a_dialer_and_its_logs_are_reco
         let mut ordered = liar.rows.clone();
         ordered.sort_by_key(|row| row.id);
         ordered.dedup_by_key(|row| row.id);
-        let wild = |row: &Row| Row {
+        let wild = |row: &TunnelLogRow| TunnelLogRow {
             arrived: Time::from_ns(WILD[row.id as usize % WILD.len()]),
             ..*row
         };
-        let arrivals: Vec<Row> = ordered.iter().map(wild).collect();
-        let large = ordered.iter().map(|row| Row {
+        let arrivals: Vec<TunnelLogRow> = ordered.iter().map(wild).collect();
+        let large = ordered.iter().map(|row| TunnelLogRow {
             size: u32::MAX,
             ..*row
         });
-        let large: Vec<Row> = large.collect();
+        let large: Vec<TunnelLogRow> = large.collect();
         for (what, sent, arrived) in [
             ("as said", &liar.rows, &arrivals),
             ("in order", &ordered, &arrivals),

@@ -19,8 +19,8 @@ pub use full_pipe::FullPipe;
 pub use machine::Machine;
 pub use max_filter::MaxFilter;
 pub use min_rtt::MinRtt;
-pub use policer::{Policer, Tally};
-pub use profile::{Profile, Quantum};
+pub use policer::{PolicerDetector, PolicerTally};
+pub use profile::{BbrProfile, Quantum};
 pub use rounds::Rounds;
 
 use crate::RateSample;

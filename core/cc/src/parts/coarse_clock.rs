@@ -158,13 +158,13 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[derive(Default)]
-    struct Heard {
+    struct SeenTimes {
         now: Vec<u64>,
         rtt: Vec<Option<u64>>,
         min: Vec<u64>,
     }
 
-    struct Ear(Arc<Mutex<Heard>>, Time);
+    struct Ear(Arc<Mutex<SeenTimes>>, Time);
 
     impl CongestionControl for Ear {
         fn on_ack(&mut self, ack: &AckEvent<'_>) {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn round_trips_are_differences_of_whole_steps() {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(SeenTimes::default()));
         let ear = Box::new(Ear(heard.clone(), Time::from_ns(2_000_001)));
         let mut clock = CoarseClock::new(ear, Span::from_ms(1));
         for (sent, now) in [(900_000, 1_100_000), (1_000_000, 1_900_000)] {

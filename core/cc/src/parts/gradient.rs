@@ -1,7 +1,7 @@
 //! Steps along a measured gradient of utility, as Vivace and its successor take them: in proportion to the
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
-use super::math::powf;
+use super::exp_log::powf;
 use narrows_units::{Kind, ParamSpec, Params};
 
 /// UDT's programs count whole packets where our schemes count payload.
@@ -14,7 +14,7 @@ pub const HEADER: ParamSpec = ParamSpec::new(
 .range(0.0, 200.0)
 .source("ours; all that is no payload in UDT's programs");
 
-/// What of a packet counts in rates: its payload, and [`HEADER`].
+/// Bytes of a packet that count in rates: its payload, and [`HEADER`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     mss: u64,
@@ -24,7 +24,7 @@ pub struct Counted {
 impl Counted {
     /// Of packets with `mss` bytes of payload.
     pub fn new(params: &Params, mss: u64) -> Self {
-        let header = params.integer("header").unwrap_or(0);
+        let header = params.integer("header").unwrap_or_default();
         Counted { mss, header }
     }
 
@@ -56,7 +56,7 @@ pub fn worth(rate: f64, weight: f64, loss: f64) -> f64 {
     powf(rate, EXPONENT) - rate * (weight * loss)
 }
 
-/// How the programs weigh a loss ratio.
+/// The programs' weight of a loss ratio.
 pub fn loss_weight(loss: f64) -> f64 {
     if loss > SMALL_LOSS {
         LOSS_COEFFICIENT
@@ -72,7 +72,7 @@ pub fn even_hundredths(slope: f64) -> f64 {
 
 /// Where the two programs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum GradientRule {
     /// PCC-Uspace, branch NSDI-2018.
     Vivace,
     /// PCC-Uspace, commit cd43e34.
@@ -83,12 +83,12 @@ pub enum Rule {
 const FIRST_BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
 /// Turns after which growth waits, at most.
-const MOST_SWING: f64 = 2.0;
+const MAX_SWING: f64 = 2.0;
 
-/// What steps before have shown.
+/// Results of the steps before.
 #[derive(Clone, Debug)]
 pub struct GradientSteps {
-    rule: Rule,
+    rule: GradientRule,
     /// Steps in one direction make the next one larger by a function of this.
     amplifier: f64,
     /// Steps that were bounded.
@@ -103,7 +103,7 @@ pub struct GradientSteps {
 
 /// A rate, and the utility that it had.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct GradientSample {
     /// The rate, in the unit of the steps.
     pub rate: f64,
     /// Its utility.
@@ -112,7 +112,7 @@ pub struct Sample {
 
 impl GradientSteps {
     /// Nothing is known.
-    pub fn new(rule: Rule) -> Self {
+    pub fn new(rule: GradientRule) -> Self {
         GradientSteps {
             rule,
             amplifier: 0.0,
@@ -129,22 +129,22 @@ impl GradientSteps {
             _ if m < 3.0 => m + 1.0,
             _ if m < 6.0 => 2.0 * m - 2.0,
             _ if m < 9.0 => 4.0 * m - 14.0,
-            Rule::Vivace => 8.0 * m - 50.0,
-            Rule::Expr => 9.0 * m - 50.0,
+            GradientRule::Vivace => 8.0 * m - 50.0,
+            GradientRule::Expr => 9.0 * m - 50.0,
         }
     }
 
     fn turns(&self, step: f64) -> bool {
         match self.rule {
-            Rule::Vivace => self.previous * step < 0.0,
+            GradientRule::Vivace => self.previous * step < 0.0,
             // No step before counts as a step down.
-            Rule::Expr => (self.previous > 0.0) != (step > 0.0),
+            GradientRule::Expr => (self.previous > 0.0) != (step > 0.0),
         }
     }
 
     /// The step from the rate `base`, by what the change from one sample to the other has shown; never
     /// smaller than `least` unless it is none.
-    pub fn step(&mut self, from: Sample, to: Sample, base: f64, least: f64) -> f64 {
+    pub fn step(&mut self, from: GradientSample, to: GradientSample, base: f64, least: f64) -> f64 {
         if from.rate == to.rate {
             return least;
         }
@@ -152,7 +152,7 @@ impl GradientSteps {
         let turn = self.turns(gradient);
         if turn {
             (self.amplifier, self.bounded) = (0.0, 0.0);
-            self.swing = (self.swing + 1.0).min(MOST_SWING);
+            self.swing = (self.swing + 1.0).min(MAX_SWING);
         }
         let mut step = gradient * self.factor();
         if turn {
@@ -163,8 +163,8 @@ impl GradientSteps {
                 self.swing -= 1.0;
             } else {
                 let slowly = match self.rule {
-                    Rule::Vivace => self.amplifier > 3.0,
-                    Rule::Expr => self.amplifier < 3.0,
+                    GradientRule::Vivace => self.amplifier > 3.0,
+                    GradientRule::Expr => self.amplifier < 3.0,
                 };
                 self.amplifier += if slowly { 0.5 } else { 1.0 };
             }
@@ -192,14 +192,14 @@ mod tests {
     use super::*;
 
     /// Steps of a constant gradient from a rate that is so large that no bound is reached.
-    fn factors(rule: Rule, gradient: f64, count: usize) -> Vec<f64> {
+    fn factors(rule: GradientRule, gradient: f64, count: usize) -> Vec<f64> {
         let mut steps = GradientSteps::new(rule);
         let (from, to) = (
-            Sample {
+            GradientSample {
                 rate: 1.0,
                 utility: 0.0,
             },
-            Sample {
+            GradientSample {
                 rate: 2.0,
                 utility: gradient,
             },
@@ -250,19 +250,22 @@ mod tests {
             1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 26.0,
             30.0,
         ];
-        assert_eq!(factors(Rule::Vivace, 1.0, grown.len()), grown);
+        assert_eq!(factors(GradientRule::Vivace, 1.0, grown.len()), grown);
         // Here the first step up is a turn, which the second one makes good; then the amplifier grows in halves
         // up to 3, and by 1 from there: 4, 5 ... 9, 10.
         let grown = [
             1.0, 1.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0, 31.0, 40.0,
         ];
-        assert_eq!(factors(Rule::Expr, 1.0, grown.len()), grown);
+        assert_eq!(factors(GradientRule::Expr, 1.0, grown.len()), grown);
     }
 
     #[test]
     fn amplifiers_are_those_of_the_programs() {
         // m from 0 to 10 in whole steps. They differ from 9 on.
-        for (rule, last) in [(Rule::Vivace, [22.0, 30.0]), (Rule::Expr, [31.0, 40.0])] {
+        for (rule, last) in [
+            (GradientRule::Vivace, [22.0, 30.0]),
+            (GradientRule::Expr, [31.0, 40.0]),
+        ] {
             let mut steps = GradientSteps::new(rule);
             let found: Vec<f64> = (0..=10)
                 .map(|m| {
@@ -277,13 +280,13 @@ mod tests {
 
     #[test]
     fn a_step_is_bounded_by_a_share_that_grows_with_each_step_that_reaches_it() {
-        let mut steps = GradientSteps::new(Rule::Vivace);
+        let mut steps = GradientSteps::new(GradientRule::Vivace);
         let (from, to) = (
-            Sample {
+            GradientSample {
                 rate: 1.0,
                 utility: 0.0,
             },
-            Sample {
+            GradientSample {
                 rate: 2.0,
                 utility: 1e6,
             },
@@ -293,7 +296,7 @@ mod tests {
             assert!((found - share).abs() < 1e-9, "{shares:?}");
         }
         // A turn begins again.
-        let back = Sample {
+        let back = GradientSample {
             rate: 2.0,
             utility: -1e6,
         };
@@ -304,8 +307,8 @@ mod tests {
 
     #[test]
     fn a_step_is_never_smaller_than_the_least_unless_it_is_none() {
-        let mut steps = GradientSteps::new(Rule::Vivace);
-        let from = Sample {
+        let mut steps = GradientSteps::new(GradientRule::Vivace);
+        let from = GradientSample {
             rate: 10.0,
             utility: 5.0,
         };
@@ -313,7 +316,7 @@ mod tests {
             assert_eq!(
                 steps.step(
                     from,
-                    Sample {
+                    GradientSample {
                         rate: 11.0,
                         utility
                     },
@@ -328,12 +331,13 @@ mod tests {
 
     #[test]
     fn turns_make_growth_wait() {
-        let mut steps = GradientSteps::new(Rule::Vivace);
-        let from = Sample {
+        let mut steps = GradientSteps::new(GradientRule::Vivace);
+        let from = GradientSample {
             rate: 1.0,
             utility: 0.0,
         };
-        let mut go = |utility: f64| steps.step(from, Sample { rate: 2.0, utility }, 1e9, 0.0);
+        let mut go =
+            |utility: f64| steps.step(from, GradientSample { rate: 2.0, utility }, 1e9, 0.0);
         assert_eq!([go(1.0), go(1.0), go(-1.0), go(1.0)], [1.0, 2.0, -1.0, 1.0]);
         // Two turns: two steps make them good, the third one grows.
         assert_eq!([go(1.0), go(1.0), go(1.0), go(1.0)], [1.0, 1.0, 1.0, 2.0]);

@@ -11,7 +11,7 @@ const RISE: (Span, Span) = (Span::from_ms(4), Span::from_ms(16));
 /// Samples of a round before its smallest RTT counts.
 const SAMPLES: u32 = 8;
 
-/// What HyStart looks at.
+/// Inputs of HyStart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detect {
     /// Trains and delay.
@@ -39,16 +39,16 @@ pub struct HyStart {
 
 /// One acknowledgement in slow start.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct HyStartSample {
     /// Now.
     pub now: Time,
-    /// Whether a round trip begins with it.
+    /// True if a round trip begins with it.
     pub round_start: bool,
     /// Its RTT.
     pub rtt: Span,
     /// The smallest RTT so far.
     pub min_rtt: Span,
-    /// How long the peer's and the machine's aggregation may hold acknowledgements back.
+    /// Longest time for which the peer's and the machine's aggregation hold acknowledgements back.
     pub ack_delay: Span,
     /// The window in packets.
     pub window: f64,
@@ -76,8 +76,8 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Whether slow start should end here.
-    pub fn ends(&mut self, sample: &Sample) -> bool {
+    /// True if slow start should end here.
+    pub fn ends(&mut self, sample: &HyStartSample) -> bool {
         if sample.round_start {
             self.restart(sample.now);
         }
@@ -89,7 +89,7 @@ impl HyStart {
         by_train || by_delay
     }
 
-    fn train_is_long(&mut self, sample: &Sample) -> bool {
+    fn train_is_long(&mut self, sample: &HyStartSample) -> bool {
         if sample.now.since(self.train_end) > TRAIN_GAP {
             return false;
         }
@@ -101,7 +101,7 @@ impl HyStart {
         sample.now.since(self.round_start) > threshold
     }
 
-    fn delay_has_risen(&mut self, sample: &Sample) -> bool {
+    fn delay_has_risen(&mut self, sample: &HyStartSample) -> bool {
         self.round_min = self.round_min.min(sample.rtt);
         if self.samples < SAMPLES {
             self.samples += 1;
@@ -115,8 +115,8 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> Sample {
-        Sample {
+    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> HyStartSample {
+        HyStartSample {
             now: Time::from_ns(now_us * 1000),
             round_start: now_us == 0,
             rtt,
@@ -172,7 +172,7 @@ mod tests {
         let mut hystart = HyStart::new(Detect::Both, 16, false, Time::ZERO);
         let base = Span::from_ms(40);
         for index in 0..100 {
-            let sample = Sample {
+            let sample = HyStartSample {
                 window: 15.0,
                 ..sample(index * 1000, base * 2, base)
             };

@@ -11,9 +11,9 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
 
-/// What to do with the bytes of an acknowledgement in slow start.
+/// Treatment of the bytes of an acknowledgement in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum HyStartStep {
     /// Grow by this many bytes.
     Grow(u64),
     /// Grow by this many bytes, then end slow start.
@@ -44,13 +44,13 @@ impl HyStartPp {
         }
     }
 
-    /// Whether conservative slow start is running.
+    /// True if conservative slow start is running.
     pub fn is_conservative(&self) -> bool {
         self.css.is_some()
     }
 
     /// An acknowledgement of `bytes` with an RTT sample; `round_start` begins a round.
-    pub fn on_ack(&mut self, bytes: u64, rtt: Option<Span>, round_start: bool) -> Step {
+    pub fn on_ack(&mut self, bytes: u64, rtt: Option<Span>, round_start: bool) -> HyStartStep {
         let mut done = false;
         if round_start {
             self.last_round_min = self.round_min;
@@ -70,13 +70,13 @@ impl HyStartPp {
         if let Some((baseline, _)) = self.css {
             if self.samples >= N_RTT_SAMPLE && self.round_min < baseline {
                 self.css = None;
-                return Step::Grow(growth);
+                return HyStartStep::Grow(growth);
             }
             let growth = growth / CSS_GROWTH_DIVISOR;
             return if done {
-                Step::Exit(growth)
+                HyStartStep::Exit(growth)
             } else {
-                Step::Grow(growth)
+                HyStartStep::Grow(growth)
             };
         }
         if self.samples >= N_RTT_SAMPLE && self.last_round_min != Span::MAX {
@@ -88,7 +88,7 @@ impl HyStartPp {
                 self.css = Some((self.round_min, 0));
             }
         }
-        Step::Grow(growth)
+        HyStartStep::Grow(growth)
     }
 }
 
@@ -96,7 +96,7 @@ impl HyStartPp {
 mod tests {
     use super::*;
 
-    fn round(h: &mut HyStartPp, rtt_ms: u64, acks: u32) -> Vec<Step> {
+    fn round(h: &mut HyStartPp, rtt_ms: u64, acks: u32) -> Vec<HyStartStep> {
         (0..acks)
             .map(|i| h.on_ack(1000, Some(Span::from_ms(rtt_ms)), i == 0))
             .collect()
@@ -146,13 +146,13 @@ mod tests {
         for rounds in 1..5 {
             let steps = round(&mut h, 60, 10);
             assert!(
-                steps.iter().all(|s| *s == Step::Grow(250)),
+                steps.iter().all(|s| *s == HyStartStep::Grow(250)),
                 "round {rounds}: {steps:?}"
             );
         }
         assert_eq!(
             h.on_ack(1000, Some(Span::from_ms(60)), true),
-            Step::Exit(250)
+            HyStartStep::Exit(250)
         );
     }
 
@@ -170,11 +170,11 @@ mod tests {
     fn growth_per_acknowledgement_is_bounded_without_pacing() {
         assert_eq!(
             HyStartPp::new(1000, false).on_ack(50_000, None, false),
-            Step::Grow(8000)
+            HyStartStep::Grow(8000)
         );
         assert_eq!(
             HyStartPp::new(1000, true).on_ack(50_000, None, false),
-            Step::Grow(50_000)
+            HyStartStep::Grow(50_000)
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Limited slow start (RFC 3742): beyond a window of `max_ssthresh` packets, slow start adds at most
 //! half of that many packets per round trip, so that a large window is not overshot by its own size.
 
-use super::Window;
+use super::CongestionWindow;
 
 /// The rule with its one parameter.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ impl LimitedSlowStart {
     }
 
     /// Growth by `bytes` acknowledged; returns what is left over for congestion avoidance.
-    pub fn grow(&self, window: &mut Window, bytes: u64) -> u64 {
+    pub fn grow(&self, window: &mut CongestionWindow, bytes: u64) -> u64 {
         let packets = window.packets();
         if self.max_ssthresh == 0.0 || packets <= self.max_ssthresh {
             return window.slow_start(bytes);
@@ -38,7 +38,7 @@ mod tests {
 
     fn rounds(max_ssthresh: u64, rounds: usize) -> Vec<f64> {
         let rule = LimitedSlowStart::new(max_ssthresh);
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         let round = |_| {
             let packets = window.packets();
             for _ in 0..packets as u64 {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_the_threshold_leaves_over_is_returned() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(400.0);
         window.set_threshold(400.5);
         // K = 8: four packets acknowledged are worth half a packet of growth.

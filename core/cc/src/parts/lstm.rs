@@ -8,17 +8,17 @@
 //! Single precision, as the networks were trained in; only additions, multiplications and divisions in an order
 //! that is fixed here, so that a run is the same on every machine. Nothing is allocated after the construction.
 
-use super::model::Model;
+use super::model_file::Model;
 
 /// Sizes beyond these are no networks for a decision every few milliseconds.
-const MOST_UNITS: usize = 4_096;
-const MOST_LAYERS: usize = 8;
+const MAX_UNITS: usize = 4_096;
+const MAX_LAYERS: usize = 8;
 
 struct Layer {
     /// Rows of inputs, then of the layer's own output; columns i, j, f, o.
     kernel: Vec<f32>,
     bias: Vec<f32>,
-    /// What the four blocks add up to; kept for its room.
+    /// Sums of the four blocks; kept for its room.
     sums: Vec<f32>,
     cell: Vec<f32>,
     output: Vec<f32>,
@@ -41,16 +41,16 @@ impl Lstm {
     /// Arrays that are missing or do not fit each other, or `inputs` inputs and `scores` scores.
     pub fn new(model: &Model<'_>, inputs: usize, scores: usize) -> Result<Self, String> {
         let units = model.shape("output_weights", 2)?[0];
-        if units > MOST_UNITS {
+        if units > MAX_UNITS {
             return Err(format!(
-                "its network has {units} units, more than {MOST_UNITS}"
+                "its network has {units} units, more than {MAX_UNITS}"
             ));
         }
         let mut layers = Vec::new();
         while model.has(&format!("kernel{}", layers.len())) || layers.is_empty() {
             let index = layers.len();
-            if index == MOST_LAYERS {
-                return Err(format!("its network has more than {MOST_LAYERS} layers"));
+            if index == MAX_LAYERS {
+                return Err(format!("its network has more than {MAX_LAYERS} layers"));
             }
             let rows = units + if index == 0 { inputs } else { units };
             layers.push(Layer {
@@ -133,7 +133,7 @@ fn add_product(sums: &mut [f32], vector: &[f32], matrix: &[f32]) {
 }
 
 /// Beyond these the logistic function is 0 or 1 in single precision, or nearly.
-const LIMIT: f32 = 80.0;
+const MAX_ARGUMENT: f32 = 80.0;
 /// Adding it rounds small numbers to whole ones, which are then in the last bits.
 const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
 
@@ -142,7 +142,7 @@ const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
 #[allow(clippy::manual_clamp)] // which would let NaN pass
 fn logistic(x: f32) -> f32 {
     // -x = (k + r) ln 2 with k whole and r within a half; the limits also turn NaN into a number.
-    let doublings = (-x).max(-LIMIT).min(LIMIT) * std::f32::consts::LOG2_E;
+    let doublings = (-x).max(-MAX_ARGUMENT).min(MAX_ARGUMENT) * std::f32::consts::LOG2_E;
     let rounded = doublings + ROUNDER;
     let rest = doublings - (rounded - ROUNDER);
     // 2^r: Taylor's series of e^(r ln 2), whose next term is below 2e-8.
@@ -164,7 +164,7 @@ fn tanh(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model::Writer;
+    use crate::parts::model_file::Writer;
 
     #[test]
     fn the_functions_are_as_exact_as_they_say() {

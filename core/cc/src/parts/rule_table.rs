@@ -1,20 +1,20 @@
 //! Rule tables of Remy: boxes that tile the space of what a sender has seen, each with an action.
 
-use super::model::Model;
+use super::model_file::Model;
 
-/// What a sender has seen: averages of the spacing of packets when sent and when received (ms), the last round trip
+/// Signals of a sender: averages of the spacing of packets when sent and when received (ms), the last round trip
 /// over the smallest one, and a slower average of the spacing when received (ms).
 pub type Signals = [f64; SIGNALS];
-/// How many signals there are.
+/// Number of signals.
 pub const SIGNALS: usize = 4;
 /// Training makes a few hundred rules at most; checking takes the square of their number.
-const MOST_RULES: usize = 4_096;
+const MAX_RULES: usize = 4_096;
 /// A packet per minute is as good as none.
-const MOST_SPACING_MS: f64 = 60_000.0;
+const MAX_SPACING_MS: f64 = 60_000.0;
 
-/// What a rule says.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Action {
+pub struct RuleAction {
     /// Packets added to the window, after the multiplication.
     pub increment: f64,
     /// Factor of the window.
@@ -24,13 +24,13 @@ pub struct Action {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Rule {
+struct TableRule {
     lower: Signals,
     upper: Signals,
-    action: Action,
+    action: RuleAction,
 }
 
-impl Rule {
+impl TableRule {
     fn contains(&self, point: &Signals) -> bool {
         let bounds = self.lower.iter().zip(&self.upper);
         point
@@ -39,12 +39,12 @@ impl Rule {
             .all(|(x, (lower, upper))| lower <= x && x < upper)
     }
 
-    /// Whether no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
+    /// True if no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
     fn is_empty(&self) -> bool {
         (0..SIGNALS).any(|k| self.lower[k] >= self.upper[k])
     }
 
-    fn overlaps(&self, other: &Rule) -> bool {
+    fn overlaps(&self, other: &TableRule) -> bool {
         let empty = self.is_empty() || other.is_empty();
         !empty
             && (0..SIGNALS)
@@ -55,7 +55,7 @@ impl Rule {
 /// A table in which every point has exactly one rule.
 #[derive(Clone, Debug)]
 pub struct RuleTable {
-    rules: Vec<Rule>,
+    rules: Vec<TableRule>,
     lowest: Signals,
     /// The largest point inside.
     highest: Signals,
@@ -71,18 +71,18 @@ impl RuleTable {
     /// Arrays that are missing, and rules that overlap or leave gaps.
     pub fn new(model: &Model<'_>) -> Result<Self, String> {
         let count = model.shape("lower", 2)?[0];
-        if count > MOST_RULES {
-            return Err(format!("it has {count} rules, more than {MOST_RULES}"));
+        if count > MAX_RULES {
+            return Err(format!("it has {count} rules, more than {MAX_RULES}"));
         }
         let lower = model.doubles("lower", &[count, SIGNALS])?;
         let upper = model.doubles("upper", &[count, SIGNALS])?;
         let increments = model.integers("increment", &[count])?;
         let multiples = model.doubles("multiple", &[count])?;
         let spacings = model.doubles("spacing_ms", &[count])?;
-        let rules = (0..count).map(|index| Rule {
+        let rules = (0..count).map(|index| TableRule {
             lower: std::array::from_fn(|k| lower[index * SIGNALS + k]),
             upper: std::array::from_fn(|k| upper[index * SIGNALS + k]),
-            action: Action {
+            action: RuleAction {
                 increment: f64::from(increments[index]),
                 multiple: multiples[index],
                 spacing_ms: spacings[index],
@@ -91,14 +91,14 @@ impl RuleTable {
         Self::of(rules.collect())
     }
 
-    fn of(rules: Vec<Rule>) -> Result<Self, String> {
+    fn of(rules: Vec<TableRule>) -> Result<Self, String> {
         for (index, rule) in rules.iter().enumerate() {
             if (0..SIGNALS).any(|k| rule.lower[k] > rule.upper[k]) {
                 return Err(format!(
                     "its rule {index} has a lower bound that is above its upper one"
                 ));
             }
-            if !(0.0..=MOST_SPACING_MS).contains(&rule.action.spacing_ms) {
+            if !(0.0..=MAX_SPACING_MS).contains(&rule.action.spacing_ms) {
                 return Err(format!(
                     "its rule {index} has a spacing that is not within a minute"
                 ));
@@ -120,18 +120,18 @@ impl RuleTable {
         })
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     pub fn count(&self) -> usize {
         self.rules.len()
     }
 
     /// The actions of all rules, in their order.
-    pub fn actions(&self) -> impl Iterator<Item = Action> {
+    pub fn actions(&self) -> impl Iterator<Item = RuleAction> {
         self.rules.iter().map(|rule| rule.action)
     }
 
-    /// What to do where the signals are `point`. Outside of the table the nearest point inside counts.
-    pub fn action(&mut self, point: &Signals) -> Action {
+    /// The action where the signals are `point`. Outside of the table the nearest point inside counts.
+    pub fn action(&mut self, point: &Signals) -> RuleAction {
         let inside = std::array::from_fn(|k| point[k].max(self.lowest[k]).min(self.highest[k]));
         if !self.rules[self.last].contains(&inside)
             && let Some(found) = self.rules.iter().position(|rule| rule.contains(&inside))
@@ -146,9 +146,9 @@ fn least(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-/// Whether rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in steps between the
+/// True if rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in steps between the
 /// bounds that occur, not in their size: whole numbers, so that no gap is too small to be seen.
-fn fills(rules: &[Rule], lowest: &Signals, end: &Signals) -> bool {
+fn fills(rules: &[TableRule], lowest: &Signals, end: &Signals) -> bool {
     let mut bounds: [Vec<f64>; SIGNALS] = Default::default();
     for (k, all) in bounds.iter_mut().enumerate() {
         all.extend(rules.iter().flat_map(|rule| [rule.lower[k], rule.upper[k]]));
@@ -172,7 +172,7 @@ fn fills(rules: &[Rule], lowest: &Signals, end: &Signals) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model::Writer;
+    use crate::parts::model_file::Writer;
 
     /// Lower and upper bounds, and the increment by which a rule is recognised.
     type Given = ([f64; 4], [f64; 4], i32);

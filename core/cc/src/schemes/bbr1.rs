@@ -27,11 +27,11 @@
 //! | aggregation | true | Linux tcp_bbr.c: bbr_extra_acked_gain |
 
 use crate::parts::bbr::{
-    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, Policer, Rounds, Tally, bandwidth, bdp,
+    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, PolicerDetector, Rounds, PolicerTally, bandwidth, bdp,
     rate,
 };
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Phase, RateSample, Recovery,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, CaState, RateSample, Recovery,
     Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
@@ -78,12 +78,12 @@ pub const SCHEME: Scheme = Scheme {
 /// Gain that empties in one round the queue that STARTUP has made.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 
-/// How PROBE_BW goes.
+/// Variants of PROBE_BW.
 #[derive(Clone, Debug)]
 pub(super) struct Probing {
     /// Gains of its phases: one that sends more, one that sends less, and others.
     pub(super) gains: Vec<f64>,
-    /// Whether the one that sends less lasts until the queue is gone, and not for a round trip at most.
+    /// True if the one that sends less lasts until the queue is gone, and not for a round trip at most.
     pub(super) until_drained: bool,
     /// Rounds over which the bandwidth is the maximum.
     pub(super) rounds: u64,
@@ -141,9 +141,9 @@ pub(super) struct Bbr1 {
     round_start: bool,
     full: FullPipe,
     rtt: MinRtt,
-    policer: Policer,
+    policer: PolicerDetector,
     /// Totals at the last event.
-    tally: Tally,
+    tally: PolicerTally,
     aggregation: Aggregation,
     departures: Departures,
     /// Phase of PROBE_BW, and when it began.
@@ -158,8 +158,8 @@ pub(super) struct Bbr1 {
     cwnd: u64,
     /// Window before a recovery or PROBE_RTT.
     prior_cwnd: u64,
-    /// What the transport was doing at the last acknowledgement.
-    prior: Phase,
+    /// State of the transport at the last acknowledgement.
+    prior: CaState,
     /// The first round of a recovery: as much is sent as is acknowledged.
     conserve: bool,
     pacing: Rate,
@@ -184,14 +184,15 @@ fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
 
 impl Bbr1 {
     pub(super) fn new(params: &Params, setup: Setup, probing: Probing) -> Self {
-        let startup_gain = params.real("startup_gain").unwrap_or(739.0 / 256.0);
+        let startup_gain = params.real("startup_gain").unwrap_or_default();
         let initial = setup.initial_cwnd().get();
         let mut scheme = Bbr1 {
             mss: setup.mss.get(),
             initial,
             startup_gain,
-            cwnd_gain: params.real("cwnd_gain").unwrap_or(2.0),
-            probe_rtt_time: params.span("probe_rtt_time").unwrap_or(Span::from_ms(200)),
+            cwnd_gain: params.real("cwnd_gain").unwrap_or_default(),
+            probe_rtt_time: params.span("probe_rtt_time").unwrap_or_default(),
+            // FillP and FillP-Sheep, which are built on this scheme, do not have these two parameters.
             with_policer: params.flag("policer").unwrap_or(true),
             with_aggregation: params.flag("aggregation").unwrap_or(true),
             random: setup.random,
@@ -201,9 +202,9 @@ impl Bbr1 {
             rounds: Rounds::default(),
             round_start: false,
             full: FullPipe::default(),
-            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or(Span::from_ms(10_000)), setup.now),
-            policer: Policer::default(),
-            tally: Tally::default(),
+            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or_default(), setup.now),
+            policer: PolicerDetector::default(),
+            tally: PolicerTally::default(),
             aggregation: Aggregation::new(setup.now, Memory::slots()),
             departures: Departures::default(),
             phase: 0,
@@ -213,7 +214,7 @@ impl Bbr1 {
             restarted: false,
             cwnd: initial,
             prior_cwnd: 0,
-            prior: Phase::Open,
+            prior: CaState::Open,
             conserve: false,
             pacing: Rate::from_bps(1),
             seen_rtt: false,
@@ -266,12 +267,12 @@ impl Bbr1 {
         with_budget(bytes, self.quantum(), self.mss, probing)
     }
 
-    /// What is in flight when `gain` bandwidth-delay products are to be.
+    /// Bytes in flight for `gain` bandwidth-delay products.
     fn target(&self, gain: f64) -> u64 {
         self.budget(self.bdp(self.bandwidth.max(), gain))
     }
 
-    /// What will be in flight when the next packet leaves, with the burst that then follows while probing.
+    /// Bytes in flight when the next packet leaves, with the burst that then follows while probing.
     fn in_flight_then(&self, now: Time, in_flight: Bytes) -> f64 {
         let mut bytes = in_flight.get() as f64;
         if self.pacing_gain() > 1.0 {
@@ -409,7 +410,7 @@ impl Bbr1 {
 
     /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
     fn save_cwnd(&mut self) {
-        let good = matches!(self.prior, Phase::Open | Phase::Reduced) && self.mode != Mode::ProbeRtt;
+        let good = matches!(self.prior, CaState::Open | CaState::Cwr) && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
@@ -450,8 +451,8 @@ impl Bbr1 {
         }
         let before = self.prior;
         self.prior = ack.phase;
-        let recovering = |phase| matches!(phase, Phase::Recovery | Phase::Timeout);
-        if ack.phase == Phase::Recovery && before != Phase::Recovery {
+        let recovering = |phase| matches!(phase, CaState::Recovery | CaState::Loss);
+        if ack.phase == CaState::Recovery && before != CaState::Recovery {
             self.conserve = true;
             self.rounds.restart(ack.delivered);
             self.cwnd = in_flight + acked;
@@ -468,7 +469,7 @@ impl Bbr1 {
 
 impl CongestionControl for Bbr1 {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        self.tally = Tally {
+        self.tally = PolicerTally {
             now: ack.now,
             delivered: ack.delivered.get(),
             lost: ack.lost_total.get(),
@@ -499,7 +500,7 @@ impl CongestionControl for Bbr1 {
         if loss.cause == LossCause::Reordering {
             return;
         }
-        self.prior = Phase::Timeout;
+        self.prior = CaState::Loss;
         self.full.reset();
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() + self.mss;
         if self.with_policer {

@@ -26,7 +26,7 @@
 //! | probe_rtt_interval | 5 s | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms |
 //! | min_rtt_window | 10 s | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec |
 
-use crate::parts::bbr::{Machine, Profile};
+use crate::parts::bbr::{Machine, BbrProfile};
 use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -69,5 +69,5 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(Profile::CODE.with(params), setup)))
+    Ok(Box::new(Machine::new(BbrProfile::CODE.with(params), setup)))
 }

@@ -20,7 +20,7 @@
 //! | probe_rtt_interval | 5 s | draft-ietf-ccwg-bbr: ProbeRTTInterval |
 //! | min_rtt_window | 10 s | draft-ietf-ccwg-bbr: MinRTTFilterLen |
 
-use crate::parts::bbr::{Machine, Profile};
+use crate::parts::bbr::{Machine, BbrProfile};
 use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -63,5 +63,5 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(Profile::DRAFT.with(params), setup)))
+    Ok(Box::new(Machine::new(BbrProfile::DRAFT.with(params), setup)))
 }

@@ -21,8 +21,8 @@
 //! | fast_convergence | true | Linux net/ipv4/tcp_bic.c |
 //! | ack_ratio | false | Linux net/ipv4/tcp_bic.c has it on |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Phase, Recovery, Scheme, Setup};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry line.
@@ -75,17 +75,17 @@ const PARTS: f64 = 4.0;
 const UNKNOWN: f64 = 20.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), rules(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params)))
 }
 
 fn rules(params: &Params) -> Bic {
     Bic {
-        beta: params.real("beta").unwrap_or(0.8),
-        max_increment: params.integer("max_increment").unwrap_or(16) as f64,
-        low_window: params.integer("low_window").unwrap_or(14) as f64,
-        smallest: PARTS / params.integer("smooth_part").unwrap_or(20) as f64,
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
-        ratio: params.flag("ack_ratio").unwrap_or(false).then_some(2.0),
+        beta: params.real("beta").unwrap_or_default(),
+        max_increment: params.integer("max_increment").unwrap_or_default() as f64,
+        low_window: params.integer("low_window").unwrap_or_default() as f64,
+        smallest: PARTS / params.integer("smooth_part").unwrap_or_default() as f64,
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
+        ratio: params.flag("ack_ratio").unwrap_or_default().then_some(2.0),
         last_max: 0.0,
     }
 }
@@ -126,16 +126,16 @@ impl Bic {
     }
 }
 
-impl Rules for Bic {
-    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+impl WindowRules for Bic {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut CongestionWindow) {
         if let Some(ratio) = &mut self.ratio
-            && ack.phase == Phase::Open
+            && ack.phase == CaState::Open
         {
             *ratio += (ack.packets.len() as f64 - *ratio) / 16.0;
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets().floor();
         let increment = self.increment(packets) * self.ratio.unwrap_or(1.0).max(0.1);
         // At most a packet for each one acknowledged.
@@ -143,9 +143,9 @@ impl Rules for Bic {
         window.additive_increase(bytes, per_packet as u64);
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let packets = window.packets().floor();
-        self.last_max = if congestion.cause == Cause::Timeout {
+        self.last_max = if congestion.cause == ReductionCause::Timeout {
             0.0
         } else if self.fast_convergence && packets < self.last_max {
             (packets * (1.0 + self.beta) / 2.0).floor()
@@ -164,7 +164,7 @@ impl Rules for Bic {
 mod tests {
     use super::*;
     use crate::LossCause;
-    use crate::parts::Classic;
+    use crate::parts::LossBased;
     use crate::testing::{MSS, Script, setup, windows};
 
     fn bic() -> Bic {
@@ -173,7 +173,7 @@ mod tests {
 
     fn script(window: u64, rules: Bic) -> Script {
         let setup = Setup { initial_window: window, ..setup() };
-        Script::new(Classic::boxed(Window::new(&setup), rules))
+        Script::new(LossBased::boxed(CongestionWindow::new(&setup), rules))
     }
 
     /// The increments are those of Linux net/ipv4/tcp_bic.c with one packet per acknowledgement.
@@ -256,9 +256,9 @@ mod tests {
     fn the_ratio_of_acknowledgements_multiplies_growth_if_asked() {
         let growth = |ratio| {
             let mut bic = Bic { last_max: 1000.0, ratio, ..bic() };
-            let mut window = Window::new(&Setup { initial_window: 800, ..setup() });
+            let mut window = CongestionWindow::new(&Setup { initial_window: 800, ..setup() });
             for _ in 0..800 {
-                bic.avoidance(&mut window, &AckEvent::new(narrows_units::Time::ZERO), MSS);
+                bic.congestion_avoidance(&mut window, &AckEvent::new(narrows_units::Time::ZERO), MSS);
             }
             window.packets() - 800.0
         };

@@ -25,7 +25,7 @@
 //! | tune_gamma | true | draft-sridharan-tcpm-ctcp-02 |
 //! | low_window | 38 packets | draft-sridharan-tcpm-ctcp-02 |
 
-use crate::parts::{Cause, Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
@@ -72,7 +72,7 @@ const SHARE: f64 = 0.75;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Compound::new(params)?;
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
@@ -96,21 +96,21 @@ struct Compound {
 
 impl Compound {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let gamma = params.real("gamma").unwrap_or(30.0);
-        let gamma_low = params.real("gamma_low").unwrap_or(5.0);
+        let gamma = params.real("gamma").unwrap_or_default();
+        let gamma_low = params.real("gamma_low").unwrap_or_default();
         if gamma_low > gamma {
             return Err(ParamError::Conflict(format!(
                 "gamma_low {gamma_low} must not be larger than gamma {gamma}, where the tuning begins"
             )));
         }
         Ok(Compound {
-            alpha: params.real("alpha").unwrap_or(0.125),
-            beta: params.real("beta").unwrap_or(0.5),
+            alpha: params.real("alpha").unwrap_or_default(),
+            beta: params.real("beta").unwrap_or_default(),
             gamma,
             gamma_low,
             gamma_high: gamma,
-            tune_gamma: params.flag("tune_gamma").unwrap_or(true),
-            low_window: params.real("low_window").unwrap_or(38.0),
+            tune_gamma: params.flag("tune_gamma").unwrap_or_default(),
+            low_window: params.real("low_window").unwrap_or_default(),
             rtt: RttRounds::new(),
             last_rtt: None,
             dwnd: 0.0,
@@ -134,8 +134,8 @@ impl Compound {
     }
 }
 
-impl Rules for Compound {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Compound {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         let Some(rtt) = self.rtt.on_ack(ack).and_then(|round| round.smallest()) else {
             return;
         };
@@ -154,7 +154,7 @@ impl Rules for Compound {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let win = window.packets();
         if self.quiet && win >= self.low_window {
             let more = self.growth(win) * bytes as f64 / window.cwnd().get() as f64;
@@ -164,11 +164,11 @@ impl Rules for Compound {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let win = window.packets();
         let reno = (win - self.dwnd).max(0.0);
         let left = win * (1.0 - self.beta);
-        if congestion.cause == Cause::Timeout {
+        if congestion.cause == ReductionCause::Timeout {
             self.dwnd = 0.0;
             return left;
         }
@@ -198,8 +198,8 @@ mod tests {
     }
 
     /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
-    fn measured(packets: f64) -> (Compound, Window) {
-        let mut window = Window::new(&setup());
+    fn measured(packets: f64) -> (Compound, CongestionWindow) {
+        let mut window = CongestionWindow::new(&setup());
         let mut rules = compound();
         window.exit_slow_start();
         play_round(&mut rules, &mut window, Span::from_ms(100), 3);
@@ -208,8 +208,8 @@ mod tests {
         (rules, window)
     }
 
-    fn congestion(cause: Cause) -> Congestion {
-        Congestion { now: Time::ZERO, cause, in_flight: 0.0 }
+    fn congestion(cause: ReductionCause) -> CongestionEvent {
+        CongestionEvent { now: Time::ZERO, cause, in_flight: 0.0 }
     }
 
     #[test]
@@ -222,10 +222,10 @@ mod tests {
     }
 
     /// A window's worth of acknowledgements of one packet each.
-    fn acknowledge(rules: &mut Compound, window: &mut Window) {
+    fn acknowledge(rules: &mut Compound, window: &mut CongestionWindow) {
         let ack = AckEvent::new(Time::ZERO);
         for _ in 0..window.packets() as u64 {
-            rules.avoidance(window, &ack, MSS);
+            rules.congestion_avoidance(window, &ack, MSS);
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         rules.quiet = true;
         let ack = AckEvent::new(Time::ZERO);
         for _ in 0..30 {
-            rules.avoidance(&mut window, &ack, MSS);
+            rules.congestion_avoidance(&mut window, &ack, MSS);
         }
         assert_eq!((rules.dwnd, window.packets()), (0.0, 37.0));
     }
@@ -267,11 +267,11 @@ mod tests {
     fn a_loss_halves_the_whole() {
         let (mut rules, window) = measured(1000.0);
         rules.dwnd = 600.0;
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 500.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Loss)), 500.0);
         // Reno's part is 400 / 2, the rest belongs to the delay part.
         assert_eq!(rules.dwnd, 300.0);
         rules.dwnd = 600.0;
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Timeout)), 500.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Timeout)), 500.0);
         assert_eq!(rules.dwnd, 0.0);
     }
 
@@ -280,13 +280,13 @@ mod tests {
         let (mut rules, window) = measured(1000.0);
         rules.dwnd = 800.0;
         rules.last_rtt = Some(Span::from_ms(110));
-        rules.reduced(&window, &congestion(Cause::Loss));
+        rules.ssthresh(&window, &congestion(ReductionCause::Loss));
         // Reno's 200 packets would have 18.2 waiting.
         let wanted = 0.5 * 30.0 + 0.5 * 0.75 * (200.0 * 10.0 / 110.0);
         assert!((rules.gamma - wanted).abs() < 1e-9, "{}", rules.gamma);
         for _ in 0..10 {
             rules.last_rtt = Some(Span::from_ms(100));
-            rules.reduced(&window, &congestion(Cause::Loss));
+            rules.ssthresh(&window, &congestion(ReductionCause::Loss));
         }
         assert_eq!(rules.gamma, 5.0);
     }

@@ -56,9 +56,9 @@ mod rtts;
 mod tests;
 mod velocity;
 
-use self::mode::Mode;
+use self::mode::CopaMode;
 use self::rtts::Rtts;
-use self::velocity::{Rule, Velocity};
+use self::velocity::{VelocityRule, Velocity};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -189,14 +189,14 @@ const LARGE: &[(&str, &str)] = &[
     ("tail_loss_probe", "false"),
 ];
 
-/// What genericCC's sender does.
+/// Behaviour of genericCC's sender.
 const BEYOND: (&str, &str) = ("beyond", "1");
 const STRICT: (&str, &str) = ("strict", "true");
 const HALVING: (&str, &str) = ("halving", "reference");
 const SPACING: (&str, &str) = ("spacing", "reference");
 
 /// Smallest window in packets.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// Silence after which everything begins anew.
 const SILENCE: Span = Span::from_ms(2000);
 /// Part of the first RTT by which packets are spaced before the first adjustment.
@@ -233,9 +233,9 @@ struct Copa {
     anew: bool,
     rtts: Rtts,
     last_rtt: Span,
-    mode: Mode,
+    mode: CopaMode,
     velocity: Velocity,
-    rule: Rule,
+    rule: VelocityRule,
     window: f64,
     slow_start: bool,
     acked: f64,
@@ -251,24 +251,24 @@ struct Copa {
 impl Copa {
     fn new(params: &Params, setup: &Setup) -> Self {
         let rule = match params.word("velocity") {
-            Some("paper") => Rule::Paper,
-            Some("agreement") => Rule::Agreement,
-            _ => Rule::Reference,
+            Some("paper") => VelocityRule::Paper,
+            Some("agreement") => VelocityRule::Agreement,
+            _ => VelocityRule::Reference,
         };
-        let initial = (setup.initial_window as f64).max(FLOOR);
+        let initial = (setup.initial_window as f64).max(MIN_WINDOW);
         Copa {
             mss: setup.mss.get() as f64,
             initial,
             smoothed: params.word("rtt") == Some("smoothed"),
-            strict: params.flag("strict").unwrap_or(false),
-            pacing_gain: params.real("pacing_gain").unwrap_or(2.0),
-            beyond: params.integer("beyond").unwrap_or(0) as f64,
+            strict: params.flag("strict").unwrap_or_default(),
+            pacing_gain: params.real("pacing_gain").unwrap_or_default(),
+            beyond: params.integer("beyond").unwrap_or_default() as f64,
             anew: params.word("spacing") == Some("reference"),
             rtts: Rtts::default(),
             last_rtt: Span::ZERO,
-            mode: Mode::new(
+            mode: CopaMode::new(
                 params.word("mode") != Some("constant"),
-                params.real("delta").unwrap_or(0.5),
+                params.real("delta").unwrap_or_default(),
                 params.word("halving") == Some("reference"),
             ),
             velocity: Velocity::new(rule),
@@ -346,10 +346,10 @@ impl Copa {
                 self.velocity.step(up);
             }
         }
-        self.window = self.window.max(FLOOR);
+        self.window = self.window.max(MIN_WINDOW);
     }
 
-    /// Whether pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
+    /// True if pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
     /// beyond the window.
     fn is_full(&self, in_flight: Bytes) -> bool {
         let is_paced = self.pacing_gain * self.window < self.window + self.beyond + 1.0;
@@ -364,7 +364,7 @@ impl Copa {
             return;
         }
         if brake.lost as f64 > BRAKE_SHARE * brake.packets as f64 {
-            self.window = (BRAKE_KEEPS * self.window).max(FLOOR);
+            self.window = (BRAKE_KEEPS * self.window).max(MIN_WINDOW);
             self.pace();
         }
         self.brake = Brake {
@@ -443,8 +443,8 @@ impl CongestionControl for Copa {
             cwnd: Some(Bytes::new(self.written_off.saturating_add(window as u64))),
             pacing: self.pacing,
             quantum: anew.then(|| Bytes::new(self.mss as u64)),
-            at_once: anew,
-            anew,
+            reschedule_pacing: anew,
+            restart_pacing_when_open: anew,
         }
     }
 

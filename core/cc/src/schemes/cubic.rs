@@ -12,7 +12,7 @@
 //! | fast_convergence | true | RFC 9438, section 4.7 |
 //! | hystart | true | RFC 9406 |
 
-use crate::parts::{HyStartPp, HyStartStep, Window, cube_root};
+use crate::parts::{HyStartPp, HyStartStep, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
@@ -51,29 +51,29 @@ pub const SCHEME: Scheme = Scheme {
 const MAX_GROWTH: f64 = 1.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or(0.7);
-    let hystart = params.flag("hystart").unwrap_or(true);
+    let beta = params.real("beta").unwrap_or_default();
+    let hystart = params.flag("hystart").unwrap_or_default();
     Ok(Box::new(Cubic {
         mss: setup.mss.get() as f64,
-        c: params.real("c").unwrap_or(0.4),
+        c: params.real("c").unwrap_or_default(),
         beta,
         alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
         hystart: hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
-        window: Window::new(&setup),
-        curve: Curve::default(),
+        window: CongestionWindow::new(&setup),
+        curve: CubicCurve::default(),
         prior: None,
     }))
 }
 
 /// Everything that describes the current curve; saved whole for an undo. Windows in packets.
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
+struct CubicCurve {
     /// Window just before the last reduction (after fast convergence).
     w_max: f64,
     /// Window just before the last reduction.
     cwnd_prior: f64,
-    /// What Reno with the same average would have.
+    /// Window of Reno with the same average.
     w_est: f64,
     /// Time from the start of the epoch until the curve is back at `w_max`, in seconds.
     k: f64,
@@ -92,9 +92,9 @@ struct Cubic {
     alpha: f64,
     fast_convergence: bool,
     hystart: Option<HyStartPp>,
-    window: Window,
-    curve: Curve,
-    prior: Option<Curve>,
+    window: CongestionWindow,
+    curve: CubicCurve,
+    prior: Option<CubicCurve>,
 }
 
 impl Cubic {
@@ -259,8 +259,8 @@ mod tests {
             alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
             fast_convergence: true,
             hystart: None,
-            window: Window::new(&setup()),
-            curve: Curve::default(),
+            window: CongestionWindow::new(&setup()),
+            curve: CubicCurve::default(),
             prior: None,
         }
     }

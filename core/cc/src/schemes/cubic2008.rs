@@ -22,7 +22,7 @@
 //! | max_increment | 0 | none in the paper; Linux 2.6.19: 16 per 100 ms |
 //! | initial_growth | 0.05 | Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02 |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window, cube_root};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow, cube_root};
 use crate::{
     AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, SendEvent, Setup,
 };
@@ -77,28 +77,28 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Growth at or beyond the target: a packet per this many windows.
-const SLOWEST: f64 = 100.0;
+const MIN_GROWTH_WINDOWS: f64 = 100.0;
 /// At most half a packet of growth for each packet acknowledged.
-const FASTEST: f64 = 0.5;
+const MAX_GROWTH: f64 = 0.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let mut window = Window::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or(0);
+    let mut window = CongestionWindow::new(&setup);
+    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
     if threshold > 0 {
         window.set_threshold(threshold as f64);
     }
-    Ok(Classic::boxed(window, rules(params)))
+    Ok(LossBased::boxed(window, rules(params)))
 }
 
 fn rules(params: &Params) -> Cubic2008 {
     let flag = |name| params.flag(name).unwrap_or(true);
     Cubic2008 {
-        c: params.real("c").unwrap_or(0.4),
-        beta: params.real("beta").unwrap_or(0.8),
+        c: params.real("c").unwrap_or_default(),
+        beta: params.real("beta").unwrap_or_default(),
         fast_convergence: flag("fast_convergence"),
         friendliness: flag("tcp_friendliness"),
-        max_rate: params.integer("max_increment").unwrap_or(0) as f64 * 10.0,
-        initial_growth: params.real("initial_growth").unwrap_or(0.05),
+        max_rate: params.integer("max_increment").unwrap_or_default() as f64 * 10.0,
+        initial_growth: params.real("initial_growth").unwrap_or_default(),
         w_max: 0.0,
         origin: 0.0,
         k: 0.0,
@@ -158,7 +158,7 @@ impl Cubic2008 {
         let t = now.since(self.epoch.unwrap_or(now)).secs();
         let ahead = self.min_rtt.unwrap_or(rtt).secs();
         let distance = self.curve(t + ahead) - window;
-        let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (SLOWEST * window) };
+        let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (MIN_GROWTH_WINDOWS * window) };
         if self.max_rate > 0.0 {
             growth = growth.min(self.max_rate * rtt.secs() / window);
         }
@@ -168,18 +168,18 @@ impl Cubic2008 {
         if self.friendliness && !rtt.is_zero() {
             growth = growth.max((self.friendly(t, rtt.secs()) - window) / window);
         }
-        growth.min(FASTEST)
+        growth.min(MAX_GROWTH)
     }
 }
 
-impl Rules for Cubic2008 {
-    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+impl WindowRules for Cubic2008 {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut CongestionWindow) {
         if let Some(rtt) = ack.latest_rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets();
         if self.epoch.is_none() {
             self.begin_epoch(ack.now, packets);
@@ -188,10 +188,10 @@ impl Rules for Cubic2008 {
         window.add(growth * bytes as f64 / window.mss());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let packets = window.packets();
         self.epoch = None;
-        self.w_max = if congestion.cause == Cause::Timeout {
+        self.w_max = if congestion.cause == ReductionCause::Timeout {
             // Everything is forgotten, the smallest RTT too.
             self.min_rtt = None;
             0.0
@@ -203,7 +203,7 @@ impl Rules for Cubic2008 {
         packets * self.beta
     }
 
-    fn on_send(&mut self, _: &mut Window, send: &SendEvent) {
+    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
         if let (Some(idle), Some(epoch)) = (send.idle, self.epoch) {
             self.epoch = Some((epoch + idle).min(send.now));
         }
@@ -239,7 +239,7 @@ mod tests {
 
     fn script(window: u64, rules: Cubic2008) -> Script {
         let setup = Setup { initial_window: window, ..setup() };
-        Script::new(Classic::boxed(Window::new(&setup), rules))
+        Script::new(LossBased::boxed(CongestionWindow::new(&setup), rules))
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         let now = Time::from_ns(10_000_000_000);
         let mut send = SendEvent::new(now, 1, narrows_units::Bytes::new(1000));
         send.idle = Some(Span::from_ms(4_000));
-        rules.on_send(&mut Window::new(&setup()), &send);
+        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
         assert_eq!(rules.epoch, Some(Time::from_ns(4_000_000_000)));
     }
 }

@@ -26,7 +26,7 @@
 //! | hz | 250 | Linux CONFIG_HZ of many distributions (others 1000) |
 
 use crate::parts::{
-    Cause, Classic, Congestion, HyStart, HyStartDetect, HyStartSample, Rules, Window,
+    ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, HyStartSample, WindowRules, CongestionWindow,
     rough_cube_root,
 };
 use crate::{
@@ -98,12 +98,12 @@ const BURSTS: u64 = 4 * 65_536;
 const QUIET: Span = Span::from_ms(1000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let mut window = Window::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or(0);
+    let mut window = CongestionWindow::new(&setup);
+    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
     if threshold > 0 {
         window.set_threshold(threshold as f64);
     }
-    Ok(Classic::boxed(window, rules(params, setup.now)))
+    Ok(LossBased::boxed(window, rules(params, setup.now)))
 }
 
 fn rules(params: &Params, now: Time) -> CubicLinux {
@@ -115,24 +115,24 @@ fn rules(params: &Params, now: Time) -> CubicLinux {
         Some("off") => None,
         _ => Some(HyStartDetect::Both),
     };
-    let paced = params.flag("paced").unwrap_or(false);
+    let paced = params.flag("paced").unwrap_or_default();
     let low_window = integer("hystart_low_window");
     CubicLinux {
         beta,
         c,
         cube_factor: (1 << (CURVE_SHIFT + 3 * CURVE_SHIFT)) / c,
         reno_scale: 8 * (SCALE + beta) / 3 / (SCALE - beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or(true),
-        friendliness: params.flag("tcp_friendliness").unwrap_or(true),
+        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
+        friendliness: params.flag("tcp_friendliness").unwrap_or_default(),
         hz: integer("hz"),
         hystart: detect.map(|detect| HyStart::new(detect, low_window, paced, now)),
-        state: State::default(),
+        state: CubicLinuxState::default(),
     }
 }
 
-/// What a timeout makes it forget. Windows in packets, times in clock ticks.
+/// State that a timeout resets. Windows in packets, times in clock ticks.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct CubicLinuxState {
     /// Packets acknowledged for one packet of growth.
     count: u64,
     last_max: u64,
@@ -164,7 +164,7 @@ struct CubicLinux {
     friendliness: bool,
     hz: u64,
     hystart: Option<HyStart>,
-    state: State,
+    state: CubicLinuxState,
 }
 
 impl CubicLinux {
@@ -238,15 +238,15 @@ impl CubicLinux {
     }
 
     fn forget(&mut self, now: Time) {
-        self.state = State::default();
+        self.state = CubicLinuxState::default();
         if let Some(hystart) = &mut self.hystart {
             hystart.restart(now);
         }
     }
 }
 
-impl Rules for CubicLinux {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for CubicLinux {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         let Some(rtt) = ack.latest_rtt else { return };
         let quiet = self.ticks(QUIET);
         if self.state.epoch.is_some_and(|epoch| self.tick(ack.now).saturating_sub(epoch) < quiet) {
@@ -274,13 +274,13 @@ impl Rules for CubicLinux {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) {
         let mss = window.mss() as u64;
         self.update(self.tick(ack.now), window.packets() as u64, bytes.div_ceil(mss));
         window.additive_increase(bytes, self.state.count * mss);
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let packets = window.packets() as u64;
         self.state.epoch = None;
         self.state.last_max = if self.fast_convergence && packets < self.state.last_max {
@@ -288,13 +288,13 @@ impl Rules for CubicLinux {
         } else {
             packets
         };
-        if congestion.cause == Cause::Timeout {
+        if congestion.cause == ReductionCause::Timeout {
             self.forget(congestion.now);
         }
         (packets * self.beta / SCALE) as f64
     }
 
-    fn on_further_loss(&mut self, _: &mut Window, loss: &LossEvent<'_>) {
+    fn on_further_loss(&mut self, _: &mut CongestionWindow, loss: &LossEvent<'_>) {
         if loss.cause != LossCause::Reordering {
             self.forget(loss.now);
         }
@@ -303,7 +303,7 @@ impl Rules for CubicLinux {
     /// The kernel restores the window and nothing else.
     fn undo(&mut self, _: Self) {}
 
-    fn on_send(&mut self, _: &mut Window, send: &SendEvent) {
+    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
         if let (Some(idle), Some(epoch)) = (send.idle, self.state.epoch) {
             self.state.epoch = Some((epoch + self.ticks(idle)).min(self.tick(send.now)));
         }
@@ -329,7 +329,7 @@ mod tests {
 
     fn script(window: u64, rules: CubicLinux) -> Script {
         let setup = Setup { initial_window: window, ..setup() };
-        Script::new(Classic::boxed(Window::new(&setup), rules))
+        Script::new(LossBased::boxed(CongestionWindow::new(&setup), rules))
     }
 
     fn value(script: &Script, name: &str) -> f64 {
@@ -447,10 +447,10 @@ mod tests {
         let now = Time::from_ns(10_000_000_000);
         let mut send = SendEvent::new(now, 1, narrows_units::Bytes::new(1000));
         send.idle = Some(Span::from_ms(4_000));
-        rules.on_send(&mut Window::new(&setup()), &send);
+        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
         assert_eq!(rules.state.epoch, Some(1000));
         send.idle = Some(Span::from_ms(60_000));
-        rules.on_send(&mut Window::new(&setup()), &send);
+        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
         assert_eq!(rules.state.epoch, Some(2500));
     }
 

@@ -23,7 +23,7 @@
 //! | initial_alpha | 1 | RFC 8257, section 3.3 |
 //! | arithmetic | real | RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -56,7 +56,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), Dctcp::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params)))
 }
 
 /// The smoothed share of marked packets.
@@ -97,7 +97,7 @@ impl Alpha {
         }
     }
 
-    /// What a window of `packets` becomes after marks.
+    /// Window after marks, from `packets`.
     fn reduced(self, packets: f64) -> f64 {
         match self {
             Alpha::Real { share, .. } => packets * (1.0 - share / 2.0),
@@ -119,17 +119,17 @@ struct Dctcp {
 
 impl Dctcp {
     fn new(params: &Params) -> Self {
-        let share = params.real("initial_alpha").unwrap_or(1.0);
+        let share = params.real("initial_alpha").unwrap_or_default();
         let alpha = match params.word("arithmetic") {
             Some("linux") => Alpha::Linux((share * ONE as f64) as u64),
-            _ => Alpha::Real { share, g: params.real("g").unwrap_or(1.0 / 16.0) },
+            _ => Alpha::Real { share, g: params.real("g").unwrap_or_default() },
         };
         Dctcp { alpha, acked: 0, marked: 0 }
     }
 }
 
-impl Rules for Dctcp {
-    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+impl WindowRules for Dctcp {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut CongestionWindow) {
         // Once per window of data, also when nothing was marked (RFC 8257, section 3.3).
         if ack.round_start && self.acked > 0 {
             self.alpha.update(self.acked, self.marked);
@@ -139,15 +139,15 @@ impl Rules for Dctcp {
         self.marked += ack.ce_bytes.get();
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         match congestion.cause {
-            Cause::Mark => self.alpha.reduced(window.packets()),
+            ReductionCause::Mark => self.alpha.reduced(window.packets()),
             // As Reno, not by alpha (RFC 8257, section 3.5).
-            Cause::Loss | Cause::Timeout => congestion.in_flight / 2.0,
+            ReductionCause::Loss | ReductionCause::Timeout => congestion.in_flight / 2.0,
         }
     }
 

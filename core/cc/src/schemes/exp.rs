@@ -18,7 +18,7 @@
 //! | growth | 3 | GENI exercise, step 9 |
 //! | beta | 0.75 | GENI exercise, step 9 |
 
-use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -46,10 +46,10 @@ pub const SCHEME: Scheme = Scheme {
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Exp {
-        gain: params.real("growth").unwrap_or(3.0) - 1.0,
-        beta: params.real("beta").unwrap_or(0.75),
+        gain: params.real("growth").unwrap_or_default() - 1.0,
+        beta: params.real("beta").unwrap_or_default(),
     };
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
@@ -59,17 +59,17 @@ struct Exp {
     beta: f64,
 }
 
-impl Rules for Exp {
-    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+impl WindowRules for Exp {
+    fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
         let left = window.slow_start((bytes as f64 * self.gain) as u64);
         (left as f64 / self.gain) as u64
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         (window.packets() * self.beta).floor()
     }
 }

@@ -23,7 +23,7 @@
 //! | alpha | 20 packets | Wei et al. 2006: 20 for 10 to 100 Mbit/s |
 //! | gamma | 0.5 | Jin, Wei and Low 2004 |
 
-use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span};
 
@@ -62,10 +62,10 @@ const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 20
 
 /// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
 const AVERAGE_PACKETS: f64 = 3.0;
-const AVERAGE_MOST: f64 = 0.25;
+const MAX_AVERAGE_GAIN: f64 = 0.25;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), Fast::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params)))
 }
 
 #[derive(Clone)]
@@ -76,15 +76,15 @@ struct Fast {
     rtt: RttRounds,
     /// Average RTT in seconds.
     average: Option<f64>,
-    /// Whether the window is set at the end of the round that is running, or of the next one.
+    /// True if the window is set at the end of the round that is running, or of the next one.
     due: bool,
 }
 
 impl Fast {
     fn new(params: &Params) -> Self {
         Fast {
-            alpha: params.real("alpha").unwrap_or(20.0),
-            gamma: params.real("gamma").unwrap_or(0.5),
+            alpha: params.real("alpha").unwrap_or_default(),
+            gamma: params.real("gamma").unwrap_or_default(),
             rtt: RttRounds::new(),
             average: None,
             due: false,
@@ -93,7 +93,7 @@ impl Fast {
 
     fn average_in(&mut self, rtt: Span, window: f64) {
         let rtt = rtt.secs();
-        let share = (AVERAGE_PACKETS / window).min(AVERAGE_MOST);
+        let share = (AVERAGE_PACKETS / window).min(MAX_AVERAGE_GAIN);
         self.average = Some(match self.average {
             None => rtt,
             Some(average) => average + share * (rtt - average),
@@ -124,8 +124,8 @@ impl Fast {
     }
 }
 
-impl Rules for Fast {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Fast {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         if let Some(rtt) = ack.latest_rtt {
             self.average_in(rtt, window.packets());
         }
@@ -154,13 +154,13 @@ impl Rules for Fast {
         }
     }
 
-    fn avoidance(&mut self, _: &mut Window, _: &AckEvent<'_>, _: u64) {}
+    fn congestion_avoidance(&mut self, _: &mut CongestionWindow, _: &AckEvent<'_>, _: u64) {}
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         window.packets() / 2.0
     }
 
-    fn pace(&self, window: &Window, allowance: &mut Allowance) {
+    fn pace(&self, window: &CongestionWindow, allowance: &mut Allowance) {
         if let Some(average) = self.average {
             let gain = if window.in_slow_start() { SLOW_START_GAIN } else { GAIN };
             let bytes = Bytes::new((window.cwnd().get() as f64 * gain) as u64);
@@ -181,7 +181,7 @@ impl Rules for Fast {
 mod tests {
     use super::*;
     use crate::testing::{MSS, Script, setup};
-    use crate::{LossCause, Phase};
+    use crate::{LossCause, CaState};
     use narrows_units::Time;
 
     fn fast(alpha: &str) -> Fast {
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_window_is_set_every_other_round() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(100.0);
         window.exit_slow_start();
         let mut rules = fast("50");
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn slow_start_ends_when_alpha_packets_wait() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         let mut rules = fast("20");
         rules.observe(&ack(0.100, false), &mut window);
         window.set_packets(100.0);
@@ -306,12 +306,12 @@ mod tests {
 
     #[test]
     fn a_recovery_does_not_move_the_window() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.exit_slow_start();
         let mut rules = fast("50");
         for _ in 0..10 {
             let mut ack = ack(0.050, true);
-            ack.phase = Phase::Recovery;
+            ack.phase = CaState::Recovery;
             ack.in_recovery = true;
             rules.observe(&ack, &mut window);
         }

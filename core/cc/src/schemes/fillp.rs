@@ -97,11 +97,11 @@ pub(super) const PROBE_RTT_TIME: ParamSpec =
 const DOWN: f64 = 0.75;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let up = params.real("probe_gain").unwrap_or(2.25);
+    let up = params.real("probe_gain").unwrap_or_default();
     let probing = Probing {
         gains: vec![up, DOWN, 1.0],
         until_drained: true,
-        rounds: params.integer("bandwidth_window").unwrap_or(2),
+        rounds: params.integer("bandwidth_window").unwrap_or_default(),
     };
     Ok(Box::new(Bbr1::new(params, setup, probing)))
 }
@@ -110,7 +110,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 mod tests {
     use super::*;
     use crate::testing::{MSS, setup};
-    use crate::{AckEvent, Fields, Phase, RateSample};
+    use crate::{AckEvent, Fields, CaState, RateSample};
     use narrows_units::{Bytes, Rate, Span, Time};
 
     /// One acknowledgement of a packet with a sample of `mbps`, on a path of 40 ms; `in_flight` packets are then.
@@ -122,7 +122,7 @@ mod tests {
         (ack.latest_rtt, ack.smoothed_rtt, ack.min_rtt) = (Some(rtt), rtt, rtt);
         ack.in_flight = Bytes::new(in_flight * MSS);
         ack.in_flight_before = Bytes::new((in_flight + 1) * MSS);
-        ack.phase = Phase::Open;
+        ack.phase = CaState::Open;
         ack.rate = Some(RateSample {
             rate: Rate::from_bps(mbps * 1_000_000),
             delivered: Bytes::new(mbps * 5_000),
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(step(&mut *scheme, 30), 2.25);
     }
 
-    /// What is delivered falls to a half: three rounds later that is the bandwidth.
+    /// The delivery rate falls to a half: three rounds later that is the bandwidth.
     #[test]
     fn what_falls_is_noticed_within_three_rounds() {
         let mut scheme = build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap();

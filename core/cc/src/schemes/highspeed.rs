@@ -18,7 +18,7 @@
 //! | lookup | functions | RFC 3649, section 5; the table is its appendix B |
 //! | max_ssthresh | 0 | RFC 3742 (off unless given; it suggests 100) |
 
-use crate::parts::{Classic, Congestion, LimitedSlowStart, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, LimitedSlowStart, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn increase(w: f64, loss: f64) -> f64 {
 
 /// Growth and reduction from a window on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Row {
+struct HighSpeedRow {
     window: f64,
     increase: f64,
     decrease: f64,
@@ -96,8 +96,8 @@ fn settled(x: f64) -> f64 {
 }
 
 /// Points of the functions, 2 % apart.
-fn functions() -> Vec<Row> {
-    let point = |window: f64| Row {
+fn functions() -> Vec<HighSpeedRow> {
+    let point = |window: f64| HighSpeedRow {
         window,
         increase: settled(increase(window, LOSS).max(1.0)),
         decrease: settled(decrease(window)),
@@ -113,15 +113,15 @@ fn functions() -> Vec<Row> {
 }
 
 /// The table of RFC 3649, appendix B: a row wherever growth has risen by one packet since the last.
-fn table() -> Vec<Row> {
-    let mut rows = vec![Row { window: LOW_WINDOW, increase: 1.0, decrease: 0.5 }];
+fn table() -> Vec<HighSpeedRow> {
+    let mut rows = vec![HighSpeedRow { window: LOW_WINDOW, increase: 1.0, decrease: 0.5 }];
     let mut last = 1.0;
     for window in LOW_WINDOW as u32..=LAST_WINDOW as u32 {
         let window = f64::from(window);
         let a = increase(window, TABLE_LOSS);
         if a > last + 1.0 {
             let decrease = (decrease(window) * 100.0).round() / 100.0;
-            rows.push(Row { window, increase: a.floor(), decrease });
+            rows.push(HighSpeedRow { window, increase: a.floor(), decrease });
             last = a;
         }
     }
@@ -135,14 +135,14 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         rows: rows.into(),
         interpolate,
         row: 0,
-        slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or(0)),
+        slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or_default()),
     };
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
 struct HighSpeed {
-    rows: Arc<[Row]>,
+    rows: Arc<[HighSpeedRow]>,
     interpolate: bool,
     /// The first row whose window is not below the current one (or the last).
     row: usize,
@@ -152,7 +152,7 @@ struct HighSpeed {
 impl HighSpeed {
     /// Growth and reduction at `packets`. Windows move little between acknowledgements: the row is
     /// looked for from where it was.
-    fn at(&mut self, packets: f64) -> Row {
+    fn at(&mut self, packets: f64) -> HighSpeedRow {
         while self.row > 0 && self.rows[self.row - 1].window >= packets {
             self.row -= 1;
         }
@@ -165,7 +165,7 @@ impl HighSpeed {
         }
         let below = self.rows[self.row - 1];
         let way = (packets - below.window) / (above.window - below.window);
-        Row {
+        HighSpeedRow {
             window: packets,
             increase: below.increase + way * (above.increase - below.increase),
             decrease: below.decrease + way * (above.decrease - below.decrease),
@@ -173,18 +173,18 @@ impl HighSpeed {
     }
 }
 
-impl Rules for HighSpeed {
-    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+impl WindowRules for HighSpeed {
+    fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
         self.slow_start.grow(window, bytes)
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets();
         let growth = self.at(packets).increase;
         window.add(growth * bytes as f64 / window.mss() / packets);
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let packets = window.packets();
         packets * (1.0 - self.at(packets).decrease)
     }
@@ -243,7 +243,7 @@ mod tests {
             assert_eq!(row.increase, index as f64 + 1.0, "{row:?}");
         }
         for &(window, increase, decrease) in PUBLISHED {
-            let wanted = Row { window, increase, decrease };
+            let wanted = HighSpeedRow { window, increase, decrease };
             assert!(table.contains(&wanted), "{wanted:?}");
         }
         // 83 333 packets (10 Gbit/s over 100 ms) lie between the rows of 70 and of 71.

@@ -20,8 +20,8 @@
 //! | max_rtt_step | 20 ms | Linux net/ipv4/tcp_htcp.c |
 //! | whole_factor | false | Linux net/ipv4/tcp_htcp.c has it on |
 
-use crate::parts::{Classic, Congestion, Rules, Window};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Phase, Recovery, Scheme, Setup};
+use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
+use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry line.
@@ -68,20 +68,20 @@ const SCALE: (f64, f64) = (0.1, 2.0);
 const BETA: (f64, f64) = (0.5, 0.8);
 /// Paths with a smaller RTT are halved: the ratio of RTTs says little there.
 const SMALL_RTT: Span = Span::from_ms(10);
-/// How much of the largest RTT's distance from the smallest is left after a loss (a ratio of two).
+/// Share of the largest RTT's distance from the smallest that is left after a loss (a ratio of two).
 const DECAY: (u64, u64) = (19, 20);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = rules(params, setup.now);
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 fn rules(params: &Params, now: Time) -> Htcp {
     Htcp {
-        rtt_scaling: params.flag("rtt_scaling").unwrap_or(true),
-        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or(true),
-        max_rtt_step: params.span("max_rtt_step").unwrap_or(Span::from_ms(20)),
-        whole: params.flag("whole_factor").unwrap_or(false),
+        rtt_scaling: params.flag("rtt_scaling").unwrap_or_default(),
+        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or_default(),
+        max_rtt_step: params.span("max_rtt_step").unwrap_or_default(),
+        whole: params.flag("whole_factor").unwrap_or_default(),
         epoch: now,
         beta: BETA.0,
         alpha: 1.0,
@@ -118,7 +118,7 @@ struct Htcp {
     alpha: f64,
     min_rtt: Option<Span>,
     max_rtt: Span,
-    /// Whether the next reduction may follow the RTTs.
+    /// True if the next reduction may follow the RTTs.
     adaptive: bool,
     throughput: Throughput,
 }
@@ -200,9 +200,9 @@ impl Htcp {
     }
 }
 
-impl Rules for Htcp {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
-        let open = ack.phase == Phase::Open;
+impl WindowRules for Htcp {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
+        let open = ack.phase == CaState::Open;
         if let Some(rtt) = ack.latest_rtt {
             self.measure_rtt(rtt, open);
         }
@@ -212,14 +212,14 @@ impl Rules for Htcp {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) {
         self.alpha = self.growth(ack.now.since(self.epoch).secs());
         // Never faster than slow start: after a long silence alpha may exceed the window.
         let share = (self.alpha / window.packets()).min(1.0);
         window.add(share * bytes as f64 / window.mss());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         self.beta = self.backoff();
         if let Some(min_rtt) = self.min_rtt
             && self.max_rtt > min_rtt
@@ -230,7 +230,7 @@ impl Rules for Htcp {
         window.packets() * self.beta
     }
 
-    fn on_recovery_exit(&mut self, _: &mut Window, now: Time) {
+    fn on_recovery_exit(&mut self, _: &mut CongestionWindow, now: Time) {
         self.epoch = now;
     }
 
@@ -257,7 +257,7 @@ mod tests {
 
     fn script(window: u64, rules: Htcp) -> Script {
         let setup = Setup { initial_window: window, ..setup() };
-        Script::new(Classic::boxed(Window::new(&setup), rules))
+        Script::new(LossBased::boxed(CongestionWindow::new(&setup), rules))
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | pacing | false | Linux net/ipv4/tcp_hybla.c; the paper recommends it |
 //! | linux_init | false | Linux net/ipv4/tcp_hybla.c has it on |
 
-use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span};
 
@@ -61,21 +61,21 @@ const MAX_EXPONENT: f64 = 16.0;
 const MAX_WINDOW: f64 = 65_535.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let mut window = Window::new(&setup);
+    let mut window = CongestionWindow::new(&setup);
     let rules = rules(params);
     if rules.linux_init {
         // No RTT is known yet, so rho is 1.
         window.set_packets(1.0);
     }
-    Ok(Classic::boxed(window, rules))
+    Ok(LossBased::boxed(window, rules))
 }
 
 fn rules(params: &Params) -> Hybla {
     Hybla {
-        rtt0: params.span("rtt0").unwrap_or(Span::from_ms(25)),
-        beta: params.real("beta").unwrap_or(0.5),
-        pacing: params.flag("pacing").unwrap_or(false),
-        linux_init: params.flag("linux_init").unwrap_or(false),
+        rtt0: params.span("rtt0").unwrap_or_default(),
+        beta: params.real("beta").unwrap_or_default(),
+        pacing: params.flag("pacing").unwrap_or_default(),
+        linux_init: params.flag("linux_init").unwrap_or_default(),
         rho: 1.0,
         min_rtt: Span::MAX,
         smoothed_rtt: Span::ZERO,
@@ -114,8 +114,8 @@ impl Hybla {
     }
 }
 
-impl Rules for Hybla {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Hybla {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         self.smoothed_rtt = ack.smoothed_rtt;
         let Some(rtt) = ack.latest_rtt.filter(|rtt| *rtt < self.min_rtt) else { return };
         self.min_rtt = rtt;
@@ -125,14 +125,14 @@ impl Rules for Hybla {
         }
     }
 
-    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+    fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
         let growth = self.slow_start_growth();
         let room = ((MAX_WINDOW - window.packets()) * window.mss()).max(0.0);
         let left = window.slow_start((bytes as f64 * growth).min(room) as u64);
         (left as f64 / growth) as u64
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets();
         // Never faster than slow start.
         let growth = (self.rho * self.rho / packets).min(self.slow_start_growth());
@@ -140,11 +140,11 @@ impl Rules for Hybla {
         window.set_packets(target.min(MAX_WINDOW.max(packets)));
     }
 
-    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, _: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         congestion.in_flight * self.beta
     }
 
-    fn pace(&self, window: &Window, allowance: &mut Allowance) {
+    fn pace(&self, window: &CongestionWindow, allowance: &mut Allowance) {
         if self.pacing && !self.smoothed_rtt.is_zero() {
             let early = window.packets() < window.threshold() / 2.0;
             let percent = if early { 200 } else { 120 };

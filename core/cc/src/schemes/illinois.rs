@@ -25,7 +25,7 @@
 //! | window_threshold | 15 packets | Linux tcp_illinois |
 //! | theta | 5 round trips | Linux tcp_illinois |
 
-use crate::parts::{Cause, Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -77,7 +77,7 @@ const D3: f64 = 0.8;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Illinois::new(params)?;
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
@@ -113,7 +113,7 @@ impl Illinois {
             beta_min,
             beta_max,
             window_threshold: real("window_threshold", 15.0),
-            theta: params.integer("theta").unwrap_or(5),
+            theta: params.integer("theta").unwrap_or_default(),
             rtt: RttRounds::new(),
             alpha: alpha_max,
             beta: beta_max,
@@ -157,8 +157,8 @@ impl Illinois {
     }
 }
 
-impl Rules for Illinois {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Illinois {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         let Some(round) = self.rtt.on_ack(ack) else {
             return;
         };
@@ -172,13 +172,13 @@ impl Rules for Illinois {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.add(self.alpha * bytes as f64 / window.cwnd().get() as f64);
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let kept = window.packets() * (1.0 - self.beta);
-        if congestion.cause == Cause::Timeout {
+        if congestion.cause == ReductionCause::Timeout {
             self.like_reno();
             self.above = false;
             self.good_rounds = 0;
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn rounds_are_judged_by_their_mean() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(100.0);
         window.exit_slow_start();
         let mut rules = illinois();
@@ -274,14 +274,14 @@ mod tests {
 
     /// The average window when every n-th packet is lost, at one RTT for all.
     fn average(rules: &mut Illinois, every: u64) -> f64 {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(100.0);
         window.exit_slow_start();
         let ack = AckEvent::new(Time::ZERO);
         let (mut time, mut packets) = (0.0, 0.0);
         for epoch in 0..60 {
-            let congestion = Congestion { now: Time::ZERO, cause: Cause::Loss, in_flight: 0.0 };
-            let kept = rules.reduced(&window, &congestion);
+            let congestion = CongestionEvent { now: Time::ZERO, cause: ReductionCause::Loss, in_flight: 0.0 };
+            let kept = rules.ssthresh(&window, &congestion);
             window.set_packets(kept);
             window.exit_slow_start();
             for _ in 0..every {
@@ -290,7 +290,7 @@ mod tests {
                     time += 1.0 / window.packets();
                     packets += 1.0;
                 }
-                rules.avoidance(&mut window, &ack, MSS);
+                rules.congestion_avoidance(&mut window, &ack, MSS);
             }
         }
         packets / time
@@ -316,9 +316,9 @@ mod tests {
     fn a_timeout_is_renos() {
         let mut rules = illinois();
         rules.update(0.0, 100.0);
-        let window = Window::new(&setup());
-        let congestion = Congestion { now: Time::ZERO, cause: Cause::Timeout, in_flight: 0.0 };
-        assert_eq!(rules.reduced(&window, &congestion), 8.75);
+        let window = CongestionWindow::new(&setup());
+        let congestion = CongestionEvent { now: Time::ZERO, cause: ReductionCause::Timeout, in_flight: 0.0 };
+        assert_eq!(rules.ssthresh(&window, &congestion), 8.75);
         assert_eq!((rules.alpha, rules.beta), (1.0, 0.5));
     }
 }

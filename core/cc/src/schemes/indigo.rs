@@ -23,8 +23,8 @@
 //! | model | required | a network of 9 inputs: `narrows models list` |
 //! | header | 24 | what each packet counts beyond its payload: the original counts whole datagrams |
 
-use crate::parts::policy::{Average, Counters, Policy};
-use crate::parts::{model, policy};
+use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
+use crate::parts::{model_file, neural_policy};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -41,7 +41,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Yan et al., USENIX ATC 2018; github.com/StanfordSNR/indigo",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: policy::TRANSPORT,
+    transport: neural_policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",
         doc: "Datagrams of 1442 bytes, as in Pantheon's reports.",
@@ -49,8 +49,8 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "1470")],
     }],
     params: &[
-        policy::MODEL,
-        policy::header(
+        neural_policy::MODEL,
+        neural_policy::header(
             "24",
             "github.com/StanfordSNR/indigo, sender.py: whole datagrams; 24 bytes are our header",
         ),
@@ -60,8 +60,8 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
-const LEAST: f64 = 2.0;
-const MOST: f64 = 100_000.0;
+const MIN_WINDOW: f64 = 2.0;
+const MAX_WINDOW: f64 = 100_000.0;
 /// Decisions are more than this apart.
 const STEP: Span = Span::from_ms(10);
 /// After so long without any event one packet is sent regardless of the window.
@@ -74,9 +74,9 @@ const WINDOW_UNIT: f64 = 5_000.0;
 const FEATURES: usize = 4;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model::load(params, &setup.files, |model| {
+    let policy = model_file::load(params, &setup.files, |model| {
         model.expect_kind(KIND)?;
-        Policy::new(model, FEATURES)
+        NeuralPolicy::new(model, FEATURES)
     })?;
     Ok(Box::new(Indigo {
         mss: setup.mss.get(),
@@ -84,9 +84,9 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: f64::INFINITY,
-        delay: Average::default(),
-        delivery: Average::default(),
-        sending: Average::default(),
+        delay: Ewma::default(),
+        delivery: Ewma::default(),
+        sending: Ewma::default(),
         step: None,
         active: setup.now,
         in_flight: 0,
@@ -96,15 +96,15 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 struct Indigo {
     mss: u64,
-    policy: Policy,
+    policy: NeuralPolicy,
     counters: Counters,
     /// In packets, not always whole.
     window: f64,
     min_rtt_ms: f64,
     /// Of this step: queueing delay in ms, rates in Mbit/s.
-    delay: Average,
-    delivery: Average,
-    sending: Average,
+    delay: Ewma,
+    delivery: Ewma,
+    sending: Ewma,
     /// When this step began.
     step: Option<Time>,
     /// When something was sent or acknowledged.
@@ -125,7 +125,7 @@ impl Indigo {
         self.window = self
             .policy
             .decide(&features, self.window)
-            .clamp(LEAST, MOST);
+            .clamp(MIN_WINDOW, MAX_WINDOW);
         self.begin(Some(now));
     }
 
@@ -141,7 +141,7 @@ impl CongestionControl for Indigo {
         self.active = ack.now;
         self.in_flight = ack.in_flight.get();
         for packet in ack.packets {
-            let rtt_ms = policy::ms(ack.now.since(packet.sent));
+            let rtt_ms = neural_policy::ms(ack.now.since(packet.sent));
             self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
             let echo = self.counters.on_ack(ack.now, packet);
             if echo.is_some_and(|echo| echo.then.app_limited) {

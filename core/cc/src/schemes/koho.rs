@@ -23,7 +23,7 @@
 //! | silence | 50 ms | koho_cc f0f2e69: controller.cc, timeout_ms |
 //! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
 
-use crate::parts::Silence;
+use crate::parts::LivenessTimer;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
@@ -75,7 +75,7 @@ pub(super) const DATAGRAMS: &[(&str, &str)] = &[
     ("min_rto", "60000000000"),
 ];
 
-/// How Pantheon ran both versions.
+/// Parameters with which Pantheon ran both versions.
 pub(super) const PROFILES: &[Profile] = &[Profile {
     name: "pantheon",
     doc: "Pantheon's set-up: whole milliseconds, 1388 bytes of UDP payload, one packet after each 50 ms of silence.",
@@ -109,13 +109,13 @@ pub(super) const PATIENT: ParamSpec = ParamSpec::new(
 
 /// Window at birth and the smallest one, in packets.
 const INITIAL: f64 = 16.0;
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Rules {
-        long: Long::Times(params.real("threshold").unwrap_or(1.45)),
-        step: params.real("step").unwrap_or(0.25),
-        largest: params.integer("largest").unwrap_or(100) as f64,
+    let rules = KohoRules {
+        long: Long::Times(params.real("threshold").unwrap_or_default()),
+        step: params.real("step").unwrap_or_default(),
+        largest: params.integer("largest").unwrap_or_default() as f64,
         late: None,
     };
     Ok(Box::new(Koho::new(rules, params, &setup)))
@@ -130,7 +130,7 @@ pub(super) enum Long {
     Plus(f64),
 }
 
-/// What becomes of packets that were not acknowledged before later ones.
+/// Fate of packets that were not acknowledged before later ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late {
     /// Sent so much before one that is acknowledged, a packet is lost.
@@ -139,9 +139,9 @@ pub(super) struct Late {
     pub(super) step: f64,
 }
 
-/// What the two versions differ in.
+/// Differences of the two versions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct KohoRules {
     pub(super) long: Long,
     pub(super) step: f64,
     pub(super) largest: f64,
@@ -150,29 +150,29 @@ pub(super) struct Rules {
 
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct KohoFlight {
     sent: Time,
     acked: bool,
 }
 
 /// Most packets that are remembered; older ones are forgotten without a loss.
-const MOST_FLIGHTS: usize = 1 << 16;
+const MAX_FLIGHTS: usize = 1 << 16;
 
 /// Packets since the oldest one that is neither acknowledged nor lost.
 #[derive(Clone, Debug, Default)]
-struct Flights {
+struct KohoFlights {
     first: u64,
-    flights: VecDeque<Flight>,
+    flights: VecDeque<KohoFlight>,
 }
 
-impl Flights {
+impl KohoFlights {
     fn push(&mut self, number: u64, sent: Time) {
         if self.flights.is_empty() || number != self.first + self.flights.len() as u64 {
             self.flights.clear();
             self.first = number;
         }
-        self.flights.push_back(Flight { sent, acked: false });
-        if self.flights.len() > MOST_FLIGHTS {
+        self.flights.push_back(KohoFlight { sent, acked: false });
+        if self.flights.len() > MAX_FLIGHTS {
             self.flights.pop_front();
             self.first += 1;
         }
@@ -201,31 +201,31 @@ impl Flights {
 
 /// Both versions. The window is in packets, delays are in ns.
 pub(super) struct Koho {
-    rules: Rules,
+    rules: KohoRules,
     mss: u64,
     window: f64,
     /// Smallest one-way delay, by two clocks.
     least_way: Option<i64>,
     least_rtt: Span,
-    flights: Flights,
-    silence: Silence,
+    flights: KohoFlights,
+    silence: LivenessTimer,
     silence_after: Span,
     patient: bool,
 }
 
 impl Koho {
-    pub(super) fn new(rules: Rules, params: &Params, setup: &Setup) -> Self {
-        let silence_after = params.span("silence").unwrap_or(Span::from_ms(50));
+    pub(super) fn new(rules: KohoRules, params: &Params, setup: &Setup) -> Self {
+        let silence_after = params.span("silence").unwrap_or_default();
         Koho {
             rules,
             mss: setup.mss.get(),
             window: INITIAL.min(rules.largest),
             least_way: None,
             least_rtt: Span::MAX,
-            flights: Flights::default(),
-            silence: Silence::new(silence_after, setup.now),
+            flights: KohoFlights::default(),
+            silence: LivenessTimer::new(silence_after, setup.now),
             silence_after,
-            patient: params.flag("patient").unwrap_or(true),
+            patient: params.flag("patient").unwrap_or_default(),
         }
     }
 
@@ -251,7 +251,7 @@ impl Koho {
                 self.window += self.rules.step;
             }
         }
-        self.window = self.window.clamp(FLOOR, self.rules.largest);
+        self.window = self.window.clamp(MIN_WINDOW, self.rules.largest);
     }
 }
 
@@ -282,7 +282,7 @@ impl CongestionControl for Koho {
     fn allowance(&self) -> Allowance {
         let window = self.window as u64 * self.mss;
         Allowance {
-            cwnd: Some(self.silence.window(window, self.mss)),
+            cwnd: Some(self.silence.cwnd(window, self.mss)),
             ..Allowance::default()
         }
     }
@@ -319,7 +319,7 @@ pub(super) mod tests {
         pub(in crate::schemes) number: u64,
     }
 
-    pub(in crate::schemes) fn peer(rules: Rules) -> Peer {
+    pub(in crate::schemes) fn peer(rules: KohoRules) -> Peer {
         let koho = Koho::new(
             rules,
             &Params::resolve(SCHEME.params, []).unwrap(),
@@ -381,7 +381,7 @@ pub(super) mod tests {
         }
     }
 
-    const RULES: Rules = Rules {
+    const RULES: KohoRules = KohoRules {
         long: Long::Times(1.45),
         step: 0.25,
         largest: 100.0,

@@ -20,7 +20,7 @@
 //! | silence | 50 ms | koho_cc 3cb73c0: controller.cc, timeout_ms |
 //! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
 
-use super::koho::{DATAGRAMS, Koho, Late, Long, PATIENT, PROFILES, Rules, SILENCE};
+use super::koho::{DATAGRAMS, Koho, Late, Long, PATIENT, PROFILES, KohoRules, SILENCE};
 use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
@@ -80,12 +80,12 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Koho::new(rules(params), params, &setup)))
 }
 
-fn rules(params: &Params) -> Rules {
+fn rules(params: &Params) -> KohoRules {
     let span = |name| params.span(name).unwrap_or(Span::ZERO);
-    Rules {
+    KohoRules {
         long: Long::Plus(span("queue").ns() as f64),
         step: params.real("step").unwrap_or_default(),
-        largest: params.integer("largest").unwrap_or(10_000) as f64,
+        largest: params.integer("largest").unwrap_or_default() as f64,
         late: Some(Late {
             after: span("late"),
             step: params.real("loss_step").unwrap_or_default(),

@@ -28,7 +28,7 @@
 //! | filter | 4 | RFC 6817, section 2.5: the smallest of at least four samples, not older than a round trip |
 //! | delay | one-way | RFC 6817, section 2.1; round-trip where the receiver tells nothing |
 
-use crate::parts::{RecentMin, SlotMinima};
+use crate::parts::{RecentMin, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, SendEvent, Setup, SpuriousLossEvent,
@@ -91,14 +91,14 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Ledbat {
         mss,
         target: params.span("target").unwrap_or_default().ns() as f64,
-        gain: params.real("gain").unwrap_or(1.0),
-        allowed_increase: params.real("allowed_increase").unwrap_or(1.0) * mss,
+        gain: params.real("gain").unwrap_or_default(),
+        allowed_increase: params.real("allowed_increase").unwrap_or_default() * mss,
         min_cwnd: packets("min_cwnd"),
         one_way: params.word("delay") != Some("round-trip"),
         cwnd: packets("init_cwnd"),
         flown: 0.0,
         prior: None,
-        base: SlotMinima::new(count("base_history"), MINUTE),
+        base: BaseDelays::new(count("base_history"), MINUTE),
         current: RecentMin::new(count("filter")),
         queueing: None,
     }))
@@ -120,7 +120,7 @@ struct Ledbat {
     flown: f64,
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
-    base: SlotMinima,
+    base: BaseDelays,
     current: RecentMin,
     /// Estimated queueing delay; `None` before any sample.
     queueing: Option<f64>,

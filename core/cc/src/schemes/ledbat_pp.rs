@@ -23,7 +23,7 @@
 //! | filter | 4 | draft-06 and RFC 6817, section 2.5 |
 //! | slowdowns | true | draft-06, section 4.4 |
 
-use crate::parts::{RecentMin, SlotMinima};
+use crate::parts::{RecentMin, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
@@ -65,11 +65,11 @@ pub const SCHEME: Scheme = Scheme {
 
 const MINUTE: Span = Span::from_ms(60_000);
 /// F is at most this (section 4.1).
-const LARGEST_DIVISOR: u64 = 16;
+const MAX_DIVISOR: u64 = 16;
 /// Share of the target at which the first slow start ends (section 4.3).
 const SLOW_START_SHARE: f64 = 0.75;
 /// Smallest window in packets, also that of a slowdown.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// Round trips before the first slowdown, and those that a slowdown stays at the floor.
 const SLOWDOWN_ROUNDS: u64 = 2;
 /// The next slowdown begins after this many times the length of the last one.
@@ -103,7 +103,7 @@ struct LedbatPp {
     /// The first slow start.
     initial: bool,
     slowdown: Slowdown,
-    base: SlotMinima,
+    base: BaseDelays,
     current: RecentMin,
     queueing: f64,
     /// Window and threshold before the last reduction.
@@ -117,13 +117,13 @@ impl LedbatPp {
         LedbatPp {
             mss,
             target: params.span("target").unwrap_or_default().ns().max(1),
-            constant: params.real("constant").unwrap_or(1.0),
-            slowdowns: params.flag("slowdowns").unwrap_or(true),
-            window: FLOOR * mss,
+            constant: params.real("constant").unwrap_or_default(),
+            slowdowns: params.flag("slowdowns").unwrap_or_default(),
+            window: MIN_WINDOW * mss,
             threshold: f64::INFINITY,
             initial: true,
             slowdown: Slowdown::Never,
-            base: SlotMinima::new(count("base_history"), MINUTE),
+            base: BaseDelays::new(count("base_history"), MINUTE),
             current: RecentMin::new(count("filter")),
             queueing: 0.0,
             prior: None,
@@ -134,9 +134,9 @@ impl LedbatPp {
     fn divisor(&self) -> u64 {
         let base = self.base.min().unwrap_or(0).max(0) as u64;
         if base == 0 {
-            return LARGEST_DIVISOR;
+            return MAX_DIVISOR;
         }
-        (2 * self.target).div_ceil(base).min(LARGEST_DIVISOR)
+        (2 * self.target).div_ceil(base).min(MAX_DIVISOR)
     }
 
     fn in_slow_start(&self) -> bool {
@@ -156,7 +156,7 @@ impl LedbatPp {
         match self.slowdown {
             Slowdown::Planned(at) if now >= at => {
                 self.threshold = self.window;
-                self.window = FLOOR * self.mss;
+                self.window = MIN_WINDOW * self.mss;
                 self.slowdown = Slowdown::Frozen(now, now + rtt * SLOWDOWN_ROUNDS);
             }
             Slowdown::Frozen(begun, until) if now >= until => self.slowdown = Slowdown::Ramp(begun),
@@ -189,7 +189,7 @@ impl LedbatPp {
         } else if ack.cwnd_limited {
             self.window += gain * acked * self.mss / self.window;
         }
-        self.window = self.window.max(FLOOR * self.mss);
+        self.window = self.window.max(MIN_WINDOW * self.mss);
     }
 
     fn remember(&mut self, now: Time, rtt: Span) {
@@ -198,7 +198,7 @@ impl LedbatPp {
     }
 
     fn reduce(&mut self) {
-        let floor = FLOOR * self.mss;
+        let floor = MIN_WINDOW * self.mss;
         if let Slowdown::Frozen(..) = self.slowdown {
             // Already at the floor: come back to less.
             self.threshold = (self.threshold / 2.0).max(floor);
@@ -233,7 +233,7 @@ impl CongestionControl for LedbatPp {
             LossCause::Reordering => {}
             LossCause::Timeout | LossCause::Persistent => {
                 if loss.new_epoch {
-                    self.threshold = (self.window / 2.0).max(FLOOR * self.mss);
+                    self.threshold = (self.window / 2.0).max(MIN_WINDOW * self.mss);
                 }
                 self.window = self.mss;
             }

@@ -25,7 +25,7 @@
 //! | threshold | 0.15 | Kuzmanovic and Knightly 2003; Linux tcp_lp |
 //! | inference | 3 round trips | Linux tcp_lp |
 
-use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
@@ -52,12 +52,12 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), LowPriority::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params)))
 }
 
 /// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.
 #[derive(Clone, Copy, Debug)]
-struct Delays {
+struct LpDelays {
     first: i128,
     min: f64,
     max: f64,
@@ -68,7 +68,7 @@ struct Delays {
 struct LowPriority {
     threshold: f64,
     inference: f64,
-    delays: Option<Delays>,
+    delays: Option<LpDelays>,
     /// The last reduction, until a packet sent after it has been heard of.
     reduced_at: Option<Time>,
     /// When the time of inference ends.
@@ -78,8 +78,8 @@ struct LowPriority {
 impl LowPriority {
     fn new(params: &Params) -> Self {
         LowPriority {
-            threshold: params.real("threshold").unwrap_or(0.15),
-            inference: params.real("inference").unwrap_or(3.0),
+            threshold: params.real("threshold").unwrap_or_default(),
+            inference: params.real("inference").unwrap_or_default(),
             delays: None,
             reduced_at: None,
             inference_until: Time::ZERO,
@@ -93,7 +93,7 @@ impl LowPriority {
             return false;
         };
         let delay = i128::from(arrived.ns()) - i128::from(sent.ns());
-        let delays = self.delays.get_or_insert(Delays {
+        let delays = self.delays.get_or_insert(LpDelays {
             first: delay,
             min: 0.0,
             max: 0.0,
@@ -115,13 +115,13 @@ impl LowPriority {
         }
     }
 
-    /// Whether the smoothed delay is beyond the threshold.
+    /// True if the smoothed delay is beyond the threshold.
     fn is_early(&self) -> bool {
         self.delays
             .is_some_and(|d| d.smoothed > d.min + self.threshold * (d.max - d.min))
     }
 
-    fn react(&mut self, now: Time, rtt: Span, window: &mut Window) {
+    fn react(&mut self, now: Time, rtt: Span, window: &mut CongestionWindow) {
         if now < self.inference_until {
             window.set_packets(1.0);
         } else {
@@ -133,8 +133,8 @@ impl LowPriority {
     }
 }
 
-impl Rules for LowPriority {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for LowPriority {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         let telling = self.sample(ack);
         let first_slow_start = window.ssthresh().is_none();
         if telling && !first_slow_start && !ack.in_recovery && self.is_early() {
@@ -142,17 +142,17 @@ impl Rules for LowPriority {
         }
     }
 
-    fn slow_start(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) -> u64 {
+    fn slow_start(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) -> u64 {
         if ack.now < self.inference_until { 0 } else { window.slow_start(bytes) }
     }
 
-    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) {
         if ack.now >= self.inference_until {
             window.additive_increase(bytes, window.cwnd().get());
         }
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         self.reduced_at = Some(congestion.now);
         window.packets() / 2.0
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// At `now_ms` a packet is acknowledged whose one-way delay was `delay_ms`.
-    fn hear(rules: &mut LowPriority, window: &mut Window, now_ms: u64, delay_ms: u64) {
+    fn hear(rules: &mut LowPriority, window: &mut CongestionWindow, now_ms: u64, delay_ms: u64) {
         let now = Time::ZERO + Span::from_ms(10_000 + now_ms);
         let sent = now - RTT;
         let packets = [AckedPacket {
@@ -197,13 +197,13 @@ mod tests {
         ack.smoothed_rtt = RTT;
         rules.observe(&ack, window);
         if !window.in_slow_start() {
-            rules.avoidance(window, &ack, MSS);
+            rules.congestion_avoidance(window, &ack, MSS);
         }
     }
 
     /// Rules that know delays from 20 to 120 ms and now smooth `smoothed_ms`; 40 packets in avoidance.
-    fn known(smoothed_ms: f64) -> (LowPriority, Window) {
-        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+    fn known(smoothed_ms: f64) -> (LowPriority, CongestionWindow) {
+        let (mut rules, mut window) = (rules(), CongestionWindow::new(&setup()));
         for delay in [20, 120] {
             hear(&mut rules, &mut window, 0, delay);
         }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_delay_is_smoothed_by_an_eighth() {
-        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        let (mut rules, mut window) = (rules(), CongestionWindow::new(&setup()));
         hear(&mut rules, &mut window, 0, 20);
         hear(&mut rules, &mut window, 1, 100);
         assert_eq!(rules.delays.unwrap().smoothed, 10e6);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_first_slow_start_only_learns() {
-        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        let (mut rules, mut window) = (rules(), CongestionWindow::new(&setup()));
         for ms in 0..50 {
             hear(&mut rules, &mut window, ms, 20 + ms);
         }
@@ -276,13 +276,13 @@ mod tests {
 
     #[test]
     fn without_arrival_times_it_is_reno() {
-        let (mut rules, mut window) = (rules(), Window::new(&setup()));
+        let (mut rules, mut window) = (rules(), CongestionWindow::new(&setup()));
         window.exit_slow_start();
         let mut ack = AckEvent::new(Time::ZERO + RTT);
         for _ in 0..10 {
             ack.bytes = Bytes::new(MSS);
             rules.observe(&ack, &mut window);
-            rules.avoidance(&mut window, &ack, MSS);
+            rules.congestion_avoidance(&mut window, &ack, MSS);
         }
         assert_eq!(window.packets(), 11.0);
     }

@@ -25,8 +25,8 @@
 //! | model | required | a network of 11 inputs: `narrows models list` |
 //! | header | 52 | what each packet counts beyond its payload: packets count with the size that they have on the way |
 
-use crate::parts::policy::{Average, Counters, Policy};
-use crate::parts::{model, policy};
+use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
+use crate::parts::{model_file, neural_policy};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -43,7 +43,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "github.com/StanfordSNR/indigo, branch muses, commit 094ec0b",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: policy::TRANSPORT,
+    transport: neural_policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",
         doc: "Packets of 3000 bytes, as in Pantheon's report of 2018-08.",
@@ -51,8 +51,8 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "3000")],
     }],
     params: &[
-        policy::MODEL,
-        policy::header(
+        neural_policy::MODEL,
+        neural_policy::header(
             "52",
             "github.com/StanfordSNR/indigo, branch muses: sizes with headers",
         ),
@@ -62,8 +62,8 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
-const LEAST: f64 = 10.0;
-const MOST: f64 = 12_500.0;
+const MIN_WINDOW: f64 = 10.0;
+const MAX_WINDOW: f64 = 12_500.0;
 /// Decisions are more than this apart.
 const STEP: Span = Span::from_ms(10);
 /// The original looks so often what it may send.
@@ -78,9 +78,9 @@ const WINDOW_UNIT: f64 = 12_500.0;
 const FEATURES: usize = 6;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model::load(params, &setup.files, |model| {
+    let policy = model_file::load(params, &setup.files, |model| {
         model.expect_kind(KIND)?;
-        Policy::new(model, FEATURES)
+        NeuralPolicy::new(model, FEATURES)
     })?;
     Ok(Box::new(Muses {
         mss: setup.mss.get(),
@@ -88,10 +88,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: None,
-        rtt: Average::default(),
-        delay: Average::default(),
-        delivery: Average::default(),
-        sending: Average::default(),
+        rtt: Ewma::default(),
+        delay: Ewma::default(),
+        delivery: Ewma::default(),
+        sending: Ewma::default(),
         losses: Losses::default(),
         loss: 0.0,
         step: None,
@@ -101,7 +101,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     }))
 }
 
-/// How much of what was sent between two decisions was delivered.
+/// Share of what was sent between two decisions that was delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     /// Bytes sent before the packet whose acknowledgement led to the last decision, and bytes delivered by then.
@@ -126,17 +126,17 @@ impl Losses {
 
 struct Muses {
     mss: u64,
-    policy: Policy,
+    policy: NeuralPolicy,
     counters: Counters,
     /// In packets, not always whole.
     window: f64,
     /// At least 1, as all round trips.
     min_rtt_ms: Option<f64>,
-    rtt: Average,
+    rtt: Ewma,
     /// Of this step: queueing delay in ms, rates in Mbit/s.
-    delay: Average,
-    delivery: Average,
-    sending: Average,
+    delay: Ewma,
+    delivery: Ewma,
+    sending: Ewma,
     losses: Losses,
     /// Share lost in the last step.
     loss: f64,
@@ -161,7 +161,7 @@ impl Muses {
         self.window = self
             .policy
             .decide(&features, self.window)
-            .clamp(LEAST, MOST);
+            .clamp(MIN_WINDOW, MAX_WINDOW);
         self.begin(Some(now));
     }
 
@@ -185,7 +185,7 @@ impl CongestionControl for Muses {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.in_flight = ack.in_flight.get();
         for packet in ack.packets {
-            let rtt_ms = policy::ms(ack.now.since(packet.sent)).max(1.0);
+            let rtt_ms = neural_policy::ms(ack.now.since(packet.sent)).max(1.0);
             let min_rtt_ms = self.min_rtt_ms.map_or(rtt_ms, |least| least.min(rtt_ms));
             self.min_rtt_ms = Some(min_rtt_ms);
             self.rtt.add(rtt_ms);

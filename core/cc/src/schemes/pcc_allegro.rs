@@ -39,8 +39,8 @@
 //! | start_ahead | 2 | intervals without result at which the start waits; 0, the program's, for never |
 //! | min_rate | 16 kbit/s | ours: a packet in a second |
 
-use crate::parts::math::exp;
-use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::parts::exp_log::exp;
+use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
     Setup,
@@ -111,7 +111,7 @@ pub const SCHEME: Scheme = Scheme {
 /// Steps of rates, as a share.
 const STEP: f64 = 0.01;
 /// Largest probe in steps.
-const LARGEST_PROBE: u32 = 5;
+const MAX_PROBE: u32 = 5;
 /// The RTT before any is known, in seconds (UDT: ten times its 10 ms).
 const FIRST_RTT: f64 = 0.1;
 /// The largest rate in bit/s.
@@ -136,20 +136,20 @@ fn falling_sigmoid(x: f64) -> f64 {
     1.0 - 1.0 / (1.0 + exp(-x))
 }
 
-/// What the utility is computed from.
+/// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct AllegroResult {
     /// Packets sent and lost.
     sent: f64,
     lost: f64,
-    /// How long sending took, in seconds.
+    /// Duration of sending in seconds.
     seconds: f64,
     /// Mean round-trip time of this interval and the one before, in seconds.
     rtt: f64,
     rtt_before: f64,
 }
 
-impl Outcome {
+impl AllegroResult {
     /// The share of delivered packets that counts: a cliff at 5 % of loss.
     fn safe_share(&self) -> f64 {
         falling_sigmoid(100.0 * (self.lost.max(0.0) / self.sent - 0.05))
@@ -160,7 +160,7 @@ impl Outcome {
         (self.sent - self.lost) / self.seconds * self.safe_share() - self.lost / self.seconds
     }
 
-    /// What modong/pcc computes.
+    /// The computation of modong/pcc.
     fn latency_utility(&self) -> f64 {
         let calm = falling_sigmoid(10.0 * (1.0 - self.rtt_before / self.rtt));
         let delivered = (self.sent - self.lost) / self.seconds;
@@ -170,7 +170,7 @@ impl Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
+enum AllegroPhase {
     /// Each interval has twice the rate of the last.
     Start {
         /// The best utility, and the rate that had it.
@@ -206,7 +206,7 @@ struct Allegro {
     min_rate: f64,
     random: Stream,
     monitors: Monitors,
-    phase: Phase,
+    phase: AllegroPhase,
     /// The rate that has been decided, and the one in force, which may be a probe's.
     rate: f64,
     sending: f64,
@@ -232,11 +232,11 @@ impl Allegro {
             packet: setup.mss.get() as f64 * 8.0,
             by_latency: params.word("utility") == Some("latency"),
             newest_rtt: params.word("rtt_of") == Some("newest"),
-            start_ahead: params.integer("start_ahead").unwrap_or(2) as usize,
+            start_ahead: params.integer("start_ahead").unwrap_or_default() as usize,
             min_rate,
             random: setup.random,
             monitors: Monitors::new(closing),
-            phase: Phase::Start { best: None },
+            phase: AllegroPhase::Start { best: None },
             rate: initial,
             sending: 2.0 * initial,
             planned: 0,
@@ -257,14 +257,14 @@ impl Allegro {
     fn begin(&mut self, now: Time) {
         let id = self.monitors.next_id();
         match &mut self.phase {
-            Phase::Start { .. } => {
+            AllegroPhase::Start { .. } => {
                 let (_, app_limited) = self.monitors.newest();
                 let late = self.start_ahead > 0 && self.monitors.open() >= self.start_ahead;
                 if !late && !app_limited {
                     self.set_rate(2.0 * self.rate);
                 }
             }
-            Phase::Guess { signs, first, begun, .. } => {
+            AllegroPhase::Guess { signs, first, begun, .. } => {
                 if *begun < signs.len() {
                     first.get_or_insert(id);
                     let share = 1.0 + signs[*begun] * STEP * f64::from(self.probe);
@@ -272,7 +272,7 @@ impl Allegro {
                     *begun += 1;
                 }
             }
-            Phase::Move { .. } | Phase::Silent => {}
+            AllegroPhase::Move { .. } | AllegroPhase::Silent => {}
         }
         self.monitors.begin(now, self.sending);
         let spacing = self.packet / self.sending;
@@ -286,7 +286,7 @@ impl Allegro {
     }
 
     fn guess(&mut self) {
-        self.probe = self.probe % LARGEST_PROBE + 1;
+        self.probe = self.probe % MAX_PROBE + 1;
         self.sending = self.rate;
         let mut signs = [1.0, -1.0, 1.0, -1.0];
         for pair in signs.chunks_exact_mut(2) {
@@ -294,10 +294,10 @@ impl Allegro {
                 pair.swap(0, 1);
             }
         }
-        self.phase = Phase::Guess { signs, first: None, begun: 0, utilities: [None; 4] };
+        self.phase = AllegroPhase::Guess { signs, first: None, begun: 0, utilities: [None; 4] };
     }
 
-    fn utility_of(&self, report: &Report, rtt: f64) -> f64 {
+    fn utility_of(&self, report: &IntervalReport, rtt: f64) -> f64 {
         let sent = report.packets as f64;
         // By a clock with coarse steps an interval may have taken no time at all.
         let seconds = if report.elapsed.is_zero() {
@@ -307,38 +307,38 @@ impl Allegro {
         };
         let rtt = rtt.max(1e-6);
         let rtt_before = self.rtt_before.unwrap_or(rtt).max(1e-6);
-        let outcome = Outcome { sent, lost: report.lost as f64, seconds, rtt, rtt_before };
+        let outcome = AllegroResult { sent, lost: report.lost as f64, seconds, rtt, rtt_before };
         if self.by_latency { outcome.latency_utility() } else { outcome.loss_utility() }
     }
 
-    fn judge(&mut self, report: &Report) {
+    fn judge(&mut self, report: &IntervalReport) {
         let rtt = if self.newest_rtt { report.rtt_of_newest } else { report.rtt };
         let known = rtt.or(self.rtt_before).unwrap_or(self.smoothed_rtt);
         let utility = self.utility_of(report, known);
         self.rtt_before = Some(known);
         self.utility = utility;
         match self.phase {
-            Phase::Silent => {}
-            Phase::Start { best, .. } => self.judge_start(report, best, utility),
-            Phase::Guess { first, signs, .. } => {
+            AllegroPhase::Silent => {}
+            AllegroPhase::Start { best, .. } => self.judge_start(report, best, utility),
+            AllegroPhase::Guess { first, signs, .. } => {
                 let index = first.and_then(|first| report.id.checked_sub(first));
                 if let Some(index) = index.filter(|&index| index < signs.len() as u64) {
                     self.judge_probe(report, index as usize, utility);
                 }
             }
-            Phase::Move { target, .. } if report.id < target => {}
-            Phase::Move { direction, steps, last, .. } => {
+            AllegroPhase::Move { target, .. } if report.id < target => {}
+            AllegroPhase::Move { direction, steps, last, .. } => {
                 let measured = report.packets as f64 * self.packet / report.elapsed.secs().max(1e-9);
                 let target = self.monitors.next_id();
                 if report.app_limited {
-                    self.phase = Phase::Move { direction, steps, target, last };
+                    self.phase = AllegroPhase::Move { direction, steps, target, last };
                 } else if self.rate > RESYNC_RATE && self.rate > measured + RESYNC_DISTANCE {
                     self.set_rate(measured);
                     self.guess();
                 } else if last.is_none_or(|last| utility > last) {
                     let steps = steps + 1.0;
                     self.set_rate(self.rate * (1.0 + direction * steps * STEP));
-                    self.phase = Phase::Move { direction, steps, target, last: Some(utility) };
+                    self.phase = AllegroPhase::Move { direction, steps, target, last: Some(utility) };
                 } else {
                     self.set_rate(self.rate * (1.0 - direction * steps * STEP));
                     self.guess();
@@ -347,7 +347,7 @@ impl Allegro {
         }
     }
 
-    fn judge_start(&mut self, report: &Report, known: Option<(f64, f64)>, utility: f64) {
+    fn judge_start(&mut self, report: &IntervalReport, known: Option<(f64, f64)>, utility: f64) {
         // The first interval of all counts half, and one that did not double is no reason to end the start.
         let utility = if report.id == 0 { utility / 2.0 } else { utility };
         let better = known.is_none_or(|(best, _)| utility > best) && report.rtt.is_some();
@@ -356,20 +356,20 @@ impl Allegro {
             return;
         }
         if better {
-            self.phase = Phase::Start { best: Some((utility, report.rate)) };
+            self.phase = AllegroPhase::Start { best: Some((utility, report.rate)) };
         } else {
             self.set_rate(known.map_or(report.rate, |(_, rate)| rate));
             self.guess();
         }
     }
 
-    fn judge_probe(&mut self, report: &Report, index: usize, utility: f64) {
+    fn judge_probe(&mut self, report: &IntervalReport, index: usize, utility: f64) {
         if report.app_limited {
             self.probe -= 1;
             self.guess();
             return;
         }
-        let Phase::Guess { signs, utilities, .. } = &mut self.phase else {
+        let AllegroPhase::Guess { signs, utilities, .. } = &mut self.phase else {
             return;
         };
         utilities[index] = Some(utility);
@@ -388,7 +388,7 @@ impl Allegro {
         self.probe = 0;
         self.set_rate(self.rate * (1.0 + direction * steps * STEP));
         let target = self.monitors.next_id();
-        self.phase = Phase::Move { direction, steps: 1.0, target, last: None };
+        self.phase = AllegroPhase::Move { direction, steps: 1.0, target, last: None };
     }
 
     fn judge_all(&mut self) {
@@ -404,9 +404,9 @@ impl CongestionControl for Allegro {
             self.smoothed_rtt = ack.smoothed_rtt.secs();
         }
         self.monitors.acked(ack.now, ack.packets);
-        if self.phase == Phase::Silent {
+        if self.phase == AllegroPhase::Silent {
             self.monitors.clear();
-            self.phase = Phase::Start { best: None };
+            self.phase = AllegroPhase::Start { best: None };
         }
         self.judge_all();
     }
@@ -418,7 +418,7 @@ impl CongestionControl for Allegro {
             return;
         }
         self.monitors.clear();
-        self.phase = Phase::Silent;
+        self.phase = AllegroPhase::Silent;
         self.probe = 0;
         self.set_rate(self.rate / 2.0);
     }
@@ -440,10 +440,10 @@ impl CongestionControl for Allegro {
 
     fn trace(&self, fields: &mut Fields) {
         fields.mode = match self.phase {
-            Phase::Start { .. } => "start",
-            Phase::Guess { .. } => "guess",
-            Phase::Move { .. } => "move",
-            Phase::Silent => "silent",
+            AllegroPhase::Start { .. } => "start",
+            AllegroPhase::Guess { .. } => "guess",
+            AllegroPhase::Move { .. } => "move",
+            AllegroPhase::Silent => "silent",
         };
         fields.values.push(("rate_bps", self.rate));
         fields.values.push(("utility", self.utility));

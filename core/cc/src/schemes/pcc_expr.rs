@@ -36,9 +36,9 @@
 //! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    Counted, GradientSteps, HEADER, Rule, Sample, even_hundredths, loss_weight, worth,
+    Counted, GradientSteps, HEADER, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
 };
-use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -110,11 +110,11 @@ pub const SCHEME: Scheme = Scheme {
 const UNIT: f64 = 1_048_576.0;
 /// Size of probes as a share; least step in units; what the rate goes back when a direction has ended.
 const PROBE: f64 = 0.05;
-const LEAST_STEP: f64 = 0.5;
+const MIN_STEP: f64 = 0.5;
 const BACK: f64 = 0.02;
 /// Length of an interval in smoothed round-trip times, and in packets at least.
 const ROUND_TRIPS: f64 = 1.5;
-const FEWEST: f64 = 10.0;
+const MIN_INTERVAL_PACKETS: f64 = 10.0;
 /// Growth of the round-trip time that ends the starting phase.
 const START_GROWTH: f64 = 1.3;
 /// The largest rate in bit/s.
@@ -124,9 +124,9 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Expr::new(params, setup)))
 }
 
-/// What the utility is computed from.
+/// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct ExprResult {
     packets: f64,
     bytes: f64,
     lost_bytes: f64,
@@ -135,7 +135,7 @@ struct Outcome {
     rise: f64,
 }
 
-impl Outcome {
+impl ExprResult {
     fn utility(&self, latency_coefficient: f64, unit_defects: bool) -> f64 {
         let rate = self.bytes * 8.0 / self.seconds / UNIT;
         let loss = self.lost_bytes / self.bytes;
@@ -147,20 +147,20 @@ impl Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
+enum ExprPhase {
     /// The rate doubles while utility rises.
     Start { last: Option<f64> },
     /// Two pairs of probes.
     Probe,
     /// Steps in one direction: what the last one had shown.
-    Decided { last: Sample },
+    Decided { last: GradientSample },
     /// Nothing was heard for a whole timeout, nor since.
     Silent,
 }
 
 /// Rates in bit/s, those of samples in units of 2^20; times in seconds.
 struct Expr {
-    /// What rates count.
+    /// Bytes that rates count.
     counted: Counted,
     /// Bits of a packet.
     packet: f64,
@@ -171,7 +171,7 @@ struct Expr {
     random: Stream,
     monitors: Monitors,
     steps: GradientSteps,
-    phase: Phase,
+    phase: ExprPhase,
     /// The rate that is decided, and the one in force.
     rate: f64,
     sending: f64,
@@ -185,7 +185,7 @@ struct Expr {
     signs: [f64; 4],
     first: Option<u64>,
     begun: usize,
-    seen: [Option<Sample>; 4],
+    seen: [Option<GradientSample>; 4],
     utility: f64,
 }
 
@@ -202,14 +202,14 @@ impl Expr {
         Expr {
             counted,
             packet: counted.packet() * 8.0,
-            latency_coefficient: params.real("latency_coefficient").unwrap_or(11_330.0),
-            unit_defects: params.flag("unit_defects").unwrap_or(false),
+            latency_coefficient: params.real("latency_coefficient").unwrap_or_default(),
+            unit_defects: params.flag("unit_defects").unwrap_or_default(),
             min_rate,
-            step_limit: params.real("step_limit").unwrap_or(0.25),
+            step_limit: params.real("step_limit").unwrap_or_default(),
             random: setup.random,
             monitors: Monitors::new(closing),
-            steps: GradientSteps::new(Rule::Expr),
-            phase: Phase::Start { last: None },
+            steps: GradientSteps::new(GradientRule::Expr),
+            phase: ExprPhase::Start { last: None },
             rate: initial,
             sending: initial,
             end: setup.now,
@@ -226,9 +226,9 @@ impl Expr {
     /// Intervals that the next decision takes.
     fn needed(&self) -> usize {
         match self.phase {
-            Phase::Start { .. } | Phase::Decided { .. } => 1,
-            Phase::Probe => 4,
-            Phase::Silent => 0,
+            ExprPhase::Start { .. } | ExprPhase::Decided { .. } => 1,
+            ExprPhase::Probe => 4,
+            ExprPhase::Silent => 0,
         }
     }
 
@@ -246,7 +246,7 @@ impl Expr {
     }
 
     fn probe(&mut self) {
-        self.phase = Phase::Probe;
+        self.phase = ExprPhase::Probe;
         self.signs = [1.0, -1.0, 1.0, -1.0];
         for pair in self.signs.chunks_exact_mut(2) {
             if self.random.chance(0.5) {
@@ -261,18 +261,18 @@ impl Expr {
         if self.begun < self.needed() {
             self.first.get_or_insert(self.monitors.next_id());
             self.rtt_at_start = rtt;
-            if self.phase == Phase::Probe {
+            if self.phase == ExprPhase::Probe {
                 let share = 1.0 + self.signs[self.begun] * PROBE;
                 self.sending = (self.rate * share).clamp(self.min_rate, MAX_RATE);
             }
             self.begun += 1;
         }
         self.monitors.begin(now, self.sending);
-        let fewest = if self.unit_defects { 0.0 } else { FEWEST * self.packet / self.sending };
+        let fewest = if self.unit_defects { 0.0 } else { MIN_INTERVAL_PACKETS * self.packet / self.sending };
         self.end = now + Span::from_secs((ROUND_TRIPS * rtt).max(fewest));
     }
 
-    fn judge(&mut self, report: &Report) {
+    fn judge(&mut self, report: &IntervalReport) {
         let index = self.first.and_then(|first| report.id.checked_sub(first));
         let Some(index) = index.filter(|&index| index < self.needed() as u64) else {
             return;
@@ -282,7 +282,7 @@ impl Expr {
             self.discard();
             return;
         }
-        let outcome = Outcome {
+        let outcome = ExprResult {
             packets: report.packets as f64,
             bytes: self.counted.bytes(report.bytes, report.packets),
             lost_bytes: self.counted.bytes(report.lost_bytes, report.lost),
@@ -290,15 +290,15 @@ impl Expr {
             rise: report.rise,
         };
         self.utility = outcome.utility(self.latency_coefficient, self.unit_defects);
-        self.seen[index as usize] = Some(Sample { rate: report.rate / UNIT, utility: self.utility });
+        self.seen[index as usize] = Some(GradientSample { rate: report.rate / UNIT, utility: self.utility });
         if self.seen[..self.needed()].iter().all(Option::is_some) {
             self.decide();
         }
     }
 
-    fn step(&mut self, from: Sample, to: Sample) -> f64 {
+    fn step(&mut self, from: GradientSample, to: GradientSample) -> f64 {
         let base = self.rate / UNIT;
-        let least = LEAST_STEP.min(self.step_limit * base);
+        let least = MIN_STEP.min(self.step_limit * base);
         self.steps.step(from, to, base, least) * UNIT
     }
 
@@ -307,21 +307,21 @@ impl Expr {
             return;
         };
         match self.phase {
-            Phase::Silent => {}
-            Phase::Start { last } => {
+            ExprPhase::Silent => {}
+            ExprPhase::Start { last } => {
                 if last.is_none_or(|last| first.utility > last) {
-                    self.phase = Phase::Start { last: Some(first.utility) };
+                    self.phase = ExprPhase::Start { last: Some(first.utility) };
                     self.set_rate(2.0 * self.rate);
                 } else {
                     self.set_rate(self.rate / 2.0);
                     self.probe();
                 }
             }
-            Phase::Probe => {
+            ExprPhase::Probe => {
                 let [_, Some(second), Some(third), Some(fourth)] = self.seen else {
                     return;
                 };
-                let up = |one: Sample, other: Sample| (one.rate > other.rate) == (one.utility > other.utility);
+                let up = |one: GradientSample, other: GradientSample| (one.rate > other.rate) == (one.utility > other.utility);
                 if up(first, second) != up(third, fourth) {
                     self.probe();
                     return;
@@ -329,14 +329,14 @@ impl Expr {
                 // The next rate is compared with the worse probe: the better one may have had the same rate.
                 let last = if third.utility < fourth.utility { third } else { fourth };
                 let step = self.step(first, second);
-                self.phase = Phase::Decided { last };
+                self.phase = ExprPhase::Decided { last };
                 self.set_rate(self.rate + step);
             }
-            Phase::Decided { last } => {
+            ExprPhase::Decided { last } => {
                 let previous = self.steps.previous;
                 let step = self.step(last, first);
                 if previous * step > 0.0 {
-                    self.phase = Phase::Decided { last: first };
+                    self.phase = ExprPhase::Decided { last: first };
                     self.set_rate(self.rate + step);
                 } else {
                     self.set_rate(self.rate / (1.0 + BACK.copysign(previous)));
@@ -363,12 +363,12 @@ impl CongestionControl for Expr {
         self.monitors.acked(ack.now, ack.packets);
         let grown = self.rtt.is_some_and(|rtt| rtt > START_GROWTH * self.rtt_at_start);
         match self.phase {
-            Phase::Silent => {
+            ExprPhase::Silent => {
                 self.monitors.clear();
-                self.phase = Phase::Start { last: None };
+                self.phase = ExprPhase::Start { last: None };
                 self.discard();
             }
-            Phase::Start { .. } if self.begun > 0 && grown => {
+            ExprPhase::Start { .. } if self.begun > 0 && grown => {
                 self.set_rate(self.rate / 2.0);
                 self.probe();
             }
@@ -384,8 +384,8 @@ impl CongestionControl for Expr {
             return;
         }
         self.monitors.clear();
-        self.phase = Phase::Silent;
-        self.steps = GradientSteps::new(Rule::Expr);
+        self.phase = ExprPhase::Silent;
+        self.steps = GradientSteps::new(GradientRule::Expr);
         self.set_rate(self.rate / 2.0);
     }
 
@@ -407,10 +407,10 @@ impl CongestionControl for Expr {
 
     fn trace(&self, fields: &mut Fields) {
         fields.mode = match self.phase {
-            Phase::Start { .. } => "start",
-            Phase::Probe => "probe",
-            Phase::Decided { .. } => "move",
-            Phase::Silent => "silent",
+            ExprPhase::Start { .. } => "start",
+            ExprPhase::Probe => "probe",
+            ExprPhase::Decided { .. } => "move",
+            ExprPhase::Silent => "silent",
         };
         fields.values.push(("rate_bps", self.rate));
         fields.values.push(("utility", self.utility));

@@ -58,9 +58,9 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Round trips above this are never scaled (TCP Prague: MAX_SCALED_RTT).
-const LONGEST_SCALED: Span = Span::from_ms(100);
+const MAX_SCALED_RTT: Span = Span::from_ms(100);
 /// Smallest window in packets (TCP Prague: MIN_CWND_RTT).
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// A burst lasts at most 1/4096 s at the rate (TCP Prague: prague_burst_shift).
 const BURSTS_PER_SECOND: u64 = 4096;
 
@@ -68,7 +68,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Prague::new(params, &setup)))
 }
 
-/// What an undo brings back.
+/// State that an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct Prior {
     window: f64,
@@ -107,10 +107,10 @@ impl Prague {
         let target = params.span("rtt_target").unwrap_or_default();
         Prague {
             mss: setup.mss.get(),
-            g: params.real("g").unwrap_or(0.0625),
+            g: params.real("g").unwrap_or_default(),
             ecn: setup.ecn,
             target: if setup.ecn { target } else { Span::ZERO },
-            transition: params.integer("rtt_transition").unwrap_or(4),
+            transition: params.integer("rtt_transition").unwrap_or_default(),
             window: setup.initial_window as f64,
             threshold: f64::INFINITY,
             alpha: 0.0,
@@ -131,14 +131,14 @@ impl Prague {
         self.window < self.threshold
     }
 
-    /// Whether short round trips behave as long ones by now.
+    /// True if short round trips behave as long ones by now.
     fn is_scaled(&self) -> bool {
         !self.target.is_zero() && !self.in_slow_start() && self.rounds >= self.transition
     }
 
     /// Growth per round trip in packets.
     fn increase(&self) -> f64 {
-        let short = self.srtt < self.target && self.srtt <= LONGEST_SCALED;
+        let short = self.srtt < self.target && self.srtt <= MAX_SCALED_RTT;
         if !self.is_scaled() || !short || self.srtt.is_zero() {
             return 1.0;
         }
@@ -147,7 +147,7 @@ impl Prague {
     }
 
     fn reduce(&mut self, window: f64) {
-        self.window = window.max(FLOOR);
+        self.window = window.max(MIN_WINDOW);
         self.threshold = self.window;
     }
 
@@ -218,7 +218,7 @@ impl CongestionControl for Prague {
             LossCause::Timeout | LossCause::Persistent => {
                 if loss.new_epoch {
                     self.remember();
-                    self.threshold = (self.window / 2.0).max(FLOOR);
+                    self.threshold = (self.window / 2.0).max(MIN_WINDOW);
                 }
                 self.window = 1.0;
                 self.in_loss = false;

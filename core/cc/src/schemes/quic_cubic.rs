@@ -26,7 +26,7 @@
 //! | max_window | 2000 | proto-quic 77961f1: kDefaultMaxCongestionWindowPackets |
 //! | hystart | true | proto-quic 77961f1: HybridSlowStart |
 
-use crate::parts::{HyStart, HyStartDetect, HyStartSample, Window, cube_root};
+use crate::parts::{HyStart, HyStartDetect, HyStartSample, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -80,7 +80,7 @@ const SCALE: f64 = 410.0 / (1u64 << 40) as f64;
 /// While the window stands still it is recomputed at most this often.
 const INTERVAL: Span = Span::from_ms(30);
 /// Smallest window in packets, also after a timeout.
-const LEAST: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// Smallest window at which HyStart looks.
 const LOW_WINDOW: u64 = 16;
 /// Windows per smoothed RTT, in slow start and after it.
@@ -96,12 +96,12 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 /// The curve; windows in packets, times in 1/1024 s.
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
+struct QuicCubicCurve {
     epoch: Option<Time>,
     last_max: f64,
     origin: f64,
     to_origin: f64,
-    /// What Reno would have, and packets acknowledged that have not been credited to it.
+    /// Reno's window, and packets acknowledged that have not been credited to it.
     reno: f64,
     acked: f64,
     /// Window, time and result of the last computation.
@@ -114,16 +114,16 @@ struct QuicCubic {
     beta: f64,
     alpha: f64,
     max_window: f64,
-    window: Window,
-    curve: Curve,
+    window: CongestionWindow,
+    curve: QuicCubicCurve,
     hystart: Option<HyStart>,
-    /// What a window is spread over; `None` where the clock has no steps for it, and nothing is spread.
+    /// Time over which a window is spread; `None` where the clock has no steps for it, and nothing is spread.
     spread: Option<Span>,
     /// A pause is over: the first packets may leave together.
     burst: bool,
 }
 
-impl Curve {
+impl QuicCubicCurve {
     /// The window after one more packet has been acknowledged (whole packets).
     fn after_ack(&mut self, now: Time, window: f64, min_rtt: Span, alpha: f64) -> f64 {
         self.acked += 1.0;
@@ -162,18 +162,18 @@ impl Curve {
 
 impl QuicCubic {
     fn new(params: &Params, setup: Setup) -> Self {
-        let n = params.integer("connections").unwrap_or(2) as f64;
+        let n = params.integer("connections").unwrap_or_default() as f64;
         let beta = (n - 1.0 + BETA) / n;
-        let hystart = params.flag("hystart").unwrap_or(true);
-        let mut window = Window::new(&setup);
-        let max_window = params.integer("max_window").unwrap_or(2000) as f64;
+        let hystart = params.flag("hystart").unwrap_or_default();
+        let mut window = CongestionWindow::new(&setup);
+        let max_window = params.integer("max_window").unwrap_or_default() as f64;
         window.set_packets(window.packets().min(max_window));
         QuicCubic {
             beta,
             alpha: 3.0 * n * n * (1.0 - beta) / (1.0 + beta),
             max_window,
             window,
-            curve: Curve::default(),
+            curve: QuicCubicCurve::default(),
             hystart: hystart.then(|| HyStart::new(HyStartDetect::Delay, LOW_WINDOW, true, setup.now)),
             spread: Some(FIRST_RTT),
             burst: false,
@@ -230,7 +230,7 @@ impl CongestionControl for QuicCubic {
                 self.window.set_packets((packets + 1.0).min(self.max_window));
             } else {
                 let next = self.curve.after_ack(ack.now, packets.floor(), ack.min_rtt, self.alpha);
-                self.window.set_packets(next.clamp(LEAST, self.max_window));
+                self.window.set_packets(next.clamp(MIN_WINDOW, self.max_window));
             }
         }
     }
@@ -247,11 +247,11 @@ impl CongestionControl for QuicCubic {
                     let half = (self.window.packets() / 2.0).floor() * self.window.mss();
                     self.window.restart(half as u64);
                 }
-                self.curve = Curve::default();
+                self.curve = QuicCubicCurve::default();
                 if let Some(hystart) = &mut self.hystart {
                     hystart.restart(loss.now);
                 }
-                self.window.set_packets(LEAST);
+                self.window.set_packets(MIN_WINDOW);
             }
         }
     }
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_window_is_never_more_than_half_of_what_was_acknowledged_ahead() {
-        let mut curve = Curve { last_max: 100.0, ..Curve::default() };
+        let mut curve = QuicCubicCurve { last_max: 100.0, ..QuicCubicCurve::default() };
         curve.after_ack(Time::ZERO, 50.0, Span::ZERO, 1e-9);
         curve.acked = 9.0;
         let target = curve.after_ack(Time::from_ns(60_000_000_000), 50.0, Span::ZERO, 1e-9);

@@ -21,9 +21,9 @@
 //! | slack | 1 | genericCC: packets in flight beyond the window; 0 in Remy's own simulator |
 //! | first_window | two | genericCC; `rule` in Remy's own simulator |
 
-use crate::parts::model;
-use crate::parts::policy::ms;
-use crate::parts::rule_table::{Action, RuleTable, Signals};
+use crate::parts::model_file;
+use crate::parts::neural_policy::ms;
+use crate::parts::rule_table::{RuleAction, RuleTable, Signals};
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
@@ -93,23 +93,23 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Largest window in packets (Remy: rat.cc).
-const MOST: f64 = 1_000_000.0;
+const MAX_WINDOW: f64 = 1_000_000.0;
 /// Window before the first acknowledgement (genericCC).
 const FIRST_WINDOW: f64 = 2.0;
 /// Silence after which everything starts afresh (genericCC).
 const SILENCE: Span = Span::from_ms(2_000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let table = model::load(params, &setup.files, |model| {
+    let table = model_file::load(params, &setup.files, |model| {
         model.expect_kind(KIND)?;
         RuleTable::new(model)
     })?;
     let mut remy = Remy {
         mss: setup.mss.get(),
-        slack: params.integer("slack").unwrap_or(1) as f64,
+        slack: params.integer("slack").unwrap_or_default() as f64,
         first_by_rule: params.word("first_window") == Some("rule"),
         table,
-        seen: Seen::default(),
+        seen: RemySignals::default(),
         window: 0.0,
         spacing: Span::ZERO,
         heard: setup.now,
@@ -122,9 +122,9 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(remy))
 }
 
-/// What a sender has seen since it started, or started afresh. Times in ms.
+/// Averages of a sender since it started, or started afresh. Times in ms.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct RemySignals {
     signals: Signals,
     /// Number, send and arrival time of the last packet in order; `None` before any.
     last: Option<AckedPacket>,
@@ -132,7 +132,7 @@ struct Seen {
     min_rtt_ms: f64,
 }
 
-impl Seen {
+impl RemySignals {
     fn update(&mut self, now: Time, packet: &AckedPacket) {
         let rtt_ms = ms(now.since(packet.sent));
         let Some(last) = self.last else {
@@ -168,7 +168,7 @@ struct Remy {
     slack: f64,
     first_by_rule: bool,
     table: RuleTable,
-    seen: Seen,
+    seen: RemySignals,
     /// In packets.
     window: f64,
     /// Least time between packets.
@@ -186,7 +186,7 @@ struct Remy {
 impl Remy {
     /// Nothing has been seen.
     fn start(&mut self) {
-        self.seen = Seen::default();
+        self.seen = RemySignals::default();
         (self.window, self.spacing) = (0.0, Span::ZERO);
         if self.first_by_rule {
             let action = self.table.action(&self.seen.signals);
@@ -194,10 +194,10 @@ impl Remy {
         }
     }
 
-    fn apply(&mut self, action: Action) {
+    fn apply(&mut self, action: RuleAction) {
         self.window = (self.window * action.multiple + action.increment)
             .trunc()
-            .clamp(0.0, MOST);
+            .clamp(0.0, MAX_WINDOW);
         self.spacing = Span::from_ns((action.spacing_ms * 1e6) as u64);
     }
 
@@ -263,8 +263,8 @@ impl CongestionControl for Remy {
             pacing: paced.then(|| Rate::of(mss, self.spacing)),
             quantum: paced.then_some(mss),
             // The rule in force says how far the next packet keeps from the last one.
-            at_once: true,
-            anew: false,
+            reschedule_pacing: true,
+            restart_pacing_when_open: false,
         }
     }
 

@@ -11,7 +11,7 @@
 //! | beta | 0.5 | RFC 5681, equation 4 |
 //! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -38,13 +38,13 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), rules(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params)))
 }
 
 fn rules(params: &Params) -> Reno {
     Reno {
-        beta: params.real("beta").unwrap_or(0.5),
-        ecn_beta: params.real("ecn_beta").unwrap_or(0.5),
+        beta: params.real("beta").unwrap_or_default(),
+        ecn_beta: params.real("ecn_beta").unwrap_or_default(),
     }
 }
 
@@ -54,13 +54,13 @@ pub(super) struct Reno {
     ecn_beta: f64,
 }
 
-impl Rules for Reno {
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+impl WindowRules for Reno {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
-        let kept = if congestion.cause == Cause::Mark { self.ecn_beta } else { self.beta };
+    fn ssthresh(&mut self, _: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
+        let kept = if congestion.cause == ReductionCause::Mark { self.ecn_beta } else { self.beta };
         congestion.in_flight * kept
     }
 }

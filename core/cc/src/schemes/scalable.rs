@@ -16,7 +16,7 @@
 //! | beta | 0.875 | Kelly 2003 |
 //! | legacy_window | 0 | Linux net/ipv4/tcp_scalable.c; Kelly 2003 has 16 |
 
-use crate::parts::{Classic, Congestion, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -51,13 +51,13 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let gain = params.real("gain").unwrap_or(0.01);
+    let gain = params.real("gain").unwrap_or_default();
     let rules = Scalable {
         per_packet: (setup.mss.get() as f64 / gain).round() as u64,
-        beta: params.real("beta").unwrap_or(0.875),
-        legacy_window: params.integer("legacy_window").unwrap_or(0) as f64,
+        beta: params.real("beta").unwrap_or_default(),
+        legacy_window: params.integer("legacy_window").unwrap_or_default() as f64,
     };
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 #[derive(Clone)]
@@ -68,8 +68,8 @@ struct Scalable {
     legacy_window: f64,
 }
 
-impl Rules for Scalable {
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+impl WindowRules for Scalable {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let cwnd = window.cwnd().get();
         let legacy = self.legacy_window > 0.0;
         let per_packet = if legacy && window.packets() <= self.legacy_window {
@@ -82,7 +82,7 @@ impl Rules for Scalable {
         window.additive_increase(bytes, per_packet);
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let packets = window.packets();
         packets * if packets <= self.legacy_window { 0.5 } else { self.beta }
     }

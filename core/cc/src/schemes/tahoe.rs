@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | beta | 0.5 | Jacobson 1988 |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -38,8 +38,8 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or(0.5);
-    Ok(Classic::boxed(Window::new(&setup), Tahoe { beta }))
+    let beta = params.real("beta").unwrap_or_default();
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe { beta }))
 }
 
 #[derive(Clone)]
@@ -47,16 +47,16 @@ struct Tahoe {
     beta: f64,
 }
 
-impl Rules for Tahoe {
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+impl WindowRules for Tahoe {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, _: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, _: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         congestion.in_flight * self.beta
     }
 
-    fn restarts(&self, _: Cause) -> bool {
+    fn restarts_slow_start(&self, _: ReductionCause) -> bool {
         true
     }
 }

@@ -31,7 +31,7 @@
 //! | filter | 3 | libutp: CUR_DELAY_SIZE |
 //! | buffer | 1 MiB | libutp: opt_sndbuf |
 
-use crate::parts::SlotMinima;
+use crate::parts::BaseDelays;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery,
     Scheme, SendEvent, Setup,
@@ -90,10 +90,10 @@ pub const SCHEME: Scheme = Scheme {
 /// Slots of the base delay's history.
 const MINUTE: Span = Span::from_ms(60_000);
 /// Smallest window in bytes (libutp: MIN_WINDOW_SIZE).
-const FLOOR: f64 = 10.0;
+const MIN_WINDOW: f64 = 10.0;
 /// Losses halve at most this often (libutp: MAX_WINDOW_DECAY).
 const DECAY_INTERVAL: Span = Span::from_ms(100);
-/// How long ago the window must have been full for it to grow.
+/// Time within which the window must have been full for it to grow.
 const FULL_WITHIN: Span = Span::from_ms(1000);
 /// Slow start ends at this share of the target.
 const SLOW_START_SHARE: f64 = 0.9;
@@ -114,7 +114,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         window: mss,
         slow_start: true,
         threshold: buffer,
-        base: SlotMinima::new(integer("base_history") as usize, MINUTE),
+        base: BaseDelays::new(integer("base_history") as usize, MINUTE),
         delays: std::iter::repeat_n(0, filter).collect(),
         queueing: 0.0,
         full_at: setup.now,
@@ -131,7 +131,7 @@ struct Utp {
     window: f64,
     slow_start: bool,
     threshold: f64,
-    base: SlotMinima,
+    base: BaseDelays,
     /// The last delays above the base of their time.
     delays: VecDeque<i64>,
     queueing: f64,
@@ -179,7 +179,7 @@ impl Utp {
         } else {
             self.window = by_delay;
         }
-        self.window = self.window.max(FLOOR).min(self.buffer);
+        self.window = self.window.max(MIN_WINDOW).min(self.buffer);
     }
 }
 
@@ -200,7 +200,7 @@ impl CongestionControl for Utp {
                     return;
                 }
                 self.halved_at = Some(loss.now);
-                self.window = (self.window / 2.0).max(FLOOR);
+                self.window = (self.window / 2.0).max(MIN_WINDOW);
                 self.slow_start = false;
                 self.threshold = self.window;
             }

@@ -27,7 +27,7 @@
 //! | gamma | 1 packet | Brakmo and Peterson 1995 |
 //! | drain | true | Linux tcp_vegas; the paper: false |
 
-use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -62,7 +62,7 @@ pub const SCHEME: Scheme = Scheme {
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Vegas::new(params)?;
-    Ok(Classic::boxed(Window::new(&setup), rules))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 /// Where slow start is in its two round trips.
@@ -90,8 +90,8 @@ struct Vegas {
 
 impl Vegas {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let alpha = params.real("alpha").unwrap_or(2.0);
-        let beta = params.real("beta").unwrap_or(4.0);
+        let alpha = params.real("alpha").unwrap_or_default();
+        let beta = params.real("beta").unwrap_or_default();
         if alpha > beta {
             return Err(ParamError::Conflict(format!(
                 "alpha {alpha} must not be larger than beta {beta}: the window would never rest"
@@ -100,17 +100,17 @@ impl Vegas {
         Ok(Vegas {
             alpha,
             beta,
-            gamma: params.real("gamma").unwrap_or(1.0),
-            drain: params.flag("drain").unwrap_or(true),
+            gamma: params.real("gamma").unwrap_or_default(),
+            drain: params.flag("drain").unwrap_or_default(),
             rtt: RttRounds::new(),
             pace: Pace::Judging,
             backlog: 0.0,
         })
     }
 
-    /// Whether the flight of the round that stood still had to wait; told by its first packets, since
+    /// True if the flight of the round that stood still had to wait; told by its first packets, since
     /// a flight during which the window grew waits behind its own bursts.
-    fn judge_slow_start(&mut self, window: &mut Window) {
+    fn judge_slow_start(&mut self, window: &mut CongestionWindow) {
         let Some(rtt) = self.rtt.so_far().smallest() else {
             return;
         };
@@ -126,8 +126,8 @@ impl Vegas {
     }
 }
 
-impl Rules for Vegas {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Vegas {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         let ended = self.rtt.on_ack(ack);
         if window.in_slow_start() {
             if ended.is_some() {
@@ -160,7 +160,7 @@ impl Rules for Vegas {
         }
     }
 
-    fn slow_start(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) -> u64 {
+    fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
         if self.pace == Pace::Growing {
             window.slow_start(bytes)
         } else {
@@ -168,9 +168,9 @@ impl Rules for Vegas {
         }
     }
 
-    fn avoidance(&mut self, _: &mut Window, _: &AckEvent<'_>, _: u64) {}
+    fn congestion_avoidance(&mut self, _: &mut CongestionWindow, _: &AckEvent<'_>, _: u64) {}
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         self.pace = Pace::Growing;
         window.packets() / 2.0
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::parts::play_round;
     use crate::testing::{Script, setup};
-    use crate::{LossCause, Phase};
+    use crate::{LossCause, CaState};
     use narrows_units::{Span, Time};
 
     fn params(given: &[(&str, &str)]) -> Params {
@@ -197,8 +197,8 @@ mod tests {
     }
 
     /// Rules that have seen a base RTT of 100 ms, and a window of `packets` in avoidance.
-    fn measured(packets: f64) -> (Vegas, Window) {
-        let mut window = Window::new(&setup());
+    fn measured(packets: f64) -> (Vegas, CongestionWindow) {
+        let mut window = CongestionWindow::new(&setup());
         window.exit_slow_start();
         let mut vegas = Vegas::new(&params(&[])).unwrap();
         play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
@@ -239,8 +239,8 @@ mod tests {
     }
 
     /// Slow start that has stood still with `packets`, and whose flight is then heard of.
-    fn stood_still(packets: f64, drain: &str, rtt_ms: u64) -> Window {
-        let mut window = Window::new(&setup());
+    fn stood_still(packets: f64, drain: &str, rtt_ms: u64) -> CongestionWindow {
+        let mut window = CongestionWindow::new(&setup());
         let mut vegas = Vegas::new(&params(&[("drain", drain)])).unwrap();
         vegas.pace = Pace::Growing;
         play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
@@ -282,7 +282,7 @@ mod tests {
             let mut ack = AckEvent::new(Time::ZERO);
             ack.latest_rtt = Some(Span::from_ms(200));
             ack.round_start = round_start;
-            ack.phase = Phase::Recovery;
+            ack.phase = CaState::Recovery;
             ack.in_recovery = true;
             vegas.observe(&ack, &mut window);
         }

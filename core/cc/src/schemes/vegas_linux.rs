@@ -21,9 +21,9 @@
 //! | beta | 4 packets | Linux tcp_vegas |
 //! | gamma | 1 packet | Linux tcp_vegas |
 
-use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{
-    AckEvent, CongestionControl, EcnUse, Fields, Phase, Recovery, Scheme, SendEvent, Setup,
+    AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, Setup,
 };
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -54,7 +54,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), VegasLinux::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params)))
 }
 
 #[derive(Clone)]
@@ -72,23 +72,23 @@ struct VegasLinux {
 impl VegasLinux {
     fn new(params: &Params) -> Self {
         VegasLinux {
-            alpha: params.real("alpha").unwrap_or(2.0),
-            beta: params.real("beta").unwrap_or(4.0),
-            gamma: params.real("gamma").unwrap_or(1.0),
+            alpha: params.real("alpha").unwrap_or_default(),
+            beta: params.real("beta").unwrap_or_default(),
+            gamma: params.real("gamma").unwrap_or_default(),
             rtt: RttRounds::new(),
             unmeasured: false,
             diff: 0.0,
         }
     }
 
-    /// Whether Reno's rules hold for this acknowledgement.
+    /// True if Reno's rules hold for this acknowledgement.
     fn is_reno(&self, ack: &AckEvent<'_>) -> bool {
-        self.unmeasured || ack.phase != Phase::Open
+        self.unmeasured || ack.phase != CaState::Open
     }
 }
 
-impl Rules for VegasLinux {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for VegasLinux {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         self.unmeasured = false;
         let Some(round) = self.rtt.on_ack(ack) else { return };
         let Some(rtt) = round.smallest() else {
@@ -112,17 +112,17 @@ impl Rules for VegasLinux {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, ack: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, ack: &AckEvent<'_>, bytes: u64) {
         if self.is_reno(ack) {
             window.additive_increase(bytes, window.cwnd().get());
         }
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         (window.packets() / 2.0).floor()
     }
 
-    fn on_send(&mut self, _: &mut Window, send: &SendEvent) {
+    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
         if send.idle.is_some() {
             self.rtt.forget();
         }
@@ -144,8 +144,8 @@ mod tests {
         VegasLinux::new(&Params::resolve(SCHEME.params, []).unwrap())
     }
 
-    fn measured(packets: f64) -> (VegasLinux, Window) {
-        let mut window = Window::new(&setup());
+    fn measured(packets: f64) -> (VegasLinux, CongestionWindow) {
+        let mut window = CongestionWindow::new(&setup());
         window.exit_slow_start();
         let mut vegas = rules();
         play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn slow_start_ends_at_what_the_path_holds() {
         // 32 packets, 110 ms instead of 100 ms (Linux tcp_vegas.c): diff 3, and 30 packets are kept.
-        let (mut vegas, mut window) = (rules(), Window::new(&setup()));
+        let (mut vegas, mut window) = (rules(), CongestionWindow::new(&setup()));
         play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
         assert!(window.in_slow_start());
         window.set_packets(27.0);
@@ -217,10 +217,10 @@ mod tests {
     fn reno_repairs_a_timeout() {
         let (mut vegas, mut window) = measured(20.0);
         let mut ack = AckEvent::new(Time::ZERO);
-        ack.phase = Phase::Timeout;
+        ack.phase = CaState::Loss;
         ack.latest_rtt = Some(Span::from_ms(300));
         vegas.observe(&ack, &mut window);
-        vegas.avoidance(&mut window, &ack, 20_000);
+        vegas.congestion_avoidance(&mut window, &ack, 20_000);
         assert_eq!(window.packets(), 21.0);
     }
 }

@@ -20,7 +20,7 @@
 //! | threshold | 3 packets | Fu and Liew 2003; Linux tcp_veno |
 //! | random_kept | 0.8 | Fu and Liew 2003; Linux tcp_veno |
 
-use crate::parts::{Cause, Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
@@ -47,7 +47,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), Veno::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params)))
 }
 
 #[derive(Clone)]
@@ -62,30 +62,30 @@ struct Veno {
 impl Veno {
     fn new(params: &Params) -> Self {
         Veno {
-            threshold: params.real("threshold").unwrap_or(3.0),
-            random_kept: params.real("random_kept").unwrap_or(0.8),
+            threshold: params.real("threshold").unwrap_or_default(),
+            random_kept: params.real("random_kept").unwrap_or_default(),
             rtt: RttRounds::new(),
             backlog: None,
         }
     }
 }
 
-impl Rules for Veno {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Veno {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         if let Some(rtt) = self.rtt.on_ack(ack).and_then(|round| round.smallest()) {
             self.backlog = Some(self.rtt.backlog(window.packets(), rtt));
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let crowded = self.backlog.is_some_and(|backlog| backlog >= self.threshold);
         let rounds = if crowded { 2 } else { 1 };
         window.additive_increase(bytes, rounds * window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let quiet = self.backlog.is_some_and(|backlog| backlog < self.threshold);
-        let kept = if quiet && congestion.cause == Cause::Loss { self.random_kept } else { 0.5 };
+        let kept = if quiet && congestion.cause == ReductionCause::Loss { self.random_kept } else { 0.5 };
         window.packets() * kept
     }
 
@@ -104,8 +104,8 @@ mod tests {
     use narrows_units::{Span, Time};
 
     /// Rules with a window of 50 packets that have seen 100 ms, and then a round at `rtt_ms`.
-    fn measured(rtt_ms: u64) -> (Veno, Window) {
-        let mut window = Window::new(&setup());
+    fn measured(rtt_ms: u64) -> (Veno, CongestionWindow) {
+        let mut window = CongestionWindow::new(&setup());
         let mut veno = Veno::new(&Params::resolve(SCHEME.params, []).unwrap());
         window.exit_slow_start();
         play_round(&mut veno, &mut window, Span::from_ms(100), 3);
@@ -116,10 +116,10 @@ mod tests {
         (veno, window)
     }
 
-    fn kept(rtt_ms: u64, cause: Cause) -> f64 {
+    fn kept(rtt_ms: u64, cause: ReductionCause) -> f64 {
         let (mut veno, window) = measured(rtt_ms);
-        let congestion = Congestion { now: Time::ZERO, cause, in_flight: 50.0 };
-        veno.reduced(&window, &congestion)
+        let congestion = CongestionEvent { now: Time::ZERO, cause, in_flight: 50.0 };
+        veno.ssthresh(&window, &congestion)
     }
 
     #[test]
@@ -127,22 +127,22 @@ mod tests {
         // 50 packets, base 100 ms (Fu and Liew 2003): at 104 ms 1.92 wait, at 110 ms 4.55.
         assert!((measured(104).0.backlog.unwrap() - 1.923).abs() < 0.001);
         assert!((measured(110).0.backlog.unwrap() - 4.545).abs() < 0.001);
-        assert_eq!(kept(104, Cause::Loss), 40.0);
-        assert_eq!(kept(110, Cause::Loss), 25.0);
+        assert_eq!(kept(104, ReductionCause::Loss), 40.0);
+        assert_eq!(kept(110, ReductionCause::Loss), 25.0);
     }
 
     #[test]
     fn marks_and_timeouts_are_never_random() {
-        assert_eq!(kept(104, Cause::Mark), 25.0);
-        assert_eq!(kept(104, Cause::Timeout), 25.0);
+        assert_eq!(kept(104, ReductionCause::Mark), 25.0);
+        assert_eq!(kept(104, ReductionCause::Timeout), 25.0);
     }
 
     #[test]
     fn nothing_measured_is_not_random() {
-        let window = Window::new(&setup());
+        let window = CongestionWindow::new(&setup());
         let mut veno = Veno::new(&Params::resolve(SCHEME.params, []).unwrap());
-        let congestion = Congestion { now: Time::ZERO, cause: Cause::Loss, in_flight: 10.0 };
-        assert_eq!(veno.reduced(&window, &congestion), 5.0);
+        let congestion = CongestionEvent { now: Time::ZERO, cause: ReductionCause::Loss, in_flight: 10.0 };
+        assert_eq!(veno.ssthresh(&window, &congestion), 5.0);
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             let mut acked = 0.0;
             // Four windows' worth, and what the growth of the window itself adds.
             while acked < 4.0 * 50.0 + 10.0 {
-                veno.avoidance(&mut window, &ack, crate::testing::MSS);
+                veno.congestion_avoidance(&mut window, &ack, crate::testing::MSS);
                 acked += 1.0;
             }
             assert_eq!(window.packets(), 50.0 + growth, "{rtt_ms} ms");

@@ -47,8 +47,8 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-use self::flights::Flights;
-use self::profile::Profile as DelayProfile;
+use self::flights::VerusFlights;
+use self::profile::DelayProfile as DelayProfile;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
 };
@@ -158,7 +158,7 @@ struct Verus {
     epoch_largest: Option<f64>,
     largest: Option<f64>,
     profile: DelayProfile,
-    flights: Flights,
+    flights: VerusFlights,
     slow_start: bool,
     loss_phase: bool,
     /// Slow start has ended by delay: the target stays until its packets are through.
@@ -203,14 +203,14 @@ impl Verus {
         let span = |name| params.span(name).unwrap_or_default();
         let mut verus = Verus {
             mss: setup.mss.get(),
-            r: params.real("r").unwrap_or(6.0),
+            r: params.real("r").unwrap_or_default(),
             epoch: span("epoch"),
             curve_interval: span("curve_interval"),
             delta1: ms(span("delta1")),
             delta2: ms(span("delta2")),
-            decrease: params.real("decrease").unwrap_or(0.7),
-            reach: params.real("reach").unwrap_or(2.0),
-            late_delays: params.flag("late_delays").unwrap_or(false),
+            decrease: params.real("decrease").unwrap_or_default(),
+            reach: params.real("reach").unwrap_or_default(),
+            late_delays: params.flag("late_delays").unwrap_or_default(),
             window: 1.0,
             in_flight: 0,
             target: 0.0,
@@ -219,7 +219,7 @@ impl Verus {
             epoch_largest: None,
             largest: None,
             profile: DelayProfile::default(),
-            flights: Flights::default(),
+            flights: VerusFlights::default(),
             slow_start: true,
             loss_phase: false,
             hold: false,

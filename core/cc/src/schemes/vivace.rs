@@ -36,9 +36,9 @@
 //! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    Counted, GradientSteps, HEADER, LOSS_COEFFICIENT, Rule, Sample, even_hundredths, loss_weight, worth,
+    Counted, GradientSteps, HEADER, LOSS_COEFFICIENT, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
 };
-use crate::parts::monitor::{Closing, Monitors, Report};
+use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -124,15 +124,15 @@ pub const SCHEME: Scheme = Scheme {
 
 /// Size of probes as a share, and the least size of probes and steps in Mbit/s.
 const PROBE: f64 = 0.05;
-const LEAST_STEP: f64 = 0.5;
+const MIN_STEP: f64 = 0.5;
 /// Losses of an interval and slopes that the starting phase forgives.
 const FORGIVEN_LOST: u64 = 50;
 const FORGIVEN_SLOPE: f64 = 0.2;
 /// The largest rate in Mbit/s.
 const MAX_RATE: f64 = 1024.0;
 /// Packets of an interval, at least and at most.
-const FEWEST: f64 = 10.0;
-const MOST: f64 = 3000.0;
+const MIN_INTERVAL_PACKETS: f64 = 10.0;
+const MAX_INTERVAL_PACKETS: f64 = 3000.0;
 /// The RTT in seconds before any is known, and in place of one that is longer than a second.
 const FIRST_RTT: f64 = 0.1;
 const LONG_RTT: f64 = 1.0;
@@ -170,9 +170,9 @@ impl Utility {
     }
 }
 
-/// What an interval has shown.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct VivaceResult {
     /// Wanted rate in Mbit/s.
     rate: f64,
     /// Measured rate in Mibit/s.
@@ -182,13 +182,13 @@ struct Seen {
     slope: f64,
 }
 
-impl Seen {
-    fn new(report: &Report, counted: Counted) -> Self {
+impl VivaceResult {
+    fn new(report: &IntervalReport, counted: Counted) -> Self {
         // By a clock with coarse steps an interval may have taken no time at all.
         let seconds = report.elapsed.secs();
         let bytes = counted.bytes(report.bytes, report.packets);
         let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };
-        Seen {
+        VivaceResult {
             rate: report.rate,
             sent: sent / 1_048_576.0,
             packets: report.packets,
@@ -203,7 +203,7 @@ impl Seen {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Phase {
+enum VivacePhase {
     /// The rate is doubled while utility rises.
     Start { last: Option<f64>, target: Option<u64> },
     /// Pairs of probes around the rate.
@@ -212,14 +212,14 @@ enum Phase {
         count: usize,
         first: Option<u64>,
         begun: usize,
-        seen: [Option<Seen>; 4],
+        seen: [Option<VivaceResult>; 4],
     },
     /// A step away from a reference.
     Move {
         reference_id: u64,
-        reference: Option<Seen>,
+        reference: Option<VivaceResult>,
         target_id: Option<u64>,
-        target: Option<Seen>,
+        target: Option<VivaceResult>,
     },
     /// Nothing was heard for a whole timeout, nor since.
     Silent,
@@ -227,7 +227,7 @@ enum Phase {
 
 /// Rates in Mbit/s, times in seconds.
 struct Vivace {
-    /// What rates count.
+    /// Bytes that rates count.
     counted: Counted,
     /// Millions of bits of a packet.
     packet: f64,
@@ -238,7 +238,7 @@ struct Vivace {
     random: Stream,
     monitors: Monitors,
     steps: GradientSteps,
-    phase: Phase,
+    phase: VivacePhase,
     /// The rate that probes are made around, and the one in force.
     base: f64,
     sending: f64,
@@ -265,15 +265,15 @@ impl Vivace {
             packet: counted.packet() * 8e-6,
             utility: Utility {
                 paper: params.word("utility") == Some("paper"),
-                latency: params.real("latency_coefficient").unwrap_or(900.0),
+                latency: params.real("latency_coefficient").unwrap_or_default(),
             },
             min_rate: rate("min_rate"),
-            step_limit: params.real("step_limit").unwrap_or(0.25),
+            step_limit: params.real("step_limit").unwrap_or_default(),
             tolerant_start: params.word("start") != Some("strict"),
             random: setup.random,
             monitors: Monitors::new(closing),
-            steps: GradientSteps::new(Rule::Vivace),
-            phase: Phase::Start { last: None, target: None },
+            steps: GradientSteps::new(GradientRule::Vivace),
+            phase: VivacePhase::Start { last: None, target: None },
             base: initial,
             sending: initial,
             planned: 0,
@@ -286,7 +286,7 @@ impl Vivace {
 
     /// The least size of a step at the present rate.
     fn least_step(&self) -> f64 {
-        LEAST_STEP.min(self.step_limit * self.base)
+        MIN_STEP.min(self.step_limit * self.base)
     }
 
     fn begin(&mut self, now: Time) {
@@ -294,24 +294,24 @@ impl Vivace {
         let probe = (PROBE * self.base).max(self.least_step());
         self.sending = self.base;
         match &mut self.phase {
-            Phase::Start { target, .. } => {
+            VivacePhase::Start { target, .. } => {
                 target.get_or_insert(id);
             }
-            Phase::Probe { signs, count, first, begun, .. } => {
+            VivacePhase::Probe { signs, count, first, begun, .. } => {
                 if *begun < *count {
                     first.get_or_insert(id);
                     self.sending = self.base + signs[*begun] * probe;
                     *begun += 1;
                 }
             }
-            Phase::Move { target_id, .. } => {
+            VivacePhase::Move { target_id, .. } => {
                 target_id.get_or_insert(id);
             }
-            Phase::Silent => {}
+            VivacePhase::Silent => {}
         }
         self.monitors.begin(now, self.sending);
         let rtt = if self.rtt > LONG_RTT { RTT_IN_PLACE } else { self.rtt };
-        self.planned = (rtt * self.sending / self.packet).clamp(FEWEST, MOST) as u64;
+        self.planned = (rtt * self.sending / self.packet).clamp(MIN_INTERVAL_PACKETS, MAX_INTERVAL_PACKETS) as u64;
     }
 
     fn move_by(&mut self, step: f64) {
@@ -327,7 +327,7 @@ impl Vivace {
             }
         }
         let count = if self.steps.agreeing >= 1 { 2 } else { 4 };
-        self.phase = Phase::Probe { signs, count, first: None, begun: 0, seen: [None; 4] };
+        self.phase = VivacePhase::Probe { signs, count, first: None, begun: 0, seen: [None; 4] };
     }
 
     /// Searches again with a single pair.
@@ -336,15 +336,15 @@ impl Vivace {
         self.search();
     }
 
-    fn utility_of(&self, seen: &Seen) -> f64 {
+    fn utility_of(&self, seen: &VivaceResult) -> f64 {
         self.utility.of(seen.sent, seen.loss(), seen.slope)
     }
 
-    fn judge(&mut self, report: &Report) {
+    fn judge(&mut self, report: &IntervalReport) {
         if let Some(rtt) = report.rtt {
             self.rtt = rtt;
         }
-        let seen = Seen::new(report, self.counted);
+        let seen = VivaceResult::new(report, self.counted);
         self.last_utility = self.utility_of(&seen);
         let usable = !report.app_limited;
         if usable && seen.loss() > EMERGENCY_LOSS && report.id >= self.calm_from {
@@ -354,8 +354,8 @@ impl Vivace {
             return;
         }
         match &mut self.phase {
-            Phase::Silent => {}
-            Phase::Start { last, target } => {
+            VivacePhase::Silent => {}
+            VivacePhase::Start { last, target } => {
                 if *target != Some(report.id) {
                     return;
                 }
@@ -365,7 +365,7 @@ impl Vivace {
                     self.judge_start(&seen, last);
                 }
             }
-            Phase::Probe { count, first, seen: probes, .. } => {
+            VivacePhase::Probe { count, first, seen: probes, .. } => {
                 let index = first.and_then(|first| report.id.checked_sub(first));
                 let Some(index) = index.filter(|&index| index < *count as u64) else {
                     return;
@@ -378,7 +378,7 @@ impl Vivace {
                     self.judge_probes(&probes, count);
                 }
             }
-            Phase::Move { reference_id, reference, target_id, target } => {
+            VivacePhase::Move { reference_id, reference, target_id, target } => {
                 if report.id == *reference_id {
                     *reference = Some(seen);
                 } else if Some(report.id) == *target_id {
@@ -396,7 +396,7 @@ impl Vivace {
         }
     }
 
-    fn judge_start(&mut self, seen: &Seen, last: Option<f64>) {
+    fn judge_start(&mut self, seen: &VivaceResult, last: Option<f64>) {
         let mut judged = *seen;
         if self.tolerant_start {
             judged.lost = seen.lost.saturating_sub(FORGIVEN_LOST);
@@ -405,20 +405,20 @@ impl Vivace {
         let utility = self.utility_of(&judged);
         if last.is_none_or(|last| utility >= last) {
             self.base = (2.0 * self.base).min(MAX_RATE);
-            self.phase = Phase::Start { last: Some(utility), target: None };
+            self.phase = VivacePhase::Start { last: Some(utility), target: None };
         } else {
             self.base /= 2.0;
             self.search();
         }
     }
 
-    fn judge_probes(&mut self, probes: &[Option<Seen>; 4], count: usize) {
+    fn judge_probes(&mut self, probes: &[Option<VivaceResult>; 4], count: usize) {
         let probes = || probes[..count].iter().flatten();
         let (packets, lost) = probes().fold((0, 0), |(packets, lost), probe| {
             (packets + probe.packets, lost + probe.lost)
         });
         let common = lost as f64 / packets as f64;
-        let utility = |probe: &Seen| {
+        let utility = |probe: &VivaceResult| {
             let loss = if common <= SMALL_LOSS { common } else { probe.loss() };
             self.utility.of(probe.sent, loss, probe.slope)
         };
@@ -445,7 +445,7 @@ impl Vivace {
         }
         self.put_off = false;
         let pairs = (count / 2) as f64;
-        let mean = |sums: (f64, f64, u64)| Sample { utility: sums.0 / pairs, rate: sums.1 / pairs };
+        let mean = |sums: (f64, f64, u64)| GradientSample { utility: sums.0 / pairs, rate: sums.1 / pairs };
         let step = self.steps.step(mean(slow), mean(fast), self.base, self.least_step());
         let small = step <= SMALL_STEP * self.base;
         self.move_by(step);
@@ -454,11 +454,11 @@ impl Vivace {
         } else {
             // The interval that is being sent, at the rate up to now, is what the new one is compared with.
             let reference_id = self.monitors.next_id() - 1;
-            self.phase = Phase::Move { reference_id, reference: None, target_id: None, target: None };
+            self.phase = VivacePhase::Move { reference_id, reference: None, target_id: None, target: None };
         }
     }
 
-    fn judge_move(&mut self, reference: &Seen, target: Seen, target_id: u64) {
+    fn judge_move(&mut self, reference: &VivaceResult, target: VivaceResult, target_id: u64) {
         let (slower, faster) =
             if reference.rate < target.rate { (reference, &target) } else { (&target, reference) };
         let fewer = slower.lost.saturating_sub(faster.lost);
@@ -466,7 +466,7 @@ impl Vivace {
             self.search_again();
             return;
         }
-        let sample = |seen: &Seen| Sample { rate: seen.rate, utility: self.utility_of(seen) };
+        let sample = |seen: &VivaceResult| GradientSample { rate: seen.rate, utility: self.utility_of(seen) };
         let (from, to, previous) = (sample(reference), sample(&target), self.steps.previous);
         let step = self.steps.step(from, to, self.base, self.least_step());
         let small = step.abs() <= SMALL_STEP * self.base;
@@ -474,7 +474,7 @@ impl Vivace {
         if previous * step < 0.0 || small {
             self.search();
         } else {
-            self.phase = Phase::Move {
+            self.phase = VivacePhase::Move {
                 reference_id: target_id,
                 reference: Some(target),
                 target_id: None,
@@ -493,9 +493,9 @@ impl Vivace {
 impl CongestionControl for Vivace {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.monitors.acked(ack.now, ack.packets);
-        if self.phase == Phase::Silent {
+        if self.phase == VivacePhase::Silent {
             self.monitors.clear();
-            self.phase = Phase::Start { last: None, target: None };
+            self.phase = VivacePhase::Start { last: None, target: None };
         }
         self.judge_all();
     }
@@ -507,8 +507,8 @@ impl CongestionControl for Vivace {
             return;
         }
         self.monitors.clear();
-        self.phase = Phase::Silent;
-        self.steps = GradientSteps::new(Rule::Vivace);
+        self.phase = VivacePhase::Silent;
+        self.steps = GradientSteps::new(GradientRule::Vivace);
         self.base = (self.base / 2.0).max(self.min_rate);
         self.sending = self.base;
     }
@@ -531,10 +531,10 @@ impl CongestionControl for Vivace {
 
     fn trace(&self, fields: &mut Fields) {
         fields.mode = match self.phase {
-            Phase::Start { .. } => "start",
-            Phase::Probe { .. } => "probe",
-            Phase::Move { .. } => "move",
-            Phase::Silent => "silent",
+            VivacePhase::Start { .. } => "start",
+            VivacePhase::Probe { .. } => "probe",
+            VivacePhase::Move { .. } => "move",
+            VivacePhase::Silent => "silent",
         };
         fields.values.push(("rate_bps", self.base * 1e6));
         fields.values.push(("utility", self.last_utility));

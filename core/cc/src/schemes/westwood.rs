@@ -22,7 +22,7 @@
 //! | repair | estimate | Grieco and Mascolo 2004; half: Linux tcp_westwood |
 //! | interval | 50 ms | Linux tcp_westwood |
 
-use crate::parts::{Cause, Classic, Congestion, Rules, Window};
+use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
@@ -52,10 +52,10 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 /// Smallest window after a loss, in packets.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), Westwood::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params)))
 }
 
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Westwood {
     fn new(params: &Params) -> Self {
         Westwood {
             halve_first: params.word("repair") == Some("half"),
-            interval: params.span("interval").unwrap_or(Span::from_ms(50)),
+            interval: params.span("interval").unwrap_or_default(),
             began: None,
             gathered: 0,
             latest_rtt: Span::ZERO,
@@ -99,15 +99,15 @@ impl Westwood {
         }
     }
 
-    /// What the path carries without queues, in packets.
-    fn estimate(&self, window: &Window) -> Option<f64> {
+    /// Packets that the path carries without queues, in packets.
+    fn estimate(&self, window: &CongestionWindow) -> Option<f64> {
         (self.twice > 0.0 && self.min_rtt != Span::MAX)
-            .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(FLOOR))
+            .then(|| (self.twice * self.min_rtt.secs() / window.mss()).floor().max(MIN_WINDOW))
     }
 }
 
-impl Rules for Westwood {
-    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut Window) {
+impl WindowRules for Westwood {
+    fn observe(&mut self, ack: &AckEvent<'_>, _: &mut CongestionWindow) {
         if let Some(rtt) = ack.latest_rtt {
             self.latest_rtt = rtt;
             self.min_rtt = self.min_rtt.min(rtt);
@@ -126,21 +126,21 @@ impl Rules for Westwood {
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         window.additive_increase(bytes, window.cwnd().get());
     }
 
-    fn reduced(&mut self, window: &Window, congestion: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let half = window.packets() / 2.0;
         let estimate = self.estimate(window);
-        self.due = self.halve_first && congestion.cause != Cause::Timeout;
-        if congestion.cause == Cause::Timeout {
+        self.due = self.halve_first && congestion.cause != ReductionCause::Timeout;
+        if congestion.cause == ReductionCause::Timeout {
             self.min_rtt = Span::MAX;
         }
         if self.due { half } else { estimate.unwrap_or(half) }
     }
 
-    fn on_recovery_exit(&mut self, window: &mut Window, _: Time) {
+    fn on_recovery_exit(&mut self, window: &mut CongestionWindow, _: Time) {
         if std::mem::take(&mut self.due)
             && let Some(estimate) = self.estimate(window)
         {
@@ -168,8 +168,8 @@ mod tests {
         Westwood::new(&Params::resolve(SCHEME.params, [given]).unwrap())
     }
 
-    fn congestion(cause: Cause) -> Congestion {
-        Congestion { now: Time::ZERO, cause, in_flight: 40.0 }
+    fn congestion(cause: ReductionCause) -> CongestionEvent {
+        CongestionEvent { now: Time::ZERO, cause, in_flight: 40.0 }
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
         // 1.25 MB/s and 100 ms are 86 packets of 1448 bytes (Linux tcp_westwood.c).
         let mut setup = setup();
         setup.mss = Bytes::new(1448);
-        let mut window = Window::new(&setup);
+        let mut window = CongestionWindow::new(&setup);
         window.set_packets(200.0);
         let mut rules = westwood("estimate");
         rules.filter(1.25e6);
         rules.min_rtt = Span::from_ms(100);
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 86.0);
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Mark)), 86.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Loss)), 86.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Mark)), 86.0);
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     fn a_sample_lasts_a_round_trip_or_fifty_milliseconds() {
         for (rtt_ms, samples) in [(10, 19), (200, 4)] {
             let mut rules = westwood("estimate");
-            let mut window = Window::new(&setup());
+            let mut window = CongestionWindow::new(&setup());
             let mut taken = 0;
             for ms in 0..1000 {
                 let mut ack = AckEvent::new(Time::ZERO + Span::from_ms(ms));
@@ -219,22 +219,22 @@ mod tests {
 
     #[test]
     fn a_timeout_learns_the_rtt_anew() {
-        let window = Window::new(&setup());
+        let window = CongestionWindow::new(&setup());
         let mut rules = westwood("estimate");
         rules.filter(1e6);
         rules.min_rtt = Span::from_ms(30);
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Timeout)), 30.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Timeout)), 30.0);
         assert_eq!(rules.estimate(&window), None);
     }
 
     #[test]
     fn the_kernel_halves_until_the_repair_ends() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(40.0);
         let mut rules = westwood("half");
         rules.filter(1e6);
         rules.min_rtt = Span::from_ms(30);
-        assert_eq!(rules.reduced(&window, &congestion(Cause::Loss)), 20.0);
+        assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Loss)), 20.0);
         window.reduce(20 * MSS);
         rules.on_recovery_exit(&mut window, Time::ZERO);
         assert_eq!((window.packets(), window.in_slow_start()), (30.0, false));
@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn without_a_sample_a_loss_halves() {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(40.0);
-        assert_eq!(westwood("estimate").reduced(&window, &congestion(Cause::Loss)), 20.0);
+        assert_eq!(westwood("estimate").ssthresh(&window, &congestion(ReductionCause::Loss)), 20.0);
     }
 }

@@ -26,7 +26,7 @@
 //! | rho | 16 round trips | Linux tcp_yeah |
 //! | zeta | 50 round trips | Linux tcp_yeah |
 
-use crate::parts::{Classic, Congestion, RttRounds, Rules, Window};
+use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
@@ -78,10 +78,10 @@ pub const SCHEME: Scheme = Scheme {
 const SCALABLE: f64 = 100.0;
 
 /// Smallest windows, in packets.
-const FLOOR: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Classic::boxed(Window::new(&setup), Yeah::new(params)))
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params)))
 }
 
 #[derive(Clone)]
@@ -113,24 +113,24 @@ impl Yeah {
             epsilon: real("epsilon", 0.5),
             delta: real("delta", 0.125),
             phi: real("phi", 8.0),
-            rho: params.integer("rho").unwrap_or(16),
-            zeta: params.integer("zeta").unwrap_or(50),
+            rho: params.integer("rho").unwrap_or_default(),
+            zeta: params.integer("zeta").unwrap_or_default(),
             rtt: RttRounds::new(),
             backlog: 0.0,
             slow_rounds: 0,
             fast_rounds: 0,
-            reno_window: FLOOR,
+            reno_window: MIN_WINDOW,
         }
     }
 
-    fn judge(&mut self, window: &mut Window, rtt: Span) {
+    fn judge(&mut self, window: &mut CongestionWindow, rtt: Span) {
         self.backlog = self.rtt.backlog(window.packets(), rtt);
         let base = self.rtt.base().ns() as f64;
         let late = rtt.ns() as f64 - base > base / self.phi;
         if self.backlog <= self.alpha && !late {
             self.fast_rounds += 1;
             if self.fast_rounds > self.zeta {
-                self.reno_window = FLOOR;
+                self.reno_window = MIN_WINDOW;
                 self.fast_rounds = 0;
             }
             self.slow_rounds = 0;
@@ -142,8 +142,8 @@ impl Yeah {
             window.set_packets(less.max(self.reno_window));
             window.exit_slow_start();
         }
-        self.reno_window = if self.reno_window <= FLOOR {
-            (window.packets() / 2.0).max(FLOOR)
+        self.reno_window = if self.reno_window <= MIN_WINDOW {
+            (window.packets() / 2.0).max(MIN_WINDOW)
         } else {
             self.reno_window + 1.0
         };
@@ -151,14 +151,14 @@ impl Yeah {
     }
 }
 
-impl Rules for Yeah {
-    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut Window) {
+impl WindowRules for Yeah {
+    fn observe(&mut self, ack: &AckEvent<'_>, window: &mut CongestionWindow) {
         if let Some(rtt) = self.rtt.on_ack(ack).and_then(|round| round.smallest()) {
             self.judge(window, rtt);
         }
     }
 
-    fn avoidance(&mut self, window: &mut Window, _: &AckEvent<'_>, bytes: u64) {
+    fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let cwnd = window.cwnd().get();
         let per_packet = if self.slow_rounds == 0 {
             cwnd.min((SCALABLE * window.mss()) as u64)
@@ -168,16 +168,16 @@ impl Rules for Yeah {
         window.additive_increase(bytes, per_packet);
     }
 
-    fn reduced(&mut self, window: &Window, _: &Congestion) -> f64 {
+    fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let cwnd = window.packets();
-        let half = (cwnd / 2.0).max(FLOOR);
+        let half = (cwnd / 2.0).max(MIN_WINDOW);
         let drop = if self.slow_rounds < self.rho {
             self.backlog.min(half).max(cwnd * self.delta)
         } else {
             half
         };
         self.fast_rounds = 0;
-        self.reno_window = (self.reno_window / 2.0).max(FLOOR);
+        self.reno_window = (self.reno_window / 2.0).max(MIN_WINDOW);
         cwnd - drop
     }
 
@@ -191,13 +191,13 @@ impl Rules for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::{Cause, play_round};
+    use crate::parts::{ReductionCause, play_round};
     use crate::testing::{MSS, setup};
     use narrows_units::Time;
 
     /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
-    fn measured(packets: f64) -> (Yeah, Window) {
-        let mut window = Window::new(&setup());
+    fn measured(packets: f64) -> (Yeah, CongestionWindow) {
+        let mut window = CongestionWindow::new(&setup());
         let mut yeah = Yeah::new(&Params::resolve(SCHEME.params, []).unwrap());
         window.exit_slow_start();
         play_round(&mut yeah, &mut window, Span::from_ms(100), 3);
@@ -209,10 +209,10 @@ mod tests {
     }
 
     fn after_loss(yeah: &mut Yeah, packets: f64) -> f64 {
-        let mut window = Window::new(&setup());
+        let mut window = CongestionWindow::new(&setup());
         window.set_packets(packets);
-        let congestion = Congestion { now: Time::ZERO, cause: Cause::Loss, in_flight: packets };
-        yeah.reduced(&window, &congestion)
+        let congestion = CongestionEvent { now: Time::ZERO, cause: ReductionCause::Loss, in_flight: packets };
+        yeah.ssthresh(&window, &congestion)
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
             yeah.slow_rounds = slow_rounds;
             let ack = AckEvent::new(Time::ZERO);
             for _ in 0..400 {
-                yeah.avoidance(&mut window, &ack, MSS);
+                yeah.congestion_avoidance(&mut window, &ack, MSS);
             }
             assert_eq!(window.packets(), 400.0 + grown);
         }

@@ -1,9 +1,9 @@
-//! What schemes that read files are tried with: a small rule table and two small networks, made by hand. They are no
+//! Models for trials of schemes that read files: a small rule table and two small networks, made by hand. They are no
 //! advice how to send, but they hold a queue short, so that what they do can be followed.
 
 use super::setup;
-use crate::parts::model::Writer;
-use crate::parts::policy::ACTIONS;
+use crate::parts::model_file::Writer;
+use crate::parts::neural_policy::ACTIONS;
 use crate::{Scheme, Setup};
 use narrows_units::{FileRef, Files, Kind, Params, Value};
 

@@ -3,15 +3,15 @@
 
 use super::MSS;
 use crate::{
-    AckEvent, AckedPacket, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket, Phase,
+    AckEvent, AckedPacket, CaState, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket,
     RateSample, SendEvent, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Rate, Span, Stream, Time};
 use std::collections::VecDeque;
 
 /// Most packets that one acknowledgement acknowledges.
-const MOST_ACKED: u64 = 20;
-/// What the peer's clock is ahead of ours.
+const MAX_ACKED: u64 = 20;
+/// Offset of the peer's clock.
 const CLOCK_OFFSET: Span = Span::from_ms(12_345);
 
 /// Where decisions come from.
@@ -52,7 +52,7 @@ impl Decisions<'_> {
         word.iter().fold(0, |sum, &byte| sum << 8 | u16::from(byte))
     }
 
-    /// Whether nothing is left to decide.
+    /// True if nothing is left to decide.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Decisions::Bytes([]))
     }
@@ -124,7 +124,7 @@ pub(super) struct History<'a> {
     last_activity: Time,
     round: u64,
     round_end: u64,
-    phase: Phase,
+    phase: CaState,
     cause: LossCause,
     /// The epoch ends when this packet is acknowledged: what was in flight when it began has then
     /// been settled, and what was lost has been sent again.
@@ -157,7 +157,7 @@ impl<'a> History<'a> {
             last_activity: Time::ZERO,
             round: 0,
             round_end: 0,
-            phase: Phase::Open,
+            phase: CaState::Open,
             cause: LossCause::Reordering,
             phase_end: 0,
             timeouts: 0,
@@ -165,12 +165,12 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Whether everything has been decided and told.
+    /// True if everything has been decided and told.
     pub(super) fn is_over(&self) -> bool {
         self.decisions.is_over() && self.pending.is_empty()
     }
 
-    /// What happens next to a sender with a window of `cwnd` bytes.
+    /// The next event of a sender with a window of `cwnd` bytes.
     pub(super) fn next(&mut self, cwnd: u64) -> Event {
         if self.pending.is_empty() {
             self.decide(cwnd);
@@ -251,7 +251,7 @@ impl<'a> History<'a> {
         } else {
             0
         };
-        let acked = 1 + self.decisions.below((count - skipped).min(MOST_ACKED));
+        let acked = 1 + self.decisions.below((count - skipped).min(MAX_ACKED));
         let lost: Vec<Packet> = self.flights.drain(..skipped as usize).collect();
         let arrived: Vec<Packet> = self.flights.drain(..acked as usize).collect();
         let newest = arrived[arrived.len() - 1];
@@ -277,14 +277,14 @@ impl<'a> History<'a> {
             ack.ce_bytes = Bytes::new(marked * MSS);
             let mut ecn = EcnEvent::new(self.now, Bytes::new(before));
             ecn.packets = marked;
-            ecn.new_epoch = self.phase == Phase::Open;
+            ecn.new_epoch = self.phase == CaState::Open;
             self.pending.push_back(Event::Ecn(ecn));
-            if self.phase == Phase::Open {
-                self.open(Phase::Reduced, LossCause::Reordering);
+            if self.phase == CaState::Open {
+                self.open(CaState::Cwr, LossCause::Reordering);
             }
         }
-        if self.phase != Phase::Open && newest.number >= self.phase_end {
-            self.phase = Phase::Open;
+        if self.phase != CaState::Open && newest.number >= self.phase_end {
+            self.phase = CaState::Open;
             self.pending.push_back(Event::RecoveryExit(self.now));
         }
         self.tell(ack, &arrived, before);
@@ -316,7 +316,7 @@ impl<'a> History<'a> {
         ack.in_flight = Bytes::new(self.in_flight());
         ack.cwnd_limited = self.decisions.chance(0.8);
         ack.phase = self.phase;
-        ack.in_recovery = matches!(self.phase, Phase::Reduced | Phase::Recovery);
+        ack.in_recovery = matches!(self.phase, CaState::Cwr | CaState::Recovery);
         // Half of the way back, by a clock of its own; the peer tells of a few packets only.
         let arrival = self.now - part(self.base_rtt, 2) + CLOCK_OFFSET;
         let told = self.decisions.below(4);
@@ -376,28 +376,28 @@ impl<'a> History<'a> {
         loss.newest_sent = lost[lost.len() - 1].sent;
         loss.in_flight = Bytes::new(before);
         loss.new_epoch = match cause {
-            LossCause::Reordering => self.phase == Phase::Open,
+            LossCause::Reordering => self.phase == CaState::Open,
             LossCause::Timeout | LossCause::Persistent => self.timeouts == 0,
         };
         loss.smoothed_rtt = self.smoothed_rtt;
         if loss.new_epoch {
             let phase = match cause {
-                LossCause::Reordering => Phase::Recovery,
-                LossCause::Timeout | LossCause::Persistent => Phase::Timeout,
+                LossCause::Reordering => CaState::Recovery,
+                LossCause::Timeout | LossCause::Persistent => CaState::Loss,
             };
             self.open(phase, cause);
         } else {
             self.phase_end = self.phase_end.max(self.last_of_epoch());
-            if self.phase == Phase::Reduced {
+            if self.phase == CaState::Cwr {
                 // What had begun with marks goes on with losses.
-                self.phase = Phase::Recovery;
+                self.phase = CaState::Recovery;
             }
         }
         self.missing.extend(lost);
         self.pending.push_back(Event::Loss(loss, packets));
     }
 
-    fn open(&mut self, phase: Phase, cause: LossCause) {
+    fn open(&mut self, phase: CaState, cause: LossCause) {
         self.phase = phase;
         self.cause = cause;
         self.phase_end = self.last_of_epoch();
@@ -427,9 +427,9 @@ impl<'a> History<'a> {
         let before = self.in_flight();
         let late = std::mem::take(&mut self.missing);
         // Forgotten, if they were lost again and again.
-        let first = late.len().saturating_sub(MOST_ACKED as usize);
-        if self.phase != Phase::Open {
-            self.phase = Phase::Open;
+        let first = late.len().saturating_sub(MAX_ACKED as usize);
+        if self.phase != CaState::Open {
+            self.phase = CaState::Open;
             let spurious = SpuriousLossEvent::new(self.now, self.cause);
             self.pending.push_back(Event::Spurious(spurious));
         }

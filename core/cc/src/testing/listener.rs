@@ -1,8 +1,8 @@
 //! Networks made by hand that tell what the schemes with a network feed into it, and a peer that drives such a scheme.
 
 use super::{MSS, setup};
-use crate::parts::model::Writer;
-use crate::parts::policy::ACTIONS;
+use crate::parts::model_file::Writer;
+use crate::parts::neural_policy::ACTIONS;
 use crate::{
     AckEvent, AckedPacket, CongestionControl, Fields, LossCause, LossEvent, Scheme, SendEvent,
 };

@@ -1,7 +1,7 @@
 use super::*;
 
-fn config() -> Config {
-    Config {
+fn config() -> EncoderConfig {
+    EncoderConfig {
         frame_rate: 25.0,
         min_bps: 64e3,
         max_bps: 20e6,
@@ -19,7 +19,7 @@ fn config() -> Config {
     }
 }
 
-fn encoder(config: Config) -> Encoder {
+fn encoder(config: EncoderConfig) -> Encoder {
     Encoder::new(config, Time::ZERO, Stream::new(1, "encoder"))
 }
 
@@ -43,7 +43,7 @@ fn frame_sizes_are_those_of_screams_sample_program() {
 
 #[test]
 fn the_rate_follows_the_target_with_headers_and_noise() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         noise: 0.1,
         ..config()
     });
@@ -68,7 +68,7 @@ fn the_rate_follows_the_target_with_headers_and_noise() {
 
 #[test]
 fn pictures_that_need_little_get_no_more() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         content_bps: 200e3,
         ..config()
     });
@@ -82,7 +82,7 @@ fn pictures_that_need_little_get_no_more() {
 
 #[test]
 fn key_frames_are_paid_back() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         key_size: 4.0,
         key_interval: Span::from_ms(2000),
         ..config()
@@ -106,7 +106,7 @@ fn key_frames_are_paid_back() {
 
 #[test]
 fn a_request_without_key_frames_gives_next_to_nothing() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         key_size: 0.0,
         ..config()
     });
@@ -117,7 +117,7 @@ fn a_request_without_key_frames_gives_next_to_nothing() {
 
 #[test]
 fn a_pause_has_no_frames_and_ends_with_a_key_frame() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         pause_at: Span::from_ms(1000),
         pause_for: Span::from_ms(3000),
         ..config()
@@ -132,7 +132,7 @@ fn a_pause_has_no_frames_and_ends_with_a_key_frame() {
 
 #[test]
 fn the_ladder_bounds_the_rate_and_comes_back() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         ladder: VGA,
         frame_rate: 30.0,
         start_bps: 300e3,
@@ -170,7 +170,7 @@ fn the_ladder_bounds_the_rate_and_comes_back() {
 
 #[test]
 fn frames_too_small_are_left_out_and_their_bytes_kept() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         least_frame: 600.0,
         start_bps: 64e3,
         ..config()
@@ -183,7 +183,7 @@ fn frames_too_small_are_left_out_and_their_bytes_kept() {
 
 #[test]
 fn a_slow_encoder_takes_targets_over_now_and_then() {
-    let mut encoder = encoder(Config {
+    let mut encoder = encoder(EncoderConfig {
         reaction: Span::from_ms(100),
         ..config()
     });

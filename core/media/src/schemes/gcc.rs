@@ -74,9 +74,9 @@ mod sender;
 mod tests;
 mod trend;
 
-use crate::clock::Clock;
-use crate::encoder::{self, Config};
-use crate::{Media, MediaReceiver, MediaSender, Setup, rtp};
+use crate::clock::CoarseMediaClock;
+use crate::encoder::{self, EncoderConfig};
+use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
@@ -156,9 +156,9 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
-/// What both ends know.
+/// Parameters that both ends share.
 #[derive(Clone, Debug)]
-struct Settings {
+struct GccSettings {
     min_bps: f64,
     max_bps: f64,
     start_bps: f64,
@@ -168,13 +168,13 @@ struct Settings {
     probe_interval: Span,
     nack: bool,
     pacing_factor: f64,
-    clock: Clock,
+    clock: CoarseMediaClock,
 }
 
-fn settings(params: &Params, setup: &Setup) -> Result<(Settings, Config), ParamError> {
-    let config = Config::new(params, rtp::largest_payload(setup.packet_size))?;
+fn settings(params: &Params, setup: &MediaSetup) -> Result<(GccSettings, EncoderConfig), ParamError> {
+    let config = EncoderConfig::new(params, rtp::largest_payload(setup.packet_size))?;
     let flag = |name| params.flag(name).unwrap_or(false);
-    let settings = Settings {
+    let settings = GccSettings {
         min_bps: config.min_bps,
         max_bps: config.most_bps(),
         start_bps: config.start_bps.min(config.most_bps()),
@@ -183,17 +183,17 @@ fn settings(params: &Params, setup: &Setup) -> Result<(Settings, Config), ParamE
         probe_interval: params.span("probe_interval").unwrap_or_default(),
         nack: flag("nack"),
         pacing_factor: params.real("pacing_factor").unwrap_or(2.5),
-        clock: Clock::new(params.span("clock").unwrap_or_default()),
+        clock: CoarseMediaClock::new(params.span("clock").unwrap_or_default()),
     };
     Ok((settings, config))
 }
 
-fn build_sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
+fn build_sender(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaSender>, ParamError> {
     let (settings, config) = settings(params, &setup)?;
-    Ok(Box::new(sender::Sender::new(settings, config, setup)))
+    Ok(Box::new(sender::GccSender::new(settings, config, setup)))
 }
 
-fn build_receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
+fn build_receiver(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError> {
     let (settings, _) = settings(params, &setup)?;
-    Ok(Box::new(receiver::Receiver::new(settings, setup.now)))
+    Ok(Box::new(receiver::GccReceiver::new(settings, setup.now)))
 }

@@ -62,9 +62,9 @@ mod sent;
 mod tests;
 mod window;
 
-use crate::clock::Clock;
-use crate::encoder::{self, Config};
-use crate::{Media, MediaReceiver, MediaSender, Setup, rtp};
+use crate::clock::CoarseMediaClock;
+use crate::encoder::{self, EncoderConfig};
+use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
 
@@ -182,9 +182,9 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
-/// What both ends know.
+/// Parameters that both ends share.
 #[derive(Clone, Debug)]
-struct Settings {
+struct ScreamSettings {
     min_bps: f64,
     max_bps: f64,
     start_bps: f64,
@@ -200,15 +200,15 @@ struct Settings {
     gain_down: f64,
     min_cwnd: f64,
     report_interval: Span,
-    clock: Clock,
+    clock: CoarseMediaClock,
     cold_rtt: bool,
 }
 
-impl Settings {
-    fn new(params: &Params, encoder: &Config) -> Self {
+impl ScreamSettings {
+    fn new(params: &Params, encoder: &EncoderConfig) -> Self {
         let real = |name| params.real(name).unwrap_or(1.0);
         let span = |name| params.span(name).unwrap_or_default();
-        Settings {
+        ScreamSettings {
             min_bps: encoder.min_bps,
             max_bps: encoder.most_bps(),
             start_bps: encoder.start_bps.min(encoder.most_bps()),
@@ -223,23 +223,23 @@ impl Settings {
             gain_down: real("gain_down"),
             min_cwnd: params.integer("min_cwnd").unwrap_or(0) as f64,
             report_interval: span("report_interval"),
-            clock: Clock::new(span("clock")),
+            clock: CoarseMediaClock::new(span("clock")),
             cold_rtt: params.flag("cold_rtt").unwrap_or(false),
         }
     }
 }
 
-fn settings(params: &Params, setup: &Setup) -> Result<(Settings, Config), ParamError> {
-    let config = Config::new(params, rtp::largest_payload(setup.packet_size))?;
-    Ok((Settings::new(params, &config), config))
+fn settings(params: &Params, setup: &MediaSetup) -> Result<(ScreamSettings, EncoderConfig), ParamError> {
+    let config = EncoderConfig::new(params, rtp::largest_payload(setup.packet_size))?;
+    Ok((ScreamSettings::new(params, &config), config))
 }
 
-fn build_sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
+fn build_sender(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaSender>, ParamError> {
     let (settings, config) = settings(params, &setup)?;
-    Ok(Box::new(sender::Sender::new(settings, config, setup)))
+    Ok(Box::new(sender::ScreamSender::new(settings, config, setup)))
 }
 
-fn build_receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
+fn build_receiver(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError> {
     let (settings, _) = settings(params, &setup)?;
-    Ok(Box::new(receiver::Receiver::new(settings, setup.now)))
+    Ok(Box::new(receiver::ScreamReceiver::new(settings, setup.now)))
 }

@@ -72,9 +72,9 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-use crate::clock::Clock;
-use crate::{Media, MediaReceiver, MediaSender, Setup};
-use model::Model;
+use crate::clock::CoarseMediaClock;
+use crate::{Media, MediaReceiver, MediaSender, MediaSetup};
+use model::RateModel;
 use narrows_cc::Profile;
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Span};
 
@@ -152,19 +152,19 @@ const TICK: Span = Span::from_ms(20);
 /// Bytes of a packet in the model.
 const UNIT: u64 = 1400;
 
-/// What a passing tick takes from the queue estimate.
+/// Decrease of the queue estimate per tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drain {
-    /// What is forecast for the tick.
+    /// The forecast for the tick.
     Tick,
-    /// What is forecast from the beginning to the end of the tick.
+    /// The forecast from the beginning to the end of the tick.
     Cumulative,
 }
 
 /// The parameters.
 #[derive(Clone, Copy, Debug)]
-struct Settings {
-    model: Model,
+struct SproutSettings {
+    model: RateModel,
     confidence: f64,
     /// In ticks.
     lookahead: usize,
@@ -172,19 +172,19 @@ struct Settings {
     /// Windows of at most so many packets are sent as a whole.
     whole: u64,
     drain: Drain,
-    clock: Clock,
-    /// How late the ends wake on average.
+    clock: CoarseMediaClock,
+    /// Mean lateness with which the ends wake.
     lateness: Span,
     /// When there is nothing to send, counted from the start, and for how long.
     pause_at: Span,
     pause_for: Span,
-    /// What the application has to send, if that is little.
+    /// Load of the application, if that is little.
     content: Option<Rate>,
 }
 
-impl Settings {
+impl SproutSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let published = Model::PUBLISHED;
+        let published = RateModel::PUBLISHED;
         let lookahead = params.span("lookahead").unwrap_or(TICK * 5);
         if !lookahead.ns().is_multiple_of(TICK.ns()) {
             return Err(ParamError::Conflict(format!(
@@ -192,8 +192,8 @@ impl Settings {
             )));
         }
         let payload = params.integer("payload").unwrap_or(UNIT);
-        Ok(Settings {
-            model: Model {
+        Ok(SproutSettings {
+            model: RateModel {
                 volatility: params.real("volatility").unwrap_or(published.volatility),
                 escape: params.real("escape").unwrap_or(published.escape),
             },
@@ -205,7 +205,7 @@ impl Settings {
                 Some("cumulative") => Drain::Cumulative,
                 _ => Drain::Tick,
             },
-            clock: Clock::new(params.span("clock").unwrap_or_default()),
+            clock: CoarseMediaClock::new(params.span("clock").unwrap_or_default()),
             lateness: params.span("lateness").unwrap_or_default(),
             pause_at: params.span("pause_at").unwrap_or_default(),
             pause_for: params.span("pause_for").unwrap_or_default(),
@@ -214,11 +214,11 @@ impl Settings {
     }
 }
 
-fn sender(params: &Params, setup: Setup) -> Result<Box<dyn MediaSender>, ParamError> {
-    let settings = Settings::new(params)?;
-    Ok(Box::new(sender::Sender::new(settings, setup)))
+fn sender(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaSender>, ParamError> {
+    let settings = SproutSettings::new(params)?;
+    Ok(Box::new(sender::SproutSender::new(settings, setup)))
 }
 
-fn receiver(params: &Params, setup: Setup) -> Result<Box<dyn MediaReceiver>, ParamError> {
-    Ok(Box::new(receiver::Receiver::new(Settings::new(params)?, setup)))
+fn receiver(params: &Params, setup: MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError> {
+    Ok(Box::new(receiver::SproutReceiver::new(SproutSettings::new(params)?, setup)))
 }

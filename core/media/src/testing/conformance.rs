@@ -1,4 +1,4 @@
-//! What every real-time scheme must bear.
+//! Requirements of every real-time scheme.
 
 use super::pipe::{Pipe, Way};
 use crate::Media;
@@ -99,7 +99,7 @@ fn disturb(pipe: &mut Pipe, random: &mut Stream) {
     }
     let number = match random.below(4) {
         0 => random.below(1 << 62),
-        1 => wire::LARGEST,
+        1 => wire::MAX_NUMBER,
         _ => random.below(10_000),
     };
     let message = Message {

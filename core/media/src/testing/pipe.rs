@@ -1,6 +1,6 @@
 //! Two ends and a simple path between them, in virtual time.
 
-use crate::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, Setup};
+use crate::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
 use narrows_transport::{Body, Endpoint, Header, Outgoing, wire};
 use narrows_units::{Ecn, Params, Rate, Span, Stream, Time};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub struct Passed {
     pub sent: Time,
     /// When it arrived.
     pub arrived: Time,
-    /// How long it waited for others.
+    /// Time it waited for others.
     pub queued: Span,
     /// Its IP size.
     pub size: u32,
@@ -173,7 +173,7 @@ impl Pipe {
     /// # Panics
     /// When the scheme cannot be built with these parameters.
     pub fn new(scheme: &Media, params: &Params, seed: u64, forward: Way, backward: Way) -> Self {
-        let setup = |name| Setup {
+        let setup = |name| MediaSetup {
             random: Stream::new(seed, name),
             ..super::setup(seed)
         };
@@ -204,7 +204,7 @@ impl Pipe {
         &mut self.backward.way
     }
 
-    /// Whether the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
+    /// True if the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
     /// have none for another.
     pub fn is_blocked(&self) -> bool {
         let wait = Span::from_ms(1000);

@@ -7,7 +7,7 @@
 //! probability of drops (also of packets that could be marked) that grows with each overflow and shrinks with each
 //! time at which the queue is found empty, at most once in a `target`.
 
-use super::{Departure, Verdict};
+use super::{AqmVerdict, Departure};
 use crate::Reason;
 use narrows_units::{Span, Stream, Time};
 
@@ -16,23 +16,23 @@ const COBALT: Reason = Reason("cobalt");
 /// Why it drops by chance.
 const BLUE: Reason = Reason("blue");
 
-/// What an overflow adds to the probability.
+/// Increase of the probability by an overflow.
 const MORE: f64 = 1.0 / 256.0;
-/// What an empty queue takes from it.
+/// Decrease of it by an empty queue.
 const LESS: f64 = 1.0 / 4096.0;
 
-/// What all queues under the law share.
+/// Parameters that all queues under the law share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct CobaltSettings {
     /// Waiting time that may persist.
     pub(crate) target: Span,
     /// Time in which senders can answer.
     pub(crate) interval: Span,
-    /// Whether packets are marked that can be.
+    /// True if packets are marked that can be.
     pub(crate) ecn: bool,
 }
 
-impl Settings {
+impl CobaltSettings {
     /// When to signal next, after `count` signals.
     fn next(&self, from: Time, count: u32) -> Time {
         let divisor = f64::from(count.max(1)).sqrt();
@@ -42,7 +42,7 @@ impl Settings {
 
 /// The state of one queue under the law.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
+pub(crate) struct CobaltState {
     count: u32,
     /// When the next signal is due, or the count falls.
     next: Time,
@@ -55,9 +55,9 @@ pub(crate) struct State {
     emptied: Time,
 }
 
-impl State {
+impl CobaltState {
     pub(crate) const fn new() -> Self {
-        State {
+        CobaltState {
             count: 0,
             next: Time::ZERO,
             dropping: false,
@@ -68,7 +68,7 @@ impl State {
     }
 
     /// A packet of this queue had to be dropped because there was no room.
-    pub(crate) fn overflow(&mut self, set: &Settings, now: Time) {
+    pub(crate) fn overflow(&mut self, set: &CobaltSettings, now: Time) {
         if now.since(self.changed) > set.target {
             self.blue = (self.blue + MORE).min(1.0);
             self.changed = now;
@@ -79,7 +79,7 @@ impl State {
     }
 
     /// The queue is found empty at `now`.
-    pub(crate) fn empty(&mut self, set: &Settings, now: Time) {
+    pub(crate) fn empty(&mut self, set: &CobaltSettings, now: Time) {
         if self.blue > 0.0 && now.since(self.changed) > set.target {
             self.blue = (self.blue - LESS).max(0.0);
             self.changed = now;
@@ -90,7 +90,7 @@ impl State {
     }
 
     /// The queue has been empty until `now`: what would have been found, had anybody looked, is made up for.
-    pub(crate) fn idle(&mut self, set: &Settings, now: Time) {
+    pub(crate) fn idle(&mut self, set: &CobaltSettings, now: Time) {
         if self.blue > 0.0 {
             let since = self.changed.max(self.emptied);
             let times = now.since(since).ns() / set.target.ns().max(1);
@@ -102,12 +102,12 @@ impl State {
         self.decay(set, now);
     }
 
-    /// Whether nothing is left of what it has learned.
+    /// True if nothing is left of what it has learned.
     pub(crate) fn forgotten(&self) -> bool {
         self.count == 0 && self.blue <= 0.0
     }
 
-    fn decay(&mut self, set: &Settings, now: Time) {
+    fn decay(&mut self, set: &CobaltSettings, now: Time) {
         while self.count > 0 && now >= self.next {
             self.count -= 1;
             self.next = set.next(self.next, self.count);
@@ -117,11 +117,11 @@ impl State {
     /// About a packet that is about to leave.
     pub(crate) fn leaving(
         &mut self,
-        set: &Settings,
+        set: &CobaltSettings,
         now: Time,
         packet: &Departure,
         chance: &mut Stream,
-    ) -> Verdict {
+    ) -> AqmVerdict {
         let due = self.count > 0 && now >= self.next;
         if packet.sojourn > set.target {
             if !self.dropping {
@@ -132,25 +132,25 @@ impl State {
         } else {
             self.dropping = false;
         }
-        let mut verdict = Verdict::Pass;
+        let mut verdict = AqmVerdict::Pass;
         if due && self.dropping {
             verdict = if set.ecn && packet.ect {
-                Verdict::Mark
+                AqmVerdict::Mark
             } else {
-                Verdict::Drop(COBALT)
+                AqmVerdict::Drop(COBALT)
             };
             self.count = self.count.saturating_add(1);
             self.next = set.next(self.next, self.count);
         } else if due {
             self.decay(set, now);
         }
-        if self.blue > 0.0 && !matches!(verdict, Verdict::Drop(_)) && chance.chance(self.blue) {
-            verdict = Verdict::Drop(BLUE);
+        if self.blue > 0.0 && !matches!(verdict, AqmVerdict::Drop(_)) && chance.chance(self.blue) {
+            verdict = AqmVerdict::Drop(BLUE);
         }
         // Signals that are overdue are not made up for in a burst.
         if self.count == 0 {
             self.next = now + set.interval;
-        } else if now > self.next && !matches!(verdict, Verdict::Drop(_)) {
+        } else if now > self.next && !matches!(verdict, AqmVerdict::Drop(_)) {
             self.next = now;
         }
         verdict

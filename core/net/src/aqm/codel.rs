@@ -7,7 +7,7 @@
 //! and the next time is set as for a drop, but the packet leaves, so that one call marks one packet
 //! (as the reference implementation in Linux does). `ce_threshold` is section 5.2.7 of RFC 8290.
 
-use super::{AqmLaw, Departure, Verdict};
+use super::{AqmLaw, AqmVerdict, Departure};
 use crate::Reason;
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
@@ -52,7 +52,7 @@ pub(crate) const PARAMS: [ParamSpec; 5] = [
 
 /// The values of [`PARAMS`], shared by all queues under the law.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct CodelSettings {
     target: Span,
     interval: Span,
     mtu: u64,
@@ -60,9 +60,9 @@ pub(crate) struct Settings {
     ce_threshold: Option<Span>,
 }
 
-impl Settings {
+impl CodelSettings {
     pub(crate) fn new(params: &Params) -> Self {
-        Settings {
+        CodelSettings {
             target: params.span("target").unwrap_or_default(),
             interval: params.span("interval").unwrap_or_default(),
             mtu: params.integer("mtu").unwrap_or_default(),
@@ -77,7 +77,7 @@ impl Settings {
     }
 }
 
-/// What the drop just made leaves to be decided with the next packet.
+/// State that the drop just made leaves for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -90,7 +90,7 @@ enum Pending {
 /// The state of one queue under the law. It need not be told when the queue runs dry: the last packet
 /// has nothing behind it, which ends the dropping state.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
+pub(crate) struct CodelState {
     first_above: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -99,9 +99,9 @@ pub(crate) struct State {
     pending: Pending,
 }
 
-impl State {
+impl CodelState {
     pub(crate) const fn new() -> Self {
-        State {
+        CodelState {
             first_above: None,
             drop_next: Time::ZERO,
             count: 0,
@@ -111,8 +111,8 @@ impl State {
         }
     }
 
-    /// Whether the waiting time has been above the target for a whole interval.
-    fn stands(&mut self, set: &Settings, now: Time, packet: &Departure) -> bool {
+    /// True if the waiting time has been above the target for a whole interval.
+    fn stands(&mut self, set: &CodelSettings, now: Time, packet: &Departure) -> bool {
         if packet.sojourn < set.target || packet.left.bytes <= set.mtu {
             self.first_above = None;
             return false;
@@ -126,38 +126,43 @@ impl State {
         }
     }
 
-    pub(crate) fn leaving(&mut self, set: &Settings, now: Time, packet: &Departure) -> Verdict {
+    pub(crate) fn leaving(
+        &mut self,
+        set: &CodelSettings,
+        now: Time,
+        packet: &Departure,
+    ) -> AqmVerdict {
         let verdict = self.decide(set, now, packet);
         let late = set.ce_threshold.is_some_and(|most| packet.sojourn > most);
-        if verdict == Verdict::Pass && packet.ect && late {
-            return Verdict::Mark;
+        if verdict == AqmVerdict::Pass && packet.ect && late {
+            return AqmVerdict::Mark;
         }
         verdict
     }
 
-    fn decide(&mut self, set: &Settings, now: Time, packet: &Departure) -> Verdict {
+    fn decide(&mut self, set: &CodelSettings, now: Time, packet: &Departure) -> AqmVerdict {
         let stands = self.stands(set, now, packet);
         let marks = set.ecn && packet.ect;
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
-            Pending::Entered => return Verdict::Pass,
+            Pending::Entered => return AqmVerdict::Pass,
             Pending::Continued if stands => self.drop_next = set.next(self.drop_next, self.count),
             _ => {}
         }
         if self.dropping {
             self.dropping = stands;
             if !stands || now < self.drop_next {
-                return Verdict::Pass;
+                return AqmVerdict::Pass;
             }
             self.count = self.count.saturating_add(1);
             if marks {
                 self.drop_next = set.next(self.drop_next, self.count);
-                return Verdict::Mark;
+                return AqmVerdict::Mark;
             }
             self.pending = Pending::Continued;
-            return Verdict::Drop(CODEL);
+            return AqmVerdict::Drop(CODEL);
         }
         if !stands {
-            return Verdict::Pass;
+            return AqmVerdict::Pass;
         }
         self.dropping = true;
         // If the last dropping state ended not long ago, its rate is a good one to start with.
@@ -167,35 +172,35 @@ impl State {
         self.last_count = self.count;
         self.drop_next = set.next(now, self.count);
         if marks {
-            return Verdict::Mark;
+            return AqmVerdict::Mark;
         }
         self.pending = Pending::Entered;
-        Verdict::Drop(CODEL)
+        AqmVerdict::Drop(CODEL)
     }
 }
 
 /// The law over one queue.
 pub(crate) struct Codel {
-    pub(crate) settings: Settings,
-    pub(crate) state: State,
+    pub(crate) settings: CodelSettings,
+    pub(crate) state: CodelState,
 }
 
 impl Codel {
     pub(crate) fn new(params: &Params) -> Self {
         Codel {
-            settings: Settings::new(params),
-            state: State::new(),
+            settings: CodelSettings::new(params),
+            state: CodelState::new(),
         }
     }
 }
 
 impl AqmLaw for Codel {
-    fn leaving(&mut self, now: Time, packet: &Departure) -> Verdict {
+    fn leaving(&mut self, now: Time, packet: &Departure) -> AqmVerdict {
         self.state.leaving(&self.settings, now, packet)
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.settings = Settings::new(params);
+        self.settings = CodelSettings::new(params);
         Ok(())
     }
 }

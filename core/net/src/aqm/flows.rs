@@ -21,7 +21,7 @@ struct Node<P> {
 
 /// One queue.
 #[derive(Clone, Copy, Debug)]
-struct Flow<S> {
+struct FlowQueue<S> {
     oldest: u32,
     youngest: u32,
     backlog: Backlog,
@@ -35,7 +35,7 @@ struct Flow<S> {
 pub(crate) struct Flows<P, S> {
     nodes: Vec<Node<P>>,
     free: u32,
-    queues: Vec<Flow<S>>,
+    queues: Vec<FlowQueue<S>>,
     backlog: Backlog,
 }
 
@@ -52,7 +52,7 @@ impl<P: Packet, S> Flows<P, S> {
     /// Adds an empty queue and returns its number; numbers count from zero.
     pub(crate) fn add(&mut self, state: S) -> u32 {
         let number = self.queues.len() as u32;
-        self.queues.push(Flow {
+        self.queues.push(FlowQueue {
             oldest: NONE,
             youngest: NONE,
             backlog: Backlog::default(),
@@ -62,7 +62,7 @@ impl<P: Packet, S> Flows<P, S> {
         number
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     pub(crate) fn len(&self) -> u32 {
         self.queues.len() as u32
     }
@@ -72,13 +72,13 @@ impl<P: Packet, S> Flows<P, S> {
         &mut self.queues[flow as usize].state
     }
 
-    /// What waits in one queue.
+    /// Backlog of one queue.
     #[inline]
     pub(crate) fn of(&self, flow: u32) -> Backlog {
         self.queues[flow as usize].backlog
     }
 
-    /// What waits in all of them.
+    /// Backlog of all of them.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog
@@ -169,14 +169,14 @@ impl<P: Packet, S> Flows<P, S> {
 
 /// A list of queues that wait for their turn. A queue is in one list at a time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct FlowList {
     first: u32,
     last: u32,
 }
 
-impl List {
+impl FlowList {
     pub(crate) const fn new() -> Self {
-        List {
+        FlowList {
             first: NONE,
             last: NONE,
         }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn lists_turn() {
         let mut flows: Flows<TestPacket, ()> = Flows::new();
-        let mut list = List::new();
+        let mut list = FlowList::new();
         for _ in 0..3 {
             let flow = flows.add(());
             list.append(&mut flows, flow);

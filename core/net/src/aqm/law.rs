@@ -1,19 +1,19 @@
 //! A FIFO with a limit that does what a law says.
 
-use super::{AqmLaw, Arrival, Departure, Stamped, Verdict, can_be_marked, mark};
-use crate::fifo::{Limit, QUEUE_FULL};
+use super::{AqmLaw, AqmVerdict, ArrivingPacket, Departure, Stamped, can_be_marked, mark};
+use crate::fifo::{QUEUE_FULL, QueueLimit};
 use crate::{Backlog, Outcomes, Packet, Queue};
 use narrows_units::{ParamError, Params, Time};
 
 /// One queue under one law.
 pub(crate) struct LawQueue<P, L> {
     store: Stamped<P>,
-    limit: Limit,
+    limit: QueueLimit,
     law: L,
 }
 
 impl<P: Packet, L: AqmLaw> LawQueue<P, L> {
-    pub(crate) fn new(limit: Limit, law: L) -> Self {
+    pub(crate) fn new(limit: QueueLimit, law: L) -> Self {
         LawQueue {
             store: Stamped::new(),
             limit,
@@ -25,17 +25,17 @@ impl<P: Packet, L: AqmLaw> LawQueue<P, L> {
 impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
     fn enqueue(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
         let backlog = self.store.backlog();
-        let arrival = Arrival {
+        let arrival = ArrivingPacket {
             size: packet.size(),
             ect: can_be_marked(&packet),
             backlog,
             room: self.limit.admits(backlog, packet.size()),
         };
         match self.law.arriving(now, &arrival) {
-            Verdict::Drop(reason) => return outcomes.drop(now, packet, reason),
+            AqmVerdict::Drop(reason) => return outcomes.drop(now, packet, reason),
             _ if !arrival.room => return outcomes.drop(now, packet, QUEUE_FULL),
-            Verdict::Mark => mark(&mut packet, outcomes),
-            Verdict::Pass => {}
+            AqmVerdict::Mark => mark(&mut packet, outcomes),
+            AqmVerdict::Pass => {}
         }
         self.store.push(now, packet);
     }
@@ -49,12 +49,12 @@ impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
                 left: self.store.backlog(),
             };
             match self.law.leaving(now, &departure) {
-                Verdict::Drop(reason) => {
+                AqmVerdict::Drop(reason) => {
                     outcomes.drop(now, packet, reason);
                     continue;
                 }
-                Verdict::Mark => mark(&mut packet, outcomes),
-                Verdict::Pass => {}
+                AqmVerdict::Mark => mark(&mut packet, outcomes),
+                AqmVerdict::Pass => {}
             }
             return Some(packet);
         }
@@ -76,7 +76,7 @@ impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
         params: &Params,
         _: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
-        let limit = Limit::optional(params);
+        let limit = QueueLimit::optional(params);
         self.law.change(now, params)?;
         self.limit = limit;
         Ok(())

@@ -33,7 +33,7 @@ impl<P: Packet> Stamped<P> {
         Some((at, packet))
     }
 
-    /// How long the oldest packet has waited at `now`; zero if none waits.
+    /// Sojourn time of the oldest packet at `now`; zero if none waits.
     #[inline]
     pub(crate) fn age(&self, now: Time) -> Span {
         self.store

@@ -22,15 +22,15 @@ pub(crate) const fn place(connection: u32, salt: u64, places: u32) -> u32 {
 
 /// A map from connections to queues.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct AqmTable {
     /// (connection, queue); the length is a power of two and at most half of it is taken.
     slots: Vec<Option<(u32, u32)>>,
     taken: usize,
 }
 
-impl Table {
+impl AqmTable {
     pub(crate) fn new() -> Self {
-        Table {
+        AqmTable {
             slots: vec![None; 16],
             taken: 0,
         }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_sorted_map() {
-        let mut table = Table::new();
+        let mut table = AqmTable::new();
         let mut map = BTreeMap::new();
         let mut stream = Stream::new(2, "table");
         for step in 0..100_000 {

@@ -7,8 +7,8 @@
 //! `packets: 10, time: 200 ms` (ten lines, 200), put on the way back. With `bytes: 0` each packet
 //! takes an opportunity of its own, however small it is. The queue in front is unlimited.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -38,12 +38,12 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Groups::new(params))))
+    Ok(Box::new(PerPacket::new(AckGroups::new(params))))
 }
 
-struct Groups {
+struct AckGroups {
     time: u64,
     /// Room of one group, in bytes, or in packets when `whole` is set.
     room: u64,
@@ -53,11 +53,11 @@ struct Groups {
     left: u64,
 }
 
-impl Groups {
+impl AckGroups {
     fn new(params: &Params) -> Self {
         let packets = params.integer("packets").unwrap_or(1);
         let bytes = params.integer("bytes").unwrap_or_default();
-        Groups {
+        AckGroups {
             time: params.integer("time").unwrap_or(1),
             room: packets * bytes.max(1),
             whole: bytes == 0,
@@ -67,8 +67,8 @@ impl Groups {
     }
 }
 
-impl<P: Packet> Law<P> for Groups {
-    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for AckGroups {
+    fn decide(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         // The first group is at `time`, not at the start of the run.
         let earliest = now.ns().div_ceil(self.time).max(1);
         if self.group < earliest {
@@ -84,7 +84,7 @@ impl<P: Packet> Law<P> for Groups {
             (self.group, self.left) = (self.group + 1, self.room);
         }
         self.left -= wanted;
-        Fate::Leaves(Time::from_ns(self.group.saturating_mul(self.time)))
+        PacketDecision::Forward(Time::from_ns(self.group.saturating_mul(self.time)))
     }
 
     fn queues(&self) -> bool {
@@ -93,7 +93,7 @@ impl<P: Packet> Law<P> for Groups {
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
         // Packets inside keep their groups, and later ones stay behind them.
-        *self = Groups::new(params);
+        *self = AckGroups::new(params);
         Ok(())
     }
 }

@@ -6,8 +6,8 @@
 //! Everything else passes at once. Like the devices that do this, it does not look at what an
 //! acknowledgement says.
 
-use crate::passage::Line;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::DelayLine;
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -37,24 +37,24 @@ pub const ACK_THINNED: Reason = Reason("ack_thinned");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     Ok(Box::new(Decimation {
-        settings: Settings::new(params),
-        line: Line::new(),
+        settings: AckDecimationSettings::new(params),
+        line: DelayLine::new(),
         groups: VecDeque::new(),
         held: Backlog::default(),
     }))
 }
 
-struct Settings {
+struct AckDecimationSettings {
     keep: u64,
     hold: Span,
 }
 
-impl Settings {
+impl AckDecimationSettings {
     fn new(params: &Params) -> Self {
-        Settings {
+        AckDecimationSettings {
             keep: params.integer("keep").unwrap_or(1),
             hold: params.span("hold").unwrap_or_default(),
         }
@@ -62,9 +62,9 @@ impl Settings {
 }
 
 /// The acknowledgements of one connection since one was let through.
-struct Group<P> {
+struct AckGroup<P> {
     connection: u32,
-    /// How many have come.
+    /// Number of packets that have come.
     count: u64,
     /// When the newest goes on by itself.
     due: Time,
@@ -72,10 +72,10 @@ struct Group<P> {
 }
 
 struct Decimation<P> {
-    settings: Settings,
-    line: Line<P>,
+    settings: AckDecimationSettings,
+    line: DelayLine<P>,
     /// Of connections of which one waits, in the order of their times; few at any moment.
-    groups: VecDeque<Group<P>>,
+    groups: VecDeque<AckGroup<P>>,
     held: Backlog,
 }
 
@@ -95,7 +95,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
             // After a change of the settings the later one still comes later.
             let due = self.groups.back().map_or(due, |last| due.max(last.due));
             self.held.add(packet.size());
-            self.groups.push_back(Group {
+            self.groups.push_back(AckGroup {
                 connection,
                 count: 1,
                 due,
@@ -144,7 +144,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
     }
 
     fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.settings = Settings::new(&change.into_params()?);
+        self.settings = AckDecimationSettings::new(&change.into_params()?);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Packets that arrive damaged.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -18,9 +18,9 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Corrupt {
+    Ok(Box::new(PerPacket::new(Corrupt {
         ratio: params.real("ratio").unwrap_or_default(),
         stream: setup.stream(),
     })))
@@ -31,12 +31,12 @@ struct Corrupt {
     stream: Stream,
 }
 
-impl<P: Packet> Law<P> for Corrupt {
-    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Corrupt {
+    fn decide(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         if self.stream.chance(self.ratio) {
             packet.corrupt();
         }
-        Fate::Leaves(now)
+        PacketDecision::Forward(now)
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {

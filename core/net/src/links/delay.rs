@@ -4,8 +4,8 @@
 //! rate above limit / delay loses the rest although nothing waits. A packet that comes at the instant at which
 //! another one leaves finds its place free.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -31,51 +31,51 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Fixed::new(params))))
+    Ok(Box::new(PerPacket::new(FixedDelay::new(params))))
 }
 
 /// A delay of `delay`; also used by the network for access delays of single flows.
 pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {
-    Passage::new(Fixed { delay, most: u32::MAX })
+    PerPacket::new(FixedDelay { delay, most: u32::MAX })
 }
 
-pub(crate) type Delay<P> = Passage<P, Fixed>;
+pub(crate) type Delay<P> = PerPacket<P, FixedDelay>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedDelay {
     delay: Span,
     most: u32,
 }
 
-impl Fixed {
+impl FixedDelay {
     fn new(params: &Params) -> Self {
         let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
-        Fixed {
+        FixedDelay {
             delay: params.span("delay").unwrap_or_default(),
             most: params.integer("limit").map_or(u32::MAX, most),
         }
     }
 }
 
-impl<P: Packet> Law<P> for Fixed {
+impl<P: Packet> PacketRule<P> for FixedDelay {
     #[inline]
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + self.delay)
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
+        PacketDecision::Forward(now + self.delay)
     }
 
     fn propagation(&self) -> Span {
         self.delay
     }
 
-    fn most(&self) -> u32 {
+    fn max_packets(&self) -> u32 {
         self.most
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
         // Packets under way keep their delay; when it shrinks, later ones wait for them.
-        *self = Fixed::new(params);
+        *self = FixedDelay::new(params);
         Ok(())
     }
 }

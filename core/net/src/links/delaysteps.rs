@@ -1,8 +1,8 @@
 //! A propagation delay that changes at given times, as after a change of route.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::stepping::Steps;
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::piecewise::Piecewise;
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -32,13 +32,13 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Stepped::new(params)?)))
+    Ok(Box::new(PerPacket::new(Stepped::new(params)?)))
 }
 
 struct Stepped {
-    steps: Steps,
+    steps: Piecewise,
     reorder: bool,
 }
 
@@ -46,15 +46,15 @@ impl Stepped {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let steps = params.steps("steps").unwrap_or_default();
         Ok(Stepped {
-            steps: Steps::new(steps, params.integer("period"))?,
+            steps: Piecewise::new(steps, params.integer("period"))?,
             reorder: params.flag("reorder").unwrap_or_default(),
         })
     }
 }
 
-impl<P: Packet> Law<P> for Stepped {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + Span::from_ns(self.steps.piece(now).0))
+impl<P: Packet> PacketRule<P> for Stepped {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
+        PacketDecision::Forward(now + Span::from_ns(self.steps.piece(now).0))
     }
 
     fn reorders(&self) -> bool {

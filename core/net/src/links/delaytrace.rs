@@ -1,9 +1,9 @@
 //! A propagation delay as it was measured.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::stepping::Steps;
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::piecewise::Piecewise;
 use crate::trace;
-use crate::{Element, Entry, Files, Outcomes, Packet, Setup};
+use crate::{Element, Entry, Files, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -32,27 +32,27 @@ pub(super) const LOOP: ParamSpec = ParamSpec::new(
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Recorded {
-        delays: Delays::new(params, setup.files.clone())?,
+    Ok(Box::new(PerPacket::new(RecordedDelays {
+        delays: DelayTrace::new(params, setup.files.clone())?,
     })))
 }
 
 /// The delays of a trace; also those of a trace of jitter.
-pub(super) struct Delays {
-    steps: Steps,
+pub(super) struct DelayTrace {
+    steps: Piecewise,
     reorder: bool,
     /// For changes to another file.
     files: Files,
 }
 
-impl Delays {
+impl DelayTrace {
     pub(super) fn new(params: &Params, files: Files) -> Result<Self, ParamError> {
         let trace = trace::named(params, &files, trace::parse_delays)?;
         let looped = params.flag("loop").unwrap_or(true);
-        Ok(Delays {
-            steps: Steps::new(&trace.steps, looped.then_some(trace.end))?,
+        Ok(DelayTrace {
+            steps: Piecewise::new(&trace.steps, looped.then_some(trace.end))?,
             reorder: params.flag("reorder").unwrap_or_default(),
             files,
         })
@@ -67,18 +67,18 @@ impl Delays {
     }
 
     pub(super) fn change(&mut self, params: &Params) -> Result<(), ParamError> {
-        *self = Delays::new(params, self.files.clone())?;
+        *self = DelayTrace::new(params, self.files.clone())?;
         Ok(())
     }
 }
 
-struct Recorded {
-    delays: Delays,
+struct RecordedDelays {
+    delays: DelayTrace,
 }
 
-impl<P: Packet> Law<P> for Recorded {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + self.delays.at(now))
+impl<P: Packet> PacketRule<P> for RecordedDelays {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
+        PacketDecision::Forward(now + self.delays.at(now))
     }
 
     fn reorders(&self) -> bool {

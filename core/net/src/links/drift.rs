@@ -1,7 +1,7 @@
 //! A propagation delay that changes all the time, slowly: towards one side, or to and fro.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::f64::consts::TAU;
 
@@ -39,12 +39,12 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Drift::new(params)?)))
+    Ok(Box::new(PerPacket::new(DelayDrift::new(params)?)))
 }
 
-struct Drift {
+struct DelayDrift {
     /// All in ns.
     delay: f64,
     slope: f64,
@@ -53,10 +53,10 @@ struct Drift {
     reorder: bool,
 }
 
-impl Drift {
+impl DelayDrift {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let real = |name: &str| params.real(name).unwrap_or_default();
-        let drift = Drift {
+        let drift = DelayDrift {
             delay: real("delay"),
             slope: real("slope"),
             amplitude: real("amplitude"),
@@ -80,9 +80,9 @@ impl Drift {
     }
 }
 
-impl<P: Packet> Law<P> for Drift {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + self.at(now))
+impl<P: Packet> PacketRule<P> for DelayDrift {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
+        PacketDecision::Forward(now + self.at(now))
     }
 
     fn reorders(&self) -> bool {
@@ -97,7 +97,7 @@ impl<P: Packet> Law<P> for Drift {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        *self = Drift::new(params)?;
+        *self = DelayDrift::new(params)?;
         Ok(())
     }
 }

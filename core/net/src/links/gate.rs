@@ -1,7 +1,7 @@
 //! A link that can be cut and restored by a timeline.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -21,21 +21,21 @@ pub const LINK_CUT: Reason = Reason("link_cut");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     let open = params.flag("open").unwrap_or(true);
-    Ok(Box::new(Passage::new(Gate(open))))
+    Ok(Box::new(PerPacket::new(Gate(open))))
 }
 
 struct Gate(bool);
 
-impl<P: Packet> Law<P> for Gate {
+impl<P: Packet> PacketRule<P> for Gate {
     #[inline]
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         if self.0 {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         } else {
-            Fate::Dropped(LINK_CUT)
+            PacketDecision::Drop(LINK_CUT)
         }
     }
 

@@ -6,8 +6,8 @@
 //! packets meets the bad state, in runs of 1/r packets on average.
 
 use super::loss::RANDOM_LOSS;
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -37,9 +37,9 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Gilbert {
+    Ok(Box::new(PerPacket::new(Gilbert {
         chances: Chances::new(params),
         is_bad: false,
         stream: setup.stream(),
@@ -68,15 +68,15 @@ struct Gilbert {
     stream: Stream,
 }
 
-impl<P: Packet> Law<P> for Gilbert {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Gilbert {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         let state = usize::from(self.is_bad);
         let lost = self.stream.chance(self.chances.loss[state]);
         self.is_bad ^= self.stream.chance(self.chances.change[state]);
         if lost {
-            Fate::Dropped(RANDOM_LOSS)
+            PacketDecision::Drop(RANDOM_LOSS)
         } else {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         }
     }
 

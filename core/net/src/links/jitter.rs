@@ -13,8 +13,8 @@
 //! also wants it to wait for the transmission time of its predecessor; that needs the parameter
 //! `rate`, or a bottleneck behind this element.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
 
 /// Registry entry.
@@ -69,15 +69,15 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// An hour: no draw is longer.
-const LONGEST: f64 = 3.6e12;
+const MAX_DRAW_NS: f64 = 3.6e12;
 
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Jitter {
-        settings: Settings::new(params)?,
+    Ok(Box::new(PerPacket::new(Jitter {
+        settings: JitterSettings::new(params)?,
         stream: setup.stream(),
         last: Time::ZERO,
     })))
@@ -91,7 +91,7 @@ enum Shape {
     Pareto { shape: f64 },
 }
 
-struct Settings {
+struct JitterSettings {
     shape: Shape,
     spread: f64,
     most: f64,
@@ -99,7 +99,7 @@ struct Settings {
     reorder: bool,
 }
 
-impl Settings {
+impl JitterSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let spread = params.real("spread").unwrap_or_default();
         let shape = match params.word("law") {
@@ -114,7 +114,7 @@ impl Settings {
         };
         let default = match shape {
             Shape::Truncated => 3.0 * spread,
-            _ => LONGEST,
+            _ => MAX_DRAW_NS,
         };
         let most = params.real("most").unwrap_or(default);
         let centre = match shape {
@@ -127,7 +127,7 @@ impl Settings {
                 "'most' ({most} ns) must not be below the spread ({spread} ns) or the mean ({centre} ns)"
             )));
         }
-        Ok(Settings {
+        Ok(JitterSettings {
             shape,
             spread,
             most,
@@ -138,7 +138,7 @@ impl Settings {
 }
 
 struct Jitter {
-    settings: Settings,
+    settings: JitterSettings,
     stream: Stream,
     /// When the last packet leaves.
     last: Time,
@@ -162,8 +162,8 @@ impl Jitter {
     }
 }
 
-impl<P: Packet> Law<P> for Jitter {
-    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Jitter {
+    fn decide(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         let mut due = now + Span::from_ns(self.draw() as u64);
         if let Some(rate) = self.settings.rate
             && !self.settings.reorder
@@ -172,7 +172,7 @@ impl<P: Packet> Law<P> for Jitter {
             due = due.max(self.last + rate.time_for(Bytes::new(u64::from(packet.size()))));
         }
         self.last = self.last.max(due);
-        Fate::Leaves(due)
+        PacketDecision::Forward(due)
     }
 
     fn reorders(&self) -> bool {
@@ -180,7 +180,7 @@ impl<P: Packet> Law<P> for Jitter {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.settings = Settings::new(params)?;
+        self.settings = JitterSettings::new(params)?;
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Variation of delay as it was measured.
 
-use super::delaytrace::{Delays, FILE, LOOP};
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use super::delaytrace::{DelayTrace, FILE, LOOP};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -17,17 +17,17 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    let delays = Delays::new(params, setup.files.clone())?;
-    Ok(Box::new(Passage::new(Recorded(delays))))
+    let delays = DelayTrace::new(params, setup.files.clone())?;
+    Ok(Box::new(PerPacket::new(RecordedJitter(delays))))
 }
 
-struct Recorded(Delays);
+struct RecordedJitter(DelayTrace);
 
-impl<P: Packet> Law<P> for Recorded {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
-        Fate::Leaves(now + self.0.at(now))
+impl<P: Packet> PacketRule<P> for RecordedJitter {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
+        PacketDecision::Forward(now + self.0.at(now))
     }
 
     fn reorders(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Independent random loss.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -21,9 +21,9 @@ pub const RANDOM_LOSS: Reason = Reason("random_loss");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Loss {
+    Ok(Box::new(PerPacket::new(Loss {
         ratio: params.real("ratio").unwrap_or_default(),
         stream: setup.stream(),
     })))
@@ -34,12 +34,12 @@ struct Loss {
     stream: Stream,
 }
 
-impl<P: Packet> Law<P> for Loss {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Loss {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         if self.stream.chance(self.ratio) {
-            Fate::Dropped(RANDOM_LOSS)
+            PacketDecision::Drop(RANDOM_LOSS)
         } else {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         }
     }
 

@@ -1,8 +1,8 @@
 //! Loss of exactly the packets named: for tests and for textbook pictures.
 
 use super::periodicloss::PLANNED_LOSS;
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -21,9 +21,9 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(List {
+    Ok(Box::new(PerPacket::new(LossList {
         packets: listed(params),
         seen: 0,
     })))
@@ -35,20 +35,20 @@ fn listed(params: &Params) -> Vec<u64> {
     packets
 }
 
-struct List {
+struct LossList {
     /// In rising order.
     packets: Vec<u64>,
     /// Packets that have arrived.
     seen: u64,
 }
 
-impl<P: Packet> Law<P> for List {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for LossList {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         self.seen += 1;
         if self.packets.binary_search(&self.seen).is_ok() {
-            Fate::Dropped(PLANNED_LOSS)
+            PacketDecision::Drop(PLANNED_LOSS)
         } else {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         }
     }
 

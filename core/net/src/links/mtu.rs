@@ -1,7 +1,7 @@
 //! The largest packet that a link carries.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -24,20 +24,20 @@ pub const TOO_BIG: Reason = Reason("too_big");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     let bytes = params.integer("bytes").unwrap_or_default();
-    Ok(Box::new(Passage::new(Mtu(bytes))))
+    Ok(Box::new(PerPacket::new(Mtu(bytes))))
 }
 
 struct Mtu(u64);
 
-impl<P: Packet> Law<P> for Mtu {
-    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Mtu {
+    fn decide(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         if u64::from(packet.size()) > self.0 {
-            Fate::Dropped(TOO_BIG)
+            PacketDecision::Drop(TOO_BIG)
         } else {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Times at which nothing passes, as during a handover or in a tunnel.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -38,9 +38,9 @@ pub const OUTAGE: Reason = Reason("outage");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Passage::new(Outage::new(params)?)))
+    Ok(Box::new(PerPacket::new(Outage::new(params)?)))
 }
 
 struct Outage {
@@ -69,18 +69,18 @@ impl Outage {
     }
 }
 
-impl<P: Packet> Law<P> for Outage {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Outage {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         let Some(since) = now.ns().checked_sub(self.start) else {
-            return Fate::Leaves(now);
+            return PacketDecision::Forward(now);
         };
         let inside = self.period.map_or(since, |period| since % period);
         if inside >= self.length {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         } else if self.hold {
-            Fate::Leaves(Time::from_ns(now.ns() + (self.length - inside)))
+            PacketDecision::Forward(Time::from_ns(now.ns() + (self.length - inside)))
         } else {
-            Fate::Dropped(OUTAGE)
+            PacketDecision::Drop(OUTAGE)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Loss without chance: every n-th packet.
 
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -26,15 +26,15 @@ pub const PLANNED_LOSS: Reason = Reason("planned_loss");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     let mut law = Periodic {
         every: 1,
         offset: 0,
         seen: 0,
     };
-    Law::<P>::change(&mut law, Time::ZERO, params)?;
-    Ok(Box::new(Passage::new(law)))
+    PacketRule::<P>::change(&mut law, Time::ZERO, params)?;
+    Ok(Box::new(PerPacket::new(law)))
 }
 
 struct Periodic {
@@ -44,13 +44,13 @@ struct Periodic {
     seen: u64,
 }
 
-impl<P: Packet> Law<P> for Periodic {
-    fn fate(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Periodic {
+    fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         self.seen += 1;
         if self.seen > self.offset && (self.seen - self.offset).is_multiple_of(self.every) {
-            Fate::Dropped(PLANNED_LOSS)
+            PacketDecision::Drop(PLANNED_LOSS)
         } else {
-            Fate::Leaves(now)
+            PacketDecision::Forward(now)
         }
     }
 

@@ -5,9 +5,9 @@
 //! is dropped or passes with another DSCP (the single-rate meter of RFC 2697 without its second
 //! bucket).
 
-use crate::bucket::Bucket;
-use crate::passage::{Fate, Law, Passage};
-use crate::{Element, Entry, Outcomes, Packet, Reason, Setup};
+use crate::token_bucket::TokenBucket;
+use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
+use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -46,11 +46,11 @@ pub const POLICED: Reason = Reason("policed");
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     let (rate, burst, remark) = settings(params);
-    Ok(Box::new(Passage::new(Policer {
-        bucket: Bucket::new(rate, burst),
+    Ok(Box::new(PerPacket::new(Policer {
+        bucket: TokenBucket::new(rate, burst),
         remark,
     })))
 }
@@ -67,21 +67,21 @@ fn settings(params: &Params) -> (u64, u64, Option<u8>) {
 }
 
 struct Policer {
-    bucket: Bucket,
+    bucket: TokenBucket,
     remark: Option<u8>,
 }
 
-impl<P: Packet> Law<P> for Policer {
-    fn fate(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> Fate {
+impl<P: Packet> PacketRule<P> for Policer {
+    fn decide(&mut self, now: Time, packet: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
         self.bucket.fill(now);
         if self.bucket.holds(packet.size()) {
             self.bucket.take(packet.size());
         } else if let Some(dscp) = self.remark {
             packet.set_dscp(dscp);
         } else {
-            return Fate::Dropped(POLICED);
+            return PacketDecision::Drop(POLICED);
         }
-        Fate::Leaves(now)
+        PacketDecision::Forward(now)
     }
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {

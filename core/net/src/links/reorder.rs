@@ -1,7 +1,7 @@
 //! Reordering: single packets fall behind those that follow them.
 
-use crate::passage::Line;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Setup};
+use crate::per_packet::DelayLine;
+use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::collections::VecDeque;
 
@@ -28,27 +28,27 @@ pub const ENTRY: Entry = Entry {
 /// Builds the element.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Element<P>>, ParamError> {
     Ok(Box::new(Reorder {
-        settings: Settings::new(params),
+        settings: ReorderSettings::new(params),
         stream: setup.stream(),
-        line: Line::new(),
+        line: DelayLine::new(),
         back: VecDeque::new(),
         held: Backlog::default(),
         passed: 0,
     }))
 }
 
-struct Settings {
+struct ReorderSettings {
     ratio: f64,
     delay: Span,
     gap: Option<u64>,
 }
 
-impl Settings {
+impl ReorderSettings {
     fn new(params: &Params) -> Self {
-        Settings {
+        ReorderSettings {
             ratio: params.real("ratio").unwrap_or_default(),
             delay: params.span("delay").unwrap_or_default(),
             gap: params.integer("gap"),
@@ -60,15 +60,15 @@ impl Settings {
 struct Held<P> {
     /// When it goes on at the latest.
     due: Time,
-    /// How many packets will have passed in all when it may go on.
+    /// Number of packets that have passed in all when it may go on.
     after: u64,
     packet: P,
 }
 
 struct Reorder<P> {
-    settings: Settings,
+    settings: ReorderSettings,
     stream: Stream,
-    line: Line<P>,
+    line: DelayLine<P>,
     /// In the order in which they go on.
     back: VecDeque<Held<P>>,
     held: Backlog,
@@ -131,7 +131,7 @@ impl<P: Packet> Element<P> for Reorder<P> {
     }
 
     fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.settings = Settings::new(&change.into_params()?);
+        self.settings = ReorderSettings::new(&change.into_params()?);
         Ok(())
     }
 }

@@ -16,10 +16,10 @@
 //! DSCP washing, and NAT lookup. A class is hashed by its own 1024 queues, hosts are known exactly and not hashed.
 
 use crate::aqm::{
-    CobaltSettings, CobaltState, Departure, Flows, List, Verdict, can_be_marked, mark, mix,
+    CobaltSettings, CobaltState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark, mix,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ const WAYS: u32 = 8;
 /// Bytes of a turn: a full packet; Linux without a rate has 1514, with the Ethernet header.
 const QUANTUM: i64 = 1500;
 /// Most classes.
-const MOST: usize = 4;
+const MAX_TINS: usize = 4;
 
 /// Bytes that the classes send in turn, best effort first. With a common factor they are Linux's.
 const WEIGHTS_3: &[i64] = &[1024, 64, 256];
@@ -96,7 +96,7 @@ fn class_of(dscp: u8, classes: usize) -> usize {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     let mut chance = setup.stream();
     let most = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
@@ -107,23 +107,23 @@ pub fn build<P: Packet + 'static>(
         salt: chance.bits(),
         chance,
         hosts: setup.hosts.clone(),
-        set: Settings::new(params),
+        set: CakeSettings::new(params),
     };
     cake.grow();
     Ok(Box::new(cake))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct CakeSettings {
     memory: u64,
     classes: usize,
     weights: &'static [i64],
-    /// Whether hosts that send, and hosts that receive, get equal shares.
+    /// True if hosts that send, and hosts that receive, get equal shares.
     isolate: (bool, bool),
     cobalt: CobaltSettings,
 }
 
-impl Settings {
+impl CakeSettings {
     fn new(params: &Params) -> Self {
         let weights = match params.word("classes") {
             Some("besteffort") => &WEIGHTS_3[..1],
@@ -131,7 +131,7 @@ impl Settings {
             _ => WEIGHTS_3,
         };
         let interval = params.span("rtt").unwrap_or_default();
-        Settings {
+        CakeSettings {
             memory: params.integer("memory").unwrap_or(u64::MAX),
             classes: weights.len(),
             weights,
@@ -152,7 +152,7 @@ impl Settings {
 
 /// Where a queue stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum CakeFlowPlace {
     /// In no list.
     Idle,
     /// Among the new ones.
@@ -164,21 +164,21 @@ enum Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Flow {
+struct CakeFlow {
     /// The connection that uses it, and its hosts.
     connection: Option<u32>,
     hosts: (u16, u16),
-    place: Place,
+    place: CakeFlowPlace,
     deficit: i64,
     cobalt: CobaltState,
 }
 
-impl Flow {
+impl CakeFlow {
     const fn new() -> Self {
-        Flow {
+        CakeFlow {
             connection: None,
             hosts: (0, 0),
-            place: Place::Idle,
+            place: CakeFlowPlace::Idle,
             deficit: 0,
             cobalt: CobaltState::new(),
         }
@@ -187,8 +187,8 @@ impl Flow {
 
 /// A class.
 struct Tin {
-    sparse: List,
-    bulk: List,
+    sparse: FlowList,
+    bulk: FlowList,
     deficit: i64,
     /// Busy queues of each host, as the one that sends and the one that receives.
     busy: (Vec<u32>, Vec<u32>),
@@ -197,8 +197,8 @@ struct Tin {
 impl Tin {
     fn new(hosts: usize) -> Self {
         Tin {
-            sparse: List::new(),
-            bulk: List::new(),
+            sparse: FlowList::new(),
+            bulk: FlowList::new(),
             deficit: 0,
             busy: (vec![0; hosts], vec![0; hosts]),
         }
@@ -210,21 +210,21 @@ impl Tin {
 }
 
 struct Cake<P> {
-    queues: Flows<P, Flow>,
-    tins: [Tin; MOST],
+    queues: Flows<P, CakeFlow>,
+    tins: [Tin; MAX_TINS],
     /// The class whose turn it is.
     current: usize,
     salt: u64,
     chance: Stream,
     /// Hosts at the ends of each route.
     hosts: Arc<[(u16, u16)]>,
-    set: Settings,
+    set: CakeSettings,
 }
 
 impl<P: Packet> Cake<P> {
     fn grow(&mut self) {
         while self.queues.len() < QUEUES * self.set.classes as u32 {
-            self.queues.add(Flow::new());
+            self.queues.add(CakeFlow::new());
         }
     }
 
@@ -240,7 +240,7 @@ impl<P: Packet> Cake<P> {
             if flow.connection == connection {
                 return way(number);
             }
-            if flow.place == Place::Idle && free.is_none() {
+            if flow.place == CakeFlowPlace::Idle && free.is_none() {
                 flow.cobalt.idle(&self.set.cobalt, now);
                 if flow.connection.is_none() || flow.cobalt.forgotten() {
                     free = Some(way(number));
@@ -250,13 +250,13 @@ impl<P: Packet> Cake<P> {
         let queue = free.unwrap_or(way(0));
         let flow = self.queues.state(queue);
         flow.connection = connection;
-        if flow.place == Place::Idle {
+        if flow.place == CakeFlowPlace::Idle {
             flow.cobalt = CobaltState::new();
         }
         queue
     }
 
-    /// What a queue may send in a turn. Chance rounds it, so that small shares are right in the mean.
+    /// Quantum of a queue. Chance rounds it, so that small shares are right in the mean.
     fn quantum(&mut self, tin: usize, hosts: (u16, u16)) -> i64 {
         let busy = &self.tins[tin].busy;
         let source = busy.0[usize::from(hosts.0)] * u32::from(self.set.isolate.0);
@@ -307,7 +307,7 @@ impl<P: Packet> Cake<P> {
             if tin.deficit <= 0 {
                 tin.deficit += self.set.weights.get(self.current).copied().unwrap_or(64);
             }
-            self.current = (self.current + 1) % MOST;
+            self.current = (self.current + 1) % MAX_TINS;
         }
     }
 
@@ -318,7 +318,7 @@ impl<P: Packet> Cake<P> {
         if was_new {
             self.tins[tin].sparse.take(&self.queues);
             self.tins[tin].bulk.append(&mut self.queues, queue);
-            self.queues.state(queue).place = if waits { Place::Bulk } else { Place::Waiting };
+            self.queues.state(queue).place = if waits { CakeFlowPlace::Bulk } else { CakeFlowPlace::Waiting };
             if waits {
                 self.count(tin, hosts, true);
             }
@@ -349,14 +349,14 @@ impl<P: Packet> Cake<P> {
                 // It stays for a round among the old ones, so that it cannot come back as new at once.
                 self.tins[tin].sparse.take(&self.queues);
                 self.tins[tin].bulk.append(&mut self.queues, queue);
-                self.queues.state(queue).place = Place::Waiting;
+                self.queues.state(queue).place = CakeFlowPlace::Waiting;
             } else {
                 self.tins[tin].bulk.take(&self.queues);
-                let Flow { place, hosts, .. } = *self.queues.state(queue);
-                if place == Place::Bulk {
+                let CakeFlow { place, hosts, .. } = *self.queues.state(queue);
+                if place == CakeFlowPlace::Bulk {
                     self.count(tin, hosts, false);
                 }
-                self.queues.state(queue).place = Place::Idle;
+                self.queues.state(queue).place = CakeFlowPlace::Idle;
             }
         }
     }
@@ -372,12 +372,12 @@ impl<P: Packet> Cake<P> {
             };
             let law = &mut self.queues.state(queue).cobalt;
             match law.leaving(&self.set.cobalt, now, &departure, &mut self.chance) {
-                Verdict::Drop(reason) => {
+                AqmVerdict::Drop(reason) => {
                     outcomes.drop(now, packet, reason);
                     continue;
                 }
-                Verdict::Mark => mark(&mut packet, outcomes),
-                Verdict::Pass => {}
+                AqmVerdict::Mark => mark(&mut packet, outcomes),
+                AqmVerdict::Pass => {}
             }
             return Some(packet);
         }
@@ -393,20 +393,20 @@ impl<P: Packet> Queue<P> for Cake<P> {
         let route = self.hosts.get(usize::from(packet.route()));
         let hosts = route.copied().unwrap_or_default();
         match self.queues.state(queue).place {
-            Place::Idle => {
+            CakeFlowPlace::Idle => {
                 let quantum = self.quantum(tin, hosts);
                 let flow = self.queues.state(queue);
                 flow.cobalt.idle(&self.set.cobalt, now);
-                (flow.place, flow.hosts, flow.deficit) = (Place::Sparse, hosts, quantum);
+                (flow.place, flow.hosts, flow.deficit) = (CakeFlowPlace::Sparse, hosts, quantum);
                 self.tins[tin].sparse.append(&mut self.queues, queue);
             }
-            Place::Waiting => {
+            CakeFlowPlace::Waiting => {
                 let flow = self.queues.state(queue);
-                flow.place = Place::Bulk;
+                flow.place = CakeFlowPlace::Bulk;
                 let hosts = flow.hosts;
                 self.count(tin, hosts, true);
             }
-            Place::Sparse | Place::Bulk => {}
+            CakeFlowPlace::Sparse | CakeFlowPlace::Bulk => {}
         }
         while self.queues.backlog().bytes > self.set.memory {
             self.relieve(now, outcomes);
@@ -438,7 +438,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         outcomes: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
         // What waits stays in its class.
-        self.set = Settings::new(params);
+        self.set = CakeSettings::new(params);
         self.grow();
         while self.queues.backlog().bytes > self.set.memory {
             self.relieve(now, outcomes);

@@ -4,8 +4,8 @@
 //! the buffer to the operator: without `bytes` or `packets` it is unlimited.
 
 use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
-use crate::fifo::{Limit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, Setup};
+use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
+use crate::{Entry, Packet, Queue, ElementSetup};
 use narrows_units::{ParamError, Params};
 
 /// Registry entry.
@@ -29,10 +29,10 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(LawQueue::new(
-        Limit::optional(params),
+        QueueLimit::optional(params),
         Codel::new(params),
     )))
 }

@@ -1,7 +1,7 @@
 //! Drop-head: first in, first out; when there is no room, the oldest packets go.
 
-use crate::fifo::{Limit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use crate::fifo::{QueueLimit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -16,17 +16,17 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue; at least one limit must be given.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(DropHead {
         fifo: Fifo::new(),
-        limit: Limit::new(params)?,
+        limit: QueueLimit::new(params)?,
     }))
 }
 
 struct DropHead<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    limit: QueueLimit,
 }
 
 impl<P: Packet> Queue<P> for DropHead<P> {
@@ -53,7 +53,7 @@ impl<P: Packet> Queue<P> for DropHead<P> {
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
         // What waits beyond a smaller limit goes with the next arrival.
-        self.limit = Limit::new(params)?;
+        self.limit = QueueLimit::new(params)?;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Drop-tail: first in, first out, and what finds no room is dropped.
 
-use crate::fifo::{Limit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use crate::fifo::{QueueLimit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -21,14 +21,14 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue; at least one limit must be given.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(DropTail { fifo: Fifo::new(), limit: Limit::new(params)? }))
+    Ok(Box::new(DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? }))
 }
 
 struct DropTail<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    limit: QueueLimit,
 }
 
 impl<P: Packet> Queue<P> for DropTail<P> {
@@ -56,7 +56,7 @@ impl<P: Packet> Queue<P> for DropTail<P> {
     }
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.limit = Limit::new(params)?;
+        self.limit = QueueLimit::new(params)?;
         Ok(())
     }
 }

@@ -8,9 +8,9 @@
 //! Deviation: connections are told apart exactly instead of by a hash, as if there were a queue for
 //! every connection: collisions do not exist.
 
-use crate::aqm::{Flows, List, Table};
-use crate::fifo::{Limit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::aqm::{Flows, FlowList, AqmTable};
+use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -32,14 +32,14 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(Drr {
         flows: Flows::new(),
-        active: List::new(),
-        idle: List::new(),
-        table: Table::new(),
-        limit: Limit::optional(params),
+        active: FlowList::new(),
+        idle: FlowList::new(),
+        table: AqmTable::new(),
+        limit: QueueLimit::optional(params),
         quantum: quantum(params),
     }))
 }
@@ -49,20 +49,20 @@ fn quantum(params: &Params) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct DrrFlowState {
     connection: u32,
     deficit: u64,
-    /// Whether its turn has begun and its deficit been extended.
+    /// True if its turn has begun and its deficit been extended.
     served: bool,
 }
 
 struct Drr<P> {
-    flows: Flows<P, State>,
+    flows: Flows<P, DrrFlowState>,
     /// Queues that take turns, and queues that no connection uses.
-    active: List,
-    idle: List,
-    table: Table,
-    limit: Limit,
+    active: FlowList,
+    idle: FlowList,
+    table: AqmTable,
+    limit: QueueLimit,
     quantum: u64,
 }
 
@@ -71,9 +71,9 @@ impl<P: Packet> Drr<P> {
         if let Some(flow) = self.table.get(connection) {
             return flow;
         }
-        let state = State {
+        let state = DrrFlowState {
             connection,
-            ..State::default()
+            ..DrrFlowState::default()
         };
         let flow = if let Some(flow) = self.idle.take(&self.flows) {
             *self.flows.state(flow) = state;
@@ -146,7 +146,7 @@ impl<P: Packet> Queue<P> for Drr<P> {
     }
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.limit = Limit::optional(params);
+        self.limit = QueueLimit::optional(params);
         self.quantum = quantum(params);
         Ok(())
     }

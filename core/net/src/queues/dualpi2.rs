@@ -15,8 +15,8 @@
 //! an update sees them as of its own time, so the updates that were due are made up for first.
 
 use crate::aqm::{Stamped, can_be_marked, mark};
-use crate::fifo::{Limit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Ecn, Entry, Outcomes, Packet, Queue, Reason, Setup};
+use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
+use crate::{Backlog, Ecn, Entry, Outcomes, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 const DUALPI2: Reason = Reason("dualpi2");
@@ -85,12 +85,12 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    let set = Settings::new(params)?;
+    let set = DualPi2Settings::new(params)?;
     Ok(Box::new(DualPi2 {
-        low: Side::new(),
-        classic: Side::new(),
+        low: DualPi2Queue::new(),
+        classic: DualPi2Queue::new(),
         stream: setup.stream(),
         credit: 0.0,
         base: 0.0,
@@ -101,8 +101,8 @@ pub fn build<P: Packet + 'static>(
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
-    limit: Limit,
+struct DualPi2Settings {
+    limit: QueueLimit,
     target: Span,
     tupdate: Span,
     alpha: f64,
@@ -115,7 +115,7 @@ struct Settings {
     regular: bool,
 }
 
-impl Settings {
+impl DualPi2Settings {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let span = |name| params.span(name).unwrap_or_default();
         let real = |name| params.real(name).unwrap_or_default();
@@ -126,8 +126,8 @@ impl Settings {
             ));
         }
         let coupling = real("coupling");
-        Ok(Settings {
-            limit: Limit::optional(params),
+        Ok(DualPi2Settings {
+            limit: QueueLimit::optional(params),
             target: span("target"),
             tupdate: span("tupdate"),
             alpha: real("alpha"),
@@ -157,15 +157,15 @@ impl Settings {
 }
 
 /// One of the two queues.
-struct Side<P> {
+struct DualPi2Queue<P> {
     store: Stamped<P>,
-    /// What the recurrence has summed up and not yet signalled.
+    /// Sum of the recurrence that has not been signalled yet.
     sum: f64,
 }
 
-impl<P: Packet> Side<P> {
+impl<P: Packet> DualPi2Queue<P> {
     fn new() -> Self {
-        Side {
+        DualPi2Queue {
             store: Stamped::new(),
             sum: 0.0,
         }
@@ -187,8 +187,8 @@ impl<P: Packet> Side<P> {
 }
 
 struct DualPi2<P> {
-    low: Side<P>,
-    classic: Side<P>,
+    low: DualPi2Queue<P>,
+    classic: DualPi2Queue<P>,
     stream: Stream,
     /// Bytes that the classic queue has earned (above zero) or overdrawn.
     credit: f64,
@@ -196,7 +196,7 @@ struct DualPi2<P> {
     base: f64,
     old_delay: Span,
     next_update: Time,
-    set: Settings,
+    set: DualPi2Settings,
 }
 
 impl<P: Packet> DualPi2<P> {
@@ -213,7 +213,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Whether no update can move p' before another packet comes or goes: all is empty and it is
+    /// True if no update can move p' before another packet comes or goes: all is empty and it is
     /// zero, or what waits grows older and it is one.
     fn is_settled(&self) -> bool {
         let empty = self.low.is_empty() && self.classic.is_empty();
@@ -238,12 +238,12 @@ impl<P: Packet> DualPi2<P> {
         self.old_delay = delay;
     }
 
-    /// Whether the low-latency queue is next.
+    /// True if the low-latency queue is next.
     fn chooses_low(&self) -> bool {
         !self.low.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
     }
 
-    /// Whether a classic signal (p'^2) is due for a packet of the given side.
+    /// True if a classic signal (p'^2) is due for a packet of the given side.
     fn squared(&mut self, low: bool) -> bool {
         if self.set.regular {
             let side = if low { &mut self.low } else { &mut self.classic };
@@ -349,7 +349,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         params: &Params,
         _: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
-        let set = Settings::new(params)?;
+        let set = DualPi2Settings::new(params)?;
         self.catch_up(now);
         self.set = set;
         Ok(())

@@ -11,11 +11,11 @@
 //! IP bytes, Linux the kernel's buffers.
 
 use crate::aqm::{
-    CODEL_PARAMS, CodelSettings, CodelState, Departure, Flows, List, Verdict, can_be_marked, mark,
+    CODEL_PARAMS, CodelSettings, CodelState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark,
     place,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -61,21 +61,21 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     let mut queue = FqCodel {
         queues: Flows::new(),
-        new: List::new(),
-        old: List::new(),
+        new: FlowList::new(),
+        old: FlowList::new(),
         salt: setup.stream().bits(),
-        set: Settings::new(params),
+        set: FqCodelSettings::new(params),
     };
     queue.grow();
     Ok(Box::new(queue))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct FqCodelSettings {
     packets: u32,
     memory: u64,
     flows: u32,
@@ -84,11 +84,11 @@ struct Settings {
     codel: CodelSettings,
 }
 
-impl Settings {
+impl FqCodelSettings {
     fn new(params: &Params) -> Self {
         let number = |name| params.integer(name).unwrap_or_default();
         let small = |name| u32::try_from(number(name)).unwrap_or(u32::MAX);
-        Settings {
+        FqCodelSettings {
             packets: small("packets"),
             memory: number("memory"),
             flows: small("flows").max(1),
@@ -101,25 +101,25 @@ impl Settings {
 
 /// One of the queues.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct FqCodelFlowState {
     codel: CodelState,
     credits: i64,
-    /// Whether it is in one of the lists.
+    /// True if it is in one of the lists.
     active: bool,
 }
 
 struct FqCodel<P> {
-    queues: Flows<P, State>,
-    new: List,
-    old: List,
+    queues: Flows<P, FqCodelFlowState>,
+    new: FlowList,
+    old: FlowList,
     salt: u64,
-    set: Settings,
+    set: FqCodelSettings,
 }
 
 impl<P: Packet> FqCodel<P> {
     fn grow(&mut self) {
         while self.queues.len() < self.set.flows {
-            self.queues.add(State {
+            self.queues.add(FqCodelFlowState {
                 codel: CodelState::new(),
                 credits: 0,
                 active: false,
@@ -163,7 +163,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// What the law of `queue` lets go; `None` when the queue is empty.
+    /// The next packet that the law of `queue` lets go; `None` when the queue is empty.
     fn serve(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         while let Some((at, mut packet)) = self.queues.pop(queue) {
             let departure = Departure {
@@ -174,12 +174,12 @@ impl<P: Packet> FqCodel<P> {
             };
             let law = &mut self.queues.state(queue).codel;
             match law.leaving(&self.set.codel, now, &departure) {
-                Verdict::Drop(reason) => {
+                AqmVerdict::Drop(reason) => {
                     outcomes.drop(now, packet, reason);
                     continue;
                 }
-                Verdict::Mark => mark(&mut packet, outcomes),
-                Verdict::Pass => {}
+                AqmVerdict::Mark => mark(&mut packet, outcomes),
+                AqmVerdict::Pass => {}
             }
             return Some(packet);
         }
@@ -247,7 +247,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
         outcomes: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
         // Queues beyond a smaller number stay until they are empty.
-        self.set = Settings::new(params);
+        self.set = FqCodelSettings::new(params);
         self.grow();
         while !self.fits() {
             self.relieve(now, outcomes);

@@ -1,7 +1,7 @@
 //! Room for one packet besides the one in service.
 
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -17,7 +17,7 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     _: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(OnePacket(None)))
 }

@@ -11,9 +11,9 @@
 //! can change, so the updates that were due are made up for, one by one, before anything else is
 //! looked at. When an update changes nothing, neither would the next, and the rest are passed over.
 
-use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, Verdict};
-use crate::fifo::{Limit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, Reason, Setup};
+use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
+use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
+use crate::{Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 const PIE_EARLY: Reason = Reason("pie_early");
@@ -87,14 +87,14 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    let law = Pie::new(Settings::new(params), setup.stream());
-    Ok(Box::new(LawQueue::new(Limit::optional(params), law)))
+    let law = Pie::new(PieSettings::new(params), setup.stream());
+    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct PieSettings {
     target: Span,
     tupdate: Span,
     alpha: f64,
@@ -106,12 +106,12 @@ struct Settings {
     mark_ecnth: f64,
 }
 
-impl Settings {
+impl PieSettings {
     fn new(params: &Params) -> Self {
         let span = |name| params.span(name).unwrap_or_default();
         let real = |name| params.real(name).unwrap_or_default();
         let flag = |name| params.flag(name).unwrap_or_default();
-        Settings {
+        PieSettings {
             target: span("target"),
             tupdate: span("tupdate"),
             alpha: real("alpha"),
@@ -137,7 +137,7 @@ const TUNING: [(f64, f64); 6] = [
 ];
 
 struct Pie {
-    set: Settings,
+    set: PieSettings,
     stream: Stream,
     probability: f64,
     /// Sum of the probabilities since the last drop (derandomisation).
@@ -150,7 +150,7 @@ struct Pie {
 }
 
 impl Pie {
-    fn new(set: Settings, stream: Stream) -> Self {
+    fn new(set: PieSettings, stream: Stream) -> Self {
         Pie {
             stream,
             probability: 0.0,
@@ -202,7 +202,7 @@ impl Pie {
         self.burst = self.burst.saturating_sub(self.set.tupdate);
     }
 
-    /// Whether chance picks a packet that arrives behind `waiting` bytes.
+    /// True if chance picks a packet that arrives behind `waiting` bytes.
     fn picks(&mut self, waiting: u64) -> bool {
         let half = self.set.target.scale(1, 2);
         if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet
@@ -226,39 +226,39 @@ impl Pie {
 }
 
 impl AqmLaw for Pie {
-    fn arriving(&mut self, now: Time, packet: &Arrival) -> Verdict {
+    fn arriving(&mut self, now: Time, packet: &ArrivingPacket) -> AqmVerdict {
         self.catch_up(now);
         if !packet.room {
             self.accumulated = 0.0;
-            return Verdict::Pass;
+            return AqmVerdict::Pass;
         }
         if self.probability == 0.0 && self.quiet() {
             self.burst = self.set.burst;
         }
         if !self.burst.is_zero() || !self.picks(packet.backlog.bytes) {
-            return Verdict::Pass;
+            return AqmVerdict::Pass;
         }
         self.accumulated = 0.0;
         if self.set.ecn && packet.ect && self.probability <= self.set.mark_ecnth {
-            Verdict::Mark
+            AqmVerdict::Mark
         } else {
-            Verdict::Drop(PIE_EARLY)
+            AqmVerdict::Drop(PIE_EARLY)
         }
     }
 
-    fn leaving(&mut self, now: Time, packet: &Departure) -> Verdict {
+    fn leaving(&mut self, now: Time, packet: &Departure) -> AqmVerdict {
         self.catch_up(now);
         self.delay = if packet.left.packets == 0 {
             Span::ZERO
         } else {
             packet.sojourn
         };
-        Verdict::Pass
+        AqmVerdict::Pass
     }
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
         self.catch_up(now);
-        self.set = Settings::new(params);
+        self.set = PieSettings::new(params);
         Ok(())
     }
 }
@@ -270,7 +270,7 @@ mod tests {
 
     fn pie() -> Pie {
         let params = Params::from_json(ENTRY.params, &Map::new()).unwrap();
-        Pie::new(Settings::new(&params), Stream::new(1, "pie"))
+        Pie::new(PieSettings::new(&params), Stream::new(1, "pie"))
     }
 
     fn close(got: f64, expected: f64) {

@@ -4,11 +4,11 @@
 //! everything above (so also EF, VOICE-ADMIT, CS6 and CS7) to the first band, CS1 and LE to the last,
 //! all others to the second (or the last, if there are fewer).
 
-use crate::fifo::{Limit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use crate::fifo::{QueueLimit, QUEUE_FULL};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
-const MOST_BANDS: usize = 8;
+const MAX_BANDS: usize = 8;
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
             .range(1.0, 4e9),
         ParamSpec::new("bands", Kind::Count, "Number of bands.")
             .default("3")
-            .range(1.0, MOST_BANDS as f64)
+            .range(1.0, MAX_BANDS as f64)
             .source("Linux tc-prio(8): 3"),
         ParamSpec::new(
             "map",
@@ -37,17 +37,17 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(Priority {
         bands: std::array::from_fn(|_| Fifo::new()),
-        set: Settings::new(params)?,
+        set: PrioritySettings::new(params)?,
     }))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
-    limit: Limit,
+struct PrioritySettings {
+    limit: QueueLimit,
     /// The band of each DSCP.
     map: [u8; 64],
 }
@@ -56,7 +56,7 @@ const CS1: u64 = 8;
 const LE: u64 = 1;
 const CS5: u64 = 40;
 
-impl Settings {
+impl PrioritySettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let bands = params.integer("bands").unwrap_or(3);
         let last = bands - 1;
@@ -81,16 +81,16 @@ impl Settings {
             // The range of the parameter keeps code points below 64.
             map[dscp as usize & 63] = band as u8;
         }
-        Ok(Settings {
-            limit: Limit::optional(params),
+        Ok(PrioritySettings {
+            limit: QueueLimit::optional(params),
             map,
         })
     }
 }
 
 struct Priority<P> {
-    bands: [Fifo<P>; MOST_BANDS],
-    set: Settings,
+    bands: [Fifo<P>; MAX_BANDS],
+    set: PrioritySettings,
 }
 
 impl<P: Packet> Queue<P> for Priority<P> {
@@ -123,7 +123,7 @@ impl<P: Packet> Queue<P> for Priority<P> {
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
         // What waits stays in its band, also in one that gets nothing any more.
-        self.set = Settings::new(params)?;
+        self.set = PrioritySettings::new(params)?;
         Ok(())
     }
 }

@@ -12,9 +12,9 @@
 //! dropped only where there is no room. The timer of `adaptive` needs no wake-ups: the average moves
 //! only with arrivals, so the steps that were due are made up for at the next arrival.
 
-use crate::aqm::{AqmLaw, Arrival, LawQueue, Verdict};
-use crate::fifo::Limit;
-use crate::{Entry, Packet, Queue, Reason, Setup};
+use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
+use crate::fifo::QueueLimit;
+use crate::{Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 const RED_EARLY: Reason = Reason("red_early");
@@ -108,15 +108,15 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    let limit = Limit::new(params)?;
-    let law = Red::new(Settings::new(params)?, setup.stream());
+    let limit = QueueLimit::new(params)?;
+    let law = Red::new(RedSettings::new(params)?, setup.stream());
     Ok(Box::new(LawQueue::new(limit, law)))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct RedSettings {
     count_bytes: bool,
     min: f64,
     max: f64,
@@ -129,7 +129,7 @@ struct Settings {
     mean_packet: f64,
 }
 
-impl Settings {
+impl RedSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let packets = (params.real("min_threshold"), params.real("max_threshold"));
         let bytes = (params.real("min_bytes"), params.real("max_bytes"));
@@ -167,7 +167,7 @@ impl Settings {
         } else {
             0.002
         };
-        Ok(Settings {
+        Ok(RedSettings {
             count_bytes,
             min,
             max,
@@ -184,11 +184,11 @@ impl Settings {
 
 /// Constants of Adaptive RED.
 const INTERVAL: Span = Span::from_ms(500);
-const LARGEST: f64 = 0.5;
-const SMALLEST: f64 = 0.01;
+const MAX_MAX_P: f64 = 0.5;
+const MIN_MAX_P: f64 = 0.01;
 
 struct Red {
-    set: Settings,
+    set: RedSettings,
     stream: Stream,
     average: f64,
     /// Packets since the last drop while the average was between the thresholds; `None` below.
@@ -200,7 +200,7 @@ struct Red {
 }
 
 impl Red {
-    fn new(set: Settings, stream: Stream) -> Self {
+    fn new(set: RedSettings, stream: Stream) -> Self {
         Red {
             stream,
             average: 0.0,
@@ -218,9 +218,9 @@ impl Red {
         let (low, high) = (self.set.min + third, self.set.max - third);
         while self.next_step <= now {
             let before = self.max_p;
-            if self.average > high && self.max_p <= LARGEST {
+            if self.average > high && self.max_p <= MAX_MAX_P {
                 self.max_p += (self.max_p / 4.0).min(0.01);
-            } else if self.average < low && self.max_p >= SMALLEST {
+            } else if self.average < low && self.max_p >= MIN_MAX_P {
                 self.max_p *= 0.9;
             }
             self.next_step += INTERVAL;
@@ -233,7 +233,7 @@ impl Red {
     }
 
     /// Takes the length that an arrival meets into the average.
-    fn average(&mut self, now: Time, packet: &Arrival) {
+    fn average(&mut self, now: Time, packet: &ArrivingPacket) {
         let length = if self.set.count_bytes {
             packet.backlog.bytes as f64
         } else {
@@ -259,7 +259,7 @@ impl Red {
         }
     }
 
-    fn picks(&mut self, packet: &Arrival) -> bool {
+    fn picks(&mut self, packet: &ArrivingPacket) -> bool {
         let certain = if self.set.gentle {
             2.0 * self.set.max
         } else {
@@ -286,18 +286,18 @@ impl Red {
 }
 
 impl AqmLaw for Red {
-    fn arriving(&mut self, now: Time, packet: &Arrival) -> Verdict {
+    fn arriving(&mut self, now: Time, packet: &ArrivingPacket) -> AqmVerdict {
         if self.set.adaptive {
             self.adapt(now);
         }
         self.average(now, packet);
         if !self.picks(packet) {
-            return Verdict::Pass;
+            return AqmVerdict::Pass;
         }
         if self.set.ecn && packet.ect {
-            Verdict::Mark
+            AqmVerdict::Mark
         } else {
-            Verdict::Drop(RED_EARLY)
+            AqmVerdict::Drop(RED_EARLY)
         }
     }
 
@@ -307,7 +307,7 @@ impl AqmLaw for Red {
     }
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
-        let set = Settings::new(params)?;
+        let set = RedSettings::new(params)?;
         if set.adaptive && self.set.adaptive {
             self.adapt(now);
         } else {
@@ -330,11 +330,11 @@ mod tests {
 
     fn red(params: &serde_json::Value) -> Red {
         let params = Params::from_json(ENTRY.params, params.as_object().unwrap()).unwrap();
-        Red::new(Settings::new(&params).unwrap(), Stream::new(1, "red"))
+        Red::new(RedSettings::new(&params).unwrap(), Stream::new(1, "red"))
     }
 
-    fn behind(packets: u32) -> Arrival {
-        Arrival {
+    fn behind(packets: u32) -> ArrivingPacket {
+        ArrivingPacket {
             size: 1500,
             ect: false,
             backlog: Backlog {

@@ -12,9 +12,9 @@
 //! changes, waiting packets move to their new queues, so that none overtakes another of its
 //! connection.
 
-use crate::aqm::{Flows, List, mix, place};
-use crate::fifo::{Limit, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, Setup};
+use crate::aqm::{Flows, FlowList, mix, place};
+use crate::fifo::{QueueLimit, QUEUE_FULL};
+use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
@@ -54,13 +54,13 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    setup: &Setup,
+    setup: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     let mut stream = setup.stream();
-    let set = Settings::new(params);
+    let set = SfqSettings::new(params);
     let mut queue = Sfq {
         flows: Flows::new(),
-        active: List::new(),
+        active: FlowList::new(),
         salt: stream.bits(),
         stream,
         next_perturbation: set.perturb.map(|period| Time::ZERO + period),
@@ -71,8 +71,8 @@ pub fn build<P: Packet + 'static>(
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
-    limit: Limit,
+struct SfqSettings {
+    limit: QueueLimit,
     depth: u32,
     buckets: u32,
     ways: u32,
@@ -80,12 +80,12 @@ struct Settings {
     perturb: Option<Span>,
 }
 
-impl Settings {
+impl SfqSettings {
     fn new(params: &Params) -> Self {
         let number = |name| params.integer(name).unwrap_or_default();
         let buckets = number("buckets").max(1) as u32;
-        Settings {
-            limit: Limit::optional(params),
+        SfqSettings {
+            limit: QueueLimit::optional(params),
             depth: number("depth") as u32,
             buckets,
             ways: (number("ways") as u32).clamp(1, buckets),
@@ -96,28 +96,28 @@ impl Settings {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+struct SfqBucket {
     /// The connection that took it; others use it only when they find none free.
     owner: u32,
     /// Bytes it may still send in its turn.
     credit: i64,
-    /// Whether it is in the list of those that take turns.
+    /// True if it is in the list of those that take turns.
     active: bool,
 }
 
 struct Sfq<P> {
-    flows: Flows<P, Bucket>,
-    active: List,
+    flows: Flows<P, SfqBucket>,
+    active: FlowList,
     stream: Stream,
     salt: u64,
     next_perturbation: Option<Time>,
-    set: Settings,
+    set: SfqSettings,
 }
 
 impl<P: Packet> Sfq<P> {
     fn grow(&mut self) {
         while self.flows.len() < self.set.buckets {
-            self.flows.add(Bucket::default());
+            self.flows.add(SfqBucket::default());
         }
     }
 
@@ -168,7 +168,7 @@ impl<P: Packet> Sfq<P> {
     fn rehash(&mut self) {
         let mut waiting = Vec::with_capacity(self.flows.backlog().packets as usize);
         while let Some(bucket) = self.active.take(&self.flows) {
-            *self.flows.state(bucket) = Bucket::default();
+            *self.flows.state(bucket) = SfqBucket::default();
             while let Some(entry) = self.flows.pop(bucket) {
                 waiting.push(entry);
             }
@@ -234,7 +234,7 @@ impl<P: Packet> Queue<P> for Sfq<P> {
         params: &Params,
         _: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
-        let set = Settings::new(params);
+        let set = SfqSettings::new(params);
         if set.perturb != self.set.perturb {
             self.next_perturbation = set.perturb.map(|period| now + period);
         }

@@ -6,9 +6,9 @@
 //! marked are dropped above it, as RFC 8257, section 5, expects of switches with one threshold for all.
 //! As everywhere here the packet in service does not count: K packets at a switch that counts it are K - 1.
 
-use crate::aqm::{AqmLaw, Arrival, Departure, LawQueue, Verdict};
-use crate::fifo::{Limit, OPTIONAL_LIMIT};
-use crate::{Backlog, Entry, Packet, Queue, Reason, Setup};
+use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
+use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
+use crate::{Backlog, Entry, Packet, Queue, Reason, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -54,23 +54,23 @@ const STEP: Reason = Reason("step");
 /// Builds the queue; at least one threshold must be given.
 pub fn build<P: Packet + 'static>(
     params: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
-    let law = Step::new(params)?;
-    Ok(Box::new(LawQueue::new(Limit::optional(params), law)))
+    let law = StepMarking::new(params)?;
+    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct StepMarking {
     packets: Option<u64>,
     bytes: Option<u64>,
     time: Option<Span>,
     ecn: bool,
 }
 
-impl Step {
+impl StepMarking {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let step = Step {
+        let step = StepMarking {
             packets: params.integer("threshold"),
             bytes: params.integer("threshold_bytes"),
             time: params.span("threshold_time"),
@@ -90,29 +90,29 @@ impl Step {
             || self.bytes.is_some_and(|most| backlog.bytes > most)
     }
 
-    fn signal(&self, ect: bool) -> Verdict {
-        if self.ecn && ect { Verdict::Mark } else { Verdict::Drop(STEP) }
+    fn signal(&self, ect: bool) -> AqmVerdict {
+        if self.ecn && ect { AqmVerdict::Mark } else { AqmVerdict::Drop(STEP) }
     }
 }
 
-impl AqmLaw for Step {
-    fn arriving(&mut self, _: Time, packet: &Arrival) -> Verdict {
+impl AqmLaw for StepMarking {
+    fn arriving(&mut self, _: Time, packet: &ArrivingPacket) -> AqmVerdict {
         // Of what finds no room nobody needs to be told twice.
         if packet.room && self.exceeded(packet.backlog) {
             return self.signal(packet.ect);
         }
-        Verdict::Pass
+        AqmVerdict::Pass
     }
 
-    fn leaving(&mut self, _: Time, packet: &Departure) -> Verdict {
+    fn leaving(&mut self, _: Time, packet: &Departure) -> AqmVerdict {
         if self.time.is_some_and(|most| packet.sojourn > most) {
             return self.signal(packet.ect);
         }
-        Verdict::Pass
+        AqmVerdict::Pass
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        *self = Step::new(params)?;
+        *self = StepMarking::new(params)?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! A queue without limit.
 
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, Setup};
+use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(
     _: &Params,
-    _: &Setup,
+    _: &ElementSetup,
 ) -> Result<Box<dyn Queue<P>>, ParamError> {
     Ok(Box::new(Unlimited { fifo: Fifo::new() }))
 }

@@ -1,6 +1,6 @@
 //! A constant rate.
 
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
 
 /// Registry entry.
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     Ok(Box::new(Constant(RateClock::new(params.rate("rate").unwrap_or_default()))))
 }
 

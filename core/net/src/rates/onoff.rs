@@ -1,7 +1,7 @@
 //! A link that is there and away in turn, for fixed or for random times.
 
-use crate::fluid::{Fluid, Schedule, Table};
-use crate::{Entry, RateServer, Setup};
+use crate::rate_schedule::{ScheduledRate, RateSchedule, RateTable};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let whole = |name: &str| params.integer(name).unwrap_or_default();
     let (rate, on, off, phase) = (whole("rate"), whole("on"), whole("off"), whole("phase"));
     if phase >= on + off {
@@ -47,7 +47,7 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
         )));
     }
     if params.word("law") == Some("exponential") {
-        return Ok(Box::new(Fluid::new(Random {
+        return Ok(Box::new(ScheduledRate::new(Random {
             rate,
             means: [on as f64, off as f64],
             starts_on: phase < on,
@@ -63,7 +63,7 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
     };
     let inside = |step: &(u64, u64)| step.0 < on + off;
     let steps: Vec<_> = steps.into_iter().filter(inside).collect();
-    Ok(Box::new(Fluid::new(Table::new(&steps, Some(on + off))?)))
+    Ok(Box::new(ScheduledRate::new(RateTable::new(&steps, Some(on + off))?)))
 }
 
 /// On and off for exponential times. The instants of the changes that have been reached are kept
@@ -80,7 +80,7 @@ struct Random {
 }
 
 impl Random {
-    /// Whether it is on between toggle `index - 1` and toggle `index`.
+    /// True if it is on between toggle `index - 1` and toggle `index`.
     fn is_on(&self, index: usize) -> bool {
         self.starts_on == index.is_multiple_of(2)
     }
@@ -109,7 +109,7 @@ impl Random {
     }
 }
 
-impl Schedule for Random {
+impl RateSchedule for Random {
     fn piece(&mut self, at: Time) -> (u64, Time) {
         loop {
             while let Some(&toggle) = self.toggles.get(self.cursor) {
@@ -154,7 +154,7 @@ mod tests {
 
     fn server(json: &Value) -> Box<dyn RateServer> {
         let params = Params::from_json(ENTRY.params, json.as_object().unwrap()).unwrap();
-        build(&params, &Setup::new(3, "forward.0")).unwrap()
+        build(&params, &ElementSetup::new(3, "forward.0")).unwrap()
     }
 
     #[test]

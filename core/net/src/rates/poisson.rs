@@ -7,7 +7,7 @@
 //! schedule can therefore be looked at again, and an idle link costs nothing.
 
 use crate::opportunities::{ByOpportunity, Opportunities};
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -32,11 +32,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let rate = params.integer("rate").unwrap_or_default();
     let gap = f64::from(packet) * 8e9 / rate as f64;
-    let process = Process {
+    let process = PoissonProcess {
         key: setup.stream().bits(),
         gap,
         block: (gap * 256.0).ceil() as u64,
@@ -45,9 +45,9 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
     Ok(Box::new(ByOpportunity::new(walk, packet)))
 }
 
-/// What determines all opportunities.
+/// State that determines all opportunities.
 #[derive(Clone, Copy)]
-struct Process {
+struct PoissonProcess {
     key: u64,
     /// Mean gap in ns.
     gap: f64,
@@ -57,7 +57,7 @@ struct Process {
 
 /// Goes through the opportunities in order of time.
 struct Walk {
-    process: Process,
+    process: PoissonProcess,
     /// Number of the block and its stream.
     number: u64,
     stream: Stream,
@@ -67,7 +67,7 @@ struct Walk {
 
 impl Walk {
     /// Stands before the first opportunity of block `number` or, if that is empty, of a later one.
-    fn new(process: Process, number: u64) -> Self {
+    fn new(process: PoissonProcess, number: u64) -> Self {
         let mut walk = Walk { process, number, stream: process.stream(number), next: 0.0 };
         walk.step();
         walk
@@ -89,7 +89,7 @@ impl Walk {
     }
 }
 
-impl Process {
+impl PoissonProcess {
     fn stream(&self, number: u64) -> Stream {
         Stream::new(self.key.wrapping_add(number), "opportunities")
     }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn walk(seed: u64) -> Walk {
-        let process = Process { key: seed, gap: 1e6, block: 256_000_000 };
+        let process = PoissonProcess { key: seed, gap: 1e6, block: 256_000_000 };
         Walk::new(process, 0)
     }
 

@@ -5,9 +5,9 @@
 //! so has the mean `rate`, the standard deviation `deviation * rate` and is never negative; its logarithm forgets
 //! with the time constant `time`. All follows from the seed and the element's name alone.
 
-use crate::modulated::{Modulated, Piece, Pieces};
+use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream};
 use std::cell::RefCell;
 
@@ -52,16 +52,16 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Steps after which the drift begins anew: a day of the shortest.
-const MOST_STEPS: u64 = 8_640_000;
+const MAX_STEPS: u64 = 8_640_000;
 
 /// Builds the server.
-pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let mut stream = setup.stream();
     let key = stream.bits();
     let integer = |name: &str| params.integer(name).unwrap_or_default();
     let deviation = params.real("deviation").unwrap_or_default();
-    let drift = Drift::new(
+    let drift = RateDrift::new(
         integer("rate") as f64,
         deviation,
         integer("time"),
@@ -72,7 +72,7 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
 }
 
 /// The rate under the process.
-struct Drift {
+struct RateDrift {
     /// Mean in bit/s.
     mean: f64,
     /// In ns.
@@ -92,9 +92,9 @@ struct Past {
     last: f64,
 }
 
-impl Drift {
+impl RateDrift {
     fn new(mean: f64, deviation: f64, time: u64, step: u64, stream: Stream) -> Self {
-        Drift {
+        RateDrift {
             mean,
             step,
             s: (deviation * deviation).ln_1p().sqrt(),
@@ -105,7 +105,7 @@ impl Drift {
 
     /// The rate in step `number`.
     fn rate(&self, number: u64) -> f64 {
-        let wanted = (number % MOST_STEPS) as usize;
+        let wanted = (number % MAX_STEPS) as usize;
         let mut past = self.past.borrow_mut();
         while past.values.len() <= wanted {
             let normal = past.stream.normal();
@@ -121,11 +121,11 @@ impl Drift {
     }
 }
 
-impl Pieces for Drift {
-    fn piece(&self, at: u64) -> Piece {
+impl Pieces for RateDrift {
+    fn piece(&self, at: u64) -> ModulatedPiece {
         let number = at / self.step;
         let start = number * self.step;
-        Piece { start, end: start.saturating_add(self.step), bps: self.rate(number) }
+        ModulatedPiece { start, end: start.saturating_add(self.step), bps: self.rate(number) }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_rate_has_the_moments_and_the_memory_that_it_is_given() {
         // A deviation of 0.3, forgotten with a time constant of 5 steps.
-        let drift = Drift::new(1e7, 0.3, 500_000_000, 100_000_000, Stream::new(3, "drift"));
+        let drift = RateDrift::new(1e7, 0.3, 500_000_000, 100_000_000, Stream::new(3, "drift"));
         let n = 200_000;
         let rates: Vec<f64> = (0..n).map(|k| drift.rate(k) / 1e7).collect();
         let mean = rates.iter().sum::<f64>() / n as f64;
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn without_deviation_it_stands_still() {
-        let drift = Drift::new(5e6, 0.0, 1_000_000_000, 100_000_000, Stream::new(3, "drift"));
+        let drift = RateDrift::new(5e6, 0.0, 1_000_000_000, 100_000_000, Stream::new(3, "drift"));
         assert!((0..100).all(|k| drift.rate(k) == 5e6));
     }
 }

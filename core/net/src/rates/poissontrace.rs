@@ -1,9 +1,9 @@
 //! A Poisson link over a trace: opportunities to send as of `poisson`, at the mean rate that a trace tells.
 
-use crate::modulated::{Modulated, Piece, Pieces};
+use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
 use crate::trace::{self, RateTrace};
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry entry.
@@ -40,14 +40,14 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let read = trace::named(params, &setup.files, trace::parse_rates)?;
     let RateTrace::Rates { steps, end } = read else {
         let why = "it has opportunities to send, and rates over time are wanted";
         return Err(trace::refused(params, &why));
     };
     let packet = params.integer("packet").unwrap_or_default() as u32;
-    let told = Told {
+    let told = TracedPoissonRate {
         steps,
         end,
         looped: params.flag("loop").unwrap_or(true),
@@ -58,7 +58,7 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
 }
 
 /// The rate under the process.
-struct Told {
+struct TracedPoissonRate {
     /// (ns, bit/s) with rising times, the first 0.
     steps: Vec<(u64, u64)>,
     /// Length in ns.
@@ -67,16 +67,16 @@ struct Told {
     scale: f64,
 }
 
-impl Pieces for Told {
-    fn piece(&self, at: u64) -> Piece {
+impl Pieces for TracedPoissonRate {
+    fn piece(&self, at: u64) -> ModulatedPiece {
         if !self.looped && at >= self.end {
-            return Piece { start: self.end, end: u64::MAX, bps: 0.0 };
+            return ModulatedPiece { start: self.end, end: u64::MAX, bps: 0.0 };
         }
         let round = at / self.end * self.end;
         let after = self.steps.partition_point(|step| step.0 <= at - round);
         let (start, bps) = self.steps[after - 1];
         let end = self.steps.get(after).map_or(self.end, |step| step.0);
-        Piece {
+        ModulatedPiece {
             start: round + start,
             end: round.saturating_add(end),
             bps: bps as f64 * self.scale,
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn pieces_are_those_of_the_trace_round_after_round() {
-        let mut told = Told { steps: vec![(0, 8), (10, 0)], end: 30, looped: true, scale: 0.5 };
-        let piece = |start, end, bps| Piece { start, end, bps };
+        let mut told = TracedPoissonRate { steps: vec![(0, 8), (10, 0)], end: 30, looped: true, scale: 0.5 };
+        let piece = |start, end, bps| ModulatedPiece { start, end, bps };
         assert_eq!(told.piece(9), piece(0, 10, 4.0));
         assert_eq!(told.piece(10), piece(10, 30, 0.0));
         assert_eq!(told.piece(65), piece(60, 70, 4.0));

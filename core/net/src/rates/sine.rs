@@ -1,7 +1,7 @@
 //! A sine wave, in steps fine enough that nobody sees them.
 
-use crate::fluid::{Fluid, Table};
-use crate::{Entry, RateServer, Setup};
+use crate::rate_schedule::{ScheduledRate, RateTable};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::f64::consts::TAU;
 
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 const STEPS: u64 = 360;
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let whole = |name: &str| params.integer(name).unwrap_or_default();
     let (mean, amplitude, period) = (whole("mean"), whole("amplitude"), whole("period"));
     if amplitude > mean {
@@ -43,7 +43,7 @@ pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamErr
         (start, (mean as f64 + amplitude as f64 * swing).round() as u64)
     };
     let steps: Vec<(u64, u64)> = (0..STEPS).map(step).collect();
-    Ok(Box::new(Fluid::new(Table::new(&steps, Some(period))?)))
+    Ok(Box::new(ScheduledRate::new(RateTable::new(&steps, Some(period))?)))
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
     fn the_mean_over_a_period_is_the_mean() {
         let json = json!({"mean": 10_000_000, "amplitude": 10_000_000, "period": 1_000_000_000});
         let params = Params::from_json(ENTRY.params, json.as_object().unwrap()).unwrap();
-        let server = build(&params, &Setup::default()).unwrap();
+        let server = build(&params, &ElementSetup::default()).unwrap();
         let bytes = |from: u64, to: u64| {
             server.capacity(Time::from_ns(from), Time::from_ns(to)).get() as f64
         };

@@ -1,7 +1,7 @@
 //! A square wave.
 
-use crate::fluid::{Fluid, Table};
-use crate::{Entry, RateServer, Setup};
+use crate::rate_schedule::{ScheduledRate, RateTable};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry entry.
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let (low, high) = (params.integer("low"), params.integer("high"));
     let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
     if low > high {
@@ -38,6 +38,6 @@ pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamErr
     let period = params.integer("period").unwrap_or_default();
     let duty = params.real("duty").unwrap_or_default();
     let edge = (period as f64 * duty).round() as u64;
-    let table = Table::new(&[(0, high), (edge.clamp(1, period - 1), low)], Some(period))?;
-    Ok(Box::new(Fluid::new(table)))
+    let table = RateTable::new(&[(0, high), (edge.clamp(1, period - 1), low)], Some(period))?;
+    Ok(Box::new(ScheduledRate::new(table)))
 }

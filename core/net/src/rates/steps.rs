@@ -1,7 +1,7 @@
 //! A rate that changes at given times.
 
-use crate::fluid::{Fluid, Table};
-use crate::{Entry, RateServer, Setup};
+use crate::rate_schedule::{ScheduledRate, RateTable};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry entry.
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let steps = params.steps("steps").unwrap_or_default();
-    Ok(Box::new(Fluid::new(Table::new(steps, params.integer("period"))?)))
+    Ok(Box::new(ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)))
 }

@@ -8,7 +8,7 @@
 //! server idle waits for the next tick even if the rate would have carried it earlier, or leaves then although the
 //! rate alone would have kept it a little longer: up to a tick either way.
 
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
 
 /// Registry entry.
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let rate = params.integer("rate").unwrap_or(1);
     let tick = params.integer("tick").unwrap_or(1);
     Ok(Box::new(Ticks { rate, tick, credit: 0, last: None }))
@@ -113,7 +113,7 @@ mod tests {
     fn server(rate: u64) -> Box<dyn RateServer> {
         let params = json!({"rate": rate});
         let params = Params::from_json(ENTRY.params, params.as_object().unwrap()).unwrap();
-        build(&params, &Setup::default()).unwrap()
+        build(&params, &ElementSetup::default()).unwrap()
     }
 
     fn us(time: Time) -> u64 {

@@ -6,8 +6,8 @@
 //! that is larger than the bucket leaves when the bucket is full and leaves a debt in it, so that no
 //! packet waits for ever and the long-run rate holds.
 
-use crate::bucket::Bucket;
-use crate::{Entry, RateServer, Setup};
+use crate::token_bucket::TokenBucket;
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
 
 /// Registry entry.
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let rate = params.integer("rate").unwrap_or_default();
     let burst = params.integer("burst").unwrap_or_default();
     let peak = params.integer("peak");
@@ -43,13 +43,13 @@ pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamErr
         ));
     }
     Ok(Box::new(Shaper {
-        bucket: Bucket::new(rate, burst),
+        bucket: TokenBucket::new(rate, burst),
         peak: peak.map(|peak| RateClock::new(Rate::from_bps(peak))),
     }))
 }
 
 struct Shaper {
-    bucket: Bucket,
+    bucket: TokenBucket,
     peak: Option<RateClock>,
 }
 
@@ -77,7 +77,7 @@ impl RateServer for Shaper {
         Bytes::ZERO
     }
 
-    /// What fills the bucket; a span from the start of the run also has what the bucket held then.
+    /// Tokens that fill the bucket; a span from the start of the run also has what the bucket held then.
     fn capacity(&self, from: Time, to: Time) -> Bytes {
         let filled = self.bucket.rate().bytes_in(to.since(from));
         if from > Time::ZERO || to == Time::ZERO {
@@ -104,7 +104,7 @@ mod tests {
 
     fn server(json: &Value) -> Box<dyn RateServer> {
         let params = Params::from_json(ENTRY.params, json.as_object().unwrap()).unwrap();
-        build(&params, &Setup::default()).unwrap()
+        build(&params, &ElementSetup::default()).unwrap()
     }
 
     #[test]

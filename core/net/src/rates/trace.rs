@@ -1,9 +1,9 @@
 //! A link as it was measured: a trace of delivery opportunities or of rates.
 
-use crate::fluid::{Fluid, Table};
+use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::opportunities::{ByOpportunity, Opportunities};
 use crate::trace::{self, RateTrace};
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -44,14 +44,14 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let looped = params.flag("loop").unwrap_or(true);
     let scale = params.real("scale").unwrap_or(1.0);
     match trace::named(params, &setup.files, trace::parse_rates)? {
         RateTrace::Opportunities(times) => {
             let packet = params.integer("packet").unwrap_or_default() as f64;
             let size = (packet * scale).round().max(1.0) as u32;
-            Ok(Box::new(ByOpportunity::new(Recorded::new(times, looped), size)))
+            Ok(Box::new(ByOpportunity::new(RecordedRate::new(times, looped), size)))
         }
         RateTrace::Rates { mut steps, end } => {
             for step in &mut steps {
@@ -60,9 +60,9 @@ pub fn build(params: &Params, setup: &Setup) -> Result<Box<dyn RateServer>, Para
             if !looped {
                 steps.push((end, 0));
             }
-            let table = Table::new(&steps, looped.then_some(end));
+            let table = RateTable::new(&steps, looped.then_some(end));
             let table = table.map_err(|error| trace::refused(params, &error))?;
-            Ok(Box::new(Fluid::new(table)))
+            Ok(Box::new(ScheduledRate::new(table)))
         }
     }
 }
@@ -72,7 +72,7 @@ const MS: u64 = 1_000_000;
 const WINDOW: u64 = 100 * MS;
 
 /// Opportunities at recorded milliseconds. At the end all repeat, later by the last time stamp.
-struct Recorded {
+struct RecordedRate {
     /// In ms, not falling, the last above zero.
     times: Vec<u64>,
     looped: bool,
@@ -81,9 +81,9 @@ struct Recorded {
     index: usize,
 }
 
-impl Recorded {
+impl RecordedRate {
     fn new(times: Vec<u64>, looped: bool) -> Self {
-        Recorded { times, looped, round: 0, index: 0 }
+        RecordedRate { times, looped, round: 0, index: 0 }
     }
 
     /// Length of a round in ns.
@@ -110,7 +110,7 @@ impl Recorded {
         }
     }
 
-    /// How many opportunities there are before `at`.
+    /// Number of opportunities before `at`.
     fn before(&self, at: u64) -> u64 {
         let (round, index) = self.find(at);
         let rounds = round / self.length();
@@ -120,7 +120,7 @@ impl Recorded {
     }
 }
 
-impl Opportunities for Recorded {
+impl Opportunities for RecordedRate {
     fn peek(&mut self, at: Time) -> Time {
         if self.next() < at {
             // Never back to those that were taken: all of these lie before `at`.
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_round_ends_where_the_next_begins() {
         // 0 and 5 fall together at the seam.
-        let mut trace = Recorded::new(vec![0, 2, 2, 5], true);
+        let mut trace = RecordedRate::new(vec![0, 2, 2, 5], true);
         let times: Vec<u64> = (0..9)
             .map(|_| {
                 let at = trace.peek(Time::ZERO);
@@ -163,7 +163,7 @@ mod tests {
             })
             .collect();
         assert_eq!(times, [0, 2, 2, 5, 5, 7, 7, 10, 10]);
-        let all = Recorded::new(vec![0, 2, 2, 5], true);
+        let all = RecordedRate::new(vec![0, 2, 2, 5], true);
         for (from, to, count) in [(0, 1, 1), (0, 5, 3), (5, 6, 2), (0, 10, 7), (10, 11, 2), (3, 3, 0)] {
             let (from, to) = (Time::from_ns(from * MS), Time::from_ns(to * MS));
             assert_eq!(all.count(from, to), count);
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn skipping_an_idle_time_gives_up_what_was_not_used() {
         for start in 0..40 {
-            let mut skipping = Recorded::new(vec![1, 1, 3, 7], true);
-            let mut walking = Recorded::new(vec![1, 1, 3, 7], true);
+            let mut skipping = RecordedRate::new(vec![1, 1, 3, 7], true);
+            let mut walking = RecordedRate::new(vec![1, 1, 3, 7], true);
             let at = Time::from_ns(start * MS);
             while walking.next() < at {
                 walking.take();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_trace_played_once_is_over_at_its_end() {
-        let mut trace = Recorded::new(vec![1, 4], false);
+        let mut trace = RecordedRate::new(vec![1, 4], false);
         assert_eq!(trace.peek(Time::from_ns(2 * MS)).ns(), 4 * MS);
         trace.take();
         assert_eq!(trace.peek(Time::from_ns(2 * MS)), Time::FAR);

@@ -14,7 +14,7 @@
 //! randomness of backoff, collisions, frames that are sent again, choice of rates, and acknowledgements of TCP that
 //! use the same air. Losses and jitter are elements of their own.
 
-use crate::{Entry, RateServer, Setup};
+use crate::{Entry, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
 
 /// Registry entry.
@@ -69,7 +69,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Builds the server.
-pub fn build(params: &Params, _: &Setup) -> Result<Box<dyn RateServer>, ParamError> {
+pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
     let number = |name: &str| params.integer(name).unwrap_or_default();
     let rate = number("rate").max(1);
     let mut wifi = Wifi {
@@ -143,7 +143,7 @@ impl RateServer for Wifi {
 
     fn rest(&mut self) {}
 
-    fn in_groups(&self) -> bool {
+    fn is_aggregating(&self) -> bool {
         true
     }
 
@@ -182,7 +182,7 @@ mod tests {
 
     fn server(params: &Value) -> Box<dyn RateServer> {
         let params = Params::from_json(ENTRY.params, params.as_object().unwrap()).unwrap();
-        build(&params, &Setup::default()).unwrap()
+        build(&params, &ElementSetup::default()).unwrap()
     }
 
     /// Airtime of an aggregate of as many packets of 1500 bytes, in ns.

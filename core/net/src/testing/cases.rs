@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// One path to play packets through.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it tries.
+    /// Its claim.
     pub name: String,
     /// The elements of the path, named `forward.0` and so on as in cells.
     pub forward: Value,

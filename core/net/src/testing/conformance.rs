@@ -40,7 +40,7 @@ impl Ledger {
     }
 }
 
-/// How often a change is made, in steps.
+/// Steps between changes.
 const CHANGE_EVERY: u32 = 40;
 
 /// Plays `steps` random arrivals and departures into a queue and checks conservation, honest
@@ -134,9 +134,9 @@ pub struct Trial {
     pub element: Box<dyn Element<TestPacket>>,
     /// Changes that are made one after the other.
     pub changes: Vec<Change>,
-    /// What is demanded of the order.
+    /// Demand on the order.
     pub order: Order,
-    /// Whether packets may stay inside for ever.
+    /// True if packets may stay inside for ever.
     pub strands: bool,
 }
 

@@ -29,7 +29,7 @@ impl<'a> Dice<'a> {
         }
     }
 
-    /// Whether there is another step to make.
+    /// True if there is another step to make.
     pub fn step(&mut self) -> bool {
         match &mut self.source {
             Source::Random { steps, .. } => {

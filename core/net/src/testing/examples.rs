@@ -60,7 +60,7 @@ pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
     sets
 }
 
-/// Whether an element with these parameters may keep packets for ever.
+/// True if an element with these parameters may keep packets for ever.
 pub fn strands(params: &Map<String, Value>) -> bool {
     params.get("loop") == Some(&json!(false))
 }

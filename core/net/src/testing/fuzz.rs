@@ -1,18 +1,18 @@
-//! What fuzzers call: each function makes a trial of whatever bytes it gets and panics when
+//! Entry for fuzzers: each function makes a trial of whatever bytes it gets and panics when
 //! something breaks its contract. Ordinary tests call them with random bytes.
 
 use super::{Dice, Order, Trial, check_changing_queue, example_files, examples, strands};
-use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, Entry, Setup, links, queues, rates};
+use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, links, queues, rates};
 use narrows_units::{Params, Span, Time, Value};
 use serde_json::Map;
 
 /// An element that is given to [`Trial`] with the files of the examples.
-pub fn setup() -> Setup {
-    Setup {
+pub fn setup() -> ElementSetup {
+    ElementSetup {
         seed: 5,
         name: "forward.0".to_owned(),
         files: example_files(),
-        ..Setup::default()
+        ..ElementSetup::default()
     }
 }
 
@@ -126,8 +126,8 @@ pub fn traces(data: &[u8]) {
         Ok(mut server) => {
             let mut at = Time::ZERO;
             for _ in 0..20 {
-                if server.by_openings() {
-                    at = server.opens(at);
+                if server.is_slotted() {
+                    at = server.next_slot(at);
                 }
                 if at == Time::FAR {
                     break;

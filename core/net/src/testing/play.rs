@@ -5,7 +5,7 @@ use crate::{Network, NetworkError, Outcomes, Plan};
 use narrows_units::{Span, Time};
 use serde_json::Value;
 
-/// What became of the packets of a script. Packets are numbered from 1 in the order in which they
+/// Fate of the packets of a script. Packets are numbered from 1 in the order in which they
 /// enter, copies among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Played {
@@ -39,7 +39,7 @@ pub fn script(seed: u64, count: u32) -> Vec<(Time, TestPacket)> {
 /// A dumbbell with `forward` as forward path, [`example_files`] and an optional timeline.
 ///
 /// # Errors
-/// What the description lacks.
+/// Missing part of the description.
 pub fn network(forward: &Value, timeline: &Value) -> Result<Network<TestPacket>, NetworkError> {
     let json = serde_json::json!({"kind": "dumbbell", "forward": forward, "backward": []});
     Network::new(&Plan {

@@ -75,8 +75,8 @@ fn capacity_is_what_a_busy_server_carries() {
             let (mut at, mut carried) = (Time::ZERO, 0);
             let mut times = Vec::new();
             for _ in 0..3_000 {
-                if server.by_openings() {
-                    at = server.opens(at);
+                if server.is_slotted() {
+                    at = server.next_slot(at);
                 }
                 at = server.serve(at, 1_500);
                 carried += 1_500;

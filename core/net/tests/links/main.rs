@@ -4,14 +4,14 @@ mod exact;
 mod random;
 
 use narrows_net::testing::TestPacket;
-use narrows_net::{Element, Outcomes, Setup, links};
+use narrows_net::{Element, ElementSetup, Outcomes, links};
 use narrows_units::Time;
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
 
-fn setup() -> Setup {
-    let mut setup = Setup::new(11, "forward.0");
+fn setup() -> ElementSetup {
+    let mut setup = ElementSetup::new(11, "forward.0");
     let delays = b"time_s,delay_ms\n0,20\n0.1,5\n0.3,0\n";
     setup.files.insert("00", delays.to_vec());
     setup

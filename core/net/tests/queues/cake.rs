@@ -2,7 +2,7 @@
 
 use crate::harness::{Event, Fate, MS, Machine, drop_times, order, packet, play, real};
 use narrows_net::testing::TestPacket;
-use narrows_net::{Ecn, Files, Network, Outcomes, Plan, Queue, Setup, queues};
+use narrows_net::{Ecn, ElementSetup, Files, Network, Outcomes, Plan, Queue, queues};
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ fn shares(
     connections: &[(u16, u8)],
     count: u32,
 ) -> BTreeMap<(u16, u8), u32> {
-    let setup = Setup {
+    let setup = ElementSetup {
         hosts: hosts.into(),
-        ..Setup::new(3, "x")
+        ..ElementSetup::new(3, "x")
     };
     let params = params.as_object().unwrap();
     let mut queue: Box<dyn Queue<TestPacket>> = queues::build("cake", params, &setup).unwrap();

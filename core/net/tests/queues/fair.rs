@@ -211,13 +211,13 @@ fn bytes_are_shared_not_packets() {
 
 /// How many of 11 connections share a queue with another, over many seeds.
 fn runs_with_collisions(ways: u32) -> usize {
-    use narrows_net::{Outcomes, Setup, queues};
+    use narrows_net::{ElementSetup, Outcomes, queues};
     use narrows_units::Time;
     let params = json!({"ways": ways});
     let params = params.as_object().unwrap();
     (0..400)
         .filter(|seed| {
-            let setup = Setup::new(*seed, "forward.0");
+            let setup = ElementSetup::new(*seed, "forward.0");
             let mut queue = queues::build("sfq", params, &setup).unwrap();
             let mut outcomes = Outcomes::new();
             for connection in 1..=11 {

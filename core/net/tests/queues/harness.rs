@@ -1,7 +1,7 @@
 //! Arrival scripts, a server, and the log of what happened to each packet.
 
 use narrows_net::testing::TestPacket;
-use narrows_net::{Ecn, Outcomes, Queue, Setup, queues};
+use narrows_net::{Ecn, ElementSetup, Outcomes, Queue, queues};
 use narrows_units::{Stream, Time};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(crate) struct Real {
 pub(crate) fn real(kind: &str, params: &Value) -> Real {
     let params = params.as_object().unwrap();
     Real {
-        queue: queues::build(kind, params, &Setup::new(SEED, NAME)).unwrap(),
+        queue: queues::build(kind, params, &ElementSetup::new(SEED, NAME)).unwrap(),
         outcomes: Outcomes::new(),
         came_as: BTreeMap::new(),
     }
@@ -45,7 +45,7 @@ pub(crate) fn real(kind: &str, params: &Value) -> Real {
 
 /// The random numbers that the discipline under test draws.
 pub(crate) fn chance() -> Stream {
-    Setup::new(SEED, NAME).stream()
+    ElementSetup::new(SEED, NAME).stream()
 }
 
 impl Real {

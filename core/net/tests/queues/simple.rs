@@ -2,7 +2,7 @@
 
 use crate::harness::{Fate, MS, Machine, order, packet, real};
 use narrows_net::testing::TestPacket;
-use narrows_net::{Setup, queues};
+use narrows_net::{ElementSetup, queues};
 use serde_json::{Value, json};
 
 fn dropped(log: &[crate::harness::Event]) -> Vec<u64> {
@@ -163,7 +163,7 @@ fn what_waits_survives_a_change() {
 fn contradictions_are_refused_in_one_sentence() {
     let refuse = |kind: &str, params: Value| {
         let params = params.as_object().unwrap();
-        match queues::build::<TestPacket>(kind, params, &Setup::new(1, "forward.0")) {
+        match queues::build::<TestPacket>(kind, params, &ElementSetup::new(1, "forward.0")) {
             Ok(_) => panic!("{kind} {params:?} was accepted"),
             Err(error) => error.to_string(),
         }

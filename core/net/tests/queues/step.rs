@@ -2,7 +2,7 @@
 
 use crate::harness::{Fate, MS, Machine, packet, play, real, scripts};
 use narrows_net::testing::TestPacket;
-use narrows_net::{Ecn, Setup, queues};
+use narrows_net::{Ecn, ElementSetup, queues};
 use serde_json::{Value, json};
 
 fn capable(uid: u64) -> TestPacket {
@@ -110,7 +110,7 @@ fn marks_follow_the_instantaneous_queue() {
 fn a_threshold_is_asked_for() {
     let build = |params: Value| {
         let params = params.as_object().unwrap().clone();
-        queues::build::<TestPacket>("step", &params, &Setup::default()).map(|_| ())
+        queues::build::<TestPacket>("step", &params, &ElementSetup::default()).map(|_| ())
     };
     let error = build(json!({"packets": 5})).unwrap_err().to_string();
     assert!(error.starts_with("step: a threshold is missing"), "{error}");

@@ -1,6 +1,6 @@
 //! Flaws of logs are found where they are, and what is no log is told as such.
 use narrows_pantheon::{
-    LogError, Offsets, Reading, Side, Statistics, merge, read_merged, read_tunnel,
+    LogError, Offsets, RawLogSide, Reading, Statistics, merge, read_merged, read_tunnel,
 };
 
 const BASE_MS: u64 = 1_500_000_000_000;
@@ -78,7 +78,7 @@ fn flaws_are_told_with_their_line() {
 
 #[test]
 fn flaws_of_raw_logs_are_told_with_their_line() {
-    let read = |text: &str| read_tunnel("e", text.as_bytes(), Side::Egress, false);
+    let read = |text: &str| read_tunnel("e", text.as_bytes(), RawLogSide::Egress, false);
     let problem = |text: &str| read(text).unwrap_err().to_string();
     assert_eq!(
         problem("# 'x' ingress: 1500000000000.000\n"),
@@ -93,13 +93,13 @@ fn flaws_of_raw_logs_are_told_with_their_line() {
         problem(&format!("{head}1.0 - 0 - 1500\n1.0 - 1 - 15")).starts_with("e:3: the log ends")
     );
 
-    let log = |side: Side, word: &str, rows: &str| {
+    let log = |side: RawLogSide, word: &str, rows: &str| {
         let text = format!("# 'x' {word}: 1500000000000.000\n{rows}");
         read_tunnel(word, text.as_bytes(), side, false).unwrap()
     };
     let merged = |sent: &str, arrived: &str, lenient: bool| -> Result<Reading, LogError> {
-        let egress = log(Side::Egress, "egress", sent);
-        let ingress = log(Side::Ingress, "ingress", arrived);
+        let egress = log(RawLogSide::Egress, "egress", sent);
+        let ingress = log(RawLogSide::Ingress, "ingress", arrived);
         merge(&egress, &ingress, Offsets::default(), 1, lenient)
     };
     let sent = "1.0 - 0 - 1500\n2.0 - 1 - 1500\n";
@@ -138,8 +138,8 @@ fn flaws_of_raw_logs_are_told_with_their_line() {
     assert!(stopped.starts_with("egress:4: packet 0"), "{stopped}");
 
     let late = format!("# 'x' ingress: {}.000\n", BASE_MS + 30 * 86_400_000);
-    let late = read_tunnel("late", late.as_bytes(), Side::Ingress, false).unwrap();
-    let early = log(Side::Egress, "egress", sent);
+    let late = read_tunnel("late", late.as_bytes(), RawLogSide::Ingress, false).unwrap();
+    let early = log(RawLogSide::Egress, "egress", sent);
     let error = merge(&early, &late, Offsets::default(), 1, true)
         .unwrap_err()
         .to_string();
@@ -153,7 +153,7 @@ fn flaws_of_raw_logs_are_told_with_their_line() {
 fn what_is_no_log_is_told_as_such() {
     let told = |text: &[u8]| {
         let merged = read_merged("x", text, true).unwrap_err().to_string();
-        let raw = read_tunnel("x", text, Side::Egress, true).unwrap_err();
+        let raw = read_tunnel("x", text, RawLogSide::Egress, true).unwrap_err();
         (merged, raw.to_string())
     };
     let cut = "x:1: the log ends in the middle of this line".to_owned();
@@ -193,9 +193,9 @@ fn lines_out_of_the_order_of_time_are_told_and_counted_by_time() {
     assert_eq!(near.disorder, None);
 
     let raw = "# 'x' egress: 1500000000000.000\n5.0 - 0 - 60\n4.0 - 1 - 60\n";
-    let egress = read_tunnel("e", raw.as_bytes(), Side::Egress, false).unwrap();
+    let egress = read_tunnel("e", raw.as_bytes(), RawLogSide::Egress, false).unwrap();
     let raw = "# 'x' ingress: 1500000000000.000\n9.0 - 0 - 60\n9.5 - 1 - 60\n";
-    let ingress = read_tunnel("i", raw.as_bytes(), Side::Ingress, false).unwrap();
+    let ingress = read_tunnel("i", raw.as_bytes(), RawLogSide::Ingress, false).unwrap();
     let merged = merge(&egress, &ingress, Offsets::default(), 1, false).unwrap();
     assert_eq!(
         merged.disorder.unwrap().to_string(),

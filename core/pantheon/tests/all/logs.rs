@@ -1,7 +1,7 @@
 //! Logs survive being written and read, raw and merged; and no bytes whatsoever make a reader panic.
 use narrows_pantheon::{
-    Arrived, Link, Offsets, Opportunity, Reading, Sent, Side, Statistics, join, merge, read_merged,
-    read_tunnel, write_merged,
+    Arrived, Offsets, OneDirection, Opportunity, RawLogSide, Reading, SentLine, Statistics, join,
+    merge, read_merged, read_tunnel, write_merged,
 };
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -47,8 +47,8 @@ fn raw(packets: &[Packet], start_us: u64, off_us: (u64, u64)) -> (String, String
 
 fn merged_of(packets: &[Packet], flow: u16, start_us: u64, off_us: (u64, u64)) -> Reading {
     let (egress, ingress) = raw(packets, start_us, off_us);
-    let egress = read_tunnel("egress", egress.as_bytes(), Side::Egress, false).unwrap();
-    let ingress = read_tunnel("ingress", ingress.as_bytes(), Side::Ingress, false).unwrap();
+    let egress = read_tunnel("egress", egress.as_bytes(), RawLogSide::Egress, false).unwrap();
+    let ingress = read_tunnel("ingress", ingress.as_bytes(), RawLogSide::Ingress, false).unwrap();
     // What NTP says undoes what the clocks are off.
     let offsets = Offsets {
         sender_ns: -(off_us.0 as i64) * 1000,
@@ -212,7 +212,7 @@ proptest! {
                 if let Ok(reading) = read_merged("log", &all, lenient) {
                     let _ = (Statistics::of(&reading.link), write_merged(&reading.link));
                 }
-                let side = if lenient { Side::Egress } else { Side::Ingress };
+                let side = if lenient { RawLogSide::Egress } else { RawLogSide::Ingress };
                 if let Ok(log) = read_tunnel("log", &all, side, lenient) {
                     let _ = merge(&log, &log, Offsets::default(), 1, lenient);
                 }
@@ -231,10 +231,10 @@ fn a_log_of_a_single_tunnel_names_no_flow() {
 
 #[test]
 fn packets_of_one_instant_do_not_take_the_square_of_their_number() {
-    let link = Link {
+    let link = OneDirection {
         base_ns: 0,
         sent: vec![
-            Sent {
+            SentLine {
                 time_ns: 0,
                 size: 100,
                 flow: 1

@@ -1,9 +1,9 @@
-//! What of a run is measured: a span of time, and links that are looked at by name.
+//! The measured part of a run: a span of time, and links that are looked at by name.
 
 use super::Cell;
 use serde::Deserialize;
 
-/// What the scenario says about measuring; by default the whole run.
+/// The scenario's choice of what is measured; by default the whole run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Measure {
     /// Nothing before this time counts.
@@ -24,13 +24,13 @@ impl Measure {
         given.then(|| (self.from_ns.unwrap_or(0), self.to_ns.unwrap_or(u64::MAX)))
     }
 
-    /// Whether what happened at `time` counts.
+    /// True if what happened at `time` counts.
     pub fn counts(&self, time: u64) -> bool {
         self.span_ns()
             .is_none_or(|(from, to)| (from..to).contains(&time))
     }
 
-    /// Whether the bin of `width` that begins at `start` counts: all of it has to.
+    /// True if the bin of `width` that begins at `start` counts: all of it has to.
     pub fn counts_bin(&self, start: u64, width: u64) -> bool {
         self.span_ns()
             .is_none_or(|(from, to)| start >= from && start.saturating_add(width) <= to)

@@ -10,8 +10,8 @@ mod network;
 mod rate;
 
 pub use measure::Measure;
-pub(crate) use network::Framing;
-pub use network::{Element, Limit, Link, Network, Route};
+pub(crate) use network::CellFraming;
+pub use network::{CellQueueLimit, Element, Link, Network, Route};
 pub use rate::RateLaw;
 
 /// Kinds of elements that hold packets for no time at all, so that they add nothing to a delay.
@@ -50,22 +50,22 @@ pub struct Cell {
     /// Width of the bins of `record: bins`.
     #[serde(default)]
     pub bin_ns: Option<u64>,
-    /// What the packets passed.
+    /// The network.
     pub network: Network,
     /// Planned changes of elements, in order of time.
     #[serde(default)]
     pub timeline: Vec<PlannedChange>,
     /// The flows.
     pub flows: Vec<Flow>,
-    /// What of the run is measured.
+    /// The measured part of the run.
     #[serde(default)]
     pub measure: Measure,
-    /// What is kept of transfers.
+    /// Form in which transfers are kept.
     #[serde(default)]
     pub transfers: KeptTransfers,
 }
 
-/// What is kept of the transfers of applications.
+/// Form in which transfers of applications are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeptTransfers {
@@ -99,10 +99,10 @@ pub struct Flow {
     /// Host that receives them.
     #[serde(default)]
     pub to: Option<String>,
-    /// What its application does.
+    /// Its application.
     #[serde(default)]
     pub traffic: Traffic,
-    /// Whether it is traffic that is not under test.
+    /// True if it is traffic that is not under test.
     #[serde(default)]
     pub background: bool,
     /// Round-trip time that it has in addition to the path's.
@@ -110,7 +110,7 @@ pub struct Flow {
     pub extra_rtt_ns: u64,
 }
 
-/// What the application of a flow does.
+/// The application of a flow.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Traffic {
     /// Its kind, as in the registry.
@@ -241,7 +241,7 @@ impl Cell {
         path.saturating_add(self.access_ns(number, direction))
     }
 
-    /// Whether packets of flow `number` travel over a path in `direction` of which nothing is known but
+    /// True if packets of flow `number` travel over a path in `direction` of which nothing is known but
     /// what was sent and what arrived.
     pub fn is_real(&self, number: u16, direction: Direction) -> bool {
         let mut way = self.elements(number, direction);
@@ -267,7 +267,7 @@ impl Cell {
         })
     }
 
-    /// Whether an outage holds packets at some time, which then wait without being queued; else it drops them.
+    /// True if an outage holds packets at some time, which then wait without being queued; else it drops them.
     pub fn may_hold(&self, outage: &Element) -> bool {
         let holds = |set: &Map<String, Value>| set.get("mode").is_some_and(|mode| mode == "hold");
         let mut changes = self.changes_of(outage.label());
@@ -333,7 +333,7 @@ mod tests {
         let limit = first.limit();
         assert_eq!(
             limit,
-            Limit {
+            CellQueueLimit {
                 bytes: Some(60_000),
                 packets: None
             }

@@ -4,10 +4,10 @@ use crate::schema::Direction;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What packets pass. A dumbbell is read as two links with a route each.
+/// The network that packets pass. A dumbbell is read as two links with a route each.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// Whether it is written as two lists of elements, so that a packet's direction tells its way.
+    /// True if it is written as two lists of elements, so that a packet's direction tells its way.
     pub dumbbell: bool,
     /// Names of the hosts.
     pub hosts: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Link {
     pub from: String,
     /// Node at which they leave.
     pub to: String,
-    /// What they meet, in order.
+    /// The links or elements they pass, in order.
     pub elements: Vec<Element>,
 }
 
@@ -58,16 +58,16 @@ pub struct Element {
 
 /// Framing on the wire of a bottleneck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Framing {
+pub(crate) struct CellFraming {
     /// Bytes that each packet has more than at the IP layer.
     overhead: u64,
-    /// Whether packets fill ATM cells of 48 bytes, which have 53 on the wire.
+    /// True if packets fill ATM cells of 48 bytes, which have 53 on the wire.
     atm: bool,
 }
 
 /// Limits of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limit {
+pub struct CellQueueLimit {
     /// Most bytes that may wait.
     pub bytes: Option<u64>,
     /// Most packets that may wait.
@@ -247,7 +247,7 @@ impl Element {
         self.name.as_deref().unwrap_or(&self.kind)
     }
 
-    /// Whether it is a queue before a server.
+    /// True if it is a queue before a server.
     pub fn is_bottleneck(&self) -> bool {
         self.kind == "bottleneck"
     }
@@ -276,21 +276,21 @@ impl Element {
     }
 
     /// The limits of the queue of a bottleneck.
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> CellQueueLimit {
         if self.queue_kind() == Some("onepacket") {
-            return Limit {
+            return CellQueueLimit {
                 bytes: None,
                 packets: Some(1),
             };
         }
         self.params
             .get("queue")
-            .map_or_else(Limit::default, Limit::read)
+            .map_or_else(CellQueueLimit::default, CellQueueLimit::read)
     }
 
-    /// How a bottleneck counts packets.
-    pub(crate) fn framing(&self) -> Framing {
-        Framing {
+    /// Size at which a bottleneck counts packets.
+    pub(crate) fn framing(&self) -> CellFraming {
+        CellFraming {
             overhead: self
                 .params
                 .get("overhead")
@@ -301,7 +301,7 @@ impl Element {
     }
 }
 
-impl Framing {
+impl CellFraming {
     /// Bytes that a packet of `size` bytes costs on the wire.
     pub(crate) fn wire_bytes(self, size: u64) -> u64 {
         let bytes = size + self.overhead;
@@ -313,11 +313,11 @@ impl Framing {
     }
 }
 
-impl Limit {
+impl CellQueueLimit {
     /// The limits that a queue is written with.
     pub(crate) fn read(queue: &Value) -> Self {
         let of = |name: &str| queue.get(name).and_then(Value::as_u64);
-        Limit {
+        CellQueueLimit {
             bytes: of("bytes"),
             packets: of("packets"),
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Nanoseconds of a second: work is counted in bits times this, so that it stays a whole number.
 const NS: i128 = 1_000_000_000;
 /// More pieces than this are not worked out one by one.
-const MOST_PIECES: usize = 1_000_000;
+const MAX_PIECES: usize = 1_000_000;
 
 /// A rate that is constant in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ fn server_pieces(server: &Value, until: u64) -> Result<Vec<(u64, u64)>, String> 
 
 fn repeat(steps: &[(u64, u64)], period: u64, until: u64) -> Option<Vec<(u64, u64)>> {
     let rounds = usize::try_from(until / period + 1).ok()?;
-    if rounds.checked_mul(steps.len())? > MOST_PIECES {
+    if rounds.checked_mul(steps.len())? > MAX_PIECES {
         return None;
     }
     let round = |n: usize| {

@@ -6,7 +6,7 @@ use crate::schema::{BinRow, DelayRow, Direction};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct PacketInBins {
     sent_ns: u64,
     size: u32,
     flow: u16,
@@ -28,7 +28,7 @@ struct Bin {
     last_arrival_ns: u64,
 }
 
-/// What is kept of one flow in one direction.
+/// The bins of one flow in one direction.
 #[derive(Debug, Default)]
 struct Series {
     bins: Vec<Bin>,
@@ -64,7 +64,7 @@ pub struct BinLog {
     bin_ns: u64,
     measure: Measure,
     base: u64,
-    rows: VecDeque<Row>,
+    rows: VecDeque<PacketInBins>,
     /// Indexed by flow, then direction.
     series: Vec<[Series; 2]>,
 }
@@ -96,7 +96,7 @@ impl BinLog {
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
         let uid = self.base + self.rows.len() as u64;
-        self.rows.push_back(Row {
+        self.rows.push_back(PacketInBins {
             sent_ns,
             size,
             flow,
@@ -214,7 +214,7 @@ impl BinLog {
     }
 
     #[inline]
-    fn close(&mut self, uid: u64) -> Row {
+    fn close(&mut self, uid: u64) -> PacketInBins {
         let index = uid.wrapping_sub(self.base) as usize;
         let row = self.rows.get_mut(index).filter(|row| row.open);
         // A driver that reports two fates for one packet would falsify the record.

@@ -25,7 +25,7 @@ pub struct Chunk {
     pub sent_ns: Vec<u64>,
     /// When each packet arrived, or [`NOT_ARRIVED`].
     pub arrived_ns: Vec<u64>,
-    /// How late each packet was released; 0 if it did not arrive.
+    /// Lateness of each packet in ns; 0 if it did not arrive.
     pub late_ns: Vec<i64>,
     /// Fate of each packet.
     pub fate: Vec<Fate>,
@@ -66,7 +66,7 @@ impl Chunk {
         self.uid.len()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.uid.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What drivers report packets to while a run lasts.
+//! The log to which drivers report packets while a run lasts.
 //!
 //! A [`Log`] is told once when a packet enters the network, which gives the packet its uid, and
 //! once when its fate is known. Nothing is allocated per packet.

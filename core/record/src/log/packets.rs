@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A packet whose fate, or whose predecessor's fate, is still open.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct LoggedPacket {
     sent_ns: u64,
     arrived_ns: u64,
     late_ns: i64,
@@ -27,7 +27,7 @@ struct Row {
 pub struct PacketLog {
     /// Uid of the first row in `rows`.
     base: u64,
-    rows: VecDeque<Row>,
+    rows: VecDeque<LoggedPacket>,
     elements: Vec<String>,
     reasons: Vec<&'static str>,
     current: Chunk,
@@ -53,7 +53,7 @@ impl PacketLog {
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
         let uid = self.base + self.rows.len() as u64;
-        self.rows.push_back(Row {
+        self.rows.push_back(LoggedPacket {
             sent_ns,
             arrived_ns: NOT_ARRIVED,
             late_ns: 0,
@@ -135,7 +135,7 @@ impl PacketLog {
         self.base + self.rows.len() as u64 - 1
     }
 
-    /// Whether a full chunk waits to be taken.
+    /// True if a full chunk waits to be taken.
     #[inline]
     pub fn has_chunk(&self) -> bool {
         !self.full.is_empty()
@@ -153,7 +153,7 @@ impl PacketLog {
     }
 
     #[inline]
-    fn open_row(&mut self, uid: u64) -> &mut Row {
+    fn open_row(&mut self, uid: u64) -> &mut LoggedPacket {
         let index = uid.wrapping_sub(self.base) as usize;
         let row = self.rows.get_mut(index).filter(|row| row.open);
         // A driver that reports two fates for one packet would falsify the record.

@@ -2,7 +2,7 @@
 
 use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
 use crate::cell::KeptTransfers;
-use crate::histogram::Bucket;
+use crate::histogram::HistogramBucket;
 
 /// Registry entry.
 pub(super) const P50: Metric = Metric {
@@ -91,7 +91,7 @@ fn binned(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
     for row in subject.completions() {
         sum += u128::from(row.sum_ns);
         match (row.low_ns, row.high_ns) {
-            (Some(low), Some(high)) => buckets.push(Bucket {
+            (Some(low), Some(high)) => buckets.push(HistogramBucket {
                 low,
                 high,
                 count: row.transfers,

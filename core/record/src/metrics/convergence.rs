@@ -1,4 +1,4 @@
-//! How long flows take until they share fairly.
+//! Convergence: the time until flows share fairly.
 //!
 //! Successive windows of the time that all flows share are looked at; the flows have converged in the
 //! first one in which each got its fair part but for a tenth. Runs in which they never do have no
@@ -10,7 +10,7 @@ use super::time_scales::windows;
 use super::traffic::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
 
-/// How far from the mean of all flows each may be.
+/// Largest distance of each flow from the mean of all, as a share of it.
 const DELTA: f64 = 0.1;
 
 const fn time(
@@ -55,29 +55,25 @@ const fn share(
     }
 }
 
-/// Registry entries.
-pub(super) const TIME_1: Metric = time(
-    "convergence_1s_ns",
-    "convergence time, windows of 1 s",
-    "converged_1s",
-    time_over::<1>,
-);
-pub(super) const SHARE_1: Metric = share(
-    "converged_1s",
-    "runs converged, windows of 1 s",
-    share_over::<1>,
-);
-pub(super) const TIME_10: Metric = time(
-    "convergence_10s_ns",
-    "convergence time, windows of 10 s",
-    "converged_10s",
-    time_over::<10>,
-);
-pub(super) const SHARE_10: Metric = share(
-    "converged_10s",
-    "runs converged, windows of 10 s",
-    share_over::<10>,
-);
+macro_rules! over_windows {
+    ($($seconds:literal)*) => {
+        /// Registry entries.
+        pub(super) const METRICS: &[Metric] = &[$(
+            time(
+                concat!("convergence_", $seconds, "s_ns"),
+                concat!("convergence time, windows of ", $seconds, " s"),
+                concat!("converged_", $seconds, "s"),
+                time_over::<$seconds>,
+            ),
+            share(
+                concat!("converged_", $seconds, "s"),
+                concat!("runs converged, windows of ", $seconds, " s"),
+                share_over::<$seconds>,
+            ),
+        )*];
+    };
+}
+over_windows!(1 10);
 
 /// The first window in which all flows got about as much, and the number of windows.
 fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize>, usize), String> {

@@ -1,4 +1,4 @@
-//! What sinks of datagrams report.
+//! Reports of sinks of datagrams.
 
 use super::{Better, Measured, Metric, Scope, Subject};
 use crate::run::ReceiverCounters;

@@ -17,8 +17,7 @@ const BASE: Metric = Metric {
     compute: mean,
 };
 
-/// Registry entry.
-pub(super) const MEAN: Metric = Metric {
+const MEAN: Metric = Metric {
     name: "delay_mean_ns",
     label: "mean one-way delay",
     definition: "Mean time from leaving the sender's network layer to reaching the receiver's, \
@@ -27,38 +26,7 @@ pub(super) const MEAN: Metric = Metric {
     ..BASE
 };
 
-/// Registry entry.
-pub(super) const P50: Metric = Metric {
-    name: "delay_p50_ns",
-    label: "median one-way delay",
-    definition: "Median of the one-way delays of all packets of the data direction that arrived \
-                 (nearest rank).",
-    compute: |subject| percentile(subject, 0.5),
-    ..BASE
-};
-
-/// Registry entry.
-pub(super) const P95: Metric = Metric {
-    name: "delay_p95_ns",
-    label: "95th percentile one-way delay",
-    definition: "95th percentile of the one-way delays of all packets of the data direction that \
-                 arrived (nearest rank).",
-    compute: |subject| percentile(subject, 0.95),
-    ..BASE
-};
-
-/// Registry entry.
-pub(super) const P99: Metric = Metric {
-    name: "delay_p99_ns",
-    label: "99th percentile one-way delay",
-    definition: "99th percentile of the one-way delays of all packets of the data direction that \
-                 arrived (nearest rank).",
-    compute: |subject| percentile(subject, 0.99),
-    ..BASE
-};
-
-/// Registry entry.
-pub(super) const MAX: Metric = Metric {
+const MAX: Metric = Metric {
     name: "delay_max_ns",
     label: "largest one-way delay",
     definition: "Largest one-way delay of all packets of the data direction that arrived.",
@@ -71,6 +39,17 @@ pub(super) const MAX: Metric = Metric {
     },
     ..BASE
 };
+
+percentiles!(
+    "delay",
+    "one-way delay",
+    "of the one-way delays of all packets of the data direction that arrived (nearest rank).",
+    percentile,
+    BASE,
+    [MEAN],
+    [50 "median" "Median", 95 "95th percentile" "95th percentile", 99 "99th percentile" "99th percentile"],
+    [MAX]
+);
 
 fn mean(subject: &Subject<'_>) -> Measured {
     subject

@@ -1,6 +1,6 @@
 //! Delays of many packets: exact or as a histogram, with the same questions answered.
 
-use crate::histogram::Bucket;
+use crate::histogram::HistogramBucket;
 use std::rc::Rc;
 
 /// The distribution of one-way delays, optionally less a constant (the propagation delay).
@@ -16,7 +16,7 @@ enum Values {
     Exact { sorted: Vec<u64>, sum: u128 },
     /// Buckets in order, and the exact sum of the delays in them.
     Buckets {
-        buckets: Vec<Bucket>,
+        buckets: Vec<HistogramBucket>,
         count: u64,
         sum: u128,
     },
@@ -37,7 +37,7 @@ impl DelayDistribution {
     }
 
     /// The distribution of these buckets, in any order, whose delays sum up to `sum`.
-    pub fn buckets(mut buckets: Vec<Bucket>, sum: u128) -> Self {
+    pub fn buckets(mut buckets: Vec<HistogramBucket>, sum: u128) -> Self {
         buckets.sort_unstable_by_key(|bucket| (bucket.low, bucket.high));
         let count = buckets.iter().map(|bucket| bucket.count).sum();
         Self::new(Values::Buckets {
@@ -76,7 +76,7 @@ impl DelayDistribution {
                     count,
                     sum,
                 } => {
-                    buckets.extend(more.iter().map(|bucket| Bucket {
+                    buckets.extend(more.iter().map(|bucket| HistogramBucket {
                         low: less(bucket.low),
                         high: less(bucket.high),
                         count: bucket.count,
@@ -90,7 +90,7 @@ impl DelayDistribution {
         }
         // A record holds either packets or bins, so this loop has nothing to do in practice.
         for delay in delays {
-            buckets.push(Bucket {
+            buckets.push(HistogramBucket {
                 low: delay,
                 high: delay,
                 count: 1,

@@ -1,4 +1,4 @@
-//! How long frames of video were on their way.
+//! Delay of frames of video.
 
 use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Intervals whose mean says what is usual.
 const WINDOW: usize = 30;
 /// Fewer intervals say nothing yet.
-const FEWEST: usize = 5;
+const MIN_INTERVALS: usize = 5;
 /// A freeze lasts at least this much longer than usual.
 const MORE_NS: u64 = 150_000_000;
 
@@ -90,7 +90,7 @@ fn freezes(flow: &FramesOfFlow<'_>) -> Freezes {
             continue;
         }
         let interval = at - before;
-        if usual.len() >= FEWEST {
+        if usual.len() >= MIN_INTERVALS {
             let mean = usual.iter().sum::<u64>() / usual.len() as u64;
             if interval >= (3 * mean).max(mean + MORE_NS) {
                 found.count += 1;

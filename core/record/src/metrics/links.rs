@@ -1,4 +1,4 @@
-//! What single bottlenecks carried and dropped, worked out from packets or bins.
+//! Traffic and drops of single bottlenecks, worked out from packets or bins.
 //!
 //! A packet has passed a bottleneck on its way if it arrived, or if an element behind the bottleneck
 //! dropped or holds it; acknowledgements count like data. When it passed follows from its arrival,
@@ -7,19 +7,19 @@
 //! that were dropped behind the bottleneck are not known to have passed it.
 
 use super::traffic::count_second;
-use crate::cell::{Cell, Element, Framing};
+use crate::cell::{Cell, CellFraming, Element};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::schema::{BinRow, Direction, Fate};
 use std::collections::BTreeMap;
 
-/// What one bottleneck did within the measured span.
+/// Traffic of one bottleneck within the measured span.
 #[derive(Clone, Debug)]
 pub struct LinkTraffic {
     /// Name of the bottleneck.
     pub name: String,
     /// IP bytes that passed it.
     pub carried_bytes: u64,
-    /// What they cost on its wire.
+    /// Their bytes on its wire.
     pub wire_bytes: u64,
     /// When the first and the last packet passed.
     pub passed_ns: Option<(u64, u64)>,
@@ -31,7 +31,7 @@ pub struct LinkTraffic {
 
 /// One bottleneck on the way of one flow in one direction.
 #[derive(Clone, Debug)]
-struct Pass {
+struct LinkPass {
     /// Index of its traffic.
     link: usize,
     /// Names of the elements behind it.
@@ -39,7 +39,7 @@ struct Pass {
     /// Smallest delay before it, and behind it.
     before_ns: u64,
     behind_ns: u64,
-    /// Whether copies of packets are made before it.
+    /// True if copies of packets are made before it.
     copies: bool,
 }
 
@@ -47,9 +47,9 @@ struct Pass {
 pub(super) struct Links<'a> {
     cell: &'a Cell,
     elements: Vec<&'a Element>,
-    framing: Vec<Framing>,
+    framing: Vec<CellFraming>,
     found: Vec<LinkTraffic>,
-    ways: BTreeMap<(u16, Direction), Vec<Pass>>,
+    ways: BTreeMap<(u16, Direction), Vec<LinkPass>>,
     shared: (u64, u64),
 }
 
@@ -89,18 +89,18 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether there is nothing to gather.
+    /// True if there is nothing to gather.
     pub(super) fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
 
     /// The bottlenecks that packets of `flow` pass in `direction`.
     fn way<'w>(
-        ways: &'w mut BTreeMap<(u16, Direction), Vec<Pass>>,
+        ways: &'w mut BTreeMap<(u16, Direction), Vec<LinkPass>>,
         cell: &Cell,
         elements: &[&Element],
         way: (u16, Direction),
-    ) -> &'w [Pass] {
+    ) -> &'w [LinkPass] {
         ways.entry(way).or_insert_with(|| {
             let path: Vec<&Element> = cell.elements(way.0, way.1).collect();
             let least = |part: &[&Element]| {
@@ -112,7 +112,7 @@ impl<'a> Links<'a> {
                 let place = labels.position(|label| label == wanted.label())?;
                 let (before, behind) = (&path[..place], &path[place + 1..]);
                 let names = behind.iter().map(|element| element.label().to_owned());
-                Some(Pass {
+                Some(LinkPass {
                     link,
                     behind: names.collect(),
                     before_ns: least(before).saturating_add(cell.access_ns(way.0, way.1)),
@@ -179,7 +179,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// What was found.
+    /// The findings.
     pub(super) fn finish(self) -> Vec<LinkTraffic> {
         self.found
     }
@@ -208,9 +208,9 @@ impl LinkTraffic {
     }
 }
 
-/// What packets cost on the wire, each taken to be of mean size.
-pub(super) fn mean_wire_bytes(framing: Framing, bytes: u64, packets: u64) -> f64 {
-    if framing == Framing::default() || packets == 0 {
+/// Bytes of packets on the wire, each taken to be of mean size.
+pub(super) fn mean_wire_bytes(framing: CellFraming, bytes: u64, packets: u64) -> f64 {
+    if framing == CellFraming::default() || packets == 0 {
         return bytes as f64;
     }
     framing.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64

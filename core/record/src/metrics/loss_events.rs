@@ -10,7 +10,7 @@
 //! dropped, not at the senders.
 
 use super::subject::StatesOfFlow;
-use super::{Better, Drop, FlowTraffic, Measured, Metric, Scope, Subject};
+use super::{Better, DroppedPacket, FlowTraffic, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
 pub(super) const COUNT: Metric = Metric {
@@ -62,7 +62,7 @@ fn events(
     subject: &Subject<'_>,
     flow: &FlowTraffic,
     states: &StatesOfFlow,
-) -> Result<Vec<Drop>, String> {
+) -> Result<Vec<DroppedPacket>, String> {
     let drops = flow.drops.as_ref().ok_or_else(|| {
         if subject.run.has_only_ends() {
             subject.nothing("was dropped")
@@ -70,7 +70,7 @@ fn events(
             "a record of bins does not tell when single packets were dropped".to_owned()
         }
     })?;
-    let mut begun: Vec<Drop> = Vec::new();
+    let mut begun: Vec<DroppedPacket> = Vec::new();
     let mut over = 0;
     for drop in drops {
         if begun.is_empty() || drop.sent_ns > over {

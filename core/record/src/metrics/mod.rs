@@ -1,9 +1,29 @@
 //! Numbers that describe a run, each defined once.
 //!
-//! A metric is one file and one line in [`METRICS`]. Tables, JSON documents, the definitions shown
+//! A metric is one file and one line in `METRICS`. Tables, JSON documents, the definitions shown
 //! to readers and the statistics over runs all derive from the registry. Metrics see a
 //! [`Subject`], which is one flow or all flows together, and never know whether the record holds
 //! packets or bins.
+
+/// Declares the metrics of a distribution of delays: `$first` in front, then its percentiles.
+macro_rules! percentiles {
+    (
+        $name:literal, $label:literal, $of:literal, $percentile:path, $base:path,
+        [$($first:expr),*], [$($p:literal $word:literal $begin:literal),*], [$($last:expr),*]
+    ) => {
+        pub(super) const METRICS: &[Metric] = &[
+            $($first,)*
+            $(Metric {
+                name: concat!($name, "_p", $p, "_ns"),
+                label: concat!($word, " ", $label),
+                definition: concat!($begin, " ", $of),
+                compute: |subject| $percentile(subject, $p as f64 / 100.0),
+                ..$base
+            },)*
+            $($last,)*
+        ];
+    };
+}
 
 mod completion;
 mod convergence;
@@ -35,7 +55,7 @@ mod utilization;
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
-pub use traffic::{Drop, FlowTraffic, Traffic};
+pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};
 
 use crate::RecordError;
 use crate::capacity::Capacities;
@@ -49,64 +69,29 @@ use std::collections::BTreeMap;
 use subject::Material;
 
 /// All metrics, in the order in which tables show them.
-pub const METRICS: &[Metric] = &[
-    throughput::METRIC,
-    goodput::METRIC,
-    delay::MEAN,
-    delay::P50,
-    delay::P95,
-    delay::P99,
-    delay::MAX,
-    queueing_delay::MEAN,
-    queueing_delay::P50,
-    queueing_delay::P95,
-    queueing_delay::P99,
-    loss::METRIC,
-    loss::PANTHEON,
-    utilization::METRIC,
-    jain::METRIC,
-    throughput_ratio::METRIC,
-    retransmitted::METRIC,
-    rtt::MEAN,
-    rtt::P95,
-    drop_ratio::METRIC,
-    loss_events::COUNT,
-    loss_events::SYNCHRONISATION,
-    completion::P50,
-    completion::P95,
-    completion::MEAN,
-    completion::COMPLETE,
-    completion::INCOMPLETE,
-    datagrams::LOSS,
-    datagrams::OUT_OF_ORDER,
-    datagrams::JITTER,
-    frame_delay::P50,
-    frame_delay::P95,
-    frame_loss::METRIC,
-    freezes::COUNT,
-    freezes::SHARE,
-    media_rate::SENT,
-    media_rate::TARGET,
-    offered::METRIC,
-    time_scales::JAIN_1,
-    time_scales::JAIN_5,
-    time_scales::JAIN_10,
-    time_scales::JAIN_20,
-    time_scales::JAIN_40,
-    time_scales::JAIN_80,
-    time_scales::JAIN_160,
-    time_scales::COV_1,
-    time_scales::COV_5,
-    time_scales::COV_10,
-    time_scales::COV_20,
-    time_scales::COV_40,
-    time_scales::COV_80,
-    time_scales::COV_160,
-    convergence::TIME_1,
-    convergence::SHARE_1,
-    convergence::TIME_10,
-    convergence::SHARE_10,
+const METRICS: &[&[Metric]] = &[
+    &[throughput::METRIC, goodput::METRIC],
+    delay::METRICS,
+    queueing_delay::METRICS,
+    &[loss::METRIC, loss::PANTHEON, utilization::METRIC],
+    &[jain::METRIC, throughput_ratio::METRIC],
+    &[retransmitted::METRIC, rtt::MEAN, rtt::P95],
+    &[drop_ratio::METRIC],
+    &[loss_events::COUNT, loss_events::SYNCHRONISATION],
+    &[completion::P50, completion::P95, completion::MEAN],
+    &[completion::COMPLETE, completion::INCOMPLETE],
+    &[datagrams::LOSS, datagrams::OUT_OF_ORDER, datagrams::JITTER],
+    &[frame_delay::P50, frame_delay::P95, frame_loss::METRIC],
+    &[freezes::COUNT, freezes::SHARE],
+    &[media_rate::SENT, media_rate::TARGET, offered::METRIC],
+    time_scales::METRICS,
+    convergence::METRICS,
 ];
+
+/// All metrics, in the order in which tables show them.
+pub fn metrics() -> impl Iterator<Item = &'static Metric> {
+    METRICS.iter().copied().flatten()
+}
 
 /// A value, or the reason why there is none (a clause without full stop).
 pub type Measured = Result<f64, String>;
@@ -126,7 +111,7 @@ pub struct Metric {
     pub show_scale: f64,
     /// Which way is better, if that can be said.
     pub better: Option<Better>,
-    /// What it is defined for.
+    /// Its subjects.
     pub scope: Scope,
     /// The metric that is 1 in runs in which what this one times happened, and 0 in the others. Runs in
     /// which it did not happen have no value, so a mean over the runs would say nothing.
@@ -135,7 +120,7 @@ pub struct Metric {
     pub definition: &'static str,
     /// Where the definition comes from.
     pub source: &'static str,
-    /// How to compute it.
+    /// The computation.
     pub compute: fn(&Subject<'_>) -> Measured,
 }
 
@@ -148,7 +133,7 @@ pub enum Better {
     Lower,
 }
 
-/// What a metric is defined for.
+/// Subjects of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Single flows.
@@ -213,7 +198,7 @@ impl Metric {
 
 /// The registry as JSON: a list of descriptions.
 pub fn registry() -> Value {
-    METRICS.iter().map(Metric::to_json).collect()
+    metrics().map(Metric::to_json).collect()
 }
 
 /// All metrics of a record, per flow and for all flows together:
@@ -231,7 +216,7 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
         let label = subject.label();
         let mut values = Map::new();
         let mut reasons = Map::new();
-        for metric in METRICS {
+        for metric in metrics() {
             match metric.of(subject) {
                 Ok(value) => values.insert(metric.name.into(), json!(value)),
                 Err(reason) => {
@@ -273,7 +258,7 @@ fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     })?;
     let subject = Subject::of_link(material, link);
     let (mut values, mut reasons) = (Map::new(), Map::new());
-    for metric in METRICS.iter().filter(|m| m.fits(&subject).is_ok()) {
+    for metric in metrics().filter(|m| m.fits(&subject).is_ok()) {
         match metric.of(&subject) {
             Ok(value) => values.insert(metric.name.into(), json!(value)),
             Err(reason) => {
@@ -333,7 +318,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     };
     Ok(Material {
         record,
-        traffic: Traffic::gather(record)?,
+        traffic: RecordTraffic::gather(record)?,
         capacities: Capacities::gather(record)?,
         transfers,
         frames,

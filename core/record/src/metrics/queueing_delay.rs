@@ -22,8 +22,7 @@ const BASE: Metric = Metric {
     compute: |subject| of(subject, DelayDistribution::mean),
 };
 
-/// Registry entry.
-pub(super) const MEAN: Metric = Metric {
+const MEAN: Metric = Metric {
     name: "queueing_delay_mean_ns",
     label: "mean queueing delay",
     definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent \
@@ -33,35 +32,16 @@ pub(super) const MEAN: Metric = Metric {
     ..BASE
 };
 
-/// Registry entry.
-pub(super) const P50: Metric = Metric {
-    name: "queueing_delay_p50_ns",
-    label: "median queueing delay",
-    definition: "Median of the one-way delays less the propagation delay of each flow's path \
-                 (nearest rank); on a real path, less the smallest delay of its direction.",
-    compute: |subject| percentile(subject, 0.5),
-    ..BASE
-};
-
-/// Registry entry.
-pub(super) const P95: Metric = Metric {
-    name: "queueing_delay_p95_ns",
-    label: "95th percentile queueing delay",
-    definition: "95th percentile of the one-way delays less the propagation delay of each flow's \
-                 path (nearest rank); on a real path, less the smallest delay of its direction.",
-    compute: |subject| percentile(subject, 0.95),
-    ..BASE
-};
-
-/// Registry entry.
-pub(super) const P99: Metric = Metric {
-    name: "queueing_delay_p99_ns",
-    label: "99th percentile queueing delay",
-    definition: "99th percentile of the one-way delays less the propagation delay of each flow's \
-                 path (nearest rank); on a real path, less the smallest delay of its direction.",
-    compute: |subject| percentile(subject, 0.99),
-    ..BASE
-};
+percentiles!(
+    "queueing_delay",
+    "queueing delay",
+    "of the one-way delays less the propagation delay of each flow's path (nearest rank); on a real path, less the smallest delay of its direction.",
+    percentile,
+    BASE,
+    [MEAN],
+    [50 "median" "Median", 95 "95th percentile" "95th percentile", 99 "99th percentile" "99th percentile"],
+    []
+);
 
 fn of(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Measured {
     let queueing = subject.queueing.as_ref().map_err(String::clone)?;

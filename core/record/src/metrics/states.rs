@@ -1,7 +1,7 @@
 //! Numbers from the states that senders told: when a scheme was in a mode, for how long and how often,
 //! and what it believed.
 //!
-//! Unlike [`METRICS`](super::METRICS) these need to be asked for: each scheme has modes and values of its
+//! Unlike [`metrics`](super::metrics) these need to be asked for: each scheme has modes and values of its
 //! own. States are sampled at regular times, so a mode shorter than the distance of two samples may go
 //! unseen.
 
@@ -12,10 +12,10 @@ use crate::schema::{StateRow, TraceRow};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is asked about one flow.
+/// A question about the states of one flow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct StateQuestion {
     /// The flow.
     pub flow: u16,
     /// A mode: one of the scheme's words, or the part of it before `_` (`probe_bw` stands for
@@ -36,7 +36,7 @@ pub struct Question {
     pub until_ns: Option<u64>,
 }
 
-impl Question {
+impl StateQuestion {
     fn covers(&self, flow: u16, time_ns: u64) -> bool {
         flow == self.flow
             && time_ns >= self.from_ns
@@ -48,18 +48,18 @@ impl Question {
 ///
 /// # Errors
 /// A damaged record.
-pub fn answer(record: &Record, questions: &[Question]) -> Result<Value, RecordError> {
+pub fn answer(record: &Record, questions: &[StateQuestion]) -> Result<Value, RecordError> {
     let states = record.states.clone().map(read_states).transpose()?;
     let traces = record.traces.clone().map(read_traces).transpose()?;
     let (states, traces) = (states.unwrap_or_default(), traces.unwrap_or_default());
-    let one = |question: &Question| match of(&states, &traces, question) {
+    let one = |question: &StateQuestion| match of(&states, &traces, question) {
         Ok(value) => json!({"value": value}),
         Err(reason) => json!({"absent": reason}),
     };
     Ok(questions.iter().map(one).collect())
 }
 
-fn of(states: &[StateRow], traces: &[TraceRow], question: &Question) -> Measured {
+fn of(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Measured {
     match (&question.mode, &question.value) {
         (Some(mode), None) => of_mode(states, mode, question),
         (None, Some(value)) => of_value(states, traces, value, question),
@@ -67,13 +67,13 @@ fn of(states: &[StateRow], traces: &[TraceRow], question: &Question) -> Measured
     }
 }
 
-/// Whether a scheme that says `word` is in `mode`.
+/// True if a scheme that says `word` is in `mode`.
 fn is_in(word: &str, mode: &str) -> bool {
     word.strip_prefix(mode)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-fn of_mode(states: &[StateRow], mode: &str, question: &Question) -> Measured {
+fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measured {
     let rows: Vec<(u64, bool)> = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
@@ -115,28 +115,17 @@ fn of_mode(states: &[StateRow], mode: &str, question: &Question) -> Measured {
     }
 }
 
-fn column(row: &StateRow, name: &str) -> Option<u64> {
-    match name {
-        "cwnd_bytes" => row.cwnd_bytes,
-        "ssthresh_bytes" => row.ssthresh_bytes,
-        "pacing_bps" => row.pacing_bps,
-        "rtt_ns" => row.rtt_ns,
-        "srtt_ns" => row.srtt_ns,
-        "min_rtt_ns" => row.min_rtt_ns,
-        "inflight_bytes" => row.inflight_bytes,
-        "delivered_bytes" => row.delivered_bytes,
-        "delivery_rate_bps" => row.delivery_rate_bps,
-        "retransmitted_bytes" => row.retransmitted_bytes,
-        "lost_packets" => row.lost_packets,
-        _ => None,
-    }
-}
-
-fn of_value(states: &[StateRow], traces: &[TraceRow], name: &str, question: &Question) -> Measured {
+fn of_value(
+    states: &[StateRow],
+    traces: &[TraceRow],
+    name: &str,
+    question: &StateQuestion,
+) -> Measured {
+    let column = StateRow::optional_numbers().find(|(column, _)| *column == name);
     let columns = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
-        .filter_map(|row| column(row, name))
+        .filter_map(|row| column?.1(row))
         .map(|value| value as f64);
     let shown = traces
         .iter()
@@ -181,7 +170,7 @@ mod tests {
             "probe_bw_up",
             "probe_rtt",
         ]);
-        let question = Question {
+        let question = StateQuestion {
             flow: 1,
             mode: Some(mode.to_owned()),
             value: None,
@@ -221,7 +210,7 @@ mod tests {
             value,
         });
         let ask = |name: &str, measure: &str, until_ns: Option<u64>| {
-            let question = Question {
+            let question = StateQuestion {
                 flow: 1,
                 mode: None,
                 value: Some(name.to_owned()),

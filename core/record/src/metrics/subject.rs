@@ -1,8 +1,8 @@
-//! What a metric is computed for: one flow, or all flows of a cell together.
+//! The subject of a metric: one flow, or all flows of a cell together.
 
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
-use super::traffic::{FlowTraffic, Traffic};
+use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
 use crate::cell::{Cell, Element};
 use crate::read::Record;
@@ -10,26 +10,26 @@ use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{CompletionRow, FrameRow, TransferRow};
 use std::collections::BTreeMap;
 
-/// What happens to packets that are counted as throughput.
+/// Words for what happens to packets that are counted as throughput.
 pub(super) const ARRIVED: &str = "arrived";
 
-/// What is gathered once for all subjects of a record.
+/// Data gathered once for all subjects of a record.
 pub(super) struct Material<'a> {
     pub(super) record: &'a Record,
-    pub(super) traffic: Traffic,
+    pub(super) traffic: RecordTraffic,
     pub(super) capacities: Capacities,
     pub(super) transfers: Vec<TransferRow>,
     /// Flow by flow.
     pub(super) frames: Vec<FrameRow>,
     /// Mean bitrate that each flow asked its encoder for.
     pub(super) targets: BTreeMap<u16, f64>,
-    /// What the states of each flow of the cell tell.
+    /// Values from the sampled states of each flow of the cell.
     pub(super) states: Vec<StatesOfFlow>,
     /// Histograms of completion times, in place of transfers.
     pub(super) completions: Vec<CompletionRow>,
 }
 
-/// What the sampled states of one sender tell.
+/// Values from the sampled states of one sender.
 #[derive(Clone, Debug, Default)]
 pub struct StatesOfFlow {
     /// Round-trip samples of the whole run with their times, in order of time.
@@ -65,7 +65,7 @@ pub struct Subject<'a> {
     pub delays: DelayDistribution,
     /// The same less propagation, or the reason why propagation is not known.
     pub queueing: Result<DelayDistribution, String>,
-    /// What bottlenecks could have carried.
+    /// Capacity of bottlenecks.
     pub capacities: &'a Capacities,
     /// The flows of the subject.
     traffic: Vec<&'a FlowTraffic>,
@@ -222,7 +222,7 @@ impl<'a> Subject<'a> {
         self.completions.iter().copied()
     }
 
-    /// What the states of each flow tell, beside its traffic.
+    /// Each flow's traffic, and the values of its states.
     pub fn states(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
         self.traffic().zip(self.states.iter().copied())
     }
@@ -232,13 +232,13 @@ impl<'a> Subject<'a> {
         self.tested.iter().copied()
     }
 
-    /// Whether it is a flow that is not under test.
+    /// True if it is a flow that is not under test.
     pub fn is_background(&self) -> bool {
         let flow = self.flow.and_then(|number| self.cell.flow(number));
         flow.is_some_and(|flow| flow.background)
     }
 
-    /// What is known of the bottleneck called `name` from single packets or bins.
+    /// Traffic of the bottleneck called `name`, from single packets or bins.
     pub fn link_called(&self, name: &str) -> Option<&LinkTraffic> {
         self.links.iter().find(|link| link.name == name)
     }
@@ -389,7 +389,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What the endpoints of each flow counted; `None` for a flow without such an entry.
+    /// Counters of the endpoints of each flow; `None` for a flow without such an entry.
     pub fn summaries(&self) -> impl Iterator<Item = Option<&FlowSummary>> {
         self.traffic
             .iter()

@@ -50,25 +50,24 @@ const fn cov(
     }
 }
 
-/// Registry entries.
-pub(super) const JAIN_1: Metric = jain("jain_1s", "fairness in windows of 1 s", jain_over::<1>);
-pub(super) const JAIN_5: Metric = jain("jain_5s", "fairness in windows of 5 s", jain_over::<5>);
-pub(super) const JAIN_10: Metric = jain("jain_10s", "fairness in windows of 10 s", jain_over::<10>);
-pub(super) const JAIN_20: Metric = jain("jain_20s", "fairness in windows of 20 s", jain_over::<20>);
-pub(super) const JAIN_40: Metric = jain("jain_40s", "fairness in windows of 40 s", jain_over::<40>);
-pub(super) const JAIN_80: Metric = jain("jain_80s", "fairness in windows of 80 s", jain_over::<80>);
-pub(super) const JAIN_160: Metric = jain(
-    "jain_160s",
-    "fairness in windows of 160 s",
-    jain_over::<160>,
-);
-pub(super) const COV_1: Metric = cov("cov_1s", "CoV of throughput, 1 s", cov_over::<1>);
-pub(super) const COV_5: Metric = cov("cov_5s", "CoV of throughput, 5 s", cov_over::<5>);
-pub(super) const COV_10: Metric = cov("cov_10s", "CoV of throughput, 10 s", cov_over::<10>);
-pub(super) const COV_20: Metric = cov("cov_20s", "CoV of throughput, 20 s", cov_over::<20>);
-pub(super) const COV_40: Metric = cov("cov_40s", "CoV of throughput, 40 s", cov_over::<40>);
-pub(super) const COV_80: Metric = cov("cov_80s", "CoV of throughput, 80 s", cov_over::<80>);
-pub(super) const COV_160: Metric = cov("cov_160s", "CoV of throughput, 160 s", cov_over::<160>);
+macro_rules! over_windows {
+    ($($seconds:literal)*) => {
+        /// Registry entries.
+        pub(super) const METRICS: &[Metric] = &[
+            $(jain(
+                concat!("jain_", $seconds, "s"),
+                concat!("fairness in windows of ", $seconds, " s"),
+                jain_over::<$seconds>,
+            ),)*
+            $(cov(
+                concat!("cov_", $seconds, "s"),
+                concat!("CoV of throughput, ", $seconds, " s"),
+                cov_over::<$seconds>,
+            ),)*
+        ];
+    };
+}
+over_windows!(1 5 10 20 40 80 160);
 
 /// Sums of `seconds` over whole windows of `width` seconds, of which there must be `least`.
 pub(super) fn windows(

@@ -1,9 +1,9 @@
-//! What each flow sent, lost and delivered in the direction of its data, from packets or bins.
+//! Packets and bytes that each flow sent, lost and delivered in the direction of its data, from packets or bins.
 
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
 use crate::cell::Cell;
-use crate::histogram::Bucket;
+use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{PacketReader, Record, read_bins, read_delays};
 use crate::schema::{DELAYS_FILE, Direction, Fate, PACKETS_FILE};
@@ -42,12 +42,12 @@ pub struct FlowTraffic {
     pub delays: DelayDistribution,
     /// Packets that were dropped, in the order in which they were sent: when each was sent, and when
     /// it came to the element that dropped it at the soonest. Bins do not tell.
-    pub drops: Option<Vec<Drop>>,
+    pub drops: Option<Vec<DroppedPacket>>,
 }
 
 /// One packet that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
+pub struct DroppedPacket {
     /// When it was sent.
     pub sent_ns: u64,
     /// When it came to the element that dropped it: the time of sending and the smallest delay of
@@ -57,16 +57,16 @@ pub struct Drop {
 
 /// The traffic of all flows of a cell, in the order of the cell.
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub struct RecordTraffic {
     /// One entry per flow.
     pub flows: Vec<FlowTraffic>,
     /// Smallest one-way delay of any packet that travelled forward, and of any backward.
     pub least_ns: [Option<u64>; 2],
-    /// What single bottlenecks carried.
+    /// Traffic of single bottlenecks.
     pub links: Vec<LinkTraffic>,
 }
 
-impl Traffic {
+impl RecordTraffic {
     /// Collects the traffic of a record.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Index {
     }
 }
 
-fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
+fn from_packets(cell: &Cell, bytes: Bytes) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);
@@ -217,7 +217,7 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
                     let name = chunk.elements.get(usize::from(chunk.element[i]));
                     let way = (flow.flow, flow.direction);
                     let at_ns = sent.saturating_add(before.delay_ns(cell, way, name));
-                    let drop = Drop {
+                    let drop = DroppedPacket {
                         sent_ns: sent,
                         at_ns,
                     };
@@ -234,7 +234,7 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<Traffic, RecordError> {
         }
     }
     let links = links.finish();
-    Ok(Traffic {
+    Ok(RecordTraffic {
         flows,
         least_ns,
         links,
@@ -278,7 +278,7 @@ fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
     *least = Some(least.map_or(delay, |least| least.min(delay)));
 }
 
-fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordError> {
+fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);
@@ -317,7 +317,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
         count_second(&mut flow.seconds, bin.bin_ns, (from, to), bin.arrived_bytes);
         sums[index.0[usize::from(bin.flow)]] += u128::from(bin.delay_sum_ns);
     }
-    let mut buckets: Vec<Vec<Bucket>> = vec![Vec::new(); flows.len()];
+    let mut buckets: Vec<Vec<HistogramBucket>> = vec![Vec::new(); flows.len()];
     for row in read_delays(delays)? {
         lower(&mut least_ns, row.direction, row.low_ns);
         let Some(flow) = index.get(&mut flows, row.flow) else {
@@ -328,7 +328,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
                 let problem = format!("a bucket of flow {} ends before it begins", row.flow);
                 return Err(RecordError::data(DELAYS_FILE, problem));
             }
-            let bucket = Bucket {
+            let bucket = HistogramBucket {
                 low: row.low_ns,
                 high: row.high_ns,
                 count: row.packets,
@@ -340,7 +340,7 @@ fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<Traffic, RecordE
         flow.delays = DelayDistribution::buckets(buckets, sum);
     }
     let links = links.finish();
-    Ok(Traffic {
+    Ok(RecordTraffic {
         flows,
         least_ns,
         links,

@@ -5,15 +5,14 @@
 
 mod packets;
 mod panics;
-mod rows;
 mod table;
 
-pub use packets::PacketReader;
-pub(crate) use panics::guarded;
-pub use rows::{
+pub use crate::schema::{
     read_bins, read_capacity, read_completions, read_delays, read_frames, read_queues, read_states,
     read_traces, read_transfers,
 };
+pub use packets::PacketReader;
+pub(crate) use panics::guarded;
 pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;

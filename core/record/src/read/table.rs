@@ -19,7 +19,7 @@ use std::sync::Arc;
 const BATCH: usize = 1 << 16;
 /// More rows than this in one row group are not believed: the decoder would reserve memory for
 /// them before it finds out. Our writers put 2^20 into a group, other programs up to 2^26.
-const MOST_GROUP_ROWS: i64 = 1 << 27;
+const MAX_GROUP_ROWS: i64 = 1 << 27;
 
 /// A file of known columns.
 pub(crate) struct TableReader {
@@ -108,7 +108,7 @@ fn open(
 fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(), RecordError> {
     let mut rows = 0_i64;
     for group in metadata.row_groups() {
-        if !(0..=MOST_GROUP_ROWS).contains(&group.num_rows()) {
+        if !(0..=MAX_GROUP_ROWS).contains(&group.num_rows()) {
             return Err(damaged(file, "a row group of impossible size"));
         }
         rows += group.num_rows();

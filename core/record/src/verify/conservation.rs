@@ -1,12 +1,12 @@
 //! Packets and bytes are conserved: by each element, between elements, and between the elements'
 //! counters and the packets themselves.
 
-use super::evidence::{NO_LANE, Packets};
-use super::{Check, Evidence, Outcome};
+use super::record_data::{NO_LANE, Packets};
+use super::{CheckOutcome, Evidence, VerifierCheck};
 use crate::run::ElementCounters;
 use crate::schema::{BinRow, Fate};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "conservation",
     claim: "what enters an element or is copied by it leaves it, is dropped by it or is held by \
             it, and the counters of all elements agree with the packets",
@@ -61,10 +61,10 @@ fn copied(e: &ElementCounters) -> Load {
     Load::of(e.copied_packets, e.copied_bytes)
 }
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     match check(evidence) {
-        Ok(entered) => Outcome::Holds(format!("{entered} accounted for")),
-        Err(problem) => Outcome::Fails(problem),
+        Ok(entered) => CheckOutcome::Holds(format!("{entered} accounted for")),
+        Err(problem) => CheckOutcome::Fails(problem),
     }
 }
 
@@ -98,9 +98,9 @@ fn by_itself(element: &ElementCounters) -> Result<(), String> {
     )
 }
 
-/// What the packets say about each element, by its index in the network.
+/// Counts per element that follow from the packets, by its index in the network.
 #[derive(Clone, Default)]
-struct Told {
+struct ToldCounters {
     came: Load,
     went: Load,
     dropped: Load,
@@ -111,7 +111,7 @@ struct Told {
 /// Every packet passed all elements of its way up to the one that stopped it; a copy, those behind
 /// the one that made it.
 fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String> {
-    let mut told = vec![Told::default(); evidence.stages.len()];
+    let mut told = vec![ToldCounters::default(); evidence.stages.len()];
     let mut entered = Load::default();
     // Packets whose way, or whose place of copying, is not known: then what elements counted in
     // all is only known to be at least what the others say.

@@ -1,19 +1,19 @@
 //! Copies of packets have an original, of which they are copies.
 
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "copies",
     claim: "every copy names an earlier packet of the same flow, way and size, and lies on a way \
             on which packets are copied",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut copies = 0_u64;
     for row in (0..packets.len()).filter(|&row| packets.copy_of[row] > 0) {
         copies += 1;
@@ -39,7 +39,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if copies == 0 {
-        return Outcome::Holds("no packet was copied".into());
+        return CheckOutcome::Holds("no packet was copied".into());
     }
     faults.outcome(|| format!("{copies} copies"))
 }

@@ -1,16 +1,16 @@
 //! Senders and receivers counted the packets that the network saw.
 
-use super::{Check, Evidence, Outcome};
+use super::{CheckOutcome, Evidence, VerifierCheck};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "endpoints",
     claim: "the counters of our senders and receivers agree with the packets of their flows",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.run.has_only_ends() {
-        return Outcome::Skipped("only the ends of the flows were measured".into());
+        return CheckOutcome::Skipped("only the ends of the flows were measured".into());
     }
     let mut compared = 0;
     let blurred = evidence.packets.is_none()
@@ -23,7 +23,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             .iter()
             .find(|summary| summary.flow == flow.flow);
         let Some(summary) = summary else {
-            return Outcome::Fails(format!("run.json tells nothing about flow {}", flow.flow));
+            return CheckOutcome::Fails(format!("run.json tells nothing about flow {}", flow.flow));
         };
         let seen = seen(evidence, flow.flow, flow.direction);
         let one_way = !["requests", "web"].contains(&flow.traffic.kind.as_str());
@@ -32,7 +32,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             .goodput_bytes
             .is_some_and(|goodput| goodput > seen.sound_bytes)
         {
-            return Outcome::Fails(format!(
+            return CheckOutcome::Fails(format!(
                 "the receiver of flow {} got more new data than the bytes delivered to it",
                 flow.flow
             ));
@@ -73,7 +73,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
                 _ => counted <= found,
             };
             if !fits {
-                return Outcome::Fails(format!(
+                return CheckOutcome::Fails(format!(
                     "the {who} of flow {} counted {counted} {what}, but the network saw {found}",
                     flow.flow
                 ));
@@ -81,16 +81,16 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if compared == 0 {
-        return Outcome::Skipped("no endpoint counted packets".into());
+        return CheckOutcome::Skipped("no endpoint counted packets".into());
     }
-    Outcome::Holds(format!(
+    CheckOutcome::Holds(format!(
         "{compared} counters of {} flows",
         evidence.cell.flows.len()
     ))
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenPackets {
     /// Packets that left the sender; copies did not.
     sent: u64,
     sent_bytes: u64,
@@ -99,9 +99,9 @@ struct Seen {
     sound_bytes: u64,
 }
 
-/// What the network saw of the data of one flow.
-fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> Seen {
-    let mut seen = Seen::default();
+/// Packets of one flow's data that the network saw.
+fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> SeenPackets {
+    let mut seen = SeenPackets::default();
     if let Some(packets) = &evidence.packets {
         for row in 0..packets.len() {
             if packets.flow[row] != flow || packets.direction[row] != direction {

@@ -1,22 +1,22 @@
 //! The columns of each packet agree with its fate.
 
-use super::evidence::{CORRUPTED, NO_ELEMENT, STRANGER};
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::record_data::{CORRUPTED, NO_ELEMENT, STRANGER};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use crate::log::NOT_ARRIVED;
 use crate::schema::Fate;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "fates",
     claim: "exactly the delivered packets arrive, and every other names the element that dropped \
             or holds it",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     for row in 0..packets.len() {
         let uid = packets.uid[row];
         let arrived = packets.arrived[row] != NOT_ARRIVED;
@@ -51,7 +51,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     faults.outcome(|| format!("{} packets", packets.len()))
 }
 
-/// Whether the element at place `element` may have dropped packet `row`. Of elements it does not
+/// True if the element at place `element` may have dropped packet `row`. Of elements it does not
 /// know the verifier believes everything.
 fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
     let Some(packets) = &evidence.packets else {

@@ -1,11 +1,11 @@
 //! Frames of video are numbered without gaps, arrive once, after they were captured, and together carry no
 //! more than their flow delivered.
 
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::FrameRow;
 use std::collections::BTreeMap;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "frames",
     claim: "frames of video belong to flows of the cell, are numbered without gaps in the order of \
             their capture, arrive at most once and not before they were captured, and carried no \
@@ -13,11 +13,11 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.frames.is_empty() {
-        return Outcome::Holds("no flow sent frames of video".into());
+        return CheckOutcome::Holds("no flow sent frames of video".into());
     }
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut flows: BTreeMap<u16, Vec<&FrameRow>> = BTreeMap::new();
     for row in &evidence.frames {
         flows.entry(row.flow).or_default().push(row);
@@ -28,7 +28,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
     faults.outcome(|| format!("{} frames of {} flows", evidence.frames.len(), flows.len()))
 }
 
-fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &mut Faults) {
+fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &mut CheckFaults) {
     let Some(known) = evidence.cell.flow(flow) else {
         let count = rows.len();
         faults.add(|| format!("{count} frames are of flow {flow}, which the cell lacks"));

@@ -1,22 +1,22 @@
 //! No packet was released before the time that the model asked for.
 
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 use crate::log::NOT_ARRIVED;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lateness",
     claim: "no packet was released before the model's time, and in simulation none after it",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
     if !evidence.modelled() {
-        return Outcome::Skipped("packets of a real path are not released by a model".into());
+        return CheckOutcome::Skipped("packets of a real path are not released by a model".into());
     }
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut most = 0;
     for row in (0..packets.len()).filter(|&row| packets.arrived[row] != NOT_ARRIVED) {
         let (uid, late) = (packets.uid[row], packets.late[row]);

@@ -1,12 +1,12 @@
-//! What is known about the elements on the ways of packets, from the cell alone.
+//! Properties of the elements on the routes of packets, from the cell alone.
 
-use super::natures::{self, ANY_QUEUE, Discipline, Drops, Hold};
-use crate::cell::{Cell, Element, Framing, Limit, RateLaw};
+use super::element_semantics::{self, ANY_QUEUE, Discipline, DropReasons, HoldTime};
+use crate::cell::{Cell, CellFraming, CellQueueLimit, Element, RateLaw};
 use crate::schema::Direction;
 
-/// How long the verifier knows an element to keep a packet.
+/// Time for which an element keeps a packet, as far as the verifier knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Nature {
+pub(super) enum StageNature {
     /// Access links: a fixed delay per flow. Keeps the order of each flow.
     Access,
     /// A fixed delay.
@@ -26,18 +26,18 @@ pub(super) struct Server {
     pub(super) law: Result<RateLaw, String>,
     pub(super) queue: Discipline,
     /// Limits of the queue, each from a time on; the first from 0.
-    pub(super) limits: Vec<(u64, Limit)>,
-    framing: Framing,
+    pub(super) limits: Vec<(u64, CellQueueLimit)>,
+    framing: CellFraming,
 }
 
 /// One element.
 #[derive(Clone, Debug)]
-pub(super) struct Stage {
+pub(super) struct PathStage {
     pub(super) name: String,
     pub(super) kind: String,
-    pub(super) nature: Nature,
+    pub(super) nature: StageNature,
     pub(super) in_order: bool,
-    pub(super) drops: Drops,
+    pub(super) drops: DropReasons,
     pub(super) copies: bool,
     pub(super) corrupts: bool,
     /// Index among all elements of the network.
@@ -53,21 +53,21 @@ pub(super) struct Layout {
     /// Host at which it starts.
     pub(super) host: String,
     pub(super) links: Vec<usize>,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<PathStage>,
 }
 
 /// All elements, link by link, in the order in which runs count them.
-pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, Stage)> {
+pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, PathStage)> {
     let wanted = cell.network.dumbbell && cell.flows.iter().any(|flow| flow.extra_rtt_ns > 0);
     let mut all = Vec::new();
     for (link, plan) in cell.network.links.iter().enumerate() {
         if wanted {
-            let access = Stage {
+            let access = PathStage {
                 name: format!("{}.access", plan.name),
                 kind: "access".to_owned(),
-                nature: Nature::Access,
+                nature: StageNature::Access,
                 in_order: true,
-                drops: Drops::Never,
+                drops: DropReasons::Never,
                 copies: false,
                 corrupts: false,
                 index: all.len(),
@@ -82,13 +82,13 @@ pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, Stage)> {
     all
 }
 
-fn stage(cell: &Cell, element: &Element, index: usize) -> Stage {
-    let blank = Stage {
+fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
+    let blank = PathStage {
         name: element.label().to_owned(),
         kind: element.kind.clone(),
-        nature: Nature::Free,
+        nature: StageNature::Free,
         in_order: false,
-        drops: Drops::Any,
+        drops: DropReasons::Any,
         // Of an unknown kind anything is believed.
         copies: true,
         corrupts: true,
@@ -96,30 +96,33 @@ fn stage(cell: &Cell, element: &Element, index: usize) -> Stage {
     };
     if element.is_bottleneck() {
         let server = Server::new(cell, element);
-        let limited = server.limits.iter().any(|(_, l)| *l != Limit::default());
+        let limited = server
+            .limits
+            .iter()
+            .any(|(_, l)| *l != CellQueueLimit::default());
         let drops = match server.queue {
-            ANY_QUEUE => Drops::Any,
-            queue if !queue.only_full => Drops::Any,
-            _ if limited => Drops::Only(&["queue_full"]),
-            _ => Drops::Never,
+            ANY_QUEUE => DropReasons::Any,
+            queue if !queue.only_full => DropReasons::Any,
+            _ if limited => DropReasons::Only(&["queue_full"]),
+            _ => DropReasons::Never,
         };
-        return Stage {
+        return PathStage {
             in_order: server.queue.fifo,
             drops,
             copies: false,
             corrupts: false,
-            nature: Nature::Bottleneck(Box::new(server)),
+            nature: StageNature::Bottleneck(Box::new(server)),
             ..blank
         };
     }
-    let Some(kind) = natures::kind_of(cell, element) else {
+    let Some(kind) = element_semantics::kind_of(cell, element) else {
         return blank;
     };
-    Stage {
+    PathStage {
         nature: match kind.hold {
-            Hold::Never => Nature::Instant,
-            Hold::Delay => Nature::Delay(element.delay_ns()),
-            Hold::Free => Nature::Free,
+            HoldTime::Never => StageNature::Instant,
+            HoldTime::Delay => StageNature::Delay(element.delay_ns()),
+            HoldTime::Free => StageNature::Free,
         },
         in_order: kind.in_order,
         drops: kind.drops,
@@ -135,8 +138,8 @@ impl Server {
         for change in cell.changes_of(element.label()) {
             if let Some(queue) = change.set.get("queue") {
                 // What the change does not name stays as it was.
-                let (set, before) = (Limit::read(queue), limits[limits.len() - 1].1);
-                let limit = Limit {
+                let (set, before) = (CellQueueLimit::read(queue), limits[limits.len() - 1].1);
+                let limit = CellQueueLimit {
                     bytes: set.bytes.or(before.bytes),
                     packets: set.packets.or(before.packets),
                 };
@@ -145,7 +148,7 @@ impl Server {
         }
         Server {
             law: cell.rate_law(element),
-            queue: natures::discipline(element),
+            queue: element_semantics::discipline(element),
             limits,
             framing: element.framing(),
         }
@@ -159,7 +162,7 @@ impl Server {
 
 impl Layout {
     /// One per route of the cell.
-    pub(super) fn all(cell: &Cell, stages: &[(usize, Stage)]) -> Vec<Self> {
+    pub(super) fn all(cell: &Cell, stages: &[(usize, PathStage)]) -> Vec<Self> {
         let routes = cell.network.routes.iter();
         let layouts = routes.map(|route| Layout {
             label: if cell.network.dumbbell {
@@ -193,7 +196,7 @@ impl Layout {
 
     /// The places of all bottlenecks.
     pub(super) fn bottlenecks(&self) -> impl Iterator<Item = usize> {
-        let is = |stage: &Stage| matches!(stage.nature, Nature::Bottleneck(_));
+        let is = |stage: &PathStage| matches!(stage.nature, StageNature::Bottleneck(_));
         (0..self.stages.len()).filter(move |&place| is(&self.stages[place]))
     }
 
@@ -202,20 +205,20 @@ impl Layout {
     ///
     /// # Errors
     /// The element that delays packets by something else.
-    pub(super) fn fixed_ns(stages: &[Stage]) -> Result<u64, String> {
+    pub(super) fn fixed_ns(stages: &[PathStage]) -> Result<u64, String> {
         stages
             .iter()
             .try_fold(0_u64, |sum, stage| match stage.nature {
-                Nature::Delay(ns) => Ok(sum.saturating_add(ns)),
-                Nature::Instant | Nature::Access => Ok(sum),
-                Nature::Bottleneck(_) | Nature::Free => Err(format!(
+                StageNature::Delay(ns) => Ok(sum.saturating_add(ns)),
+                StageNature::Instant | StageNature::Access => Ok(sum),
+                StageNature::Bottleneck(_) | StageNature::Free => Err(format!(
                     "the delay of {} ({}) is not fixed",
                     stage.name, stage.kind
                 )),
             })
     }
 
-    /// Whether every element keeps the order of packets.
+    /// True if every element keeps the order of packets.
     ///
     /// # Errors
     /// The element that may not.

@@ -13,27 +13,27 @@
 //! Record -> Evidence (columns, layout of the path, time line of the bottleneck) -> checks -> Report
 //! ```
 
-mod bursts;
+mod aggregated_service;
 mod conservation;
 mod copies;
-mod cuts;
+mod delay_lines;
+mod element_semantics;
 mod endpoints;
-mod evidence;
 mod fates;
 mod frames;
 mod lateness;
 mod layout;
-mod lines;
-mod natures;
 mod order;
+mod outages;
 mod propagation;
 mod queue_drops;
 mod queue_limit;
 mod queue_samples;
 mod random_loss;
 mod rate;
+mod record_data;
+mod residence_time;
 mod states;
-mod stay;
 mod timeline;
 mod transfers;
 mod tunnel;
@@ -41,11 +41,11 @@ mod uids;
 
 use crate::read::Record;
 use crate::run;
-use evidence::Evidence;
+use record_data::Evidence;
 use serde_json::{Value, json};
 
 /// All checks, in the order in which they are reported.
-const CHECKS: &[Check] = &[
+const CHECKS: &[VerifierCheck] = &[
     uids::CHECK,
     fates::CHECK,
     copies::CHECK,
@@ -55,11 +55,11 @@ const CHECKS: &[Check] = &[
     lateness::CHECK,
     propagation::CHECK,
     rate::CHECK,
-    bursts::CHECK,
-    lines::CHECK,
-    stay::CHECK,
+    aggregated_service::CHECK,
+    delay_lines::CHECK,
+    residence_time::CHECK,
     order::CHECK,
-    cuts::CHECK,
+    outages::CHECK,
     queue_limit::CHECK,
     queue_drops::CHECK,
     queue_samples::CHECK,
@@ -70,16 +70,16 @@ const CHECKS: &[Check] = &[
 ];
 
 /// One check.
-struct Check {
+struct VerifierCheck {
     /// A word for programs.
     name: &'static str,
-    /// What holds if it passes.
+    /// The claim that holds if it passes.
     claim: &'static str,
-    run: fn(&Evidence<'_>) -> Outcome,
+    run: fn(&Evidence<'_>) -> CheckOutcome,
 }
 
-/// What a check found; each text is a clause or a sentence without full stop.
-enum Outcome {
+/// Outcome of a check; each text is a clause or a sentence without full stop.
+enum CheckOutcome {
     /// The claim holds; on what it rests.
     Holds(String),
     /// The claim does not hold; the first contradiction.
@@ -93,25 +93,25 @@ enum Outcome {
 pub struct Finding {
     /// Name of the check.
     pub name: &'static str,
-    /// What holds if it passes.
+    /// The claim that holds if it passes.
     pub claim: &'static str,
-    /// Whether nothing contradicts it.
+    /// True if nothing contradicts it.
     pub ok: bool,
-    /// Whether it could not be decided.
+    /// True if it could not be decided.
     pub skipped: bool,
-    /// What was found, one sentence.
+    /// The finding, one sentence.
     pub detail: String,
 }
 
 /// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct VerifierReport {
     /// One finding per check.
     pub findings: Vec<Finding>,
 }
 
 /// Checks everything that can be checked about `record`.
-pub fn verify(record: &Record) -> Report {
+pub fn verify(record: &Record) -> VerifierReport {
     let readable = "every file can be read and is whole";
     let evidence = match Evidence::gather(record) {
         Ok(evidence) => evidence,
@@ -125,7 +125,7 @@ pub fn verify(record: &Record) -> Report {
                 skipped: false,
                 detail,
             };
-            return Report {
+            return VerifierReport {
                 findings: vec![finding],
             };
         }
@@ -139,9 +139,9 @@ pub fn verify(record: &Record) -> Report {
     };
     let rest = CHECKS.iter().map(|check| {
         let (ok, skipped, detail) = match (check.run)(&evidence) {
-            Outcome::Holds(detail) => (true, false, format!("{detail}.")),
-            Outcome::Fails(detail) => (false, false, format!("{detail}.")),
-            Outcome::Skipped(detail) => (true, true, format!("{detail}.")),
+            CheckOutcome::Holds(detail) => (true, false, format!("{detail}.")),
+            CheckOutcome::Fails(detail) => (false, false, format!("{detail}.")),
+            CheckOutcome::Skipped(detail) => (true, true, format!("{detail}.")),
         };
         Finding {
             name: check.name,
@@ -151,13 +151,13 @@ pub fn verify(record: &Record) -> Report {
             detail,
         }
     });
-    Report {
+    VerifierReport {
         findings: std::iter::once(files).chain(rest).collect(),
     }
 }
 
-impl Report {
-    /// Whether nothing contradicts the record.
+impl VerifierReport {
+    /// True if nothing contradicts the record.
     pub fn ok(&self) -> bool {
         self.findings.iter().all(|finding| finding.ok)
     }
@@ -189,12 +189,12 @@ impl Report {
 
 /// Counts contradictions and remembers the first.
 #[derive(Default)]
-struct Faults {
+struct CheckFaults {
     first: Option<String>,
     count: u64,
 }
 
-impl Faults {
+impl CheckFaults {
     fn add(&mut self, describe: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.is_none() {
@@ -204,10 +204,10 @@ impl Faults {
 
     /// The outcome of a check made part by part: what `held`, and why parts were `skipped`. Without
     /// any part, `nothing` says what was missing.
-    fn conclude(self, mut held: Vec<String>, skipped: &[String], nothing: &str) -> Outcome {
+    fn conclude(self, mut held: Vec<String>, skipped: &[String], nothing: &str) -> CheckOutcome {
         match (self.count, held.is_empty(), skipped.is_empty()) {
-            (0, true, true) => Outcome::Skipped(nothing.to_owned()),
-            (0, true, false) => Outcome::Skipped(skipped.join("; ")),
+            (0, true, true) => CheckOutcome::Skipped(nothing.to_owned()),
+            (0, true, false) => CheckOutcome::Skipped(skipped.join("; ")),
             _ => self.outcome(|| {
                 let parts = skipped
                     .iter()
@@ -219,16 +219,18 @@ impl Faults {
     }
 
     /// The outcome: `holds` unless something was added.
-    fn outcome(self, holds: impl FnOnce() -> String) -> Outcome {
+    fn outcome(self, holds: impl FnOnce() -> String) -> CheckOutcome {
         match self.first {
-            None => Outcome::Holds(holds()),
-            Some(first) if self.count == 1 => Outcome::Fails(first),
-            Some(first) => Outcome::Fails(format!("{first}, and {} more like it", self.count - 1)),
+            None => CheckOutcome::Holds(holds()),
+            Some(first) if self.count == 1 => CheckOutcome::Fails(first),
+            Some(first) => {
+                CheckOutcome::Fails(format!("{first}, and {} more like it", self.count - 1))
+            }
         }
     }
 }
 
-/// What a check of packets says about a record of bins.
-fn bins_only() -> Outcome {
-    Outcome::Skipped("the record keeps bins in place of packets".into())
+/// Outcome of a check of packets on a record of bins.
+fn bins_only() -> CheckOutcome {
+    CheckOutcome::Skipped("the record keeps bins in place of packets".into())
 }

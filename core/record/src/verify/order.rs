@@ -5,19 +5,19 @@
 //! [`Evidence::slack_ns`]).
 
 use super::timeline::{Stamps, access_table};
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "order",
     claim: "packets arrive in the order in which they entered the shared path",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut skipped = Vec::new();
     let mut checked = 0;
     for (lane, layout) in evidence.lanes.iter().enumerate() {
@@ -90,7 +90,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         }
     }
     if checked == 0 && !skipped.is_empty() {
-        return Outcome::Skipped(skipped.join("; "));
+        return CheckOutcome::Skipped(skipped.join("; "));
     }
     faults.outcome(|| {
         let mut parts = vec![format!("{checked} arrivals")];

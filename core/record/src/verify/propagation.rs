@@ -4,18 +4,18 @@
 //! arrival less the lateness) is compared with the stamp that the model started from. A stamp that
 //! was raised (see [`Evidence::slack_ns`]) only makes the packet slower.
 
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::{BinRow, Direction};
 use std::collections::BTreeMap;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "propagation",
     claim: "no packet arrived earlier than it was sent plus the fixed delays of its path",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut faults = Faults::default();
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let cell = evidence.cell;
     if let Some(packets) = &evidence.packets {
         let mut known: BTreeMap<(u16, Direction), u64> = BTreeMap::new();
@@ -47,7 +47,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         return faults.outcome(|| format!("{checked} arrivals"));
     }
     let Some((bins, delays)) = &evidence.bins else {
-        return Outcome::Skipped("the record holds neither packets nor bins".into());
+        return CheckOutcome::Skipped("the record holds neither packets nor bins".into());
     };
     // The delays of copies count from when they were made.
     let copies = evidence.run.elements.iter().any(|e| e.copied_packets > 0);

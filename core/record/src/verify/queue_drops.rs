@@ -5,16 +5,16 @@
 //! after its stamp: a departure that is not recorded may have been later than worked out.
 
 use super::queue_limit::{fits, limit_at, over_queues, sweep};
-use super::{Check, Evidence, Outcome};
+use super::{CheckOutcome, Evidence, VerifierCheck};
 use std::collections::VecDeque;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "queue_drops",
     claim: "no queue dropped a packet for which it had room",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     over_queues(evidence, |timeline, slack, faults| {
         let queue = timeline.server.queue;
         if !(queue.only_full && queue.at_entry) {

@@ -5,19 +5,19 @@
 //! may be later than the stamp (see [`Evidence::slack_ns`]), when more had left: a packet is
 //! excused if it would have found room within that time, and the excused are counted.
 
-use super::layout::{Nature, Server};
-use super::timeline::{Pass, Timeline};
-use super::{Check, Evidence, Faults, Outcome};
-use crate::cell::Limit;
+use super::layout::{Server, StageNature};
+use super::timeline::{BottleneckPass, Timeline};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
+use crate::cell::CellQueueLimit;
 use std::collections::VecDeque;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "queue_limit",
     claim: "no queue took a packet for which it had no room",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     over_queues(evidence, |timeline, slack, faults| {
         let mut excused = 0;
         let mut most = 0;
@@ -67,35 +67,37 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 }
 
 /// The limit of a queue at `time`; where entries are uncertain by `slack`, the more generous one.
-pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> Limit {
+pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> CellQueueLimit {
     let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
     let limits = &server.limits;
     let first = limits.partition_point(|limit| limit.0 <= time.saturating_sub(slack));
     let last = limits.partition_point(|limit| limit.0 <= time.saturating_add(slack));
     let near = &limits[first.saturating_sub(1)..last.max(1)];
-    near[1..].iter().fold(near[0].1, |sum, (_, limit)| Limit {
-        bytes: most(sum.bytes, limit.bytes),
-        packets: most(sum.packets, limit.packets),
-    })
+    near[1..]
+        .iter()
+        .fold(near[0].1, |sum, (_, limit)| CellQueueLimit {
+            bytes: most(sum.bytes, limit.bytes),
+            packets: most(sum.packets, limit.packets),
+        })
 }
 
 /// Runs `check` over every queue with a limit; it gets the time by which entries are uncertain and
 /// returns what to say when nothing contradicts, or why it does not apply.
 pub(super) fn over_queues(
     evidence: &Evidence<'_>,
-    mut check: impl FnMut(&Timeline, u64, &mut Faults) -> Result<String, String>,
-) -> Outcome {
-    let mut faults = Faults::default();
+    mut check: impl FnMut(&Timeline, u64, &mut CheckFaults) -> Result<String, String>,
+) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let mut held = Vec::new();
     let mut skipped = Vec::new();
     for queueing in &evidence.servers {
-        let Nature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
+        let StageNature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
             continue;
         };
         if server
             .limits
             .iter()
-            .all(|(_, limit)| *limit == Limit::default())
+            .all(|(_, limit)| *limit == CellQueueLimit::default())
         {
             continue;
         }
@@ -144,7 +146,7 @@ impl Waiting {
     }
 }
 
-/// What a packet finds when it enters.
+/// Backlog that a packet finds when it enters.
 pub(super) struct Found<'a> {
     pub(super) queue: &'a Waiting,
     /// Bytes and packets without those that entered at the same instant.
@@ -152,7 +154,7 @@ pub(super) struct Found<'a> {
 }
 
 /// Shows `visit` every packet that reached the bottleneck, with the backlog that it found.
-pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&Pass, &Found<'_>)) {
+pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&BottleneckPass, &Found<'_>)) {
     let mut queue = Waiting::default();
     let mut instant = None;
     let mut before_tie = (0, 0);
@@ -176,8 +178,8 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&Pass, &Found<'_>
     }
 }
 
-/// Whether a packet of `size` fits where `waiting` (bytes, packets) wait already.
-pub(super) fn fits(limit: Limit, waiting: (u64, u64), size: u32) -> bool {
+/// True if a packet of `size` fits where `waiting` (bytes, packets) wait already.
+pub(super) fn fits(limit: CellQueueLimit, waiting: (u64, u64), size: u32) -> bool {
     limit
         .bytes
         .is_none_or(|most| waiting.0 + u64::from(size) <= most)

@@ -4,28 +4,28 @@
 //! defined, so any value between is right. In emulation the same holds for what happens within the
 //! time by which entries are uncertain (see [`Evidence::slack_ns`]).
 
-use super::layout::Nature;
+use super::layout::StageNature;
 use super::queue_limit::limit_at;
 use super::timeline::Timeline;
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::QueueRow;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "queue_samples",
     claim: "the samples of queues agree with the packets and never exceed the limits",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.queues.is_empty() {
-        return Outcome::Skipped("no queue was sampled".into());
+        return CheckOutcome::Skipped("no queue was sampled".into());
     }
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     // What was dropped after it had waited is missing in the backlog that follows from the rest.
     let known = evidence
         .timelines()
         .filter(|timeline| timeline.server.queue.at_entry && timeline.server.limits.len() == 1);
-    let curves: Vec<Curve<'_>> = known.map(Curve::new).collect();
+    let curves: Vec<BacklogCurve<'_>> = known.map(BacklogCurve::new).collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;
     let mut last: Vec<(&str, u64)> = Vec::new();
@@ -38,10 +38,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         } = sample;
         let stage = evidence.stages.iter().find(|s| s.name == *element);
         // Other elements that hold packets may be sampled too; nothing is known about them.
-        if stage.is_some_and(|stage| stage.nature == Nature::Free) {
+        if stage.is_some_and(|stage| stage.nature == StageNature::Free) {
             continue;
         }
-        let Some(Nature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
+        let Some(StageNature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
             faults.add(|| format!("a queue '{element}' was sampled, and the cell has none"));
             continue;
         };
@@ -84,25 +84,25 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             .iter()
             .find_map(|server| server.timeline.as_ref().err().map(String::as_str))
             .unwrap_or("no sample can be compared");
-        return Outcome::Skipped(format!("only limits were checked, because {reason}"));
+        return CheckOutcome::Skipped(format!("only limits were checked, because {reason}"));
     }
     faults.outcome(|| format!("{compared} samples"))
 }
 
 /// The backlog over time, as sums over all entries and all starts of service.
-struct Curve<'a> {
+struct BacklogCurve<'a> {
     timeline: &'a Timeline,
     /// Times of entry, with bytes and packets up to and including each.
-    entries: Sums,
-    starts: Sums,
+    entries: BacklogSums,
+    starts: BacklogSums,
 }
 
-struct Sums {
+struct BacklogSums {
     times: Vec<u64>,
     bytes: Vec<u64>,
 }
 
-impl Sums {
+impl BacklogSums {
     fn new(mut events: Vec<(u64, u32)>) -> Self {
         // Already in order unless the record contradicts itself.
         events.sort_by_key(|event| event.0);
@@ -111,7 +111,7 @@ impl Sums {
             total += u64::from(size);
             total
         });
-        Sums {
+        BacklogSums {
             bytes: bytes.collect(),
             times: events.iter().map(|event| event.0).collect(),
         }
@@ -134,13 +134,13 @@ impl Sums {
     }
 }
 
-impl<'a> Curve<'a> {
+impl<'a> BacklogCurve<'a> {
     fn new(timeline: &'a Timeline) -> Self {
         let waited = || timeline.accepted().filter(|pass| pass.start > pass.enter);
-        Curve {
+        BacklogCurve {
             timeline,
-            entries: Sums::new(waited().map(|pass| (pass.enter, pass.size)).collect()),
-            starts: Sums::new(waited().map(|pass| (pass.start, pass.size)).collect()),
+            entries: BacklogSums::new(waited().map(|pass| (pass.enter, pass.size)).collect()),
+            starts: BacklogSums::new(waited().map(|pass| (pass.start, pass.size)).collect()),
         }
     }
 

@@ -3,17 +3,17 @@
 //! The one statistical check: a count further than six standard deviations from its expectation
 //! comes up once in five hundred million honest runs.
 
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use serde_json::Value;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "random_loss",
     claim: "elements of random loss dropped about the share of packets that they should",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut faults = Faults::default();
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let mut found = Vec::new();
     for stage in evidence.stages.iter().filter(|stage| stage.kind == "loss") {
         if evidence.cell.changes_of(&stage.name).next().is_some() {
@@ -52,7 +52,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         ));
     }
     if found.is_empty() && faults.count == 0 {
-        return Outcome::Skipped("no element drops packets at random".into());
+        return CheckOutcome::Skipped("no element drops packets at random".into());
     }
     faults.outcome(|| found.join("; "))
 }

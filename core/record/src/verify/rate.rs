@@ -19,27 +19,27 @@
 //! there are only fixed delays. Of a server whose rate does not follow from the cell, such as a
 //! trace, the total is compared with what it says that it could have carried.
 
-use super::evidence::Queueing;
-use super::layout::{Layout, Nature, Server};
-use super::timeline::{NEVER, NS, Pass, Timeline};
-use super::{Check, Evidence, Faults, Outcome};
+use super::layout::{Layout, Server, StageNature};
+use super::record_data::Queueing;
+use super::timeline::{BottleneckPass, NEVER, NS, Timeline};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::cell::RateLaw;
 use crate::schema::BinRow;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "rate",
     claim: "no packet left a bottleneck earlier than its rate allows, and no window of time \
             carried more than the rate",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
-    let mut faults = Faults::default();
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
     let mut held = Vec::new();
     let mut skipped = Vec::new();
     for queueing in &evidence.servers {
         let stage = &evidence.stages[queueing.index];
-        let Nature::Bottleneck(server) = &stage.nature else {
+        let StageNature::Bottleneck(server) = &stage.nature else {
             continue;
         };
         let done = match (&queueing.timeline, &server.law, &evidence.bins) {
@@ -59,10 +59,10 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
 }
 
 /// Departures with known starts of service.
-fn departures(timeline: &Timeline, simulated: bool, faults: &mut Faults) -> String {
+fn departures(timeline: &Timeline, simulated: bool, faults: &mut CheckFaults) -> String {
     let law = &timeline.law;
-    let mut window = Window::new(law);
-    let mut before: Option<&Pass> = None;
+    let mut window = RateWindow::new(law);
+    let mut before: Option<&BottleneckPass> = None;
     // One nanosecond for rounding, and one if the start follows a departure that was worked out.
     let tolerance = 1 + timeline.uncertain_ns.min(1);
     let mut count = 0_u64;
@@ -105,12 +105,12 @@ fn arrivals(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
     (server, law): (&Server, &RateLaw),
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> Result<String, String> {
     let name = &evidence.stages[queueing.index].name;
     let rows = departed(evidence, queueing)?;
     let packets = evidence.packets.as_ref();
-    let mut window = Window::new(law);
+    let mut window = RateWindow::new(law);
     for &(leave, row) in &rows {
         let size = packets.map_or(0, |packets| packets.size[row]);
         let bits = server.wire_bits(size);
@@ -161,12 +161,12 @@ pub(super) fn departed(
     Ok(rows)
 }
 
-/// What left a server of unknown rate in all, against what it could have carried.
+/// Bytes that left a server of unknown rate in all, against what it could have carried.
 fn total(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
     why: &str,
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> Result<String, String> {
     let name = &evidence.stages[queueing.index].name;
     let counters = evidence.run.elements.get(queueing.index);
@@ -199,7 +199,7 @@ fn over(name: &str, row: usize, excess_bits: i128) -> String {
 
 /// All windows at once: the work done up to each departure less what the rate allowed; the largest
 /// rise of that number over any window is the excess.
-struct Window<'a> {
+struct RateWindow<'a> {
     law: &'a RateLaw,
     /// Largest rate, by which rounding is forgiven.
     rate: i128,
@@ -207,9 +207,9 @@ struct Window<'a> {
     lowest: Option<i128>,
 }
 
-impl<'a> Window<'a> {
+impl<'a> RateWindow<'a> {
     fn new(law: &'a RateLaw) -> Self {
-        Window {
+        RateWindow {
             law,
             rate: i128::from(law.most()),
             level: 0,
@@ -254,7 +254,7 @@ fn binned(
     queueing: &Queueing,
     law: &RateLaw,
     bins: &[BinRow],
-    faults: &mut Faults,
+    faults: &mut CheckFaults,
 ) -> Result<String, String> {
     let name = &evidence.stages[queueing.index].name;
     let mut behind: Vec<Option<u64>> = evidence.lanes.iter().map(|_| None).collect();

@@ -1,10 +1,10 @@
 //! The sampled states of senders go forward in time, and what they count never shrinks.
 
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::StateRow;
 use std::collections::BTreeMap;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "states",
     claim: "the states of each sender go forward in time, and its counters never shrink",
     run,
@@ -18,11 +18,11 @@ const COUNTERS: [Counter; 2] = [
     ("retransmitted_bytes", |row| row.retransmitted_bytes),
 ];
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.states.is_empty() {
-        return Outcome::Skipped("no state was sampled".into());
+        return CheckOutcome::Skipped("no state was sampled".into());
     }
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
     // A late sampler of an emulation takes its last sample a little after the end.
     let grace = if evidence.simulated() {

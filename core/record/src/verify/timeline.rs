@@ -9,8 +9,8 @@
 //! apart. Within a line the order is known; where lines have ways of different length or of
 //! different links, the order among them follows from the times alone.
 
-use super::evidence::{NO_LANE, Packets};
-use super::layout::{Layout, Nature, Server};
+use super::layout::{Layout, Server, StageNature};
+use super::record_data::{NO_LANE, Packets};
 use crate::cell::{Cell, RateLaw};
 use crate::schema::Fate;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// One packet at the bottleneck.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass {
+pub(super) struct BottleneckPass {
     /// Row in the columns.
     pub(super) row: usize,
     pub(super) size: u32,
@@ -31,7 +31,7 @@ pub(super) struct Pass {
     pub(super) start: u64,
     /// When it left; [`NEVER`] if the element still held it at the end.
     pub(super) leave: u64,
-    /// Whether `leave` is from the record and not worked out.
+    /// True if `leave` is from the record and not worked out.
     pub(super) seen: bool,
     /// Dropped by the bottleneck.
     pub(super) dropped: bool,
@@ -49,7 +49,7 @@ pub(super) struct Timeline {
     pub(super) name: String,
     pub(super) law: RateLaw,
     pub(super) server: Server,
-    pub(super) passes: Vec<Pass>,
+    pub(super) passes: Vec<BottleneckPass>,
     /// By how much a start of service may be wrong. Zero if every departure is recorded; one, for
     /// the part of a nanosecond that the server carries from packet to packet, if some were worked
     /// out; more where their place among packets of a tie is not known.
@@ -71,12 +71,12 @@ impl Timeline {
     ) -> Result<Self, String> {
         let (lane, place) = passing[0];
         let stage = &lanes[lane].stages[place];
-        let Nature::Bottleneck(server) = &stage.nature else {
+        let StageNature::Bottleneck(server) = &stage.nature else {
             return Err(format!("{} is no bottleneck", stage.name));
         };
-        let mut ways: Vec<Option<Way>> = lanes.iter().map(|_| None).collect();
+        let mut ways: Vec<Option<TimelineWay>> = lanes.iter().map(|_| None).collect();
         for &(lane, place) in passing {
-            ways[lane] = Some(Way::new(cell, &lanes[lane], place)?);
+            ways[lane] = Some(TimelineWay::new(cell, &lanes[lane], place)?);
         }
         let law = server.law.clone()?;
         if !server.queue.fifo {
@@ -113,7 +113,7 @@ impl Timeline {
     }
 
     /// The packets that the bottleneck took.
-    pub(super) fn accepted(&self) -> impl Iterator<Item = &Pass> {
+    pub(super) fn accepted(&self) -> impl Iterator<Item = &BottleneckPass> {
         self.passes.iter().filter(|pass| !pass.dropped)
     }
 
@@ -137,7 +137,7 @@ fn served(law: &RateLaw, start: u64, bits: i128) -> u64 {
 }
 
 /// One lane that leads through the bottleneck.
-struct Way {
+struct TimelineWay {
     place: usize,
     before: u64,
     after: u64,
@@ -147,7 +147,7 @@ struct Way {
     upstream: Vec<usize>,
 }
 
-impl Way {
+impl TimelineWay {
     fn new(cell: &Cell, layout: &Layout, place: usize) -> Result<Self, String> {
         let mut bottlenecks = layout.bottlenecks();
         if bottlenecks.any(|other| other != place) {
@@ -157,7 +157,7 @@ impl Way {
             ));
         }
         let upstream = &layout.stages[..place];
-        Ok(Way {
+        Ok(TimelineWay {
             place,
             before: Layout::fixed_ns(upstream)?,
             after: Layout::fixed_ns(&layout.stages[place + 1..])?,
@@ -169,7 +169,11 @@ impl Way {
 
 /// All packets that reached the bottleneck, in order of uid, with entry and, where it is recorded,
 /// departure.
-fn entries(packets: &Packets, lanes: &[Layout], ways: &[Option<Way>]) -> Result<Vec<Pass>, String> {
+fn entries(
+    packets: &Packets,
+    lanes: &[Layout],
+    ways: &[Option<TimelineWay>],
+) -> Result<Vec<BottleneckPass>, String> {
     let mut passes = Vec::new();
     let mut stamps = Stamps::new(lanes);
     for row in 0..packets.len() {
@@ -198,7 +202,7 @@ fn entries(packets: &Packets, lanes: &[Layout], ways: &[Option<Way>]) -> Result<
         let here = stopped && element == way.place;
         let arrival = packets.model_arrival(row).filter(|_| !stopped);
         let leave = arrival.map(|time| time - i128::from(way.after));
-        passes.push(Pass {
+        passes.push(BottleneckPass {
             row,
             size: packets.size[row],
             enter,
@@ -262,9 +266,9 @@ pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
 /// Several lines change the order. Packets of one line keep theirs; packets of different lines that
 /// come in at the same instant may follow each other in any order: take the one in which they
 /// left, put the dropped ones last, and note the tie.
-fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
+fn sort_by_entry(passes: &mut [BottleneckPass], packets: &Packets) {
     passes.sort_by_key(|pass| (pass.enter, pass.row));
-    let flow = |pass: &Pass| {
+    let flow = |pass: &BottleneckPass| {
         let copy = packets.copy_of[pass.row] > 0;
         (packets.lane[pass.row], packets.flow[pass.row], copy)
     };
@@ -275,7 +279,7 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
         // Where a departure is not recorded, the packet left before the next one of its line.
         let loose = group.iter().any(|pass| !pass.seen && !pass.dropped);
         let mut next: BTreeMap<(u16, u16, bool), u64> = BTreeMap::new();
-        let mut order: Vec<(bool, u64, Pass)> = Vec::with_capacity(group.len());
+        let mut order: Vec<(bool, u64, BottleneckPass)> = Vec::with_capacity(group.len());
         for pass in group.iter().rev() {
             let left = next.entry(flow(pass)).or_insert(NEVER);
             if pass.seen && !pass.dropped {
@@ -284,7 +288,7 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
             order.push((
                 pass.dropped,
                 *left,
-                Pass {
+                BottleneckPass {
                     tied: true,
                     loose: loose || pass.loose,
                     ..*pass
@@ -303,13 +307,13 @@ fn sort_by_entry(passes: &mut [Pass], packets: &Packets) {
 /// flows. Departures do: entries are raised so that they are in the order of departures. Packets
 /// whose departure is not recorded stay where their stamps put them, and starts near them are not
 /// relied on.
-fn raise_to_departures(passes: &mut [Pass]) {
-    let unseen = |pass: &Pass| !pass.seen && !pass.dropped;
+fn raise_to_departures(passes: &mut [BottleneckPass]) {
+    let unseen = |pass: &BottleneckPass| !pass.seen && !pass.dropped;
     passes
         .iter_mut()
         .filter(|pass| unseen(pass))
         .for_each(|pass| pass.loose = true);
-    let departed = |pass: &Pass| pass.seen && !pass.dropped && pass.leave != NEVER;
+    let departed = |pass: &BottleneckPass| pass.seen && !pass.dropped && pass.leave != NEVER;
     let mut order: Vec<usize> = (0..passes.len())
         .filter(|&i| departed(&passes[i]))
         .collect();
@@ -323,7 +327,7 @@ fn raise_to_departures(passes: &mut [Pass]) {
 
 /// Fills in when service began, and departures that are not recorded. Returns by how much starts
 /// may be wrong.
-fn serve(passes: &mut [Pass], server: &Server, law: &RateLaw) -> u64 {
+fn serve(passes: &mut [BottleneckPass], server: &Server, law: &RateLaw) -> u64 {
     let mut uncertain = 0;
     let mut left = 0;
     // The current busy period: its start, and the bits served in it.

@@ -1,25 +1,25 @@
 //! The transfers of applications belong to flows of the cell, end after they began, and carried no
 //! more than their flow delivered.
 
-use super::{Check, Evidence, Faults, Outcome};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::cell::KeptTransfers;
 use std::collections::BTreeMap;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "transfers",
     claim: "transfers belong to flows of the cell, end after they began and carried no more than \
             the flow delivered",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.cell.transfers != KeptTransfers::All {
-        return Outcome::Skipped("the record keeps no single transfers".into());
+        return CheckOutcome::Skipped("the record keeps no single transfers".into());
     }
     if evidence.transfers.is_empty() {
-        return Outcome::Holds("no application made transfers".into());
+        return CheckOutcome::Holds("no application made transfers".into());
     }
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut complete: BTreeMap<u16, u64> = BTreeMap::new();
     // A late endpoint of an emulation reads its last bytes a little after the end.
     let grace = if evidence.simulated() {

@@ -1,28 +1,28 @@
-//! What the ends of a tunnel have counted is in the record.
+//! The counters of a tunnel's ends agree with the record.
 //!
 //! Records of runs between two real hosts are made of the logs of a tunnel, whose ends count packets apart
 //! from their logs. A log that was cut, or a packet that got lost between log and record, shows here.
 
-use super::{Check, Evidence, Outcome};
+use super::{CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::{Direction, Fate};
 use serde_json::Value;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "tunnel",
     claim: "every packet that the ends of the tunnel have counted is in the record, or left out because it was \
             sent before or after the run",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.run.plane != "hosts" {
-        return Outcome::Holds("the packets went through no tunnel".into());
+        return CheckOutcome::Holds("the packets went through no tunnel".into());
     }
     if evidence.run.has_only_ends() {
-        return Outcome::Skipped("there was no tunnel".into());
+        return CheckOutcome::Skipped("there was no tunnel".into());
     }
     let Some(tunnel) = evidence.run.other.get("tunnel") else {
-        return Outcome::Fails("run.json says nothing about the tunnel".into());
+        return CheckOutcome::Fails("run.json says nothing about the tunnel".into());
     };
     let mut accounted = 0;
     for (sender, direction) in [Direction::Forward, Direction::Backward]
@@ -48,12 +48,12 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
         ];
         for (what, host, seen, left_out) in both {
             let (Some(counted), Some(left_out)) = (counted(host, what), left_out) else {
-                return Outcome::Fails(format!(
+                return CheckOutcome::Fails(format!(
                     "run.json does not tell how many packets {what} {direction}"
                 ));
             };
             if counted != seen + left_out {
-                return Outcome::Fails(format!(
+                return CheckOutcome::Fails(format!(
                     "the tunnel counted {counted} packets that {what} {direction}, but {seen} are in the record and \
                      {left_out} were left out"
                 ));
@@ -61,7 +61,7 @@ fn run(evidence: &Evidence<'_>) -> Outcome {
             accounted += counted;
         }
     }
-    Outcome::Holds(format!("{accounted} packets sent or arrived"))
+    CheckOutcome::Holds(format!("{accounted} packets sent or arrived"))
 }
 
 fn number(value: &Value, pointer: &str) -> Option<u64> {

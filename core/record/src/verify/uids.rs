@@ -1,25 +1,25 @@
 //! Packets are numbered 1, 2, 3... without gap or repetition.
 
-use super::{Check, Evidence, Faults, Outcome, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "uids",
     claim: "packets are numbered in the order of entering, without gap or repetition",
     run,
 };
 
-fn run(evidence: &Evidence<'_>) -> Outcome {
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some(packets) = &evidence.packets else {
         return bins_only();
     };
-    let mut faults = Faults::default();
+    let mut faults = CheckFaults::default();
     let mut sent = 0;
     for (row, &uid) in packets.uid.iter().enumerate() {
         let expected = row as u64 + 1;
         if uid != expected {
             let place = row + 1;
             // Later numbers are all shifted by one mistake; the first tells enough.
-            return Outcome::Fails(match packets.uid[..row].iter().rposition(|&u| u == uid) {
+            return CheckOutcome::Fails(match packets.uid[..row].iter().rposition(|&u| u == uid) {
                 Some(other) => {
                     format!(
                         "packet {uid} is there twice, in rows {} and {place}",

@@ -4,16 +4,14 @@
 //! bytes, so simulated records can be compared byte by byte.
 
 mod packets;
-mod rows;
 mod table;
 
 pub use packets::PacketFile;
 
 pub(crate) use packets::columns as packet_columns;
-pub(crate) use rows::Rows;
-pub(crate) use table::{Coding, Column, Table, column};
+pub(crate) use table::{Coding, Column, TableWriter, column};
 
-pub use rows::{
+pub use crate::schema::{
     BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile,
     TransferFile,
 };

@@ -1,6 +1,6 @@
 //! `packets.parquet`.
 
-use super::table::{Coding, Column, Table, added, column, optional};
+use super::table::{Coding, Column, TableWriter, added, column, optional};
 use crate::RecordError;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED, PacketLog};
 use arrow_array::types::UInt16Type;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Encodes packet chunks into `packets.parquet`.
 pub struct PacketFile<W: Write + Send> {
-    table: Table<W>,
+    table: TableWriter<W>,
     rows: u64,
     directions: Arc<StringArray>,
     fates: Arc<StringArray>,
@@ -45,7 +45,7 @@ impl<W: Write + Send> PacketFile<W> {
     /// Begins a file on `output`.
     pub fn create(output: W) -> Result<Self, RecordError> {
         Ok(PacketFile {
-            table: Table::create(output, &columns())?,
+            table: TableWriter::create(output, &columns())?,
             rows: 0,
             directions: Arc::new(StringArray::from(vec!["forward", "backward"])),
             fates: Arc::new(StringArray::from(vec!["delivered", "dropped", "in_flight"])),

@@ -18,7 +18,7 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Rows per page.
 const PAGE_ROWS: usize = 1 << 16;
 
-/// How a column is encoded.
+/// Encoding of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     /// DELTA_BINARY_PACKED: counters and times.
@@ -70,12 +70,12 @@ pub(crate) fn added(name: &'static str, kind: DataType, coding: Coding) -> Colum
 }
 
 /// A parquet file being written.
-pub(crate) struct Table<W: Write + Send> {
+pub(crate) struct TableWriter<W: Write + Send> {
     writer: ArrowWriter<Summing<W>>,
     schema: SchemaRef,
 }
 
-impl<W: Write + Send> Table<W> {
+impl<W: Write + Send> TableWriter<W> {
     pub(crate) fn create(output: W, columns: &[Column]) -> Result<Self, RecordError> {
         let fields: Vec<Field> = columns
             .iter()
@@ -107,7 +107,7 @@ impl<W: Write + Send> Table<W> {
             .with_skip_arrow_metadata(true);
         let writer =
             ArrowWriter::try_new_with_options(Summing::new(output), schema.clone(), options)?;
-        Ok(Table { writer, schema })
+        Ok(TableWriter { writer, schema })
     }
 
     pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), RecordError> {

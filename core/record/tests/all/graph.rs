@@ -5,7 +5,7 @@
 
 use crate::reference::Draft;
 use narrows_record::metrics::measure;
-use narrows_record::verify::{Report, verify};
+use narrows_record::verify::{VerifierReport, verify};
 use narrows_record::{
     Direction, ElementCounters, Fate, Fingerprint, FlowSummary, PacketRow, ReceiverCounters,
     RunDocument, SenderCounters, Versions, series,
@@ -311,7 +311,7 @@ fn recount(draft: &mut Draft) {
     draft.run.flows = summaries.into();
 }
 
-fn failed(report: &Report) -> Vec<&'static str> {
+fn failed(report: &VerifierReport) -> Vec<&'static str> {
     let failed = report.findings.iter().filter(|f| !f.ok);
     failed.map(|f| f.name).collect()
 }

@@ -1,8 +1,8 @@
 //! Short flows that arrive as a Poisson process, each over a connection of its own.
 
-use crate::sizes::{self, ALPHA, LAW, LEAST, MOST, SIGMA};
-use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer};
-use narrows_units::{Entry, Kind, Law, ParamError, ParamSpec, Params, Span, Stream, Time};
+use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
+use narrows_units::{Entry, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -24,8 +24,8 @@ pub const TRAFFIC: Traffic = Traffic {
             LAW,
             SIGMA,
             ALPHA,
-            LEAST,
-            MOST,
+            MIN_SIZE,
+            MAX_SIZE,
         ],
         shorthand: &["load"],
     },
@@ -35,7 +35,7 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let mean = params.integer("size").unwrap_or(1) as f64;
     let per_second = match (params.real("rate"), params.integer("load")) {
         (Some(rate), None) => rate,
@@ -56,7 +56,7 @@ fn build(params: &Params, setup: &Setup) -> Built {
 }
 
 struct Arrivals {
-    size: Law,
+    size: Distribution,
     /// Mean time between arrivals in seconds.
     distance: f64,
     stream: Stream,
@@ -65,21 +65,21 @@ struct Arrivals {
 }
 
 impl Application for Arrivals {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
-        if event == Event::Start {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
+        if event == TrafficEvent::Start {
             self.next = now + Span::from_secs(self.stream.exponential(self.distance));
         }
         while self.next <= now {
             let connection = self.begun;
             self.begun += 1;
-            actions.push(Action::Open { connection });
-            actions.push(Action::Transfer(Transfer {
+            actions.push(TrafficAction::Open { connection });
+            actions.push(TrafficAction::Transfer(Transfer {
                 connection,
                 transfer: connection,
                 up: sizes::draw(&self.size, &mut self.stream),
                 down: 0,
             }));
-            actions.push(Action::Close { connection });
+            actions.push(TrafficAction::Close { connection });
             // Time must go on.
             let distance = Span::from_secs(self.stream.exponential(self.distance));
             self.next += distance.max(Span::from_ns(1));
@@ -104,16 +104,16 @@ mod tests {
     fn the_load_is_that_of_the_arrivals() {
         let json = serde_json::json!({"size": 20_000, "load": 8_000_000, "law": "exponential"});
         let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 3,
             flow: 1,
             connections: 1,
         };
         let mut source = TRAFFIC.build(&params, &setup).unwrap();
         let (mut actions, mut offered) = (Vec::new(), Offered::default());
-        source.on(Time::ZERO, Event::Start, &mut actions);
+        source.on(Time::ZERO, TrafficEvent::Start, &mut actions);
         while source.next_wakeup() < Time::from_ns(1_000_000_000_000) {
-            source.on(source.next_wakeup(), Event::Wakeup, &mut actions);
+            source.on(source.next_wakeup(), TrafficEvent::Wakeup, &mut actions);
         }
         for action in &actions {
             offered.note(action);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn rate_and_load_exclude_each_other() {
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 3,
             flow: 1,
             connections: 1,

@@ -1,6 +1,6 @@
 //! Bulk transfer: there is always more to send.
 
-use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
 use narrows_units::{Entry, Params, Time};
 
 /// Registry entry.
@@ -18,7 +18,7 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(_: &Params, setup: &Setup) -> Built {
+fn build(_: &Params, setup: &TrafficSetup) -> Built {
     Ok(Box::new(Bulk {
         connections: setup.connections,
     }))
@@ -29,19 +29,19 @@ struct Bulk {
 }
 
 impl Application for Bulk {
-    fn on(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
-        if event != Event::Start {
+    fn on(&mut self, _: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
+        if event != TrafficEvent::Start {
             return;
         }
         for connection in 0..self.connections {
-            actions.push(Action::Open { connection });
-            actions.push(Action::Transfer(Transfer {
+            actions.push(TrafficAction::Open { connection });
+            actions.push(TrafficAction::Transfer(Transfer {
                 connection,
                 transfer: connection,
                 up: Transfer::OPEN,
                 down: 0,
             }));
-            actions.push(Action::Grant {
+            actions.push(TrafficAction::Grant {
                 connection,
                 bytes: u64::MAX,
             });
@@ -59,16 +59,16 @@ mod tests {
 
     #[test]
     fn every_connection_sends_without_end() {
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 1,
             flow: 1,
             connections: 3,
         };
         let mut bulk = TRAFFIC.build(&Params::default(), &setup).unwrap();
         let mut actions = Vec::new();
-        bulk.on(Time::ZERO, Event::Start, &mut actions);
+        bulk.on(Time::ZERO, TrafficEvent::Start, &mut actions);
         assert_eq!(actions.len(), 9);
-        assert!(matches!(actions[7], Action::Transfer(transfer) if transfer.is_open()));
+        assert!(matches!(actions[7], TrafficAction::Transfer(transfer) if transfer.is_open()));
         assert_eq!(bulk.next_wakeup(), Time::FAR);
     }
 }

@@ -1,6 +1,6 @@
 //! Datagrams at a constant rate.
 
-use crate::{Action, Application, Built, Class, DATAGRAM_HEADER, Event, IP_UDP, Setup, Traffic};
+use crate::{TrafficAction, Application, Built, Class, DATAGRAM_HEADER, TrafficEvent, IP_UDP, TrafficSetup, Traffic};
 use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Time};
 
 /// The size of a datagram, for all kinds that send them.
@@ -30,7 +30,7 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, _: &Setup) -> Built {
+fn build(params: &Params, _: &TrafficSetup) -> Built {
     Ok(Box::new(Cbr {
         rate: params.rate("rate").unwrap_or(Rate::from_bps(1)),
         packet: params.integer("packet").unwrap_or(1500) as u32,
@@ -49,12 +49,12 @@ struct Cbr {
 }
 
 impl Application for Cbr {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
-        if event == Event::Start {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
+        if event == TrafficEvent::Start {
             (self.start, self.next) = (now, now);
         }
         while self.next <= now {
-            actions.push(Action::Datagram { size: self.packet });
+            actions.push(TrafficAction::Datagram { size: self.packet });
             self.sent += 1;
             // Counted from the start, so that rounding adds up to nothing.
             let bytes = Bytes::new(u64::from(self.packet) * self.sent);
@@ -76,19 +76,19 @@ mod tests {
         // 1500 bytes at 7 Mbit/s: one datagram per 1.714285... ms; 583333.3 per 1000 s.
         let params = serde_json::json!({"rate": 7_000_000});
         let params = Params::from_json(TRAFFIC.entry.params, params.as_object().unwrap()).unwrap();
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 1,
             flow: 1,
             connections: 1,
         };
         let mut cbr = TRAFFIC.build(&params, &setup).unwrap();
         let mut actions = Vec::new();
-        cbr.on(Time::from_ns(500), Event::Start, &mut actions);
+        cbr.on(Time::from_ns(500), TrafficEvent::Start, &mut actions);
         let end = Time::from_ns(1_000_000_000_500);
         while cbr.next_wakeup() < end {
-            cbr.on(cbr.next_wakeup(), Event::Wakeup, &mut actions);
+            cbr.on(cbr.next_wakeup(), TrafficEvent::Wakeup, &mut actions);
         }
         assert_eq!(actions.len(), 583_334);
-        assert!(TRAFFIC.build(&params, &Setup { connections: 2, ..setup }).is_err());
+        assert!(TRAFFIC.build(&params, &TrafficSetup { connections: 2, ..setup }).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! On-off traffic: times in which data is sent, and times of silence, over one connection that
 //! stays open.
 
-use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
 use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Span, Stream, Time};
 
 /// Registry entry.
@@ -46,9 +46,9 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let span = |name| params.span(name).unwrap_or_default();
-    let source = Source {
+    let source = OnOffSource {
         exponential: params.word("law") == Some("exponential"),
         on: span("on"),
         off: span("off"),
@@ -57,7 +57,7 @@ fn build(params: &Params, setup: &Setup) -> Built {
     };
     let base = setup.stream();
     let connections = (0..setup.connections)
-        .map(|connection| Connection {
+        .map(|connection| OnOffConnection {
             // Each connection has its own chance, so that one more reshuffles nothing.
             stream: if connection == 0 {
                 base.clone()
@@ -81,7 +81,7 @@ fn build(params: &Params, setup: &Setup) -> Built {
 }
 
 #[derive(Clone, Copy)]
-struct Source {
+struct OnOffSource {
     exponential: bool,
     on: Span,
     off: Span,
@@ -89,7 +89,7 @@ struct Source {
     write: Bytes,
 }
 
-impl Source {
+impl OnOffSource {
     fn draw(&self, mean: Span, stream: &mut Stream) -> Span {
         if self.exponential {
             // Never nothing, so that time goes on.
@@ -100,7 +100,7 @@ impl Source {
     }
 }
 
-struct Connection {
+struct OnOffConnection {
     stream: Stream,
     is_on: bool,
     /// When it is switched on or off next.
@@ -113,25 +113,25 @@ struct Connection {
 }
 
 struct OnOff {
-    source: Source,
-    connections: Vec<Connection>,
+    source: OnOffSource,
+    connections: Vec<OnOffConnection>,
 }
 
-impl Connection {
-    fn switch_on(&mut self, now: Time, number: u32, source: &Source, actions: &mut Vec<Action>) {
+impl OnOffConnection {
+    fn switch_on(&mut self, now: Time, number: u32, source: &OnOffSource, actions: &mut Vec<TrafficAction>) {
         self.is_on = true;
         self.change = now + source.draw(source.on, &mut self.stream);
         if source.rate.is_some() {
             (self.began, self.written, self.write) = (now, 0, now);
         } else {
-            actions.push(Action::Grant {
+            actions.push(TrafficAction::Grant {
                 connection: number,
                 bytes: u64::MAX,
             });
         }
     }
 
-    fn run(&mut self, now: Time, number: u32, source: &Source, actions: &mut Vec<Action>) {
+    fn run(&mut self, now: Time, number: u32, source: &OnOffSource, actions: &mut Vec<TrafficAction>) {
         loop {
             if self.change <= now && self.change <= self.write {
                 let at = self.change;
@@ -139,12 +139,12 @@ impl Connection {
                     self.is_on = false;
                     self.write = Time::FAR;
                     self.change = at + source.draw(source.off, &mut self.stream);
-                    actions.push(Action::Hold { connection: number });
+                    actions.push(TrafficAction::Hold { connection: number });
                 } else {
                     self.switch_on(at, number, source, actions);
                 }
             } else if let (Some(rate), true) = (source.rate, self.write <= now) {
-                actions.push(Action::Grant {
+                actions.push(TrafficAction::Grant {
                     connection: number,
                     bytes: source.write.get(),
                 });
@@ -160,12 +160,12 @@ impl Connection {
 }
 
 impl Application for OnOff {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
         for (number, connection) in (0u32..).zip(&mut self.connections) {
             match event {
-                Event::Start => {
-                    actions.push(Action::Open { connection: number });
-                    actions.push(Action::Transfer(Transfer {
+                TrafficEvent::Start => {
+                    actions.push(TrafficAction::Open { connection: number });
+                    actions.push(TrafficAction::Transfer(Transfer {
                         connection: number,
                         transfer: number,
                         up: Transfer::OPEN,
@@ -174,11 +174,11 @@ impl Application for OnOff {
                     connection.switch_on(now, number, &self.source, actions);
                     connection.run(now, number, &self.source, actions);
                 }
-                Event::Wakeup => connection.run(now, number, &self.source, actions),
-                Event::Failed { connection: failed } if failed == number => {
+                TrafficEvent::Wakeup => connection.run(now, number, &self.source, actions),
+                TrafficEvent::Failed { connection: failed } if failed == number => {
                     (connection.change, connection.write) = (Time::FAR, Time::FAR);
                 }
-                Event::Failed { .. } | Event::Completed { .. } => {}
+                TrafficEvent::Failed { .. } | TrafficEvent::Completed { .. } => {}
             }
         }
     }
@@ -198,7 +198,7 @@ mod tests {
 
     fn build(json: &serde_json::Value, connections: u32) -> Box<dyn Application> {
         let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 3,
             flow: 1,
             connections,
@@ -207,13 +207,13 @@ mod tests {
     }
 
     /// All actions until `until`, with their times.
-    fn run(source: &mut dyn Application, until: Time) -> Vec<(u64, Action)> {
-        let (mut now, mut event) = (Time::ZERO, Event::Start);
+    fn run(source: &mut dyn Application, until: Time) -> Vec<(u64, TrafficAction)> {
+        let (mut now, mut event) = (Time::ZERO, TrafficEvent::Start);
         let (mut actions, mut all) = (Vec::new(), Vec::new());
         while now < until {
             source.on(now, event, &mut actions);
             all.extend(actions.drain(..).map(|action| (now.ns(), action)));
-            event = Event::Wakeup;
+            event = TrafficEvent::Wakeup;
             assert!(source.next_wakeup() > now);
             now = source.next_wakeup();
         }
@@ -224,12 +224,12 @@ mod tests {
     fn fixed_times_alternate_exactly() {
         let json = serde_json::json!({"on": 2_000_000, "off": 3_000_000});
         let all = run(&mut *build(&json, 1), Time::from_ns(10_500_000));
-        let times = |wanted: fn(&Action) -> bool| {
+        let times = |wanted: fn(&TrafficAction) -> bool| {
             let chosen = all.iter().filter(|(_, action)| wanted(action));
             chosen.map(|(time, _)| *time).collect::<Vec<_>>()
         };
-        let on = times(|action| matches!(action, Action::Grant { bytes: u64::MAX, .. }));
-        let off = times(|action| matches!(action, Action::Hold { .. }));
+        let on = times(|action| matches!(action, TrafficAction::Grant { bytes: u64::MAX, .. }));
+        let off = times(|action| matches!(action, TrafficAction::Hold { .. }));
         assert_eq!(on, [0, 5_000_000, 10_000_000]);
         assert_eq!(off, [2_000_000, 7_000_000]);
     }
@@ -244,13 +244,13 @@ mod tests {
         let bytes: u64 = all
             .iter()
             .map(|(_, action)| match action {
-                Action::Grant { bytes, .. } => *bytes,
+                TrafficAction::Grant { bytes, .. } => *bytes,
                 _ => 0,
             })
             .sum();
         assert_eq!(bytes, 10 * 101_000 - 10 * 1000);
         let quiet = |ns: u64| ns % 200_000_000 >= 100_000_000;
-        let grants = all.iter().filter(|(_, a)| matches!(a, Action::Grant { .. }));
+        let grants = all.iter().filter(|(_, a)| matches!(a, TrafficAction::Grant { .. }));
         assert!(!grants.clone().any(|(time, _)| quiet(*time)));
     }
 

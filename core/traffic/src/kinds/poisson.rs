@@ -1,7 +1,7 @@
 //! Datagrams at times of a Poisson process.
 
 use super::cbr::{PACKET, RATE};
-use crate::{Action, Application, Built, Class, Event, Setup, Traffic};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
 use narrows_units::{Entry, Params, Span, Stream, Time};
 
 /// Registry entry.
@@ -19,7 +19,7 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let packet = params.integer("packet").unwrap_or(1500);
     let rate = params.integer("rate").unwrap_or(1).max(1);
     Ok(Box::new(Poisson {
@@ -47,12 +47,12 @@ impl Poisson {
 }
 
 impl Application for Poisson {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
-        if event == Event::Start {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
+        if event == TrafficEvent::Start {
             self.draw(now);
         }
         while self.next <= now {
-            actions.push(Action::Datagram { size: self.packet });
+            actions.push(TrafficAction::Datagram { size: self.packet });
             self.draw(self.next);
         }
     }
@@ -70,20 +70,20 @@ mod tests {
     fn distances_are_exponential() {
         let params = serde_json::json!({"rate": 12_000_000});
         let params = Params::from_json(TRAFFIC.entry.params, params.as_object().unwrap()).unwrap();
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 1,
             flow: 1,
             connections: 1,
         };
         let mut poisson = TRAFFIC.build(&params, &setup).unwrap();
         let mut actions = Vec::new();
-        poisson.on(Time::ZERO, Event::Start, &mut actions);
+        poisson.on(Time::ZERO, TrafficEvent::Start, &mut actions);
         let (mut distances, mut last) = (Vec::new(), Time::ZERO);
         for _ in 0..100_000 {
             let now = poisson.next_wakeup();
             distances.push((now - last).ns() as f64 / 1e6);
             last = now;
-            poisson.on(now, Event::Wakeup, &mut actions);
+            poisson.on(now, TrafficEvent::Wakeup, &mut actions);
         }
         assert_eq!(actions.len(), 100_000);
         // Kolmogorov-Smirnov at the 1 % level: 1.63 / sqrt(n).

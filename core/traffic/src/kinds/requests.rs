@@ -1,10 +1,10 @@
 //! Requests and answers: each connection asks, waits for the answer, thinks, and asks again.
 
-use crate::sizes::{self, ALPHA, LAW, LEAST, MOST, SIGMA};
+use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
 use crate::{
-    Action, Application, Built, Class, Event, Setup, Traffic, Transfer, TransferHeader,
+    TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
 };
-use narrows_units::{Entry, Kind, Law, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Entry, Kind, Distribution, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -22,8 +22,8 @@ pub const TRAFFIC: Traffic = Traffic {
             LAW,
             SIGMA,
             ALPHA,
-            LEAST,
-            MOST,
+            MIN_SIZE,
+            MAX_SIZE,
             ParamSpec::new(
                 "think",
                 Kind::Span,
@@ -51,16 +51,16 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let mean = params.integer("response").unwrap_or(1) as f64;
     let think = params.span("think").unwrap_or_default().secs();
-    let source = Source {
+    let source = RequestSource {
         request: params.integer("request").unwrap_or(200),
         response: sizes::law(params, mean)?,
         think: if params.word("think_law") == Some("fixed") {
-            Law::Fixed(think)
+            Distribution::Fixed(think)
         } else {
-            Law::Exponential { mean: think }
+            Distribution::Exponential { mean: think }
         },
         persistent: params.flag("persistent").unwrap_or(true),
     };
@@ -78,10 +78,10 @@ fn build(params: &Params, setup: &Setup) -> Built {
     }))
 }
 
-struct Source {
+struct RequestSource {
     request: u64,
-    response: Law,
-    think: Law,
+    response: Distribution,
+    think: Distribution,
     persistent: bool,
 }
 
@@ -93,7 +93,7 @@ struct Asker {
 }
 
 struct Requests {
-    source: Source,
+    source: RequestSource,
     askers: Vec<Asker>,
     /// Connections opened and transfers begun so far.
     connections: u32,
@@ -101,18 +101,18 @@ struct Requests {
 }
 
 impl Requests {
-    fn ask(&mut self, index: usize, actions: &mut Vec<Action>) {
+    fn ask(&mut self, index: usize, actions: &mut Vec<TrafficAction>) {
         let asker = &mut self.askers[index];
         asker.next = Time::FAR;
         let connection = asker.connection.unwrap_or_else(|| {
             self.connections += 1;
-            actions.push(Action::Open {
+            actions.push(TrafficAction::Open {
                 connection: self.connections - 1,
             });
             self.connections - 1
         });
         asker.connection = Some(connection);
-        actions.push(Action::Transfer(Transfer {
+        actions.push(TrafficAction::Transfer(Transfer {
             connection,
             transfer: self.transfers,
             up: self.source.request,
@@ -120,11 +120,11 @@ impl Requests {
         }));
         self.transfers += 1;
         if !self.source.persistent {
-            actions.push(Action::Close { connection });
+            actions.push(TrafficAction::Close { connection });
         }
     }
 
-    fn run(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn run(&mut self, now: Time, actions: &mut Vec<TrafficAction>) {
         for index in 0..self.askers.len() {
             if self.askers[index].next <= now {
                 self.ask(index, actions);
@@ -134,15 +134,15 @@ impl Requests {
 }
 
 impl Application for Requests {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
         match event {
-            Event::Start => {
+            TrafficEvent::Start => {
                 for index in 0..self.askers.len() {
                     self.ask(index, actions);
                 }
             }
-            Event::Completed { connection, .. } | Event::Failed { connection } => {
-                let failed = matches!(event, Event::Failed { .. });
+            TrafficEvent::Completed { connection, .. } | TrafficEvent::Failed { connection } => {
+                let failed = matches!(event, TrafficEvent::Failed { .. });
                 let found = self
                     .askers
                     .iter_mut()
@@ -155,7 +155,7 @@ impl Application for Requests {
                     }
                 }
             }
-            Event::Wakeup => {}
+            TrafficEvent::Wakeup => {}
         }
         self.run(now, actions);
     }
@@ -172,7 +172,7 @@ mod tests {
 
     fn build(json: &serde_json::Value, connections: u32) -> Box<dyn Application> {
         let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();
-        let setup = Setup {
+        let setup = TrafficSetup {
             seed: 3,
             flow: 1,
             connections,
@@ -180,9 +180,9 @@ mod tests {
         TRAFFIC.build(&params, &setup).unwrap()
     }
 
-    fn transfer(actions: &[Action]) -> Transfer {
+    fn transfer(actions: &[TrafficAction]) -> Transfer {
         let found = actions.iter().find_map(|action| match action {
-            Action::Transfer(transfer) => Some(*transfer),
+            TrafficAction::Transfer(transfer) => Some(*transfer),
             _ => None,
         });
         found.unwrap()
@@ -194,13 +194,13 @@ mod tests {
                                       "think_law": "fixed"});
         let mut source = build(&json, 1);
         let mut actions = Vec::new();
-        source.on(Time::ZERO, Event::Start, &mut actions);
-        assert_eq!(actions[0], Action::Open { connection: 0 });
+        source.on(Time::ZERO, TrafficEvent::Start, &mut actions);
+        assert_eq!(actions[0], TrafficAction::Open { connection: 0 });
         let first = transfer(&actions);
         assert_eq!((first.up, first.down, first.transfer), (100, 5000, 0));
         assert_eq!(source.next_wakeup(), Time::FAR);
         actions.clear();
-        let completed = Event::Completed {
+        let completed = TrafficEvent::Completed {
             connection: 0,
             transfer: 0,
         };
@@ -208,7 +208,7 @@ mod tests {
         assert!(actions.is_empty());
         let next = source.next_wakeup();
         assert_eq!(next, Time::from_ns(7_000_050));
-        source.on(next, Event::Wakeup, &mut actions);
+        source.on(next, TrafficEvent::Wakeup, &mut actions);
         assert_eq!(actions.len(), 1, "the same connection");
         assert_eq!(transfer(&actions).transfer, 1);
     }
@@ -217,14 +217,14 @@ mod tests {
     fn without_persistence_each_request_has_a_connection() {
         let mut source = build(&serde_json::json!({"response": 5000, "persistent": false}), 2);
         let mut actions = Vec::new();
-        source.on(Time::ZERO, Event::Start, &mut actions);
-        let completed = Event::Completed {
+        source.on(Time::ZERO, TrafficEvent::Start, &mut actions);
+        let completed = TrafficEvent::Completed {
             connection: 1,
             transfer: 1,
         };
         actions.clear();
         source.on(Time::from_ns(9), completed, &mut actions);
-        assert_eq!(actions[0], Action::Open { connection: 2 });
-        assert_eq!(actions[2], Action::Close { connection: 2 });
+        assert_eq!(actions[0], TrafficAction::Open { connection: 2 });
+        assert_eq!(actions[2], TrafficAction::Close { connection: 2 });
     }
 }

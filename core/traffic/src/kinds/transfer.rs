@@ -1,6 +1,6 @@
 //! Sized transfer: so many bytes over each connection, and then nothing more.
 
-use crate::{Action, Application, Built, Class, Event, Setup, Traffic, Transfer, TransferHeader};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader};
 use narrows_units::{Entry, Kind, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -24,7 +24,7 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     Ok(Box::new(OneTransfer {
         connections: setup.connections,
         bytes: params.integer("bytes").unwrap_or_default(),
@@ -37,19 +37,19 @@ struct OneTransfer {
 }
 
 impl Application for OneTransfer {
-    fn on(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
-        if event != Event::Start {
+    fn on(&mut self, _: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
+        if event != TrafficEvent::Start {
             return;
         }
         for connection in 0..self.connections {
-            actions.push(Action::Open { connection });
-            actions.push(Action::Transfer(Transfer {
+            actions.push(TrafficAction::Open { connection });
+            actions.push(TrafficAction::Transfer(Transfer {
                 connection,
                 transfer: connection,
                 up: self.bytes,
                 down: 0,
             }));
-            actions.push(Action::Close { connection });
+            actions.push(TrafficAction::Close { connection });
         }
     }
 

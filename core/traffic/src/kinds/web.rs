@@ -48,11 +48,11 @@ mod files;
 mod locality;
 
 use crate::{
-    Action, Application, Built, Class, Event, Setup, Traffic, Transfer, TransferHeader,
+    TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
 };
-use files::Files;
+use files::WebFiles;
 use locality::Sequence;
-use narrows_units::{Entry, Kind, Law, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
+use narrows_units::{Entry, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -108,17 +108,17 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 /// Pauses between the objects of a page, in seconds.
-const ACTIVE_OFF: Law = Law::Weibull {
+const ACTIVE_OFF: Distribution = Distribution::Weibull {
     scale: 1.46,
     shape: 0.382,
 };
 /// Time to read a page, in seconds.
-const INACTIVE_OFF: Law = Law::Pareto {
+const INACTIVE_OFF: Distribution = Distribution::Pareto {
     scale: 1.0,
     shape: 1.5,
 };
 /// References that a page embeds, before the fraction is cut off.
-const EMBEDDED: Law = Law::Pareto {
+const EMBEDDED: Distribution = Distribution::Pareto {
     scale: 1.0,
     shape: 2.43,
 };
@@ -137,7 +137,7 @@ fn mean_cycle(object: f64) -> f64 {
     INACTIVE_OFF.mean() + embedded * ACTIVE_OFF.mean() + (1.0 + embedded) * object
 }
 
-/// What is left, at a random moment, of the inactive OFF time that is running then: its distribution is
+/// Rest, at a random moment, of the inactive OFF time that is running then: its distribution is
 /// the integral of the tail over the mean, x / 3 up to 1 s and 1 - 2/3 x^-1/2 beyond.
 fn remaining_inactive(stream: &mut Stream) -> f64 {
     let u = stream.uniform();
@@ -148,11 +148,11 @@ fn remaining_inactive(stream: &mut Stream) -> f64 {
     }
 }
 
-/// What is left of the active OFF time that is running: a random share of a time that is met in
+/// Rest of the active OFF time that is running: a random share of a time that is met in
 /// proportion to its length. With shape k, the k-th power of such a time is gamma distributed with
 /// 1 + 1/k, which the method of Marsaglia and Tsang (2000) draws.
 fn remaining_active(stream: &mut Stream) -> f64 {
-    let Law::Weibull { scale, shape } = ACTIVE_OFF else {
+    let Distribution::Weibull { scale, shape } = ACTIVE_OFF else {
         return 0.0;
     };
     let d = 1.0 + 1.0 / shape - 1.0 / 3.0;
@@ -168,9 +168,9 @@ fn remaining_active(stream: &mut Stream) -> f64 {
     stream.uniform() * scale * gamma.powf(1.0 / shape)
 }
 
-fn build(params: &Params, setup: &Setup) -> Built {
+fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let count = params.integer("files").unwrap_or(2000) as usize;
-    let files = Files::new(count, params.real("tail").unwrap_or(0.07));
+    let files = WebFiles::new(count, params.real("tail").unwrap_or(0.07));
     let object_time = params.span("object_time").unwrap_or_default().secs();
     let cycle = mean_cycle(object_time);
     let per_user = (1.0 + mean_embedded()) * files.mean_request() * 8.0 / cycle;
@@ -271,7 +271,7 @@ impl Web {
     }
 
     /// A user asks for the next object, of a new page if the last one is complete.
-    fn ask(&mut self, number: u32, actions: &mut Vec<Action>) {
+    fn ask(&mut self, number: u32, actions: &mut Vec<TrafficAction>) {
         let user = &mut self.users[number as usize];
         if user.left == 0 {
             let embedded = EMBEDDED.sample(&mut self.stream).min(1e6) as u32;
@@ -279,12 +279,12 @@ impl Web {
         }
         let connection = user.connection.unwrap_or_else(|| {
             self.connections += 1;
-            actions.push(Action::Open {
+            actions.push(TrafficAction::Open {
                 connection: self.connections - 1,
             });
             self.connections - 1
         });
-        actions.push(Action::Transfer(Transfer {
+        actions.push(TrafficAction::Transfer(Transfer {
             connection,
             transfer: self.transfers,
             up: self.request,
@@ -294,13 +294,13 @@ impl Web {
         if self.persistent {
             user.connection = Some(connection);
         } else {
-            actions.push(Action::Close { connection });
+            actions.push(TrafficAction::Close { connection });
         }
         self.waiting.insert(connection, number);
     }
 
     /// An object has arrived, or never will.
-    fn finish(&mut self, now: Time, connection: u32, failed: bool, actions: &mut Vec<Action>) {
+    fn finish(&mut self, now: Time, connection: u32, failed: bool, actions: &mut Vec<TrafficAction>) {
         let Some(number) = self.waiting.remove(&connection) else {
             return;
         };
@@ -316,7 +316,7 @@ impl Web {
         } else if user.left == 0
             && let Some(connection) = user.connection.take()
         {
-            actions.push(Action::Close { connection });
+            actions.push(TrafficAction::Close { connection });
         }
         let off = Span::from_secs(law.sample(&mut self.stream));
         self.wake(number, now + off);
@@ -324,17 +324,17 @@ impl Web {
 }
 
 impl Application for Web {
-    fn on(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+    fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>) {
         match event {
-            Event::Start => {
+            TrafficEvent::Start => {
                 for user in 0..self.users.len() as u32 {
                     let wait = self.meet(user);
                     self.wake(user, now + Span::from_secs(wait));
                 }
             }
-            Event::Completed { connection, .. } => self.finish(now, connection, false, actions),
-            Event::Failed { connection } => self.finish(now, connection, true, actions),
-            Event::Wakeup => {}
+            TrafficEvent::Completed { connection, .. } => self.finish(now, connection, false, actions),
+            TrafficEvent::Failed { connection } => self.finish(now, connection, true, actions),
+            TrafficEvent::Wakeup => {}
         }
         while let Some(&Reverse((at, user))) = self.awake.peek()
             && at <= now

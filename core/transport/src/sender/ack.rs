@@ -1,30 +1,31 @@
-//! What an acknowledgement does to a sender: deliveries, samples, losses.
+//! Acknowledgements: deliveries, RTT and rate samples, losses.
 
-use super::{Phase, Repair, Sender};
-use crate::sent::State;
+use super::{CongestionState, Retransmission, Sender};
+use crate::sent_packets::PacketState;
 use crate::{Ack, Body};
 use narrows_cc::{AckEvent, AckedPacket, LossCause, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 use std::cmp::Reverse;
 
-/// How long a lost packet is remembered in case it was only late: two round trips and this.
-const LATE_GRACE: Span = Span::from_ms(50);
+/// A lost packet is remembered for two round trips and this, in case it was only late.
+const SPURIOUS_LOSS_GRACE: Span = Span::from_ms(50);
 
-/// What one acknowledgement has brought.
+/// The packets that one acknowledgement newly acknowledges.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct AckSummary {
+    /// Bytes newly delivered.
     pub(super) bytes: u64,
     /// Newest packet delivered: its number.
     pub(super) newest: Option<u64>,
     /// A packet arrived after one that had been sent later.
     reordered: bool,
-    /// A packet arrived that had been declared lost, in the current epoch or an earlier one.
-    late: u64,
-    late_in_epoch: u64,
+    /// Packets that arrived although they had been declared lost, in any epoch and in the current one.
+    spurious: u64,
+    spurious_in_epoch: u64,
     /// One of them begins the first gap in the stream.
-    late_at_gap: bool,
-    /// Where the oldest data lies that arrived after later data although it was sent once only.
-    overtaken: Option<u64>,
+    spurious_at_snd_una: bool,
+    /// Stream byte of the oldest data that arrived after later data although it was sent once only.
+    lowest_reordered: Option<u64>,
 }
 
 impl Sender {
@@ -34,20 +35,20 @@ impl Sender {
             return;
         }
         let in_flight_before = self.in_flight;
-        let settled_before = self.settled;
-        let known_newest = self.loss.newest();
-        let mut packets = std::mem::take(&mut self.newly);
+        let settled_before = self.snd_una;
+        let known_newest = self.rack.newest_delivered();
+        let mut packets = std::mem::take(&mut self.newly_acked);
         packets.clear();
         let news = match ack.cumulative {
-            None => self.take_ranges(now, ack, body, known_newest, &mut packets),
-            Some(edge) => self.take_edge(now, ack, edge, &mut packets),
+            None => self.on_sack_ranges(now, ack, body, known_newest, &mut packets),
+            Some(edge) => self.on_cumulative_ack(now, ack, edge, &mut packets),
         };
         let Some(newest_number) = news.newest else {
-            self.newly = packets;
+            self.newly_acked = packets;
             if let Some(edge) = ack.cumulative {
-                self.on_duplicate(now, edge, in_flight_before);
+                self.on_duplicate_ack(now, edge, in_flight_before);
             }
-            self.note_marks(now, ack, in_flight_before);
+            self.on_ce_marks(now, ack, in_flight_before);
             return;
         };
         self.last_activity = now;
@@ -61,48 +62,48 @@ impl Sender {
                 self.round_end = self.rate.delivered;
                 self.round += 1;
                 round_start = true;
-                self.limited_before = self.limited;
-                self.limited = false;
+                self.cwnd_limited_last_round = self.cwnd_limited;
+                self.cwnd_limited = false;
             }
             if known_newest.is_none_or(|known| newest_number > known) {
-                let rtt = now.since(newest.at);
+                let rtt = now.since(newest.sent_at);
                 latest_rtt = Some(rtt);
                 self.rtt.sample(rtt, round_start);
-                self.probed = false;
-                self.loss.on_newest(newest_number, rtt);
+                self.tlp_unanswered = false;
+                self.rack.on_newest_delivered(newest_number, rtt);
             }
             rate_sample = self.rate.sample(&newest, self.rtt.min());
             if let Some(sample) = rate_sample {
-                self.last_rate = Some(sample.rate);
+                self.last_delivery_rate = Some(sample.rate);
             }
         }
-        self.backoffs = 0;
+        self.rto_backoff = 0;
         if news.reordered {
-            self.loss.on_reordering();
+            self.rack.on_reordering();
         }
-        if let Some(offset) = news.overtaken {
-            let distance = (self.highest - offset).div_ceil(u64::from(self.config.mss));
-            self.loss.on_overtaken(distance);
+        if let Some(offset) = news.lowest_reordered {
+            let distance = (self.fack - offset).div_ceil(u64::from(self.config.mss));
+            self.rack.raise_reordering(distance);
         }
-        if news.late > 0 {
-            self.counters.spurious_losses += news.late;
-            self.on_late(now, news.late_in_epoch, news.late_at_gap);
+        if news.spurious > 0 {
+            self.counters.spurious_losses += news.spurious;
+            self.on_spurious_losses(now, news.spurious_in_epoch, news.spurious_at_snd_una);
         }
 
         if ack.cumulative.is_some() {
-            self.on_first_copy(now, ack.largest);
+            self.check_packet_delayed(now, ack.largest);
         }
         let lost_before = self.counters.lost_packets;
         let lost = self.detect_losses(now, in_flight_before);
-        self.note_marks(now, ack, in_flight_before);
-        let progress = self.settled > settled_before;
-        self.leave_phase(now);
-        if let Phase::Recovery(Some(reduction)) = &mut self.phase {
+        self.on_ce_marks(now, ack, in_flight_before);
+        let progress = self.snd_una > settled_before;
+        self.try_exit_recovery(now);
+        if let CongestionState::Recovery(Some(reduction)) = &mut self.state {
             let safe = progress && self.counters.lost_packets == lost_before;
             reduction.on_ack(news.bytes, self.in_flight, safe);
         }
 
-        let marked = self.take_marked(news.bytes);
+        let marked = self.take_ce_bytes(news.bytes);
         let mut event = self.ack_event(now, in_flight_before);
         event.bytes = Bytes::new(news.bytes);
         event.ce_bytes = Bytes::new(marked);
@@ -112,29 +113,29 @@ impl Sender {
         event.round_start = round_start;
         // What arrives beyond a gap is no sign that the path can take more (RFC 5681, section 3.1; Linux,
         // tcp_may_raise_cwnd), unless the path reorders anyway.
-        event.may_grow = progress || self.loss.reorders();
+        event.may_grow = progress || self.rack.reorders();
         event.packets = &packets;
         self.scheme.on_ack(&event);
         self.read_allowance();
         if self.scheme.holds_back() {
             self.rate.set_app_limited(self.in_flight);
         }
-        self.newly = packets;
+        self.newly_acked = packets;
 
-        let horizon = now - (self.rtt.smoothed() * 2 + LATE_GRACE);
+        let horizon = now - (self.rtt.smoothed() * 2 + SPURIOUS_LOSS_GRACE);
         // Beyond the reach of acknowledgements a packet may have arrived long before that is told.
         let settled = match self.config.sack_reach {
             0 => u64::MAX,
-            _ => self.settled,
+            _ => self.snd_una,
         };
         self.sent.forget(horizon, settled);
-        self.acked.remove_below(self.sent.base());
-        if progress || !self.awaits_repair() {
-            self.arm_timer(now);
+        self.acked_numbers.remove_below(self.sent.base());
+        if progress || !self.only_rto_detects_loss() {
+            self.rearm_rto(now);
         }
     }
 
-    /// What a scheme is told with each acknowledgement, whatever it acknowledges.
+    /// The part of an acknowledgement's event that does not depend on what it acknowledges.
     #[inline]
     pub(super) fn ack_event(&self, now: Time, in_flight_before: u64) -> AckEvent<'static> {
         let mut event = AckEvent::new(now);
@@ -145,42 +146,42 @@ impl Sender {
         event.round = self.round;
         event.in_flight_before = Bytes::new(in_flight_before);
         event.in_flight = Bytes::new(self.in_flight);
-        event.cwnd_limited = self.limited || self.limited_before;
+        event.cwnd_limited = self.cwnd_limited || self.cwnd_limited_last_round;
         event.in_recovery = self.in_recovery();
-        event.phase = match &self.phase {
-            Phase::Open => narrows_cc::Phase::Open,
-            Phase::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
-                narrows_cc::Phase::Reduced
+        event.phase = match &self.state {
+            CongestionState::Open => narrows_cc::CaState::Open,
+            CongestionState::Recovery(_) if self.epoch_by_mark && self.epoch_losses == 0 => {
+                narrows_cc::CaState::Cwr
             }
-            Phase::Recovery(_) => narrows_cc::Phase::Recovery,
-            Phase::Timeout => narrows_cc::Phase::Timeout,
+            CongestionState::Recovery(_) => narrows_cc::CaState::Recovery,
+            CongestionState::Loss => narrows_cc::CaState::Loss,
         };
         event
     }
 
-    /// Settles the packets that the ranges newly acknowledge.
-    fn take_ranges(
+    /// Takes in the packets that the ranges newly acknowledge.
+    fn on_sack_ranges(
         &mut self,
         now: Time,
         ack: &Ack,
         body: &Body,
         known_newest: Option<u64>,
         packets: &mut Vec<AckedPacket>,
-    ) -> News {
-        let mut news = News::default();
+    ) -> AckSummary {
+        let mut news = AckSummary::default();
         let base = self.sent.base();
-        let mut acked = std::mem::take(&mut self.acked);
+        let mut acked = std::mem::take(&mut self.acked_numbers);
         for range in body.ranges.iter().rev() {
             if range.last < base || range.last > ack.largest {
                 continue;
             }
             acked.insert(range.first.max(base), range.last, |first, last| {
                 for number in first..=last {
-                    self.deliver(now, number, known_newest, &mut news, packets);
+                    self.on_delivered(now, number, known_newest, &mut news, packets);
                 }
             });
         }
-        self.acked = acked;
+        self.acked_numbers = acked;
         // Arrival times: few, and mostly for the packets at hand.
         for packet in packets.iter_mut() {
             packet.arrived = if packet.number == ack.largest {
@@ -198,39 +199,42 @@ impl Sender {
 
     /// Packet `number` has arrived.
     #[inline]
-    fn deliver(
+    fn on_delivered(
         &mut self,
         now: Time,
         number: u64,
         known_newest: Option<u64>,
-        news: &mut News,
+        news: &mut AckSummary,
         packets: &mut Vec<AckedPacket>,
     ) {
         let Some(packet) = self.sent.get_mut(number) else {
             return;
         };
-        let (state, lost_in) = (packet.state, packet.lost_in);
-        let (offset, length, sent) = (packet.offset, packet.length, packet.at);
-        let (once, highest) = (!packet.retransmission, self.highest);
-        packet.state = State::Acked;
+        let (state, lost_in) = (packet.state, packet.lost_in_epoch);
+        let (offset, length, sent) = (packet.offset, packet.length_bytes, packet.sent_at);
+        let (once, highest) = (!packet.retransmission, self.fack);
+        packet.state = PacketState::Acked;
         let bytes = u64::from(length);
         match state {
-            State::Acked => return,
-            State::Outstanding => {
+            PacketState::Acked => return,
+            PacketState::Outstanding => {
                 self.in_flight -= bytes;
                 news.reordered |= known_newest.is_some_and(|known| number < known);
             }
-            State::Lost => {
+            PacketState::Lost => {
                 news.reordered = true;
-                news.late += 1;
-                news.late_in_epoch += u64::from(lost_in == self.epoch);
-                news.late_at_gap |= offset <= self.settled && offset + bytes > self.settled;
+                news.spurious += 1;
+                news.spurious_in_epoch += u64::from(lost_in == self.epoch);
+                news.spurious_at_snd_una |= offset <= self.snd_una && offset + bytes > self.snd_una;
             }
         }
         if once && offset < highest {
-            news.overtaken = Some(news.overtaken.map_or(offset, |lowest| lowest.min(offset)));
+            news.lowest_reordered = Some(
+                news.lowest_reordered
+                    .map_or(offset, |lowest| lowest.min(offset)),
+            );
         }
-        self.highest = self.highest.max(offset + bytes);
+        self.fack = self.fack.max(offset + bytes);
         news.bytes += bytes;
         news.newest = Some(number);
         self.counters.acked_packets += 1;
@@ -242,49 +246,49 @@ impl Sender {
             arrived: None,
         });
 
-        self.settle(offset, bytes);
+        self.advance_snd_una(offset, bytes);
     }
 
     /// Declares packets lost that were overtaken for too long; returns their bytes.
     pub(super) fn detect_losses(&mut self, now: Time, in_flight_before: u64) -> u64 {
         self.reordering_timer = Time::FAR;
         if !self.config.sack {
-            return self.detect_next_hole(now, in_flight_before);
+            return self.detect_partial_ack_loss(now, in_flight_before);
         }
-        let Some(newest) = self.loss.newest() else {
+        let Some(newest) = self.rack.newest_delivered() else {
             return 0;
         };
         let lowest = self.sent.lowest_outstanding();
         if lowest > newest {
             return 0;
         }
-        // What counting has judged stays judged: a repair that was lost keeps the lowest number where it is until
+        // What counting has judged stays judged: a retransmission that was lost keeps the lowest number where it is until
         // the timeout, however much is sent meanwhile.
         let lowest = if self.config.rack {
             lowest
         } else {
-            lowest.max(self.judged)
+            lowest.max(self.lost_hint)
         };
-        if self.awaits_the_gap() {
+        if self.is_repairing_timeout() {
             return 0;
         }
-        let overtaken = self.overtaking(lowest, newest);
+        let overtaken = self.count_overtaking(lowest, newest);
         if !self.config.rack {
             return self.detect_by_count(now, lowest, newest, overtaken, in_flight_before);
         }
-        let recovering = !matches!(self.phase, Phase::Open);
-        let window = self
-            .loss
-            .window(self.rtt.min(), self.rtt.smoothed(), recovering, overtaken);
-        let mut lost = Lost::default();
+        let recovering = !matches!(self.state, CongestionState::Open);
+        let window =
+            self.rack
+                .reordering_window(self.rtt.min(), self.rtt.smoothed(), recovering, overtaken);
+        let mut lost = NewlyLost::default();
         for number in lowest..newest {
             let Some(packet) = self.sent.get(number) else {
                 continue;
             };
-            if packet.state != State::Outstanding {
+            if packet.state != PacketState::Outstanding {
                 continue;
             }
-            match self.loss.deadline(number, packet.at, window) {
+            match self.rack.deadline(number, packet.sent_at, window) {
                 Some(deadline) if deadline <= now => self.declare_lost(number, &mut lost),
                 Some(deadline) => {
                     // Later packets have later deadlines. An acknowledgement may find the packet lost sooner than
@@ -295,24 +299,24 @@ impl Sender {
                 None => break,
             }
         }
-        self.report_losses(now, LossCause::Reordering, &lost, in_flight_before);
+        self.notify_losses(now, LossCause::Reordering, &lost, in_flight_before);
         lost.bytes
     }
 
-    /// Takes a packet out of flight and queues its data for repair.
-    pub(super) fn declare_lost(&mut self, number: u64, lost: &mut Lost) {
+    /// Takes a packet out of flight and queues its data for retransmission.
+    pub(super) fn declare_lost(&mut self, number: u64, lost: &mut NewlyLost) {
         // The epoch that the loss will belong to, if it opens one.
-        let epoch = self.epoch + u32::from(matches!(self.phase, Phase::Open));
+        let epoch = self.epoch + u32::from(matches!(self.state, CongestionState::Open));
         let Some(packet) = self.sent.get_mut(number) else {
             return;
         };
-        packet.state = State::Lost;
-        packet.lost_in = epoch;
-        let (offset, length) = (packet.offset, packet.length);
-        self.losses.push(LostPacket {
+        packet.state = PacketState::Lost;
+        packet.lost_in_epoch = epoch;
+        let (offset, length) = (packet.offset, packet.length_bytes);
+        self.newly_lost.push(LostPacket {
             number,
             bytes: u32::from(length),
-            sent: packet.at,
+            sent: packet.sent_at,
             in_flight_at_send: Bytes::new(packet.in_flight),
             delivered_before: Bytes::new(packet.delivered),
             lost_before: Bytes::new(packet.lost_before),
@@ -321,47 +325,47 @@ impl Sender {
         self.rate.on_lost(u64::from(length));
         lost.packets += 1;
         lost.bytes += u64::from(length);
-        lost.newest_sent = packet.at;
-        lost.repairs |= packet.retransmission;
+        lost.newest_sent = packet.sent_at;
+        lost.retransmissions |= packet.retransmission;
         let taken = u64::from(length).min(self.in_flight);
         self.in_flight -= taken;
-        self.assumed -= (u64::from(length) - taken).min(self.assumed);
+        self.sacked_out -= (u64::from(length) - taken).min(self.sacked_out);
         self.counters.lost_packets += 1;
         if self.config.reliable {
-            // The oldest data first (RFC 6675, NextSeg): a repair that is lost itself must not wait behind all losses
+            // The oldest data first (RFC 6675, NextSeg): a retransmission that is lost itself must not wait behind all losses
             // since, or an epoch that ends with it never does.
-            self.repairs.push(Reverse(Repair {
+            self.retransmit_queue.push(Reverse(Retransmission {
                 offset,
                 length,
                 number,
             }));
         } else {
             // Given up: for the stream that is as good as delivered.
-            self.settle(offset, u64::from(length));
+            self.advance_snd_una(offset, u64::from(length));
         }
     }
 
-    /// Notes that nothing more is to be done about a part of the stream.
+    /// A part of the stream is acknowledged, or given up where lost data is not sent again.
     #[inline]
-    fn settle(&mut self, offset: u64, bytes: u64) {
+    fn advance_snd_una(&mut self, offset: u64, bytes: u64) {
         // Mostly in order.
-        if offset == self.settled && self.stream.is_empty() {
-            self.settled += bytes;
-        } else if offset + bytes > self.settled && bytes > 0 {
-            self.stream
-                .insert(offset.max(self.settled), offset + bytes - 1, |_, _| {});
-            self.settled = self.stream.first_missing(self.settled);
-            self.stream.remove_below(self.settled);
+        if offset == self.snd_una && self.sacked_data.is_empty() {
+            self.snd_una += bytes;
+        } else if offset + bytes > self.snd_una && bytes > 0 {
+            self.sacked_data
+                .insert(offset.max(self.snd_una), offset + bytes - 1, |_, _| {});
+            self.snd_una = self.sacked_data.first_missing(self.snd_una);
+            self.sacked_data.remove_below(self.snd_una);
         }
     }
 }
 
 /// Packets just declared lost.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Lost {
+pub(super) struct NewlyLost {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) newest_sent: Time,
     /// One of them had repeated data.
-    pub(super) repairs: bool,
+    pub(super) retransmissions: bool,
 }

@@ -10,13 +10,13 @@ use narrows_units::Span;
 use proptest::prelude::*;
 
 mod feedback;
-mod held;
-mod less;
-mod newreno;
-mod reach;
+mod frto;
+mod non_sack;
+mod pacing;
 mod reordering;
 mod rig;
-mod tame;
+mod sack_limit;
+mod tack;
 mod unreliable;
 
 use rig::*;
@@ -120,7 +120,7 @@ fn a_lost_tail_is_probed_not_timed_out() {
         ack_every: 1,
         ..Config::default()
     });
-    rig.sender.set_supply(30 * MSS);
+    rig.sender.set_write_seq(30 * MSS);
     rig.fault = Box::new(|index| (!(25..30).contains(&index)).then_some(Span::ZERO));
     rig.run(1000);
     let counters = rig.sender.counters();
@@ -191,9 +191,9 @@ fn a_delay_spike_is_recognised_as_a_spurious_timeout() {
 #[test]
 fn an_application_that_pauses_marks_its_samples() {
     let mut rig = Rig::new(100);
-    rig.sender.set_supply(5 * MSS);
+    rig.sender.set_write_seq(5 * MSS);
     rig.run(200);
-    rig.sender.set_supply(10 * MSS);
+    rig.sender.set_write_seq(10 * MSS);
     rig.run(400);
     let heard = rig.heard();
     // The first flight was sent before the application was seen to pause.
@@ -213,7 +213,7 @@ fn an_application_limited_flow_keeps_its_window() {
     for scheme in ["reno", "cubic"] {
         let mut rig = Rig::of(scheme);
         for round in 1..50 {
-            rig.sender.set_supply(round * 4 * MSS);
+            rig.sender.set_write_seq(round * 4 * MSS);
             rig.run(round * 100);
         }
         assert_eq!(
@@ -300,7 +300,7 @@ fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
     );
 }
 
-/// How long after an acknowledgement the next packet leaves, with four packets in 40 ms and a packet per ms at most.
+/// Time from an acknowledgement until the next packet leaves, with four packets in 40 ms and a packet per ms at most.
 fn after_a_full_window(anew: bool) -> Vec<Span> {
     let config = Config {
         ack_every: 1,
@@ -409,7 +409,7 @@ fn acknowledgements_of_packets_never_sent_are_ignored() {
 /// A transfer of 300 packets and a few bytes over a bad network.
 fn transfer(scheme: &str, seed: u64, loss: f64, ack_loss: f64, jitter_us: u64) {
     let mut rig = Rig::of(scheme);
-    rig.sender.set_supply(300 * MSS + 7);
+    rig.sender.set_write_seq(300 * MSS + 7);
     rig.fault = Box::new(move |index| {
         let jitter = (roll(seed, 4 * index + 1) * jitter_us as f64) as u64;
         (roll(seed, 2 * index) >= loss).then(|| Span::from_us(jitter))
@@ -450,7 +450,7 @@ fn nasty_histories() {
 
 /// Numbers that the wire format lets through, with a liking for the ends of the range.
 fn extreme() -> impl Strategy<Value = u64> {
-    let largest = crate::wire::LARGEST;
+    let largest = crate::wire::MAX_NUMBER;
     prop_oneof![
         0..=largest,
         Just(largest),
@@ -498,7 +498,7 @@ proptest! {
                 Header::Data(Data {
                     number,
                     offset: b,
-                    floor: if kind & 4 == 0 { c } else { number.saturating_sub(length) },
+                    least_unacked: if kind & 4 == 0 { c } else { number.saturating_sub(length) },
                     length: length as u16,
                     retransmission: false,
                     ack_interval: (kind & 16 == 0).then(|| Span::from_us(b & 0xffff_ffff)),

@@ -1,39 +1,39 @@
 //! The sender's timers: retransmission, tail-loss probe, reordering, the scheme's own.
 
-use super::ack::Lost;
-use super::{Phase, Question, Sender};
-use crate::sent::State;
+use super::ack::NewlyLost;
+use super::{CongestionState, FrtoState, Sender};
+use crate::sent_packets::PacketState;
 use narrows_cc::LossCause;
 use narrows_units::Time;
 
 /// Unanswered timeouts in a row after which congestion counts as persistent (RFC 9002, section
 /// 7.6.1: three probe timeouts).
-const PERSISTENT: u32 = 3;
+const MIN_PERSISTENT_TIMEOUTS: u32 = 3;
 
 impl Sender {
-    /// Whether nothing but the retransmission timer will notice that a repair was lost. Then only what moves the first
+    /// True if nothing but the retransmission timer will notice that a retransmission was lost. Then only what moves the first
     /// gap restarts it (RFC 6298, rules 5.1 and 5.3): beyond the gap data may arrive without end.
     #[inline]
-    pub(super) fn awaits_repair(&self) -> bool {
+    pub(super) fn only_rto_detects_loss(&self) -> bool {
         let counted = self.config.reliable && !(self.config.sack && self.config.rack);
-        let running = self.timer != Time::FAR && !self.timer_is_probe;
-        counted && running && !matches!(self.phase, Phase::Open)
+        let running = self.retransmit_timer != Time::FAR && !self.timer_is_tlp;
+        counted && running && !matches!(self.state, CongestionState::Open)
     }
 
     /// Restarts the retransmission timer, or the probe timer where a probe may help: some data in
     /// flight, no recovery, nothing overtaken, no probe without answer (RFC 8985, section 7.2).
     #[inline]
-    pub(super) fn arm_timer(&mut self, now: Time) {
-        if self.in_flight + self.assumed == 0 {
-            self.timer = Time::FAR;
-            self.timer_is_probe = false;
+    pub(super) fn rearm_rto(&mut self, now: Time) {
+        if self.in_flight + self.sacked_out == 0 {
+            self.retransmit_timer = Time::FAR;
+            self.timer_is_tlp = false;
             return;
         }
         let probe = self.config.tail_loss_probe
             && self.config.sack
-            && !self.probed
-            && self.backoffs == 0
-            && matches!(self.phase, Phase::Open)
+            && !self.tlp_unanswered
+            && self.rto_backoff == 0
+            && matches!(self.state, CongestionState::Open)
             && self.reordering_timer == Time::FAR;
         let probe = probe.then(|| {
             let single = self.in_flight <= u64::from(self.config.mss);
@@ -43,9 +43,9 @@ impl Sender {
             self.rtt.probe_timeout(single, delay, slack)
         });
         let probe = probe.flatten();
-        self.timer_is_probe = probe.is_some();
-        let span = probe.unwrap_or_else(|| self.rtt.backed_off(self.backoffs));
-        self.timer = now + span;
+        self.timer_is_tlp = probe.is_some();
+        let span = probe.unwrap_or_else(|| self.rtt.backed_off(self.rto_backoff));
+        self.retransmit_timer = now + span;
     }
 
     /// Does what is due by `now`.
@@ -53,14 +53,14 @@ impl Sender {
     pub(super) fn run_timers(&mut self, now: Time) {
         if self.reordering_timer <= now {
             self.detect_losses(now, self.in_flight);
-            self.arm_timer(now);
+            self.rearm_rto(now);
         }
-        if self.timer <= now {
-            if self.timer_is_probe {
-                self.timer_is_probe = false;
-                self.send_probe = true;
+        if self.retransmit_timer <= now {
+            if self.timer_is_tlp {
+                self.timer_is_tlp = false;
+                self.tlp_due = true;
                 // From here on the retransmission timer runs (RFC 8985, section 7.3).
-                self.timer = now + self.rtt.backed_off(self.backoffs);
+                self.retransmit_timer = now + self.rtt.backed_off(self.rto_backoff);
             } else {
                 self.on_timeout(now);
             }
@@ -77,63 +77,65 @@ impl Sender {
     /// that has been out for longer than a round trip.
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
-        if matches!(self.phase, Phase::Open)
-            && let Some(newest) = self.loss.newest()
+        if matches!(self.state, CongestionState::Open)
+            && let Some(newest) = self.rack.newest_delivered()
         {
             let lowest = self.sent.lowest_outstanding();
-            self.loss.on_missed_loss(self.overtaking(lowest, newest));
+            self.rack
+                .on_missed_loss(self.count_overtaking(lowest, newest));
         }
-        if matches!(self.phase, Phase::Open) && !self.config.sack {
+        if matches!(self.state, CongestionState::Open) && !self.config.sack {
             let mss = u64::from(self.config.mss);
-            self.loss.on_missed_loss(self.assumed / mss);
+            self.rack.on_missed_loss(self.sacked_out / mss);
         }
         let in_flight = self.in_flight;
-        self.forget_duplicates();
+        self.reset_sacked_out();
         // Where a recovery ends in a timeout, or a timeout in the next one that has not moved anything, it is known
         // that data is lost (Linux, tcp_enter_loss).
-        let doubtful = matches!(self.phase, Phase::Open) || self.backoffs > 0;
-        self.asks = if doubtful && !self.config.sack {
-            Question::Due
+        let doubtful = matches!(self.state, CongestionState::Open) || self.rto_backoff > 0;
+        self.frto = if doubtful && !self.config.sack {
+            FrtoState::AwaitsFirstAck
         } else {
-            Question::Settled
+            FrtoState::Inactive
         };
         let window = self
-            .loss
-            .window(self.rtt.min(), self.rtt.smoothed(), true, 0);
+            .rack
+            .reordering_window(self.rtt.min(), self.rtt.smoothed(), true, 0);
         let known = self.rtt.is_known();
         let lowest = self.sent.lowest_outstanding();
-        let mut lost = Lost::default();
+        let mut lost = NewlyLost::default();
         // Without a clock for each packet, everything counts as lost.
         let clocked = self.config.sack && self.config.rack;
-        let expire_all = !known || !clocked || self.loss.newest().is_none();
+        let expire_all = !known || !clocked || self.rack.newest_delivered().is_none();
         for number in lowest..self.sent.next_number() {
             let Some(packet) = self.sent.get(number) else {
                 continue;
             };
-            if packet.state != State::Outstanding {
+            if packet.state != PacketState::Outstanding {
                 continue;
             }
             let first = lost.packets == 0;
-            if first || expire_all || self.loss.expired(packet.at, window, now) {
+            if first || expire_all || self.rack.expired(packet.sent_at, window, now) {
                 self.declare_lost(number, &mut lost);
             } else {
                 break;
             }
         }
-        let cause = if self.backoffs >= PERSISTENT {
+        let cause = if self.rto_backoff >= MIN_PERSISTENT_TIMEOUTS {
             LossCause::Persistent
         } else {
             LossCause::Timeout
         };
-        self.report_losses(now, cause, &lost, in_flight);
-        self.backoffs += 1;
-        self.probed = false;
+        self.notify_losses(now, cause, &lost, in_flight);
+        self.rto_backoff += 1;
+        self.tlp_unanswered = false;
         self.reordering_timer = Time::FAR;
-        self.timer = if self.in_flight + self.assumed == 0 && self.repairs.is_empty() {
-            // Given up, and nothing left to ask for: the next packet starts the timer.
-            Time::FAR
-        } else {
-            now + self.rtt.backed_off(self.backoffs)
-        };
+        self.retransmit_timer =
+            if self.in_flight + self.sacked_out == 0 && self.retransmit_queue.is_empty() {
+                // Given up, and nothing left to ask for: the next packet starts the timer.
+                Time::FAR
+            } else {
+                now + self.rtt.backed_off(self.rto_backoff)
+            };
     }
 }

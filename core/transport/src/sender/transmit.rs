@@ -1,37 +1,37 @@
-//! What a sender sends next: repairs first, then new data, as window and pacing allow; and tail-loss probes.
+//! Transmission: retransmissions first, then new data, as window and pacing allow; and tail-loss probes.
 
-use super::{Phase, Question, Sender};
-use crate::sent::{Sent, State};
+use super::{CongestionState, FrtoState, Sender};
+use crate::sent_packets::{PacketState, SentPacket};
 use crate::{Data, Header, Outgoing, wire};
 use narrows_cc::SendEvent;
 use narrows_units::{Bytes, Span, Time};
 use std::cmp::Reverse;
 
 impl Sender {
-    /// Drops repairs whose packets turned up after all; whether one is left.
+    /// Drops retransmissions whose packets arrived after all; true if one is left.
     #[inline]
-    pub(super) fn has_repair(&mut self) -> bool {
-        while let Some(Reverse(repair)) = self.repairs.peek() {
-            let moot = repair.offset + u64::from(repair.length) <= self.settled
+    pub(super) fn has_retransmission(&mut self) -> bool {
+        while let Some(Reverse(retransmission)) = self.retransmit_queue.peek() {
+            let moot = retransmission.offset + u64::from(retransmission.length) <= self.snd_una
                 || self
                     .sent
-                    .get(repair.number)
-                    .is_some_and(|sent| sent.state != State::Lost);
+                    .get(retransmission.number)
+                    .is_some_and(|sent| sent.state != PacketState::Lost);
             if !moot {
                 return true;
             }
-            self.repairs.pop();
+            self.retransmit_queue.pop();
         }
         false
     }
 
     /// Bytes of the next new packet.
     #[inline]
-    pub(super) fn next_fresh(&self) -> u64 {
-        u64::from(self.config.mss).min(self.supply - self.fresh)
+    pub(super) fn next_new_data(&self) -> u64 {
+        u64::from(self.config.mss).min(self.write_seq - self.snd_nxt)
     }
 
-    /// What the receiver is told about the time between acknowledgements.
+    /// Time between acknowledgements that the receiver is asked for (TACK).
     #[inline]
     pub(super) fn ack_interval(&self) -> Option<Span> {
         if self.config.acks_per_rtt == 0 || !self.config.sack {
@@ -51,7 +51,7 @@ impl Sender {
         let idle = if self.config.sack {
             self.in_flight == 0
         } else {
-            self.settled == offset && !retransmission
+            self.snd_una == offset && !retransmission
         };
         let idle = idle.then(|| now.since(self.last_activity));
         self.rate.on_send(now, idle.is_some());
@@ -59,33 +59,33 @@ impl Sender {
         let data = Data {
             number,
             offset,
-            floor: self.sent.base(),
+            least_unacked: self.sent.base(),
             length,
             retransmission,
             ack_interval: self.ack_interval(),
         };
         let bytes = u64::from(length);
-        self.sent.push(Sent {
+        self.sent.push(SentPacket {
             offset,
-            at: now,
+            sent_at: now,
             delivered: self.rate.delivered,
             delivered_at: self.rate.delivered_at,
             first_sent_at: self.rate.first_sent_at,
-            length,
-            state: State::Outstanding,
+            length_bytes: length,
+            state: PacketState::Outstanding,
             retransmission,
             app_limited: self.rate.is_app_limited(),
-            lost_in: 0,
+            lost_in_epoch: 0,
             in_flight: self.in_flight + bytes,
             lost_before: self.rate.lost,
         });
         self.in_flight += bytes;
         self.last_activity = now;
-        if let Phase::Recovery(Some(reduction)) = &mut self.phase {
+        if let CongestionState::Recovery(Some(reduction)) = &mut self.state {
             reduction.on_sent(bytes);
         }
-        if retransmission && self.first_repair.is_none() {
-            self.first_repair = Some(number);
+        if retransmission && self.first_retransmission.is_none() {
+            self.first_retransmission = Some(number);
         }
         let size = wire::IP_UDP + wire::data_header(&data) + u32::from(length);
         self.counters.sent_packets += 1;
@@ -105,19 +105,19 @@ impl Sender {
             // with the last packet of an interval.
             self.read_allowance();
         }
-        if let Some(rate) = self.pacing {
+        if let Some(rate) = self.pacing_rate {
             self.pacer
-                .sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
+                .on_sent(now, Bytes::new(bytes), rate, self.allowance.quantum);
         }
         // Without selective acknowledgements the timer is that of the first gap (Linux, tcp_event_new_data_sent and
         // tcp_xmit_retransmit_queue).
         let restarts = if self.config.sack {
-            !(retransmission || self.awaits_repair())
+            !(retransmission || self.only_rto_detects_loss())
         } else {
-            offset <= self.settled
+            offset <= self.snd_una
         };
-        if self.timer == Time::FAR || restarts {
-            self.arm_timer(now);
+        if self.retransmit_timer == Time::FAR || restarts {
+            self.rearm_rto(now);
         }
         Outgoing {
             header: Header::Data(data),
@@ -126,86 +126,88 @@ impl Sender {
         }
     }
 
-    /// Whether the window lets `length` bytes go.
+    /// True if the congestion window lets `length` bytes go.
     #[inline]
-    pub(super) fn has_room(&self, length: u64, repair: bool) -> bool {
-        let urgent =
-            repair && self.config.repair_at_once && matches!(self.phase, Phase::Recovery(_));
-        urgent || self.in_flight + length <= self.window()
+    pub(super) fn cwnd_allows(&self, length: u64, retransmission: bool) -> bool {
+        let urgent = retransmission
+            && self.config.repair_at_once
+            && matches!(self.state, CongestionState::Recovery(_));
+        urgent || self.in_flight + length <= self.cwnd()
     }
 
-    /// Whether new data goes out before repairs, because it is to tell if a timeout was right.
+    /// True if F-RTO sends new data before retransmissions.
     #[inline]
-    pub(super) fn asks_now(&self) -> bool {
-        self.asks == Question::Asked && {
-            let length = self.next_fresh();
-            length > 0 && self.fresh + length <= self.end_of_window()
+    pub(super) fn frto_sends_now(&self) -> bool {
+        self.frto == FrtoState::SendsNewData && {
+            let length = self.next_new_data();
+            length > 0 && self.snd_nxt + length <= self.snd_wnd_end()
         }
     }
 
-    /// Bytes of the next packet that window and application allow, and whether it is a repair.
+    /// Bytes of the next packet that window and application allow, and whether it is a retransmission.
     #[inline]
     fn next_packet(&mut self) -> Option<(u64, bool)> {
-        let asked = self.asks_now();
-        let repair = !asked && !self.repairs.is_empty() && self.has_repair();
-        let length = match self.repairs.peek() {
-            Some(Reverse(repair)) if !asked => u64::from(repair.length),
-            _ => self.next_fresh(),
+        let asked = self.frto_sends_now();
+        let retransmission =
+            !asked && !self.retransmit_queue.is_empty() && self.has_retransmission();
+        let length = match self.retransmit_queue.peek() {
+            Some(Reverse(retransmission)) if !asked => u64::from(retransmission.length),
+            _ => self.next_new_data(),
         };
         if length == 0 {
-            if self.in_flight < self.window() {
+            if self.in_flight < self.cwnd() {
                 self.rate.set_app_limited(self.in_flight);
             }
             return None;
         }
-        if !self.has_room(length, repair) {
-            self.limited = true;
-            if self.allowance.anew {
-                self.pacer.shut();
+        if !self.cwnd_allows(length, retransmission) {
+            self.cwnd_limited = true;
+            if self.allowance.restart_pacing_when_open {
+                self.pacer.wait_for_cwnd();
             }
             return None;
         }
-        let fits = repair || self.fresh + length <= self.end_of_window();
-        fits.then_some((length, repair))
+        let fits = retransmission || self.snd_nxt + length <= self.snd_wnd_end();
+        fits.then_some((length, retransmission))
     }
 
     /// The next packet that window and pacing allow.
     #[inline]
     pub(super) fn transmit_data(&mut self, now: Time) -> Option<Outgoing> {
-        let Some((length, repair)) = self.next_packet() else {
-            self.pacer.hold(false);
+        let Some((length, retransmission)) = self.next_packet() else {
+            self.pacer.set_pacing_limited(false);
             return None;
         };
-        if let Some(rate) = self.pacing {
-            self.pacer.open(now, Bytes::new(length), rate);
-            if self.pacer.due() > now {
-                self.pacer.hold(true);
+        if let Some(rate) = self.pacing_rate {
+            self.pacer.on_cwnd_available(now, Bytes::new(length), rate);
+            if self.pacer.next_send() > now {
+                self.pacer.set_pacing_limited(true);
                 // One burst of new data asks; then repairs go on without an answer, as in Linux.
-                if self.asks == Question::Asked {
-                    self.asks = Question::Settled;
+                if self.frto == FrtoState::SendsNewData {
+                    self.frto = FrtoState::Inactive;
                 }
                 return None;
             }
         }
-        if repair {
-            let Reverse(repair) = self.repairs.pop()?;
-            return Some(self.send(now, repair.offset, repair.length, true));
+        if retransmission {
+            let Reverse(retransmission) = self.retransmit_queue.pop()?;
+            return Some(self.send(now, retransmission.offset, retransmission.length, true));
         }
-        let offset = self.fresh;
-        self.fresh += length;
+        let offset = self.snd_nxt;
+        self.snd_nxt += length;
         Some(self.send(now, offset, length as u16, false))
     }
 
     /// One packet beyond the window that asks whether the tail of the flight was lost: new data if
     /// there is some, else the newest outstanding data again (RFC 8985, section 7.3), if data is ever repeated.
-    pub(super) fn transmit_probe(&mut self, now: Time) -> Option<Outgoing> {
-        self.send_probe = false;
-        self.probed = true;
+    pub(super) fn transmit_tail_loss_probe(&mut self, now: Time) -> Option<Outgoing> {
+        self.tlp_due = false;
+        self.tlp_unanswered = true;
         self.counters.tail_probes += 1;
-        let length = self.next_fresh();
-        if length > 0 && self.fresh + length <= self.end_of_window() {
-            let offset = self.fresh;
-            self.fresh += length;
+        let length = self.next_new_data();
+        if length > 0 && self.snd_nxt + length <= self.snd_wnd_end() {
+            let offset = self.snd_nxt;
+            self.snd_nxt += length;
             return Some(self.send(now, offset, length as u16, false));
         }
         if !self.config.reliable {
@@ -214,7 +216,7 @@ impl Sender {
         let newest = self.sent.next_number().checked_sub(1)?;
         let (offset, length) = {
             let packet = self.sent.get(newest)?;
-            (packet.offset, packet.length)
+            (packet.offset, packet.length_bytes)
         };
         Some(self.send(now, offset, length, true))
     }

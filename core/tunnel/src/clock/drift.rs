@@ -13,7 +13,7 @@
 //! two points of an envelope, on which the best one lies if queues are empty now and then.
 
 use super::envelope::Envelope;
-use super::{Block, NS_PER_S, Side};
+use super::{Block, ClockSide, NS_PER_S};
 
 /// Distance in ns that is next to nothing: what interrupts and schedulers add to most stamps.
 const SCALE_NS: f64 = 20_000.0;
@@ -28,7 +28,7 @@ const PAIRS: usize = 48;
 /// The likeliest drift between two limits, in 10^-9; `None` where there is nothing to choose.
 pub(super) fn likeliest(blocks: &[Block], (least, most): (f64, f64)) -> Option<f64> {
     let mut candidates: Vec<f64> = Vec::new();
-    for side in Side::BOTH {
+    for side in ClockSide::BOTH {
         let slopes = corners(blocks, side).into_iter().chain(pairs(blocks, side));
         candidates.extend(slopes.map(|slope| slope * NS_PER_S * side.sign()));
     }
@@ -47,7 +47,7 @@ fn slope(a: (i64, i64), b: (i64, i64)) -> f64 {
 }
 
 /// Slopes of the envelope of all blocks.
-fn corners(blocks: &[Block], side: Side) -> Vec<f64> {
+fn corners(blocks: &[Block], side: ClockSide) -> Vec<f64> {
     let mut hull = Envelope::default();
     for (x, y) in blocks
         .iter()
@@ -63,7 +63,7 @@ fn corners(blocks: &[Block], side: Side) -> Vec<f64> {
 }
 
 /// Slopes between the smallest delays of blocks that lie half of all blocks apart.
-fn pairs(blocks: &[Block], side: Side) -> Vec<f64> {
+fn pairs(blocks: &[Block], side: ClockSide) -> Vec<f64> {
     let lowest = |block: &Block| {
         block.envelopes[side as usize]
             .points()
@@ -78,11 +78,11 @@ fn pairs(blocks: &[Block], side: Side) -> Vec<f64> {
         .collect()
 }
 
-/// What a drift leaves to be explained.
+/// Residual of a drift.
 fn cost(blocks: &[Block], slope_ppb: f64, levels: &mut Vec<f64>) -> f64 {
     let mut cost = blocks.len() as f64 / PRIOR * (slope_ppb.abs() / USUAL_PPB).ln_1p();
     let mut base = None;
-    for side in Side::BOTH {
+    for side in ClockSide::BOTH {
         let slope = slope_ppb / NS_PER_S * side.sign();
         levels.clear();
         for block in blocks {

@@ -2,7 +2,7 @@
 
 /// Points that are kept at most. Envelopes of real delays have dozens; a peer that makes up delays
 /// can make every point count.
-const MOST: usize = 4096;
+const MAX_POINTS: usize = 4096;
 
 /// Points of which each lies strictly below the line through its neighbours, in order of `x`.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl Envelope {
             points.remove(at - 1);
             at -= 1;
         }
-        if points.len() > MOST {
+        if points.len() > MAX_POINTS {
             // Every other limit is still true, and the rest bounds a little less.
             let mut keep = false;
             points.retain(|_| {
@@ -118,6 +118,6 @@ mod tests {
         for x in 0..20_000 {
             parabola.add(x, x * x);
         }
-        assert!((MOST / 2..=MOST).contains(&parabola.points().count()));
+        assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&parabola.points().count()));
     }
 }

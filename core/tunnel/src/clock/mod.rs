@@ -44,11 +44,11 @@ const FARTHEST: i64 = 1 << 61;
 const NS_PER_S: f64 = 1e9;
 /// Shorter pieces of a run say nothing about the drift: queues of a few ms would look like
 /// thousands of ppm.
-const SHORTEST: i64 = 1_000_000_000;
+const MIN_SPAN_NS: i64 = 1_000_000_000;
 
-/// What is assumed about the clocks and the stamps.
+/// Assumptions about the clocks and the stamps.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct ClockConfig {
     /// Length of the parts of time of which a line consists. A clock that is set spoils its part, and
     /// the smallest delays of parts are compared to find the drift.
     pub block: Span,
@@ -62,9 +62,9 @@ pub struct Config {
     pub steepest_ppb: u32,
 }
 
-impl Default for Config {
+impl Default for ClockConfig {
     fn default() -> Self {
-        Config {
+        ClockConfig {
             block: Span::from_ms(1_000),
             longest: Span::from_ms(1_024_000),
             precision: Span::from_us(1),
@@ -84,19 +84,19 @@ struct Block {
 
 /// From where a limit bounds the offset.
 #[derive(Clone, Copy, Debug)]
-enum Side {
+enum ClockSide {
     Above,
     Below,
 }
 
-impl Side {
-    const BOTH: [Side; 2] = [Side::Above, Side::Below];
+impl ClockSide {
+    const BOTH: [ClockSide; 2] = [ClockSide::Above, ClockSide::Below];
 
-    /// What values are multiplied by so that both sides look like limits from above.
+    /// Sign by which values are multiplied so that both sides look like limits from above.
     const fn sign(self) -> f64 {
         match self {
-            Side::Above => 1.0,
-            Side::Below => -1.0,
+            ClockSide::Above => 1.0,
+            ClockSide::Below => -1.0,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Side {
 /// Collects what bounds the offset of a remote clock.
 #[derive(Clone, Debug)]
 pub struct Clocks {
-    config: Config,
+    config: ClockConfig,
     /// The first difference; all others are kept relative to it.
     base: Option<i64>,
     blocks: Vec<Block>,
@@ -113,7 +113,7 @@ pub struct Clocks {
 
 impl Clocks {
     /// Nothing is known yet.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ClockConfig) -> Self {
         Clocks {
             config,
             base: None,
@@ -125,13 +125,13 @@ impl Clocks {
     /// Something sent locally has arrived there.
     #[inline]
     pub fn went(&mut self, sent: Time, arrived_there: Time) {
-        self.bound(sent, arrived_there, Side::Above);
+        self.bound(sent, arrived_there, ClockSide::Above);
     }
 
     /// Something sent there has arrived locally.
     #[inline]
     pub fn came(&mut self, sent_there: Time, arrived: Time) {
-        self.bound(arrived, sent_there, Side::Below);
+        self.bound(arrived, sent_there, ClockSide::Below);
     }
 
     /// Both at once.
@@ -146,7 +146,7 @@ impl Clocks {
     }
 
     #[inline]
-    fn bound(&mut self, local: Time, remote: Time, side: Side) {
+    fn bound(&mut self, local: Time, remote: Time, side: ClockSide) {
         // A peer may say anything, so nothing here may overflow.
         let difference = remote.ns().wrapping_sub(local.ns()) as i64;
         let base = *self.base.get_or_insert(difference);
@@ -160,8 +160,8 @@ impl Clocks {
         };
         let index = x / (self.config.block.ns().clamp(1, FARTHEST as u64) as i64);
         let y = match side {
-            Side::Above => y,
-            Side::Below => -y,
+            ClockSide::Above => y,
+            ClockSide::Below => -y,
         };
         self.block(index).envelopes[side as usize].add(x, y);
     }
@@ -194,12 +194,12 @@ impl Clocks {
             let area = match &open {
                 Some(_) if self.is_too_long(first, at) => Area::Empty,
                 Some(polygon) => polygon.narrowed(
-                    self.limits(Side::Above, first, at, at),
-                    self.limits(Side::Below, first, at, at),
+                    self.limits(ClockSide::Above, first, at, at),
+                    self.limits(ClockSide::Below, first, at, at),
                 ),
                 None => Polygon::between(
-                    self.limits(Side::Above, first, first, at),
-                    self.limits(Side::Below, first, first, at),
+                    self.limits(ClockSide::Above, first, first, at),
+                    self.limits(ClockSide::Below, first, first, at),
                     f64::from(self.config.steepest_ppb),
                 ),
             };
@@ -254,7 +254,7 @@ impl Clocks {
     /// `first`: seconds and ns.
     fn limits(
         &self,
-        side: Side,
+        side: ClockSide,
         first: usize,
         from: usize,
         to: usize,
@@ -270,7 +270,7 @@ impl Clocks {
     }
 
     /// The line through the blocks from `first` to `last`.
-    fn piece(&self, first: usize, last: usize, polygon: Polygon) -> Piece {
+    fn piece(&self, first: usize, last: usize, polygon: Polygon) -> ClockPiece {
         let blocks = &self.blocks[first..=last];
         let ends = blocks
             .iter()
@@ -278,15 +278,15 @@ impl Clocks {
         let from = ends.clone().map(|(start, _)| start).min().unwrap_or(0);
         let to = ends.map(|(_, end)| end).max().unwrap_or(0);
         // A drift that shows in less time than this is an accident.
-        let slope = (to - from >= SHORTEST)
+        let slope = (to - from >= MIN_SPAN_NS)
             .then(|| drift::likeliest(blocks, polygon.slopes()))
             .flatten();
         let (offset_ns, drift_ppb) = polygon.middle(
             slope,
-            self.limits(Side::Above, first, first, last),
-            self.limits(Side::Below, first, first, last),
+            self.limits(ClockSide::Above, first, first, last),
+            self.limits(ClockSide::Below, first, first, last),
         );
-        Piece {
+        ClockPiece {
             from,
             to,
             origin: self.origin(first),
@@ -299,7 +299,7 @@ impl Clocks {
 
 /// One line and how far others that fit are from it.
 #[derive(Clone, Debug)]
-struct Piece {
+struct ClockPiece {
     /// Local time of the first and the last limit.
     from: i64,
     to: i64,
@@ -312,7 +312,7 @@ struct Piece {
     drift_ppb: f64,
 }
 
-impl Piece {
+impl ClockPiece {
     fn seconds(&self, local: i64) -> f64 {
         (local - self.origin) as f64 / NS_PER_S
     }
@@ -333,7 +333,7 @@ impl Piece {
 pub struct Fit {
     base: i64,
     /// In order of time, never empty.
-    pieces: Vec<Piece>,
+    pieces: Vec<ClockPiece>,
     jumps: u32,
 }
 
@@ -360,7 +360,7 @@ impl Fit {
         all.map(|at| self.error(at)).max().unwrap_or(Span::ZERO)
     }
 
-    /// How much faster the remote clock runs, in 10^-9, at a local time.
+    /// Drift of the remote clock in 10^-9 (positive: it is faster), at a local time.
     pub fn drift_ppb(&self, local: Time) -> f64 {
         self.at(clamp(local)).drift_ppb
     }
@@ -398,7 +398,7 @@ impl Fit {
     }
 
     /// The line that holds at a time, or the nearest.
-    fn at(&self, local: i64) -> &Piece {
+    fn at(&self, local: i64) -> &ClockPiece {
         let after = self.pieces.partition_point(|piece| piece.from <= local);
         let before = after.saturating_sub(1);
         match self.pieces.get(after) {

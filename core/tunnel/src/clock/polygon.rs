@@ -1,7 +1,7 @@
 //! The set of lines between points that they may not exceed and points that they may not fall
 //! short of, as a polygon of (value at 0, slope).
 
-/// What limits leave over.
+/// The region that limits leave over.
 #[derive(Clone, Debug)]
 pub(super) enum Area<T> {
     /// There are limits on one side only, or none.
@@ -56,7 +56,7 @@ impl Polygon {
         Area::of(corners)
     }
 
-    /// What further limits leave over.
+    /// The part of it that further limits leave over.
     pub(super) fn narrowed(
         &self,
         above: impl Iterator<Item = (f64, f64)>,

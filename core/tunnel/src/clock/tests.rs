@@ -50,7 +50,7 @@ impl World {
 }
 
 fn collect(samples: &[Vec<(Time, Time)>; 2]) -> Clocks {
-    let mut clocks = Clocks::new(Config::default());
+    let mut clocks = Clocks::new(ClockConfig::default());
     for &(sent, arrived_there) in &samples[0] {
         clocks.went(sent, arrived_there);
     }
@@ -187,7 +187,7 @@ fn a_clock_that_is_set_begins_another_line() {
 
 #[test]
 fn one_direction_alone_says_nothing() {
-    let mut clocks = Clocks::new(Config::default());
+    let mut clocks = Clocks::new(ClockConfig::default());
     assert!(clocks.fit().is_none());
     clocks.went(Time::from_ns(1), Time::from_ns(2));
     assert!(clocks.fit().is_none());
@@ -197,7 +197,7 @@ fn one_direction_alone_says_nothing() {
     assert!(fit.error(Time::from_ns(5)) >= Span::from_ns(3));
 }
 
-/// What senders do to the queues of a path in 30 s.
+/// Load that senders put on the queues of a path in 30 s.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     /// A loss-based scheme keeps the queue there standing from the first second to the last.
@@ -256,7 +256,7 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
             step_ns: 0,
         };
         let mut chance = Stream::new(seed, "load");
-        let mut clocks = Clocks::new(Config::default());
+        let mut clocks = Clocks::new(ClockConfig::default());
         // Two hundred packets per second each way, with 30 us of what machines add.
         for _ in 0..6_000 {
             let mut sent = || {
@@ -286,7 +286,7 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
 
 #[test]
 fn the_largest_difference_that_can_be_said_is_implausible() {
-    let mut clocks = Clocks::new(Config::default());
+    let mut clocks = Clocks::new(ClockConfig::default());
     clocks.went(Time::from_ns(5), Time::from_ns(5));
     // Its magnitude is the one that is no number of 64 bits with a sign.
     clocks.came(Time::from_ns(1 << 63), Time::ZERO);
@@ -296,7 +296,7 @@ fn the_largest_difference_that_can_be_said_is_implausible() {
 proptest! {
     #[test]
     fn a_liar_causes_nothing_but_nonsense(stamps in prop::collection::vec((any::<[u64; 4]>(), any::<bool>()), 0..40)) {
-        let mut clocks = Clocks::new(Config::default());
+        let mut clocks = Clocks::new(ClockConfig::default());
         let mut last = 0;
         for ([sent, arrived_there, sent_there, arrived], is_wild) in stamps {
             let ours = |time: u64| Time::from_ns(if is_wild { time } else { time % (1 << 40) });

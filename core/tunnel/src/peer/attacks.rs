@@ -34,7 +34,7 @@ struct World {
     now: Time,
     /// Where the dialer's datagrams come from, and the only address at which it hears.
     home: SocketAddr,
-    /// What went to other addresses.
+    /// Datagrams to other addresses.
     astray: Vec<(SocketAddr, Vec<u8>)>,
 }
 
@@ -55,11 +55,11 @@ impl World {
     fn open(delay_ms: u64) -> World {
         let mut world = World::new(dialer(1, 10), listener(1, 20), delay_ms);
         world.run(4 * delay_ms + 50, |_, _| {});
-        assert_eq!(world.states(), (State::Open, State::Open));
+        assert_eq!(world.states(), (PeerState::Open, PeerState::Open));
         world
     }
 
-    fn states(&self) -> (State, State) {
+    fn states(&self) -> (PeerState, PeerState) {
         (self.dialer.state(), self.listener.state())
     }
 
@@ -117,7 +117,11 @@ fn recorded_hellos_do_not_keep_a_dialer_out() {
                 world.listener.receive(now, stranger(1), hello);
             }
         });
-        assert_eq!(world.states(), (State::Open, State::Open), "{count}");
+        assert_eq!(
+            world.states(),
+            (PeerState::Open, PeerState::Open),
+            "{count}"
+        );
         assert_eq!(world.listener.counts().sessions, 1);
         assert_eq!(world.listener.to(), Some(dialer_address()));
     }
@@ -131,7 +135,7 @@ fn a_flood_of_hellos_takes_no_memory_and_few_answers() {
         b.receive(ms(2), stranger(1), &hello);
     }
     assert_eq!(drain(&mut b, ms(2)).len(), 16);
-    assert_eq!((b.state(), b.to()), (State::Waiting, None));
+    assert_eq!((b.state(), b.to()), (PeerState::Waiting, None));
 }
 
 #[test]
@@ -141,7 +145,10 @@ fn a_dialer_is_open_only_when_the_listener_is() {
     b.receive(ms(2), dialer_address(), &hello);
     let welcome = drain(&mut b, ms(2)).pop().unwrap();
     a.receive(ms(3), listener_address(), &welcome);
-    assert_eq!((a.state(), b.state()), (State::Waiting, State::Waiting));
+    assert_eq!(
+        (a.state(), b.state()),
+        (PeerState::Waiting, PeerState::Waiting)
+    );
     // This is lost, and so the dialer calls again.
     assert_eq!(drain(&mut a, ms(3)).len(), 1);
     assert!(packet(&mut a, ms(4), b"too early").is_none());
@@ -151,7 +158,10 @@ fn a_dialer_is_open_only_when_the_listener_is() {
     a.receive(ms(253), listener_address(), &welcome);
     let confirm = drain(&mut a, ms(253)).pop().unwrap();
     b.receive(ms(254), dialer_address(), &confirm);
-    assert_eq!((a.state(), b.state()), (State::Waiting, State::Open));
+    assert_eq!(
+        (a.state(), b.state()),
+        (PeerState::Waiting, PeerState::Open)
+    );
     // The listener's answer is lost; the next call is answered by the same.
     let lost = drain(&mut b, ms(254));
     assert_eq!(lost.len(), 2, "accept and clock");
@@ -159,7 +169,7 @@ fn a_dialer_is_open_only_when_the_listener_is() {
     b.receive(ms(502), dialer_address(), &hello);
     let accept = drain(&mut b, ms(502));
     a.receive(ms(503), listener_address(), &accept[0]);
-    assert_eq!((a.state(), b.counts().sessions), (State::Open, 1));
+    assert_eq!((a.state(), b.counts().sessions), (PeerState::Open, 1));
     // From now on the call is old.
     let clock = drain(&mut a, ms(503)).pop().unwrap();
     b.receive(ms(504), dialer_address(), &clock);
@@ -219,7 +229,7 @@ fn a_copy_of_the_handshake_that_comes_first_does_not_lead_the_listener_away() {
                 world.listener.receive(now, stranger(1), bytes);
             }
         });
-        assert_eq!(world.states(), (State::Open, State::Open));
+        assert_eq!(world.states(), (PeerState::Open, PeerState::Open));
         assert_eq!(world.listener.to(), Some(dialer_address()));
         let counts = world.listener.counts();
         assert_eq!((counts.sessions, counts.moves), (1, 0));
@@ -400,9 +410,9 @@ proptest! {
                     Body::Clock(ClockBody { echo, largest: more as u32 })
                 }
             };
-            id = if gap > 250 { wild % LARGEST_ID } else { id + 1 };
+            id = if gap > 250 { wild % MAX_ID } else { id + 1 };
             let session = a.session.as_ref().map(|session| session.number);
-            let header = Header { session: session.unwrap_or(0), id: id.min(LARGEST_ID), sent: wild_time };
+            let header = Header { session: session.unwrap_or(0), id: id.min(MAX_ID), sent: wild_time };
             let key = Key::of_session(&secret, crate::keys::Sender::Listener, &dialer, &listener);
             wire::encode(header, &body, 0, if kind % 12 < 5 { &handshake } else { &key }, &mut bytes);
             a.receive(now, listener_address(), &bytes);
@@ -421,7 +431,7 @@ proptest! {
     fn recordings_open_nothing(choices in choices(), delay_ms in 0u64..60) {
         let mut world = World::new(dialer(1, 10), listener(1, 20), delay_ms);
         play(&mut world, choices, vec![recorded_hello(100), recorded_hello(101)]);
-        prop_assert_eq!(world.states(), (State::Open, State::Open));
+        prop_assert_eq!(world.states(), (PeerState::Open, PeerState::Open));
         prop_assert_eq!(world.listener.counts().sessions, 1);
         prop_assert_eq!(world.dialer.counts().sessions, 1);
     }
@@ -431,7 +441,7 @@ proptest! {
     fn recordings_move_nothing(choices in choices(), delay_ms in 0u64..60) {
         let mut world = World::open(delay_ms);
         play(&mut world, choices, vec![recorded_hello(100)]);
-        prop_assert_eq!(world.states(), (State::Open, State::Open));
+        prop_assert_eq!(world.states(), (PeerState::Open, PeerState::Open));
         prop_assert_eq!(world.listener.counts().moves, 0);
         prop_assert_eq!(world.listener.to(), Some(dialer_address()));
     }

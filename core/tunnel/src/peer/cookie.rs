@@ -1,4 +1,4 @@
-//! What an end gives to an address to have it back from there, without remembering it.
+//! Cookies: tokens that an end gives to an address to have them back from there, without remembering it.
 //!
 //! ```text
 //! cookie   issued_ns:64 tag:64
@@ -8,13 +8,13 @@
 //! nobody else has. Whoever returns it receives what is sent to that address, and has lately. (The stateless
 //! tokens of RFC 9000, section 8.1.2, are made like this.)
 
-use super::types::Config;
+use super::types::PeerConfig;
 use crate::keys::Key;
 use crate::wire::Nonce;
 use narrows_units::{Span, Time};
 use std::net::{IpAddr, SocketAddr};
 
-/// What a cookie is good for.
+/// Purpose of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Opening a session. Each session that is opened ends the validity of all that were issued before it.
@@ -31,7 +31,7 @@ const CONTENT: usize = 1 + 8 + 8 + 16 + 16 + 2;
 pub(super) struct Cookies(Key);
 
 impl Cookies {
-    pub(super) fn new(config: &Config) -> Cookies {
+    pub(super) fn new(config: &PeerConfig) -> Cookies {
         Cookies(Key::of_cookies(&config.secret, config.salt))
     }
 
@@ -92,7 +92,7 @@ mod tests {
     use crate::keys::Secret;
 
     fn cookies(salt: u64) -> Cookies {
-        Cookies::new(&Config {
+        Cookies::new(&PeerConfig {
             role: Role::Listener,
             secret: Secret::new([1; 32]),
             salt,

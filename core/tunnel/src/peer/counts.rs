@@ -1,4 +1,4 @@
-//! What an end has counted.
+//! Counters of one end.
 
 /// Why a datagram was not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub struct Counts {
     pub messages: u64,
     /// Sessions that were opened.
     pub sessions: u64,
-    /// How often the other end was followed to another address.
+    /// Number of times the other end was followed to another address.
     pub moves: u64,
-    /// How often datagrams of the other end came from another address at which it was not, or not alone.
+    /// Number of times datagrams of the other end came from another address at which it was not, or not alone.
     pub moves_refused: u64,
     refused: [u64; Refusal::ALL.len()],
 }

@@ -1,20 +1,20 @@
-//! How two ends come to a session: hello, welcome, confirm, accept.
+//! The handshake by which two ends come to a session: hello, welcome, confirm, accept.
 
 use super::cookie::Purpose;
-use super::{Outgoing, Peer, Received, Refusal, Role};
+use super::{OutgoingDatagram, Peer, Received, Refusal, Role};
 use crate::keys::{Key, Secret, Sender};
-use crate::window::Window;
+use crate::replay_window::ReplayWindow;
 use crate::wire::{self, Body, Nonce, VERSION};
 use narrows_units::{Span, Stream, Time};
 use std::net::SocketAddr;
 
-/// How long a dialer may take to return what a welcome has brought. Round trips are shorter; and what somebody has
+/// Longest time in which a dialer returns what a welcome has brought. Round trips are shorter; and what somebody has
 /// held back on the way is soon worth nothing.
 const LIFE: Span = Span::from_ms(10_000);
 /// Answers that wait to be sent. More calls than that in one turn are from somebody who floods us.
 const WAITING: usize = 16;
 
-/// What two ends share after a handshake.
+/// State that two ends share after a handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) number: u32,
@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub(super) listener: Nonce,
     pub(super) send: Key,
     receive: Key,
-    pub(super) window: Window,
+    pub(super) window: ReplayWindow,
 }
 
 impl Session {
@@ -38,7 +38,7 @@ impl Session {
             listener,
             send,
             receive,
-            window: Window::default(),
+            window: ReplayWindow::default(),
         }
     }
 
@@ -239,10 +239,10 @@ impl Peer {
         to: SocketAddr,
         body: &Body<'_>,
         out: &mut Vec<u8>,
-    ) -> Outgoing {
+    ) -> OutgoingDatagram {
         let header = self.header(0, now);
         wire::encode(header, body, 0, &self.handshake_send, out);
-        Outgoing {
+        OutgoingDatagram {
             to,
             id: header.id,
             in_session: false,

@@ -28,23 +28,23 @@ mod tests;
 mod types;
 
 use crate::keys::Key;
-use crate::size::Search;
-use crate::window::Seen;
-use crate::wire::{self, Body, ClockBody, Header, LARGEST_ID, Nonce, VERSION};
+use crate::mtu::Search;
+use crate::replay_window::ReplayVerdict;
+use crate::wire::{self, Body, ClockBody, Header, MAX_ID, Nonce, VERSION};
 use cookie::Cookies;
 pub use counts::{Counts, Refusal};
 use handshake::{Answers, Session};
 use narrows_units::{Span, Time};
 use path::Attempt;
 use std::net::SocketAddr;
-pub use types::{Config, Exchange, Outgoing, Received, Role, State};
+pub use types::{Exchange, OutgoingDatagram, PeerConfig, PeerState, Received, Role};
 
 /// Time between two hellos.
 const HELLO_GAP: Span = Span::from_ms(250);
 /// Time between clock messages while sizes are tried, and between farewells.
 const SEARCH_GAP: Span = Span::from_ms(10);
 
-/// How often the end of a session is told, as long as nobody answers such a message: with three,
+/// Number of times the end of a session is told, as long as nobody answers such a message: with three,
 /// one in a million is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
 /// Questions where this end is that wait for their answers. A listener asks two at a time.
@@ -53,7 +53,7 @@ const ASKED: usize = 4;
 /// One end of a tunnel.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    config: Config,
+    config: PeerConfig,
     handshake_send: Key,
     handshake_receive: Key,
     nonces: u64,
@@ -89,7 +89,7 @@ pub struct Peer {
 
 impl Peer {
     /// An end that does not know the other one yet.
-    pub fn new(config: Config, now: Time) -> Self {
+    pub fn new(config: PeerConfig, now: Time) -> Self {
         let us = config.role.sender();
         let mut peer = Peer {
             handshake_send: Key::of_handshake(&config.secret, us),
@@ -124,17 +124,17 @@ impl Peer {
         peer
     }
 
-    /// How far it has come.
-    pub fn state(&self) -> State {
+    /// Its state.
+    pub fn state(&self) -> PeerState {
         match (&self.session, self.incompatible) {
-            _ if self.ended => State::Ended,
-            (Some(_), _) => State::Open,
-            (None, Some(version)) => State::Incompatible(version),
-            (None, None) => State::Waiting,
+            _ if self.ended => PeerState::Ended,
+            (Some(_), _) => PeerState::Open,
+            (None, Some(version)) => PeerState::Incompatible(version),
+            (None, None) => PeerState::Waiting,
         }
     }
 
-    /// What has arrived and what was refused.
+    /// Counters of what arrived and what was refused.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -227,10 +227,10 @@ impl Peer {
             return Received::Refused(Refusal::Malformed);
         };
         let is_newest = session.window.is_newest(header.id);
-        match session.window.note(header.id) {
-            Seen::New => {}
-            Seen::Again => return self.came_again(arrived, from, &body),
-            Seen::TooOld => return Received::Refused(Refusal::TooOld),
+        match session.window.check_and_mark(header.id) {
+            ReplayVerdict::New => {}
+            ReplayVerdict::Again => return self.came_again(arrived, from, &body),
+            ReplayVerdict::TooOld => return Received::Refused(Refusal::TooOld),
         }
         self.last_heard = arrived;
         self.largest = self.largest.max(bytes.len() as u32);
@@ -329,7 +329,7 @@ impl Peer {
 
     /// Writes the next datagram that is due by itself into `out`, if any. Call it until there is
     /// none, after each [`Peer::receive`] and at [`Peer::next_wakeup`].
-    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<OutgoingDatagram> {
         if let Some((to, body)) = self.answers.next() {
             return Some(self.write_handshake(now, to, &body, out));
         }
@@ -409,12 +409,12 @@ impl Peer {
         body: &Body<'_>,
         size: usize,
         out: &mut Vec<u8>,
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingDatagram> {
         let number = self.session.as_ref()?.number;
         let header = self.header(number, now);
         let session = self.session.as_ref()?;
         wire::encode(header, body, size, &session.send, out);
-        Some(Outgoing {
+        Some(OutgoingDatagram {
             to,
             id: header.id,
             // Questions where the other end is are about the path, and are no part of what is measured on it.
@@ -436,6 +436,6 @@ impl Peer {
 /// Ids never come to their end: at a billion per second they last for a century.
 #[inline]
 fn following(id: u64) -> u64 {
-    debug_assert!(id < LARGEST_ID);
+    debug_assert!(id < MAX_ID);
     id + 1
 }

@@ -14,15 +14,15 @@
 //! somebody has sent a copy before it.
 
 use super::cookie::Purpose;
-use super::{Outgoing, Peer};
-use crate::size::Search;
+use super::{OutgoingDatagram, Peer};
+use crate::mtu::Search;
 use crate::wire::{Body, Nonce};
 use narrows_units::{Span, Time};
 use std::net::SocketAddr;
 
 /// Time between two questions to an address: one per datagram would be a gift to who sends copies.
 const ASK_GAP: Span = Span::from_ms(20);
-/// How long to wait for an answer from a new address. Longer round trips are not followed, but called again.
+/// Time to wait for an answer from a new address. Longer round trips are not followed, but called again.
 const PATIENCE: Span = Span::from_ms(1_000);
 /// The present address has at least so long to answer after the new one has: five questions, of which or of whose
 /// answers all get lost once in 3 million times at 2.5 % loss each way.
@@ -107,7 +107,7 @@ impl Peer {
     }
 
     /// Writes a question that is due, and moves if it is time.
-    pub(super) fn ask(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    pub(super) fn ask(&mut self, now: Time, out: &mut Vec<u8>) -> Option<OutgoingDatagram> {
         let attempt = self.attempt.as_mut()?;
         if self.ended {
             self.attempt = None;

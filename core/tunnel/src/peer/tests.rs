@@ -19,8 +19,8 @@ pub(super) fn listener_address() -> SocketAddr {
     address(2, 2000)
 }
 
-fn config(role: Role, secret: u8, salt: u64) -> Config {
-    Config {
+fn config(role: Role, secret: u8, salt: u64) -> PeerConfig {
+    PeerConfig {
         role,
         secret: Secret::new([secret; 32]),
         salt,
@@ -89,7 +89,7 @@ pub(super) fn talk(a: &mut Peer, b: &mut Peer, from: Time, until: Time) -> Vec<V
 pub(super) fn open_pair() -> (Peer, Peer, Vec<Vec<u8>>) {
     let (mut a, mut b) = (dialer(1, 10), listener(1, 20));
     let all = talk(&mut a, &mut b, ms(1), ms(300));
-    assert_eq!((a.state(), b.state()), (State::Open, State::Open));
+    assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
     (a, b, all)
 }
 
@@ -150,7 +150,7 @@ fn numbers_are_never_used_twice_and_count_on_over_sessions() {
             ms(9_000 + 10_000 * step),
             ms(9_500 + 10_000 * step),
         );
-        assert_eq!(a.state(), State::Open);
+        assert_eq!(a.state(), PeerState::Open);
     }
     assert_eq!(b.counts().sessions, 4);
 }
@@ -195,7 +195,7 @@ fn what_was_recorded_is_never_taken_again() {
             Received::Packet { .. }
         ));
     }
-    assert_eq!(other.state(), State::Waiting);
+    assert_eq!(other.state(), PeerState::Waiting);
     let mut again = dialer(1, 11);
     talk(&mut again, &mut b, ms(600), ms(700));
     assert_eq!(b.counts().sessions, 2);
@@ -239,7 +239,10 @@ fn an_old_hello_does_not_close_the_session() {
 fn another_secret_is_refused_by_both() {
     let (mut a, mut b) = (dialer(1, 10), listener(2, 20));
     talk(&mut a, &mut b, ms(1), ms(2_000));
-    assert_eq!((a.state(), b.state()), (State::Waiting, State::Waiting));
+    assert_eq!(
+        (a.state(), b.state()),
+        (PeerState::Waiting, PeerState::Waiting)
+    );
     // One hello every 250 ms from 1 ms on.
     assert_eq!(b.counts().refused(Refusal::Forged), 8);
     assert!(packet(&mut a, ms(3_000), b"nobody listens").is_none());
@@ -258,7 +261,7 @@ fn another_version_is_named_at_both_ends() {
         b.receive(ms(2), dialer_address(), &bytes),
         Received::Refused(Refusal::Incompatible)
     );
-    assert_eq!(b.state(), State::Incompatible(9));
+    assert_eq!(b.state(), PeerState::Incompatible(9));
     // A caller of version 9 would learn ours from the answer.
     assert_eq!(drain(&mut b, ms(2)).len(), 1);
     // A listener of another version answers with that.
@@ -269,10 +272,10 @@ fn another_version_is_named_at_both_ends() {
     };
     b.write_handshake(ms(3), dialer_address(), &welcome, &mut bytes);
     a.receive(ms(4), listener_address(), &bytes);
-    assert_eq!(a.state(), State::Incompatible(9));
+    assert_eq!(a.state(), PeerState::Incompatible(9));
     // Neither is spoilt by it.
     talk(&mut a, &mut b, ms(300), ms(600));
-    assert_eq!((a.state(), b.state()), (State::Open, State::Open));
+    assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
 }
 
 #[test]
@@ -286,7 +289,7 @@ fn a_farewell_ends_the_session_at_both_ends() {
         b.receive(ms(401), dialer_address(), &bye),
         Received::Control
     );
-    assert_eq!((a.state(), b.state()), (State::Ended, State::Ended));
+    assert_eq!((a.state(), b.state()), (PeerState::Ended, PeerState::Ended));
     // It was on its way when the farewell overtook it.
     assert!(matches!(
         b.receive(ms(402), dialer_address(), &overtaken),
@@ -307,7 +310,7 @@ fn a_farewell_ends_the_session_at_both_ends() {
     // Another call opens another session.
     let mut again = dialer(1, 11);
     talk(&mut again, &mut b, ms(500), ms(600));
-    assert_eq!(b.state(), State::Open);
+    assert_eq!(b.state(), PeerState::Open);
 }
 
 #[test]
@@ -321,7 +324,7 @@ fn stamps_from_the_future_are_refused() {
     );
 }
 
-/// What a path may do to a datagram.
+/// Effects of a path on a datagram.
 #[derive(Clone, Copy, Debug)]
 enum Accident {
     None,
@@ -417,7 +420,7 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!((a.state(), b.state()), (State::Open, State::Open));
+        prop_assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
         for (sent, taken) in sent.iter().zip(&mut taken) {
             // Calls are 250 ms apart, so both are open long before the last 300 ms; what is still on
             // its way is not counted.

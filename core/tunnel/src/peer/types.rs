@@ -1,4 +1,4 @@
-//! What goes into an end of a tunnel and what comes out of it.
+//! Inputs and outputs of an end of a tunnel.
 
 use super::counts::Refusal;
 use crate::keys::{Secret, Sender};
@@ -23,12 +23,12 @@ impl Role {
     }
 }
 
-/// What one end needs to know.
+/// Configuration of one end.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PeerConfig {
     /// Which end it is.
     pub role: Role,
-    /// What both ends know.
+    /// Parameters that both ends share.
     pub secret: Secret,
     /// A random number; nonces count up from there, so that no process ever repeats one.
     pub salt: u64,
@@ -40,9 +40,9 @@ pub struct Config {
     pub interface_mtu: u32,
 }
 
-/// How far an end has come.
+/// State of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PeerState {
     /// There is no session.
     Waiting,
     /// Packets can be sent.
@@ -66,7 +66,7 @@ pub struct Exchange {
     pub arrived: Time,
 }
 
-/// What a datagram was.
+/// Verdict about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'a> {
     /// An IP packet for the inside.
@@ -95,11 +95,11 @@ pub enum Received<'a> {
 
 /// A datagram that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingDatagram {
     /// Where to.
     pub to: SocketAddr,
     /// Its number.
     pub id: u64,
-    /// Whether it belongs to a session (and into the logs) or to the handshake.
+    /// True if it belongs to a session (and into the logs) or to the handshake.
     pub in_session: bool,
 }

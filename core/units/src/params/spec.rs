@@ -1,8 +1,8 @@
-//! What a parameter is: its name, kind, bounds, default and source.
+//! A parameter: its name, kind, bounds, default and source.
 
 use super::{ParamError, Value};
 
-/// What a parameter measures, and with it the unit in which files and records keep it.
+/// Quantity that a parameter measures, and with it the unit in which files and records keep it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A rate, kept in bit/s (integer).
@@ -59,14 +59,14 @@ impl Kind {
 pub struct ParamSpec {
     /// Name as written in scenarios.
     pub name: &'static str,
-    /// What it measures.
+    /// Its quantity.
     pub kind: Kind,
     /// Value if the scenario says nothing, in base units as text (`"0.7"`, `"40000000"`); `None`
     /// means the parameter is simply absent.
     pub default: Option<&'static str>,
     /// Smallest and largest value allowed, in base units (numeric kinds).
     pub range: (f64, f64),
-    /// Whether the scenario must give it.
+    /// True if the scenario must give it.
     pub required: bool,
     /// Meaning, one sentence.
     pub doc: &'static str,

@@ -22,7 +22,7 @@ pub enum Value {
 /// A file that a parameter names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRef {
-    /// What it is called, for people.
+    /// Its name for people.
     pub name: String,
     /// SHA-256 of its content, in hexadecimal digits.
     pub sha256: String,

@@ -1,7 +1,7 @@
 //! Both ends of a scheme that is in no registry, over two sockets of this machine.
 
 use super::*;
-use narrows_media::Setup;
+use narrows_media::MediaSetup;
 use narrows_sys::clock::{mono_ns, real_ns};
 use narrows_tests::media::{METRONOME, PARTS};
 use narrows_units::{Params, Stream};
@@ -23,7 +23,7 @@ fn ends() -> (End, End) {
     // Ten frames in 20 ms.
     let beat = METRONOME.params[0].parse("2000000").unwrap();
     let params = Params::resolve(METRONOME.params, [("beat".to_owned(), beat)]).unwrap();
-    let setup = || Setup {
+    let setup = || MediaSetup {
         now: Time::ZERO,
         packet_size: 1500,
         random: Stream::new(1, "test"),

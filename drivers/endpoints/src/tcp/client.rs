@@ -7,7 +7,7 @@ use super::{READS, Sampler, Totals, WRITE};
 use super::{discard, limit_window, open, read_back, receive_window};
 use narrows_cell::{Context, RunError};
 use narrows_sys::socket;
-use narrows_traffic::{Action, Event, Transfer, TransferHeader};
+use narrows_traffic::{TrafficAction, TrafficEvent, Transfer, TransferHeader};
 use narrows_units::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -109,7 +109,7 @@ impl<'a> Client<'a> {
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
         sleeper.wait_until(clock, flow.start, channel)?;
-        source.tell(flow.start, Event::Start);
+        source.tell(flow.start, TrafficEvent::Start);
         let mut ready: Vec<u64> = Vec::new();
         loop {
             let now = clock.now();
@@ -177,16 +177,16 @@ impl<'a> Client<'a> {
     fn perform(
         &mut self,
         at: Time,
-        action: Action,
+        action: TrafficAction,
         clock: &RunClock,
         sleeper: &mut EventLoop,
         source: &mut Source,
     ) -> Result<(), RunError> {
         match action {
-            Action::Open { connection } => {
+            TrafficAction::Open { connection } => {
                 return self.open(connection, sleeper, source, clock.now());
             }
-            Action::Transfer(transfer) => {
+            TrafficAction::Transfer(transfer) => {
                 let Some(connection) = self.connections.get_mut(&transfer.connection) else {
                     return Ok(());
                 };
@@ -211,24 +211,24 @@ impl<'a> Client<'a> {
                 }
                 self.progress(transfer.connection, clock.now(), source);
             }
-            Action::Grant { connection, bytes } => {
+            TrafficAction::Grant { connection, bytes } => {
                 if let Some(piece) = self.open_piece(connection) {
                     piece.granted = piece.granted.saturating_add(bytes);
                     self.progress(connection, clock.now(), source);
                 }
             }
-            Action::Hold { connection } => {
+            TrafficAction::Hold { connection } => {
                 if let Some(piece) = self.open_piece(connection) {
                     piece.granted = piece.sent;
                 }
             }
-            Action::Close { connection } => {
+            TrafficAction::Close { connection } => {
                 if let Some(one) = self.connections.get_mut(&connection) {
                     one.closing = true;
                     self.progress(connection, clock.now(), source);
                 }
             }
-            Action::Datagram { .. } => {}
+            TrafficAction::Datagram { .. } => {}
         }
         Ok(())
     }
@@ -308,7 +308,7 @@ impl<'a> Client<'a> {
             self.outcome.broken += 1;
             let text = format!("a connection broke: {error}");
             self.outcome.problem.get_or_insert(text);
-            source.tell(now, Event::Failed { connection: number });
+            source.tell(now, TrafficEvent::Failed { connection: number });
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{EndpointOutcome, EndpointTask};
 use narrows_cell::SchemeRef;
 use narrows_cell::{Context, RunError};
 use narrows_sys::socket;
-use narrows_traffic::{Action, TransferHeader};
+use narrows_traffic::{TrafficAction, TransferHeader};
 use narrows_transport::{Config, Receiver, Sender};
 use narrows_units::{Stream, Time};
 use std::os::fd::AsFd;
@@ -17,18 +17,18 @@ impl Node<'_> {
     pub(super) fn perform(
         &mut self,
         at: Time,
-        action: Action,
+        action: TrafficAction,
         sleeper: &mut EventLoop,
     ) -> Result<Option<u64>, RunError> {
         let key = match action {
-            Action::Open { connection }
-            | Action::Grant { connection, .. }
-            | Action::Hold { connection }
-            | Action::Close { connection } => u64::from(connection),
-            Action::Transfer(transfer) => u64::from(transfer.connection),
-            Action::Datagram { .. } => return Ok(None),
+            TrafficAction::Open { connection }
+            | TrafficAction::Grant { connection, .. }
+            | TrafficAction::Hold { connection }
+            | TrafficAction::Close { connection } => u64::from(connection),
+            TrafficAction::Transfer(transfer) => u64::from(transfer.connection),
+            TrafficAction::Datagram { .. } => return Ok(None),
         };
-        if let Action::Open { connection } = action {
+        if let TrafficAction::Open { connection } = action {
             let fd = if let Some(fd) = self.first.take() {
                 fd
             } else {
@@ -41,7 +41,7 @@ impl Node<'_> {
             let receiver = Receiver::new(&self.configs[1]);
             let mut link = Link::new(fd, Some(connection), receiver, false);
             let mut sender = sender(self.task, &self.configs[0], connection, false, at)?;
-            sender.set_supply(0);
+            sender.set_write_seq(0);
             link.ends.sender = Some(sender);
             sleeper.until_readable(link.socket(), key)?;
             self.links.insert(key, link);
@@ -55,7 +55,7 @@ impl Node<'_> {
             return Ok(None);
         };
         match action {
-            Action::Transfer(transfer) => {
+            TrafficAction::Transfer(transfer) => {
                 let header = TransferHeader {
                     transfer,
                     started: at,
@@ -63,7 +63,7 @@ impl Node<'_> {
                 ends.written.push(ends.end, &header);
                 if !transfer.is_open() {
                     ends.end += transfer.up;
-                    sender.set_supply(ends.end);
+                    sender.set_write_seq(ends.end);
                 }
                 if transfer.down > 0 {
                     ends.awaited_end += transfer.down;
@@ -71,12 +71,12 @@ impl Node<'_> {
                         .push_back((transfer.transfer, ends.awaited_end));
                 }
             }
-            Action::Grant { bytes, .. } => {
-                sender.set_supply(sender.supply().saturating_add(bytes));
+            TrafficAction::Grant { bytes, .. } => {
+                sender.set_write_seq(sender.write_seq().saturating_add(bytes));
             }
-            Action::Hold { .. } => sender.set_supply(sender.taken()),
-            Action::Close { .. } => ends.closing = true,
-            Action::Open { .. } | Action::Datagram { .. } => {}
+            TrafficAction::Hold { .. } => sender.set_write_seq(sender.snd_nxt()),
+            TrafficAction::Close { .. } => ends.closing = true,
+            TrafficAction::Open { .. } | TrafficAction::Datagram { .. } => {}
         }
         Ok(Some(key))
     }
@@ -103,7 +103,7 @@ pub(super) fn answer(
         link.ends.sender = Some(sender(task, config, transfer.connection, true, now)?);
     }
     if let Some(sender) = &mut link.ends.sender {
-        sender.set_supply(link.ends.end);
+        sender.set_write_seq(link.ends.end);
     }
     Ok(())
 }

@@ -196,7 +196,7 @@ impl Link {
     /// Whether acknowledgements are all that arrives, and the next packet waits for its time and not for them.
     pub(super) fn is_paced(&self) -> bool {
         let ends = &self.ends;
-        ends.sender.as_ref().is_some_and(Sender::is_held)
+        ends.sender.as_ref().is_some_and(Sender::is_pacing_limited)
             && ends.receiver.counters().received_packets == 0
             && self.sender.is_empty()
     }

@@ -18,8 +18,8 @@ use link::{Link, Pump};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
 use narrows_sys::socket;
-use narrows_traffic::Event;
-use narrows_transport::{Config, Receiver, Sender, Totals};
+use narrows_traffic::TrafficEvent;
+use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::io;
@@ -63,7 +63,7 @@ pub(super) struct Node<'a> {
     opened: u64,
     pump: Pump,
     /// Sums over connections that have ended.
-    past: Totals,
+    past: ConnectionTotals,
     outcome: EndpointOutcome,
     socket_drops: u64,
 }
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
             next_key: 0,
             opened: 0,
             pump: Pump::new(flow.flow, flow.dscp, task.end()),
-            past: Totals::default(),
+            past: ConnectionTotals::default(),
             outcome: EndpointOutcome::default(),
             socket_drops: 0,
         };
@@ -125,7 +125,7 @@ impl<'a> Node<'a> {
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         self.watch(&mut sleeper)?;
         if let Some(source) = &mut source {
-            source.tell(flow.start, Event::Start);
+            source.tell(flow.start, TrafficEvent::Start);
         }
         let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
         // Connections to which something has happened, or that have something to do.
@@ -291,7 +291,7 @@ impl<'a> Node<'a> {
             return Ok(ReceiveResult::default());
         };
         let found = link.receive(&mut self.pump, clock)?;
-        let arrived = link.ends.receiver.contiguous();
+        let arrived = link.ends.receiver.rcv_nxt();
         if let Some(source) = source {
             while let Some(&(transfer, end)) = link.ends.awaited.front() {
                 if arrived < end {

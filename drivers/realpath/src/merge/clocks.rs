@@ -2,8 +2,8 @@
 
 use super::peer::{ClockDiscipline, PeerFolder, Readings};
 use narrows_cell::RunError;
-use narrows_tunnel::clock::{Clocks, Config, Fit};
-use narrows_tunnel::join::clocks;
+use narrows_tunnel::clock::{ClockConfig, Clocks, Fit};
+use narrows_tunnel::merge::clocks;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const FARTHEST_START_NS: u64 = 10_000_000_000;
 /// Without a tunnel nothing has compared the clocks during the run: both peers started when they were told to, which is
 /// taken for the same moment, and their clocks are taken to run at the same rate.
 fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
-    let mut clocks = Clocks::new(Config::default());
+    let mut clocks = Clocks::new(ClockConfig::default());
     for since in [0, duration.ns()] {
         let later = |readings: Readings| Time::from_ns(readings.start.tunnel.saturating_add(since));
         let [first, second] = readings.map(later);
@@ -51,7 +51,11 @@ impl ClockRelation {
         let readings = [here.document.clocks, there.document.clocks];
         let all = if here.document.tunnel && there.document.tunnel {
             here.end.check_pair(&there.end)?;
-            clocks(&here.end.arrived, &there.end.arrived, Config::default())
+            clocks(
+                &here.end.arrived,
+                &there.end.arrived,
+                ClockConfig::default(),
+            )
         } else if here.document.tunnel == there.document.tunnel {
             assumed(readings, duration)
         } else {

@@ -12,9 +12,9 @@ use narrows_cell::FlowDeliveries;
 use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
 use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
-use narrows_tunnel::join::{Packet, Summary, Way, is_resolved, summarise};
 use narrows_tunnel::log::Content;
-use narrows_tunnel::size::overhead;
+use narrows_tunnel::merge::{MergedPacket, Summary, Way, is_resolved, summarise};
+use narrows_tunnel::mtu::overhead;
 use std::net::SocketAddr;
 
 /// Which way the packets of each host travel.
@@ -58,7 +58,7 @@ fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliver
 #[derive(Default)]
 pub(super) struct OneWay {
     /// Those of the run, in the order of their sending; delays are not negative.
-    packets: Vec<Packet>,
+    packets: Vec<MergedPacket>,
     /// Place of the last one that arrived.
     last: Option<usize>,
     /// From when on, by the clock of the record, one that did not arrive may still be on its way.
@@ -304,7 +304,7 @@ impl OneWay {
 }
 
 /// When a packet was sent, by the clock of the record.
-fn sent(packet: &Packet, relation: &ClockRelation) -> u64 {
+fn sent(packet: &MergedPacket, relation: &ClockRelation) -> u64 {
     u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
 }
 

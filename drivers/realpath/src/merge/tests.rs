@@ -4,7 +4,7 @@ use super::*;
 use narrows_cell::open_record;
 use narrows_record::read::PacketReader;
 use narrows_record::{Chunk, Direction, Fate, PacketRow, Verdict, metrics, read};
-use narrows_tunnel::log::{Columns, Content, Row, Side as LogSide};
+use narrows_tunnel::log::{Columns, Content, LogSide, TunnelLogRow};
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -256,14 +256,14 @@ impl Scene {
 
 /// Both logs of both hosts, with clock messages between the packets.
 fn logs(packets: &[Truth]) -> [[Vec<u8>; 2]; 2] {
-    let mut rows: [[Vec<Row>; 2]; 2] = Default::default();
+    let mut rows: [[Vec<TunnelLogRow>; 2]; 2] = Default::default();
     let mut ids = [0u64; 2];
     for (index, packet) in packets.iter().enumerate() {
         let from = packet.host;
         let messages = usize::from(index % 20 == 0);
         for is_clock in (0..=messages).map(|n| n == 1) {
             let sent = Time::from_ns(reading(from, packet.sent) + u64::from(is_clock));
-            let row = Row {
+            let row = TunnelLogRow {
                 id: ids[from],
                 sent,
                 arrived: sent,
@@ -280,7 +280,7 @@ fn logs(packets: &[Truth]) -> [[Vec<u8>; 2]; 2] {
             rows[from][0].push(row);
             if let Some(delay) = packet.delay {
                 let arrived = reading(1 - from, packet.sent + delay as i64);
-                rows[1 - from][1].push(Row {
+                rows[1 - from][1].push(TunnelLogRow {
                     arrived: Time::from_ns(arrived),
                     flow: 0,
                     tos: 2 + u8::from(index % 1000 == 0),

@@ -14,8 +14,8 @@ use narrows_sys::netns::Privilege;
 use narrows_sys::poll::{Epoll, Events};
 use narrows_sys::ring::{RxRing, TxPort};
 use narrows_sys::{clock as machine, cpu};
-use narrows_tunnel::clock::{Clocks, Config as ClockConfig, Fit};
-use narrows_tunnel::{Config, Peer, Role, State};
+use narrows_tunnel::clock::{ClockConfig, Clocks, Fit};
+use narrows_tunnel::{Peer, PeerConfig, PeerState, Role};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -183,12 +183,12 @@ fn open_ring(wire: u32, largest: usize) -> Result<RxRing, RunError> {
     }
 }
 
-fn config(plan: &Plan) -> Result<Config, RunError> {
+fn config(plan: &Plan) -> Result<PeerConfig, RunError> {
     let mut salt = [0; 8];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut salt))
         .could_not("read /dev/urandom")?;
-    Ok(Config {
+    Ok(PeerConfig {
         role: plan.dial.map_or(Role::Listener, Role::Dialer),
         secret: plan.secret.clone(),
         salt: u64::from_be_bytes(salt),
@@ -258,7 +258,7 @@ impl End {
                     self.reason = reason;
                     break;
                 }
-                if self.opened.is_none() && self.engine.peer.state() == State::Open {
+                if self.opened.is_none() && self.engine.peer.state() == PeerState::Open {
                     self.opened = Some(self.engine.clock.now());
                     attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
                 }
@@ -291,8 +291,8 @@ impl End {
             return Ok(Some("logs_failed"));
         }
         match self.engine.peer.state() {
-            State::Ended => return Ok(Some("other_end")),
-            State::Incompatible(version) if self.opened.is_none() => {
+            PeerState::Ended => return Ok(Some("other_end")),
+            PeerState::Incompatible(version) if self.opened.is_none() => {
                 return Err(RunError::Unavailable(format!(
                     "the other end of the tunnel speaks version {version} of its protocol and this one {}; use the same \
                      version of Narrows on both hosts",

@@ -18,9 +18,9 @@ use narrows_sys::batched_udp::{ReceivedDatagram, UdpBatchSocket, UdpReceiver, Ud
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::ring::{RxRing, TxPort};
 use narrows_tunnel::clock::Clocks;
-use narrows_tunnel::inner::{self, Passage};
+use narrows_tunnel::ecn_tunnel::{self, Decapsulation};
 use narrows_tunnel::keys::TAG;
-use narrows_tunnel::log::{Content, Row};
+use narrows_tunnel::log::{Content, TunnelLogRow};
 use narrows_tunnel::wire::{HEADER, OVERHEAD};
 use narrows_tunnel::{Peer, Received};
 use narrows_units::Time;
@@ -172,7 +172,7 @@ impl Engine {
             }
             Received::Control | Received::Refused(_) => return,
         };
-        self.logs.arrived(Row {
+        self.logs.arrived(TunnelLogRow {
             id,
             sent,
             arrived,
@@ -185,14 +185,14 @@ impl Engine {
             return;
         }
         let bytes = self.inbox.payload_mut(index);
-        match inner::arrive(&mut bytes[HEADER..length - TAG], tos) {
-            Passage::Deliver => {
+        match ecn_tunnel::decapsulate(&mut bytes[HEADER..length - TAG], tos) {
+            Decapsulation::Deliver => {
                 // Our header is longer than Ethernet's, which takes its last bytes.
                 bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
                 self.deliveries.push(index);
             }
-            Passage::Drop => self.outcome.marked += 1,
-            Passage::NotIp => self.outcome.foreign += 1,
+            Decapsulation::Drop => self.outcome.marked += 1,
+            Decapsulation::NotIp => self.outcome.foreign += 1,
         }
     }
 
@@ -231,9 +231,11 @@ impl Engine {
             let packet = frame.bytes.get(ETHERNET..).unwrap_or_default();
             let length = packet.len() + OVERHEAD;
             let is_whole = frame.length as usize == frame.bytes.len();
-            let (Some(tos), Some(buffer), true) =
-                (inner::tos(packet), self.outbox.room(length), is_whole)
-            else {
+            let (Some(tos), Some(buffer), true) = (
+                ecn_tunnel::traffic_class(packet),
+                self.outbox.room(length),
+                is_whole,
+            ) else {
                 self.outcome.foreign += 1;
                 self.ring.release();
                 continue;
@@ -286,7 +288,7 @@ impl Engine {
         tos: u8,
         flow: u16,
     ) {
-        self.logs.sent(Row {
+        self.logs.sent(TunnelLogRow {
             id,
             sent,
             arrived: sent,

@@ -6,7 +6,7 @@ mod tests;
 use super::logs::{ARRIVED, SENT, file_name};
 use super::report::{FILE, FORMAT, unfinished};
 use narrows_cell::RunError;
-use narrows_tunnel::log::{LogError, Row, Side, decode};
+use narrows_tunnel::log::{LogError, LogSide, TunnelLogRow, decode};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ pub(crate) struct EndFolder {
     /// `tunnel.json`.
     pub(crate) document: Value,
     /// Everything it sent.
-    pub(crate) sent: Vec<Row>,
+    pub(crate) sent: Vec<TunnelLogRow>,
     /// Everything that arrived.
-    pub(crate) arrived: Vec<Row>,
+    pub(crate) arrived: Vec<TunnelLogRow>,
     /// What the logs lack, in words without full stop.
     pub(crate) remarks: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl EndFolder {
                 folder.display()
             ));
         }
-        let mut log = |side: Side| -> Result<Vec<Row>, RunError> {
+        let mut log = |side: LogSide| -> Result<Vec<TunnelLogRow>, RunError> {
             let path = present(folder, file_name(side), lenient)?;
             let mut rows = Vec::new();
             let (problem, remedy) = match decode(side, &read_regular(&path)?, &mut rows) {
@@ -66,7 +66,7 @@ impl EndFolder {
             remarks.push(format!("{}: {problem}", path.display()));
             Ok(rows)
         };
-        let (sent, arrived) = (log(Side::Sent)?, log(Side::Arrived)?);
+        let (sent, arrived) = (log(LogSide::Sent)?, log(LogSide::Arrived)?);
         Ok(EndFolder {
             folder: folder.to_owned(),
             document,
@@ -100,7 +100,7 @@ impl EndFolder {
 
     /// The log of what it sent.
     pub(crate) fn sent_file(&self) -> PathBuf {
-        self.folder.join(file_name(Side::Sent))
+        self.folder.join(file_name(LogSide::Sent))
     }
 
     /// What its counters say about the path, in words without full stop.
@@ -183,10 +183,10 @@ fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
 }
 
 /// What a log lacks by the word of its end. Blocks stand for themselves, so a log without some of them can be read.
-fn lacking(document: &Value, side: Side, rows: usize) -> Option<String> {
+fn lacking(document: &Value, side: LogSide, rows: usize) -> Option<String> {
     let member = match side {
-        Side::Sent => "sent",
-        Side::Arrived => "arrived",
+        LogSide::Sent => "sent",
+        LogSide::Arrived => "arrived",
     };
     let said = document["log_rows"][member].as_u64()?;
     (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} says"))

@@ -3,8 +3,8 @@
 use super::folder::EndFolder;
 use super::report::clock_json;
 use narrows_cell::RunError;
-use narrows_tunnel::clock::{Config, Fit};
-use narrows_tunnel::join::{
+use narrows_tunnel::clock::{ClockConfig, Fit};
+use narrows_tunnel::merge::{
     Joined, Summary, Way, clocks, is_resolved, join as join_logs, summarise,
 };
 use narrows_units::{Span, Time};
@@ -22,7 +22,7 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, RunE
         EndFolder::read(other, lenient)?,
     );
     here.check_pair(&there)?;
-    let all = clocks(&here.arrived, &there.arrived, Config::default());
+    let all = clocks(&here.arrived, &there.arrived, ClockConfig::default());
     let Some(fit) = all.fit() else {
         return Err(here.no_clocks(&there, all.implausible()));
     };

@@ -4,7 +4,7 @@
 use super::report::unfinished;
 use narrows_cell::RunError;
 use narrows_sys::cpu::ThreadId;
-use narrows_tunnel::log::{Columns, Row, Side};
+use narrows_tunnel::log::{Columns, LogSide, TunnelLogRow};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ const SPARE: usize = 4;
 pub(super) const SENT: &str = "sent.ntl";
 pub(super) const ARRIVED: &str = "arrived.ntl";
 
-pub(super) fn file_name(side: Side) -> &'static str {
+pub(super) fn file_name(side: LogSide) -> &'static str {
     match side {
-        Side::Sent => SENT,
-        Side::Arrived => ARRIVED,
+        LogSide::Sent => SENT,
+        LogSide::Arrived => ARRIVED,
     }
 }
 
 struct OneLog {
-    side: Side,
+    side: LogSide,
     filling: Columns,
     spare: Vec<Columns>,
     rows: u64,
@@ -37,8 +37,8 @@ pub(super) struct Logs {
     folder: PathBuf,
     sent: OneLog,
     arrived: OneLog,
-    full: Sender<(Side, Columns)>,
-    empty: Receiver<(Side, Columns)>,
+    full: Sender<(LogSide, Columns)>,
+    empty: Receiver<(LogSide, Columns)>,
     writer: ThreadId,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -47,10 +47,10 @@ impl Logs {
     /// Creates the files in `folder` and starts the thread.
     pub(super) fn start(folder: &Path) -> Result<Self, RunError> {
         let create = |side| File::create(unfinished(folder, file_name(side)));
-        let files = create(Side::Sent).and_then(|sent| Ok([sent, create(Side::Arrived)?]));
+        let files = create(LogSide::Sent).and_then(|sent| Ok([sent, create(LogSide::Arrived)?]));
         let mut files =
             files.map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))?;
-        let (full, blocks) = channel::<(Side, Columns)>();
+        let (full, blocks) = channel::<(LogSide, Columns)>();
         let (back, empty) = channel();
         let (tell, hear) = channel();
         let mut write = move || -> io::Result<()> {
@@ -85,8 +85,8 @@ impl Logs {
         };
         Ok(Logs {
             folder: folder.to_owned(),
-            sent: log(Side::Sent),
-            arrived: log(Side::Arrived),
+            sent: log(LogSide::Sent),
+            arrived: log(LogSide::Arrived),
             full,
             empty,
             writer,
@@ -96,13 +96,13 @@ impl Logs {
 
     /// Notes what was sent.
     #[inline]
-    pub(super) fn sent(&mut self, row: Row) {
+    pub(super) fn sent(&mut self, row: TunnelLogRow) {
         push(&mut self.sent, row, &self.full);
     }
 
     /// Notes what has arrived.
     #[inline]
-    pub(super) fn arrived(&mut self, row: Row) {
+    pub(super) fn arrived(&mut self, row: TunnelLogRow) {
         push(&mut self.arrived, row, &self.full);
     }
 
@@ -120,8 +120,8 @@ impl Logs {
     pub(super) fn recycle(&mut self) {
         while let Ok((side, columns)) = self.empty.try_recv() {
             match side {
-                Side::Sent => self.sent.spare.push(columns),
-                Side::Arrived => self.arrived.spare.push(columns),
+                LogSide::Sent => self.sent.spare.push(columns),
+                LogSide::Arrived => self.arrived.spare.push(columns),
             }
         }
     }
@@ -151,7 +151,7 @@ impl Logs {
                 ));
             }
         }
-        for side in [Side::Sent, Side::Arrived] {
+        for side in [LogSide::Sent, LogSide::Arrived] {
             let name = file_name(side);
             fs::rename(unfinished(&folder, name), folder.join(name)).map_err(failed)?;
         }
@@ -160,7 +160,7 @@ impl Logs {
 }
 
 #[inline]
-fn push(log: &mut OneLog, row: Row, full: &Sender<(Side, Columns)>) {
+fn push(log: &mut OneLog, row: TunnelLogRow, full: &Sender<(LogSide, Columns)>) {
     log.filling.push(row);
     log.rows += 1;
     if log.filling.is_full() {
@@ -168,7 +168,7 @@ fn push(log: &mut OneLog, row: Row, full: &Sender<(Side, Columns)>) {
     }
 }
 
-fn hand_over(log: &mut OneLog, full: &Sender<(Side, Columns)>) {
+fn hand_over(log: &mut OneLog, full: &Sender<(LogSide, Columns)>) {
     // A writer that falls behind costs memory and never a packet.
     let next = log.spare.pop().unwrap_or_else(|| Columns::new(log.side));
     let block = std::mem::replace(&mut log.filling, next);
@@ -182,8 +182,8 @@ mod tests {
     use narrows_tunnel::log::{Content, decode};
     use narrows_units::Time;
 
-    fn row(id: u64) -> Row {
-        Row {
+    fn row(id: u64) -> TunnelLogRow {
+        TunnelLogRow {
             id,
             sent: Time::from_ns(id * 1000),
             arrived: Time::from_ns(id * 1000),
@@ -211,7 +211,7 @@ mod tests {
         }
         assert!(!logs.has_failed());
         assert_eq!(logs.finish().unwrap(), (25_000, 12_500));
-        for (name, side, step) in [(SENT, Side::Sent, 1), (ARRIVED, Side::Arrived, 2)] {
+        for (name, side, step) in [(SENT, LogSide::Sent, 1), (ARRIVED, LogSide::Arrived, 2)] {
             let mut rows = Vec::new();
             decode(side, &fs::read(folder.join(name)).unwrap(), &mut rows).unwrap();
             let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
@@ -234,7 +234,7 @@ mod tests {
         }
         let bytes = fs::read(unfinished(&folder, SENT)).unwrap();
         let mut rows = Vec::new();
-        decode(Side::Sent, &bytes, &mut rows).unwrap();
+        decode(LogSide::Sent, &bytes, &mut rows).unwrap();
         assert_eq!(rows.len(), 1);
         logs.flush();
         assert_eq!(logs.finish().unwrap(), (1, 0));

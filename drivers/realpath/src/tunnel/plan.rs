@@ -2,7 +2,7 @@
 
 use narrows_cell::RunError;
 use narrows_tunnel::keys::Secret;
-use narrows_tunnel::size::SMALLEST;
+use narrows_tunnel::mtu::MIN_MTU;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -179,11 +179,11 @@ impl Plan {
                 ));
             }
         };
-        let overhead = narrows_tunnel::size::overhead(bind.ip());
+        let overhead = narrows_tunnel::mtu::overhead(bind.ip());
         let outer_mtu = document.outer_mtu;
-        if !(SMALLEST..=MAX_PACKET).contains(&outer_mtu) {
+        if !(MIN_MTU..=MAX_PACKET).contains(&outer_mtu) {
             return Err(wrong(format!(
-                "'outer_mtu' is {outer_mtu}; it must be from {SMALLEST} to {MAX_PACKET} bytes"
+                "'outer_mtu' is {outer_mtu}; it must be from {MIN_MTU} to {MAX_PACKET} bytes"
             )));
         }
         let inner_mtu = document.inner_mtu.unwrap_or(outer_mtu - overhead);

@@ -8,7 +8,7 @@ use narrows_netns::facts;
 use narrows_record::Lateness;
 use narrows_sys::clock as machine;
 use narrows_tunnel::clock::Fit;
-use narrows_tunnel::size::Search;
+use narrows_tunnel::mtu::Search;
 use narrows_tunnel::{Counts, Refusal};
 use narrows_units::Time;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! How much more is acknowledged at once than the bandwidth explains.
+//! Acknowledgement aggregation: bytes acknowledged at once beyond what the bandwidth explains.
 
 use super::MaxFilter;
 use narrows_units::Time;
@@ -6,7 +6,7 @@ use narrows_units::Time;
 /// Packets after which an epoch ends in any case (Linux net/ipv4/tcp_bbr.c).
 const EPOCH_PACKETS: f64 = 1_048_576.0;
 
-/// How recent maxima are kept.
+/// Method of keeping recent maxima.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Two slots; every so many rounds the older one is emptied and filled again (Linux).

@@ -16,13 +16,13 @@ impl Departures {
         self.next = self.next.max(now) + rate.time_for(bytes);
     }
 
-    /// How long it is until the next departure.
+    /// Time until the next departure.
     #[inline]
     pub fn wait(&self, now: Time) -> Span {
         self.next.since(now)
     }
 
-    /// What of `in_flight` bytes will be in flight at the next departure, if the path delivers
+    /// Bytes of `in_flight` that will be in flight at the next departure, if the path delivers
     /// `bandwidth` until then.
     #[inline]
     pub fn in_flight_then(&self, now: Time, in_flight: f64, bandwidth: f64) -> f64 {

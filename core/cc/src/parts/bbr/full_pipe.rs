@@ -1,4 +1,4 @@
-//! Whether the pipe is full: the bandwidth has stopped growing although more was sent.
+//! Detection of a full pipe: the bandwidth has stopped growing although more was sent.
 
 /// Growth that counts as growth.
 const GROWTH: f64 = 1.25;
@@ -15,13 +15,13 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether the bandwidth has stopped growing since the last [`FullPipe::reset`].
+    /// True if the bandwidth has stopped growing since the last [`FullPipe::reset`].
     #[inline]
     pub fn now(&self) -> bool {
         self.now
     }
 
-    /// Whether it ever has.
+    /// True if it ever has.
     #[inline]
     pub fn reached(&self) -> bool {
         self.reached

@@ -12,13 +12,13 @@ mod model;
 mod tests;
 
 use super::{
-    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, Profile, Rounds, bandwidth,
+    Aggregation, BbrProfile, Departures, FullPipe, MaxFilter, Memory, MinRtt, Rounds, bandwidth,
 };
 use crate::{
-    AckEvent, Allowance, CongestionControl, Fields, LossEvent, Phase, RateSample, SendEvent, Setup,
-    SpuriousLossEvent,
+    AckEvent, Allowance, CaState, CongestionControl, Fields, LossEvent, RateSample, SendEvent,
+    Setup, SpuriousLossEvent,
 };
-use ecn::Ecn;
+use ecn::BbrEcn;
 use model::{Bounds, Latest, Probe, Undo};
 use narrows_units::{Bytes, Rate, Span, Stream, Time};
 
@@ -27,9 +27,9 @@ const MIN_PACKETS: f64 = 4.0;
 /// Time in PROBE_RTT with little in flight.
 const PROBE_RTT_TIME: Span = Span::from_ms(200);
 
-/// What the flow is doing.
+/// State of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum BbrMode {
     /// Doubles the rate each round.
     Startup,
     /// Empties the queue that STARTUP has made.
@@ -46,32 +46,35 @@ pub(crate) enum Mode {
     ProbeRtt,
 }
 
-impl Mode {
+impl BbrMode {
     fn in_probe_bw(self) -> bool {
-        matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
+        matches!(
+            self,
+            BbrMode::Down | BbrMode::Cruise | BbrMode::Refill | BbrMode::Up
+        )
     }
 
-    /// Whether losses are the flow's own doing, and hence no reason for lower short-term bounds.
+    /// True if losses are the flow's own doing, and hence no reason for lower short-term bounds.
     fn probes(self) -> bool {
-        matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
+        matches!(self, BbrMode::Startup | BbrMode::Refill | BbrMode::Up)
     }
 
     fn name(self) -> &'static str {
         match self {
-            Mode::Startup => "startup",
-            Mode::Drain => "drain",
-            Mode::Down => "probe_bw_down",
-            Mode::Cruise => "probe_bw_cruise",
-            Mode::Refill => "probe_bw_refill",
-            Mode::Up => "probe_bw_up",
-            Mode::ProbeRtt => "probe_rtt",
+            BbrMode::Startup => "startup",
+            BbrMode::Drain => "drain",
+            BbrMode::Down => "probe_bw_down",
+            BbrMode::Cruise => "probe_bw_cruise",
+            BbrMode::Refill => "probe_bw_refill",
+            BbrMode::Up => "probe_bw_up",
+            BbrMode::ProbeRtt => "probe_rtt",
         }
     }
 }
 
 /// A delivery-rate sample in the model's units; all zero where an acknowledgement brings none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sample {
+struct BbrSample {
     bandwidth: f64,
     delivered: f64,
     app_limited: bool,
@@ -80,9 +83,9 @@ struct Sample {
     lost: f64,
 }
 
-impl Sample {
+impl BbrSample {
     fn new(rate: &RateSample) -> Self {
-        Sample {
+        BbrSample {
             bandwidth: bandwidth(rate),
             delivered: rate.delivered.get() as f64,
             app_limited: rate.app_limited,
@@ -94,12 +97,12 @@ impl Sample {
 
 /// BBR version 3.
 pub struct Machine {
-    profile: Profile,
+    profile: BbrProfile,
     mss: f64,
     initial: f64,
     random: Stream,
 
-    mode: Mode,
+    mode: BbrMode,
     rounds: Rounds,
     round_start: bool,
     /// Largest bandwidth of the last cycle of PROBE_BW and of the current one.
@@ -114,7 +117,7 @@ pub struct Machine {
     bounds: Bounds,
     probe: Probe,
     undo: Undo,
-    ecn: Ecn,
+    ecn: BbrEcn,
     /// Losses of the current round of STARTUP.
     startup_losses: u32,
     probe_rtt_end: Option<Time>,
@@ -125,15 +128,15 @@ pub struct Machine {
     delivered: Bytes,
     cwnd: f64,
     prior_cwnd: f64,
-    /// What the transport was doing at the last acknowledgement.
-    prior: Phase,
+    /// State of the transport at the last acknowledgement.
+    prior: CaState,
     pacing: Rate,
     seen_rtt: bool,
 }
 
 impl Machine {
     /// A flow in STARTUP.
-    pub fn new(profile: Profile, setup: Setup) -> Self {
+    pub fn new(profile: BbrProfile, setup: Setup) -> Self {
         let initial = setup.initial_cwnd().get() as f64;
         let memory = if profile.aggregation_slots {
             Memory::slots()
@@ -144,7 +147,7 @@ impl Machine {
             mss: setup.mss.get() as f64,
             initial,
             random: setup.random,
-            mode: Mode::Startup,
+            mode: BbrMode::Startup,
             rounds: Rounds::default(),
             round_start: false,
             bandwidths: [0.0; 2],
@@ -158,7 +161,7 @@ impl Machine {
             bounds: Bounds::NONE,
             probe: Probe::new(setup.now),
             undo: Undo::default(),
-            ecn: Ecn::new(profile.ecn && setup.ecn),
+            ecn: BbrEcn::new(profile.ecn && setup.ecn),
             startup_losses: 0,
             probe_rtt_end: None,
             probe_rtt_round: false,
@@ -166,7 +169,7 @@ impl Machine {
             delivered: Bytes::ZERO,
             cwnd: initial,
             prior_cwnd: 0.0,
-            prior: Phase::Open,
+            prior: CaState::Open,
             pacing: Rate::from_bps(1),
             seen_rtt: false,
             profile,
@@ -185,7 +188,7 @@ impl Machine {
         self.max_bandwidth().min(self.bounds.bandwidth)
     }
 
-    /// What is in flight for the tests of the state machine.
+    /// Bytes in flight for the tests of the state machine.
     fn in_flight(&self, now: Time, in_flight: Bytes) -> f64 {
         let mut bytes = in_flight.get() as f64;
         if !self.profile.at_departure {
@@ -214,7 +217,7 @@ impl Machine {
         );
     }
 
-    fn check_full_pipe(&mut self, sample: &Sample) {
+    fn check_full_pipe(&mut self, sample: &BbrSample) {
         let looks = self.round_start || self.profile.growth_at_any_ack;
         if looks && !self.full.now() && !sample.app_limited {
             self.full.observe(sample.bandwidth, self.round_start);
@@ -222,8 +225,8 @@ impl Machine {
     }
 
     fn check_startup(&mut self) {
-        if self.mode == Mode::Startup && self.full.reached() {
-            self.mode = Mode::Drain;
+        if self.mode == BbrMode::Startup && self.full.reached() {
+            self.mode = BbrMode::Drain;
             self.drain_start = self.rounds.count();
             if self.profile.tidy_bounds {
                 self.latest.reset();
@@ -232,7 +235,7 @@ impl Machine {
     }
 
     fn check_drain(&mut self, ack: &AckEvent<'_>) {
-        if self.mode != Mode::Drain {
+        if self.mode != BbrMode::Drain {
             return;
         }
         let drained =
@@ -258,14 +261,14 @@ impl Machine {
             self.recent_rtt.offer(ack.now, rtt, delayed);
         }
         self.min_rtt.adopt(ack.now, &self.recent_rtt);
-        if expired && !self.restarted && self.mode != Mode::ProbeRtt {
+        if expired && !self.restarted && self.mode != BbrMode::ProbeRtt {
             self.save_cwnd();
-            self.mode = Mode::ProbeRtt;
+            self.mode = BbrMode::ProbeRtt;
             self.probe_rtt_end = None;
             self.probe.stop();
             self.rounds.restart(ack.delivered);
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             self.handle_probe_rtt(ack);
         }
         if ack
@@ -305,7 +308,7 @@ impl Machine {
             self.start_down(now);
             self.start_cruise();
         } else {
-            self.mode = Mode::Startup;
+            self.mode = BbrMode::Startup;
         }
     }
 }
@@ -313,7 +316,7 @@ impl Machine {
 impl CongestionControl for Machine {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.delivered = ack.delivered;
-        let sample = ack.rate.as_ref().map(Sample::new).unwrap_or_default();
+        let sample = ack.rate.as_ref().map(BbrSample::new).unwrap_or_default();
         self.round_start = false;
         if let Some(rate) = &ack.rate {
             self.round_start = self.rounds.update(rate.prior_delivered, ack.delivered);
@@ -365,7 +368,7 @@ impl CongestionControl for Machine {
             self.aggregation.restart(send.now);
             if self.mode.in_probe_bw() {
                 self.set_pacing(1.0);
-            } else if self.mode == Mode::ProbeRtt {
+            } else if self.mode == BbrMode::ProbeRtt {
                 self.check_probe_rtt_end(send.now);
             }
         }
@@ -382,7 +385,7 @@ impl CongestionControl for Machine {
     }
 
     fn holds_back(&self) -> bool {
-        self.mode == Mode::ProbeRtt
+        self.mode == BbrMode::ProbeRtt
     }
 
     fn trace(&self, fields: &mut Fields) {

@@ -33,7 +33,7 @@ impl MinRtt {
         self.stamp
     }
 
-    /// Whether it is older than the window.
+    /// True if it is older than the window.
     #[inline]
     pub fn expired(&self, now: Time) -> bool {
         now > self.stamp + self.window

@@ -15,7 +15,7 @@ const USE_ROUNDS: u64 = 48;
 
 /// Connection totals at an acknowledgement, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct PolicerTally {
     /// Now.
     pub now: Time,
     /// Delivered so far.
@@ -28,10 +28,10 @@ pub struct Tally {
 /// between losses and with a high loss rate, that delivered at the same rate betray it; their mean
 /// rate is then used instead of the maximum for a while (Linux net/ipv4/tcp_bbr.c).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Policer {
+pub struct PolicerDetector {
     sampling: bool,
     /// When the interval began, and the totals then.
-    start: Tally,
+    start: PolicerTally,
     /// Rounds of the interval, or of the use of the rate.
     rounds: u64,
     /// Rate of the last interval, or the rate in use.
@@ -39,7 +39,7 @@ pub struct Policer {
     used: bool,
 }
 
-impl Policer {
+impl PolicerDetector {
     /// The policer's rate in bytes per second while one is believed in.
     #[inline]
     pub fn rate(&self) -> Option<f64> {
@@ -47,12 +47,12 @@ impl Policer {
     }
 
     /// Forgets everything.
-    pub fn reset(&mut self, tally: Tally) {
-        *self = Policer::default();
+    pub fn reset(&mut self, tally: PolicerTally) {
+        *self = PolicerDetector::default();
         self.begin(tally);
     }
 
-    fn begin(&mut self, tally: Tally) {
+    fn begin(&mut self, tally: PolicerTally) {
         self.start = tally;
         self.rounds = 0;
     }
@@ -60,7 +60,7 @@ impl Policer {
     /// A round begins while a rate is in use (in PROBE_BW): whether it has been used long enough and is
     /// given up now.
     #[inline]
-    pub fn used_long_enough(&mut self, tally: Tally) -> bool {
+    pub fn used_long_enough(&mut self, tally: PolicerTally) -> bool {
         if !self.used {
             return false;
         }
@@ -73,7 +73,13 @@ impl Policer {
     }
 
     /// An acknowledgement (or a timeout) while no rate is in use; `loss` if it found losses.
-    pub fn sample(&mut self, tally: Tally, round_start: bool, loss: bool, app_limited: bool) {
+    pub fn sample(
+        &mut self,
+        tally: PolicerTally,
+        round_start: bool,
+        loss: bool,
+        app_limited: bool,
+    ) {
         if self.used {
             return;
         }
@@ -110,7 +116,7 @@ impl Policer {
         self.end(delivered / span.secs(), tally);
     }
 
-    fn end(&mut self, bandwidth: f64, tally: Tally) {
+    fn end(&mut self, bandwidth: f64, tally: PolicerTally) {
         if self.bandwidth > 0.0 {
             let difference = (bandwidth - self.bandwidth).abs();
             if difference <= AGREE * self.bandwidth || difference <= AGREE_RATE {
@@ -131,15 +137,15 @@ mod tests {
 
     /// Rounds of 100 ms with 100 kB delivered and `lost` bytes lost in each.
     struct Path {
-        policer: Policer,
-        tally: Tally,
+        policer: PolicerDetector,
+        tally: PolicerTally,
     }
 
     impl Path {
         fn new() -> Self {
             Path {
-                policer: Policer::default(),
-                tally: Tally::default(),
+                policer: PolicerDetector::default(),
+                tally: PolicerTally::default(),
             }
         }
 

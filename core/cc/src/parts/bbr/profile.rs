@@ -2,19 +2,19 @@
 
 use narrows_units::{Params, Span};
 
-/// How large a burst may be.
+/// Rule for the largest burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantum {
-    /// What the rate delivers in 2^-10 s, and more on short paths: 64 KiB, halved for each 2^9 us of the
+    /// Bytes that the rate delivers in 2^-10 s, and more on short paths: 64 KiB, halved for each 2^9 us of the
     /// RTT (google/bbr, v3: bbr_tso_segs_generic).
     Linux,
-    /// What the rate delivers in 1 ms, between two packets and 64 KiB (draft, SetSendQuantum).
+    /// Bytes that the rate delivers in 1 ms, between two packets and 64 KiB (draft, SetSendQuantum).
     Draft,
 }
 
 /// Constants and choices of one description of BBR version 3.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile {
+pub struct BbrProfile {
     /// Gain of the rate in STARTUP (4 ln 2, rounded differently).
     pub startup_gain: f64,
     /// Gain of the rate in DRAIN.
@@ -31,22 +31,22 @@ pub struct Profile {
     pub beta: f64,
     /// Share of the long-term bound that is left free while cruising.
     pub headroom: f64,
-    /// Whether growth of the bandwidth is looked for at every acknowledgement or once per round.
+    /// True if growth of the bandwidth is looked for at every acknowledgement or once per round.
     pub growth_at_any_ack: bool,
-    /// Whether what is in flight is judged at the next packet's departure or now.
+    /// True if what is in flight is judged at the next packet's departure or now.
     pub at_departure: bool,
     /// Losses of STARTUP are counted by acknowledgements that find some, or by ranges of packets.
     pub count_loss_acks: bool,
-    /// Whether delivered packets, and not only lost ones, tell that a probe put too much in flight.
+    /// True if delivered packets, and not only lost ones, tell that a probe put too much in flight.
     pub judge_delivered: bool,
-    /// Whether the window at the beginning of a fast recovery is restored at its end, as it is after a
+    /// True if the window at the beginning of a fast recovery is restored at its end, as it is after a
     /// timeout.
     pub restore_after_recovery: bool,
-    /// Whether a flow goes back to its probe when the losses that ended it were none.
+    /// True if a flow goes back to its probe when the losses that ended it were none.
     pub resume_probe: bool,
-    /// Whether the bandwidth-delay product that bounds a reduction has room for bursts.
+    /// True if the bandwidth-delay product that bounds a reduction has room for bursts.
     pub target_with_budget: bool,
-    /// Whether a sample delayed by the receiver may replace an old minimum of the RTT.
+    /// True if a sample delayed by the receiver may replace an old minimum of the RTT.
     pub take_delayed_rtt: bool,
     /// Rounds that aggregation is remembered: two slots of this length, or a window of it.
     pub aggregation_rounds: u64,
@@ -57,11 +57,11 @@ pub struct Profile {
     /// In STARTUP the window grows at least until so many initial windows are reached by the window
     /// (`Some`), or until one has been delivered.
     pub startup_windows: Option<u64>,
-    /// Whether entering cruise or DRAIN and timeouts tidy up the short-term bounds as the code does.
+    /// True if entering cruise or DRAIN and timeouts tidy up the short-term bounds as the code does.
     pub tidy_bounds: bool,
     /// Bursts.
     pub quantum: Quantum,
-    /// Whether marks count where the RTT is short.
+    /// True if marks count where the RTT is short.
     pub ecn: bool,
     /// Time without a lower RTT after which PROBE_RTT comes.
     pub probe_rtt_interval: Span,
@@ -69,9 +69,9 @@ pub struct Profile {
     pub min_rtt_window: Span,
 }
 
-impl Profile {
+impl BbrProfile {
     /// google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023).
-    pub const CODE: Profile = Profile {
+    pub const CODE: BbrProfile = BbrProfile {
         startup_gain: 710.0 / 256.0,
         drain_gain: 88.0 / 256.0,
         drain_rounds: None,
@@ -100,7 +100,7 @@ impl Profile {
     };
 
     /// draft-ietf-ccwg-bbr, text of August 2026.
-    pub const DRAFT: Profile = Profile {
+    pub const DRAFT: BbrProfile = BbrProfile {
         startup_gain: 2.77,
         drain_gain: 0.5,
         drain_rounds: Some(3),

@@ -38,7 +38,7 @@ impl Path {
 
     /// One acknowledgement, `step` after the last, of one packet of a sample of `bps`, with `in_flight`
     /// packets left and `lost` packets found lost.
-    fn ack(&mut self, step: Span, bps: f64, in_flight: u64, lost: u64, phase: Phase, new_round: bool) {
+    fn ack(&mut self, step: Span, bps: f64, in_flight: u64, lost: u64, phase: CaState, new_round: bool) {
         let mss = self.scheme.mss;
         self.now += step;
         let before = self.delivered;
@@ -70,7 +70,7 @@ impl Path {
 
     /// A round at `bps`, with `in_flight` packets left at its end.
     fn round(&mut self, bps: f64, in_flight: u64) {
-        self.ack(self.rtt, bps, in_flight, 0, Phase::Open, true);
+        self.ack(self.rtt, bps, in_flight, 0, CaState::Open, true);
     }
 
     /// STARTUP and DRAIN until PROBE_BW at `bps`.
@@ -190,27 +190,27 @@ fn phases_last_one_rtt_and_the_probe_until_it_has_filled_the_path() {
     path.scheme.phase = 7;
     path.scheme.phase_start = path.now;
     for _ in 0..4 {
-        path.ack(step, 10e6, product, 0, Phase::Open, false);
+        path.ack(step, 10e6, product, 0, CaState::Open, false);
         assert_eq!(path.scheme.phase, 7);
     }
-    path.ack(step, 10e6, product, 0, Phase::Open, false);
+    path.ack(step, 10e6, product, 0, CaState::Open, false);
     assert_eq!(path.scheme.phase, 0);
     // The probe: an RTT is not enough while the path is not full ...
     for _ in 0..8 {
-        path.ack(step, 10e6, product, 0, Phase::Open, false);
+        path.ack(step, 10e6, product, 0, CaState::Open, false);
         assert_eq!(path.scheme.phase, 0);
     }
     // ... unless something is lost.
-    path.ack(step, 10e6, product, 1, Phase::Open, false);
+    path.ack(step, 10e6, product, 1, CaState::Open, false);
     assert_eq!(path.scheme.phase, 1);
     // Sending less ends early, once the queue is gone.
-    path.ack(Span::from_us(10), 10e6, product + 40, 0, Phase::Open, false);
+    path.ack(Span::from_us(10), 10e6, product + 40, 0, CaState::Open, false);
     assert_eq!(path.scheme.phase, 1);
-    path.ack(Span::from_us(10), 10e6, product, 0, Phase::Open, false);
+    path.ack(Span::from_us(10), 10e6, product, 0, CaState::Open, false);
     assert_eq!(path.scheme.phase, 2);
     path.scheme.phase = 0;
     path.scheme.phase_start = path.now;
-    path.ack(path.rtt + step, 10e6, product * 5 / 4 + 12, 0, Phase::Open, false);
+    path.ack(path.rtt + step, 10e6, product * 5 / 4 + 12, 0, CaState::Open, false);
     assert_eq!(path.scheme.phase, 1);
 }
 
@@ -221,7 +221,7 @@ fn probe_rtt_comes_after_ten_seconds_and_lasts_two_hundred_milliseconds() {
     let stamp = path.scheme.rtt.stamp();
     path.rtt = Span::from_ms(50);
     while path.scheme.mode == Mode::ProbeBw {
-        path.ack(Span::from_ms(10), 10e6, 35, 0, Phase::Open, false);
+        path.ack(Span::from_ms(10), 10e6, 35, 0, CaState::Open, false);
     }
     let waited = path.now.since(stamp);
     assert!(waited > Span::from_ms(10_000) && waited <= Span::from_ms(10_010), "{waited:?}");
@@ -231,13 +231,13 @@ fn probe_rtt_comes_after_ten_seconds_and_lasts_two_hundred_milliseconds() {
     assert_eq!(path.packets(), 4);
     assert!(path.scheme.holds_back());
     // The 200 ms begin when only four packets are in flight, and last at least one round.
-    path.ack(Span::from_ms(100), 10e6, 20, 0, Phase::Open, true);
+    path.ack(Span::from_ms(100), 10e6, 20, 0, CaState::Open, true);
     path.rtt = Span::from_ms(40);
-    path.ack(Span::from_ms(10), 10e6, 4, 0, Phase::Open, false);
+    path.ack(Span::from_ms(10), 10e6, 4, 0, CaState::Open, false);
     let begun = path.now;
-    path.ack(Span::from_ms(201), 10e6, 4, 0, Phase::Open, false);
+    path.ack(Span::from_ms(201), 10e6, 4, 0, CaState::Open, false);
     assert_eq!(path.scheme.mode, Mode::ProbeRtt, "no round has passed");
-    path.ack(Span::from_us(1), 10e6, 4, 0, Phase::Open, true);
+    path.ack(Span::from_us(1), 10e6, 4, 0, CaState::Open, true);
     assert_eq!(path.scheme.mode, Mode::ProbeBw);
     assert!(path.now.since(begun) > Span::from_ms(200));
     assert_eq!(path.scheme.rtt.stamp(), path.now);
@@ -266,22 +266,22 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let mut path = Path::new(scheme(PAYLOAD));
     path.settle(10e6);
     for _ in 0..100 {
-        path.ack(Span::from_us(10), 10e6, 60, 0, Phase::Open, false);
+        path.ack(Span::from_us(10), 10e6, 60, 0, CaState::Open, false);
     }
     let before = path.packets();
     let mut loss = LossEvent::new(path.now, LossCause::Reordering, Bytes::new(PAYLOAD));
     loss.in_flight = Bytes::new(60 * PAYLOAD);
     path.scheme.on_loss(&loss);
-    path.ack(Span::from_us(10), 10e6, 50, 9, Phase::Recovery, false);
+    path.ack(Span::from_us(10), 10e6, 50, 9, CaState::Recovery, false);
     assert_eq!(path.packets(), 51);
     // One more may leave for each that arrives.
-    path.ack(Span::from_us(10), 10e6, 49, 1, Phase::Recovery, false);
+    path.ack(Span::from_us(10), 10e6, 49, 1, CaState::Recovery, false);
     assert_eq!(path.packets(), 50);
     // From the next round on the window grows to its target again.
-    path.ack(path.rtt, 10e6, 49, 0, Phase::Recovery, true);
-    path.ack(Span::from_us(10), 10e6, 49, 0, Phase::Recovery, false);
+    path.ack(path.rtt, 10e6, 49, 0, CaState::Recovery, true);
+    path.ack(Span::from_us(10), 10e6, 49, 0, CaState::Recovery, false);
     assert_eq!(path.packets(), 52);
-    path.ack(Span::from_us(10), 10e6, 49, 0, Phase::Open, false);
+    path.ack(Span::from_us(10), 10e6, 49, 0, CaState::Open, false);
     // And grows on, the target being larger by what came at once.
     assert_eq!(path.packets(), before + 1);
 }
@@ -294,7 +294,7 @@ fn without_selective_acknowledgements_each_duplicate_lets_one_packet_go() {
     path.scheme.on_loss(&loss);
     let bandwidth = path.scheme.bandwidth();
     let mut duplicate = AckEvent::new(path.now);
-    duplicate.phase = Phase::Recovery;
+    duplicate.phase = CaState::Recovery;
     duplicate.bytes = Bytes::new(PAYLOAD);
     for in_flight in [50, 50, 48] {
         duplicate.delivered = Bytes::new(path.delivered + PAYLOAD);
@@ -311,17 +311,17 @@ fn a_timeout_begins_with_one_packet_more_than_in_flight_and_ends_with_the_old_wi
     let mut path = Path::new(scheme(PAYLOAD));
     path.settle(10e6);
     for _ in 0..100 {
-        path.ack(Span::from_us(10), 10e6, 60, 0, Phase::Open, false);
+        path.ack(Span::from_us(10), 10e6, 60, 0, CaState::Open, false);
     }
     let before = path.packets();
     let mut loss = LossEvent::new(path.now, LossCause::Timeout, Bytes::new(20 * PAYLOAD));
     loss.in_flight = Bytes::new(20 * PAYLOAD);
     path.scheme.on_loss(&loss);
     assert_eq!(path.packets(), 1);
-    path.ack(Span::from_us(10), 10e6, 0, 0, Phase::Timeout, false);
+    path.ack(Span::from_us(10), 10e6, 0, 0, CaState::Loss, false);
     // At least four packets, whatever was lost.
     assert_eq!(path.packets(), 4);
-    path.ack(Span::from_us(10), 10e6, 4, 0, Phase::Open, false);
+    path.ack(Span::from_us(10), 10e6, 4, 0, CaState::Open, false);
     // And grows on, the target being larger by what came at once.
     assert_eq!(path.packets(), before + 1);
 }
@@ -337,7 +337,7 @@ fn a_policer_is_kept_to() {
         for packet in 0..8 {
             // One packet in five is lost: 8 packets of 1448 bytes in 40 ms are 2.3 Mbit/s.
             let lost = if packet == 7 { 2 } else { 0 };
-            path.ack(Span::from_ms(5), 10e6, 40, lost, Phase::Open, packet == 7);
+            path.ack(Span::from_ms(5), 10e6, 40, lost, CaState::Open, packet == 7);
         }
     }
     let rate = path.scheme.policer.rate().unwrap() * 8.0;

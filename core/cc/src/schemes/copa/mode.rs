@@ -4,7 +4,7 @@ use narrows_units::{Span, Time};
 
 /// Delta and what it is decided by.
 #[derive(Clone, Debug)]
-pub(super) struct Mode {
+pub(super) struct CopaMode {
     automatic: bool,
     default: f64,
     /// Every acknowledgement that shows losses halves 1/delta.
@@ -16,9 +16,9 @@ pub(super) struct Mode {
     lowered: Option<Time>,
 }
 
-impl Mode {
+impl CopaMode {
     pub(super) fn new(automatic: bool, default: f64, each: bool) -> Self {
-        Mode {
+        CopaMode {
             automatic,
             default,
             each,
@@ -29,7 +29,7 @@ impl Mode {
         }
     }
 
-    /// What weighs the queueing delay now.
+    /// Weight of the queueing delay now.
     pub(super) fn delta(&self) -> f64 {
         self.delta
     }
@@ -74,7 +74,7 @@ impl Mode {
 
     /// Begins anew.
     pub(super) fn reset(&mut self) {
-        *self = Mode::new(self.automatic, self.default, self.each);
+        *self = CopaMode::new(self.automatic, self.default, self.each);
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn one_packet_more_per_round_trip_and_half_after_a_loss() {
-        let mut mode = Mode::new(true, 0.5, false);
+        let mut mode = CopaMode::new(true, 0.5, false);
         let mut now = Time::ZERO + Span::from_ms(1000);
         mode.on_ack(now, RTT, true);
         assert_eq!((mode.delta(), mode.is_competitive()), (0.5, false));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn in_the_reference_each_acknowledgement_with_losses_halves_and_what_is_left_stays_for_a_round_trip() {
-        let mut mode = Mode::new(true, 0.5, true);
+        let mut mode = CopaMode::new(true, 0.5, true);
         let mut now = Time::ZERO + Span::from_ms(1000);
         for _ in 0..31 {
             now += RTT + Span::from_ns(1);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_constant_is_constant() {
-        let mut mode = Mode::new(false, 1.0, false);
+        let mut mode = CopaMode::new(false, 1.0, false);
         for ms in 0..1000 {
             mode.on_ack(Time::ZERO + Span::from_ms(ms), RTT, false);
             mode.on_loss(Time::ZERO + Span::from_ms(ms), RTT);

@@ -1,6 +1,6 @@
-//! What Copa takes from round-trip times.
+//! Values that Copa takes from round-trip times.
 
-use crate::parts::WindowMin;
+use crate::parts::WindowedMin;
 use narrows_units::{Span, Time};
 
 /// Gain of the smoothed RTT.
@@ -16,11 +16,11 @@ const EMPTY_RTTS: u64 = 4;
 pub(super) struct Rtts {
     /// Smoothed; 0 before any.
     pub(super) smoothed: f64,
-    base: WindowMin,
-    standing: WindowMin,
-    low: WindowMin,
+    base: WindowedMin,
+    standing: WindowedMin,
+    low: WindowedMin,
     /// Of negative values.
-    high: WindowMin,
+    high: WindowedMin,
 }
 
 impl Rtts {
@@ -54,7 +54,7 @@ impl Rtts {
         self.standing.min().unwrap_or(0) as f64
     }
 
-    /// Whether the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
+    /// True if the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
     /// `strict`, just there.
     pub(super) fn were_low(&self, strict: bool) -> bool {
         let base = self.base();

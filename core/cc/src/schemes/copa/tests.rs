@@ -290,7 +290,7 @@ fn as_the_reference_sends_nothing_is_spaced_before_the_first_adjustment() {
     for _ in 0..19 {
         peer.ack(1.0, 40.0);
         let allowance = peer.copa.allowance();
-        assert_eq!((allowance.pacing, allowance.anew), (None, false));
+        assert_eq!((allowance.pacing, allowance.restart_pacing_when_open), (None, false));
         assert_eq!(allowance.cwnd, Some(Bytes::new(11 * MSS)));
     }
     peer.ack(1.0, 40.0);
@@ -298,7 +298,7 @@ fn as_the_reference_sends_nothing_is_spaced_before_the_first_adjustment() {
     // 11 packets and twice that per 40 ms; the packet beyond the window waits for ever.
     assert_eq!(allowance.cwnd, Some(Bytes::new(11 * MSS)));
     assert_eq!(allowance.pacing, Some(Rate::from_bps(4_400_000)));
-    assert!(allowance.anew && allowance.at_once);
+    assert!(allowance.restart_pacing_when_open && allowance.reschedule_pacing);
     assert_eq!(allowance.quantum, Some(Bytes::new(MSS)));
-    assert!(!copa(&[]).allowance().anew);
+    assert!(!copa(&[]).allowance().restart_pacing_when_open);
 }

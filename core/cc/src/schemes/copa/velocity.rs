@@ -1,10 +1,10 @@
-//! How fast Copa's window moves: the velocity, and the three rules that there have been for it.
+//! The speed of Copa's window: the velocity, and the three rules that there have been for it.
 
 use narrows_units::{Span, Time};
 
 /// When the velocity doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum VelocityRule {
     /// After every round trip in the same direction.
     Reference,
     /// After the third and each further round trip in the same direction.
@@ -20,7 +20,7 @@ const PAPER_ROUNDS: u32 = 3;
 /// Velocity and direction.
 #[derive(Clone, Debug)]
 pub(super) struct Velocity {
-    rule: Rule,
+    rule: VelocityRule,
     pub(super) value: f64,
     /// Direction of the last round trip.
     up: bool,
@@ -34,7 +34,7 @@ pub(super) struct Velocity {
 }
 
 impl Velocity {
-    pub(super) fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: VelocityRule) -> Self {
         Velocity {
             rule,
             value: 1.0,
@@ -55,7 +55,7 @@ impl Velocity {
             (self.balance, self.steps) = (0, 0);
         }
         // A window never more than doubles in a round trip.
-        if self.rule == Rule::Agreement {
+        if self.rule == VelocityRule::Agreement {
             self.value = self.value.min((window * delta).floor());
         } else if self.value > window * delta {
             self.value /= 2.0;
@@ -79,14 +79,14 @@ impl Velocity {
         // Before the first step there was no round trip.
         self.rounds = self.rounds.saturating_add(u32::from(self.since.is_some()));
         let faster = match self.rule {
-            Rule::Reference => true,
-            Rule::Paper => self.rounds >= PAPER_ROUNDS,
+            VelocityRule::Reference => true,
+            VelocityRule::Paper => self.rounds >= PAPER_ROUNDS,
             // Two thirds one way leave a third as the balance.
-            Rule::Agreement => 3 * self.balance.abs() >= self.steps,
+            VelocityRule::Agreement => 3 * self.balance.abs() >= self.steps,
         };
         if faster {
             self.value = 2.0 * self.value.floor();
-        } else if self.rule == Rule::Agreement {
+        } else if self.rule == VelocityRule::Agreement {
             self.value = 1.0;
         }
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// Velocities of the round trips in which the steps of `rounds` are made, up less down of ten.
-    fn velocities(rule: Rule, rounds: &[i64]) -> Vec<f64> {
+    fn velocities(rule: VelocityRule, rounds: &[i64]) -> Vec<f64> {
         let (mut velocity, mut now) = (Velocity::new(rule), Time::ZERO);
         let rtt = Span::from_ms(40);
         let mut found = Vec::new();
@@ -121,26 +121,26 @@ mod tests {
 
     #[test]
     fn the_reference_doubles_with_every_round_trip_in_the_same_direction() {
-        let found = velocities(Rule::Reference, &[10, 10, 2, -2, -10, -10, 0, 10]);
+        let found = velocities(VelocityRule::Reference, &[10, 10, 2, -2, -10, -10, 0, 10]);
         assert_eq!(found, [2.0, 4.0, 8.0, 16.0, 1.0, 2.0, 4.0, 1.0]);
     }
 
     #[test]
     fn the_paper_doubles_after_three_round_trips_in_the_same_direction() {
-        let found = velocities(Rule::Paper, &[10, 10, 10, 10, -2, -10, -10, -10, 10, 10]);
+        let found = velocities(VelocityRule::Paper, &[10, 10, 10, 10, -2, -10, -10, -10, 10, 10]);
         assert_eq!(found, [1.0, 1.0, 1.0, 2.0, 4.0, 1.0, 1.0, 2.0, 4.0, 1.0]);
     }
 
     #[test]
     fn the_early_version_wanted_two_thirds_to_agree() {
         // 7 of 10 are two thirds, 6 are not.
-        let found = velocities(Rule::Agreement, &[10, 4, 4, 2, 10]);
+        let found = velocities(VelocityRule::Agreement, &[10, 4, 4, 2, 10]);
         assert_eq!(found, [2.0, 4.0, 8.0, 16.0, 1.0]);
     }
 
     #[test]
     fn the_window_at_most_doubles_in_a_round_trip() {
-        let mut velocity = Velocity::new(Rule::Reference);
+        let mut velocity = Velocity::new(VelocityRule::Reference);
         velocity.value = 16.0;
         let (now, rtt) = (Time::ZERO, Span::from_ms(40));
         velocity.since = Some(now);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(velocity.turn(now, rtt, 20.0, 0.5), 8.0);
         assert_eq!(velocity.turn(now, rtt, 1.0, 0.5), 4.0);
         let mut early = Velocity {
-            rule: Rule::Agreement,
+            rule: VelocityRule::Agreement,
             ..velocity
         };
         early.value = 16.0;

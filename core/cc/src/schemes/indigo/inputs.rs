@@ -1,4 +1,4 @@
-//! What Indigo's network hears, slot by slot, and what its answers do.
+//! Inputs of Indigo's network, slot by slot, and what its answers do.
 
 use super::SCHEME;
 use crate::testing::listener::{assert_actions, assert_slot, assert_steps};

@@ -1,4 +1,4 @@
-//! What Muses' network hears, slot by slot, and what its answers do.
+//! Inputs of Muses' network, slot by slot, and what its answers do.
 
 use super::SCHEME;
 use crate::testing::listener::{Peer, above, assert_actions, assert_slot, assert_steps};

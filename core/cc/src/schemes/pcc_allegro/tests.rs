@@ -1,5 +1,5 @@
 use super::*;
-use crate::parts::monitor::tests::report;
+use crate::parts::monitor_interval::tests::report;
 use crate::testing::setup;
 use narrows_units::{Bytes, Span, Value};
 
@@ -14,8 +14,8 @@ fn word(word: &str) -> Value {
 }
 
 /// 1000 packets in 100 ms.
-fn outcome(lost: f64, rtt_ms: f64, before_ms: f64) -> Outcome {
-    Outcome { sent: 1000.0, lost, seconds: 0.1, rtt: rtt_ms / 1e3, rtt_before: before_ms / 1e3 }
+fn outcome(lost: f64, rtt_ms: f64, before_ms: f64) -> AllegroResult {
+    AllegroResult { sent: 1000.0, lost, seconds: 0.1, rtt: rtt_ms / 1e3, rtt_before: before_ms / 1e3 }
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn utility_of_a_report_is_that_of_its_packets_and_times() {
 }
 
 /// An interval with as many packets delivered in 100 ms as its rate says.
-fn good(id: u64, rate: f64) -> Report {
+fn good(id: u64, rate: f64) -> IntervalReport {
     report(id, rate, (rate * 0.1 / 12_000.0).round() as u64)
 }
 
@@ -84,7 +84,7 @@ fn the_start_doubles_until_utility_falls() {
     bad.lost = bad.packets / 3;
     scheme.judge(&bad);
     assert_eq!((scheme.sending, scheme.rate), (8e6, 8e6));
-    assert!(matches!(scheme.phase, Phase::Guess { .. }));
+    assert!(matches!(scheme.phase, AllegroPhase::Guess { .. }));
 }
 
 /// On short intervals the start ends by chance: at 8 Mbit/s and 40 ms an interval has 40 packets, of which two are 5 %.
@@ -93,11 +93,11 @@ fn the_start_doubles_until_utility_falls() {
 fn two_losses_of_forty_end_the_start_far_below_the_rate_of_the_link() {
     for (lost, ends) in [(1, false), (2, true)] {
         let mut scheme = allegro(&[]);
-        scheme.judge(&Report { elapsed: Span::from_ms(60), ..report(1, 4e6, 20) });
-        scheme.judge(&Report { elapsed: Span::from_ms(60), lost, ..report(2, 8e6, 40) });
+        scheme.judge(&IntervalReport { elapsed: Span::from_ms(60), ..report(1, 4e6, 20) });
+        scheme.judge(&IntervalReport { elapsed: Span::from_ms(60), lost, ..report(2, 8e6, 40) });
         // 20/0.06 x 0.9933 = 331; with one lost 650 x 0.924 - 17 = 584, with two 633 x 0.5 - 33 = 283.
         assert!((scheme.utility - if ends { 283.3 } else { 584.0 }).abs() < 1.0, "{}", scheme.utility);
-        assert_eq!(matches!(scheme.phase, Phase::Guess { .. }), ends, "{lost}");
+        assert_eq!(matches!(scheme.phase, AllegroPhase::Guess { .. }), ends, "{lost}");
     }
 }
 
@@ -108,8 +108,8 @@ fn the_first_interval_counts_half() {
     scheme.begin(Time::ZERO);
     scheme.begin(Time::ZERO);
     scheme.judge(&good(0, 2e6));
-    scheme.judge(&Report { rate: 4e6, ..good(1, 1.2e6) });
-    assert!(matches!(scheme.phase, Phase::Start { best: Some((_, rate)) } if rate == 4e6));
+    scheme.judge(&IntervalReport { rate: 4e6, ..good(1, 1.2e6) });
+    assert!(matches!(scheme.phase, AllegroPhase::Start { best: Some((_, rate)) } if rate == 4e6));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_start_waits_for_results() {
     scheme.judge(&good(0, 2e6));
     scheme.judge(&good(1, 4e6));
     scheme.judge(&good(2, 4e6));
-    assert!(matches!(scheme.phase, Phase::Start { .. }));
+    assert!(matches!(scheme.phase, AllegroPhase::Start { .. }));
 }
 
 /// A scheme at 10 Mbit/s that has begun its four probes, which are numbers 0 to 3; with their rates.
@@ -166,7 +166,7 @@ fn probes_come_in_two_pairs_around_the_rate_and_the_last_one_lasts() {
     let mut orders = [0, 0];
     for _ in 0..40 {
         scheme.guess();
-        let Phase::Guess { signs, .. } = scheme.phase else { panic!("guessing") };
+        let AllegroPhase::Guess { signs, .. } = scheme.phase else { panic!("guessing") };
         orders[usize::from(signs[0] > 0.0)] += 1;
     }
     assert!(orders.iter().all(|&count| count > 5), "{orders:?}");
@@ -178,13 +178,13 @@ fn pairs_that_agree_decide_and_others_make_probes_larger() {
         let (mut scheme, rates) = guessing(probe);
         vote(&mut scheme, rates, [up, up]);
         assert!((scheme.rate / 10e6 - share).abs() < 1e-9, "{probe} {up}: {}", scheme.rate);
-        assert!(matches!(scheme.phase, Phase::Move { .. }));
+        assert!(matches!(scheme.phase, AllegroPhase::Move { .. }));
     }
     for (probe, next) in [(1, 2), (4, 5), (5, 1)] {
         let (mut scheme, rates) = guessing(probe);
         vote(&mut scheme, rates, [true, false]);
         assert_eq!((scheme.rate, scheme.probe), (10e6, next));
-        assert!(matches!(scheme.phase, Phase::Guess { first: None, .. }));
+        assert!(matches!(scheme.phase, AllegroPhase::Guess { first: None, .. }));
     }
 }
 
@@ -194,11 +194,11 @@ fn steps_grow_while_utility_rises_and_the_last_one_is_taken_back() {
     vote(&mut scheme, rates, [true, true]);
     // The current interval, the fifth, was begun before the decision and says nothing.
     scheme.begin(Time::ZERO);
-    let Phase::Move { target, .. } = scheme.phase else { panic!("moving") };
+    let AllegroPhase::Move { target, .. } = scheme.phase else { panic!("moving") };
     assert_eq!(target, 4);
     let mut expected = 10e6 * 1.01;
     for (step, packets) in [(2.0, 1010), (3.0, 1020), (4.0, 1030)] {
-        let Phase::Move { target, .. } = scheme.phase else { panic!("moving") };
+        let AllegroPhase::Move { target, .. } = scheme.phase else { panic!("moving") };
         scheme.judge(&report(target - 1, scheme.rate, 5000));
         assert!((scheme.rate - expected).abs() < 1.0);
         scheme.judge(&report(target, scheme.rate, packets));
@@ -206,27 +206,27 @@ fn steps_grow_while_utility_rises_and_the_last_one_is_taken_back() {
         assert!((scheme.rate - expected).abs() < 1.0, "{step}: {} {expected}", scheme.rate);
         scheme.begin(Time::ZERO);
     }
-    let Phase::Move { target, .. } = scheme.phase else { panic!("moving") };
+    let AllegroPhase::Move { target, .. } = scheme.phase else { panic!("moving") };
     scheme.judge(&report(target, scheme.rate, 1029));
     assert!((scheme.rate - expected * 0.96).abs() < 1.0);
-    assert!(matches!(scheme.phase, Phase::Guess { .. }) && scheme.probe == 1);
+    assert!(matches!(scheme.phase, AllegroPhase::Guess { .. }) && scheme.probe == 1);
 }
 
 #[test]
 fn a_rate_far_above_what_is_sent_is_given_up() {
     let mut scheme = allegro(&[]);
     scheme.set_rate(300e6);
-    scheme.phase = Phase::Move { direction: 1.0, steps: 3.0, target: 0, last: Some(1.0) };
+    scheme.phase = AllegroPhase::Move { direction: 1.0, steps: 3.0, target: 0, last: Some(1.0) };
     // 2000 packets of 1500 bytes in 100 ms are 240 Mbit/s.
     scheme.judge(&report(0, 300e6, 2000));
     assert!((scheme.rate - 240e6).abs() < 1.0, "{}", scheme.rate);
-    assert!(matches!(scheme.phase, Phase::Guess { .. }));
+    assert!(matches!(scheme.phase, AllegroPhase::Guess { .. }));
 }
 
 #[test]
 fn intervals_have_ten_packets_or_one_and_a_half_round_trips() {
     let mut scheme = allegro(&[]);
-    scheme.phase = Phase::Silent;
+    scheme.phase = AllegroPhase::Silent;
     scheme.smoothed_rtt = 0.04;
     let mut planned = |rate: f64| {
         scheme.set_rate(rate);

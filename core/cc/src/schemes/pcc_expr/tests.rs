@@ -1,5 +1,5 @@
 use super::*;
-use crate::parts::monitor::tests::report;
+use crate::parts::monitor_interval::tests::report;
 use crate::testing::setup;
 use crate::AckedPacket;
 use narrows_units::{Bytes, Value};
@@ -14,7 +14,7 @@ fn expr(given: &[(&str, Value)]) -> Expr {
 fn utilities_are_those_of_the_formula_with_and_without_its_defect() {
     // 140 000 bytes in 100 packets and 0.1 s: 10.6812 Mibit/s, 10.6812^0.9 without loss.
     let utility = |lost_bytes, rise, defects| {
-        let outcome = Outcome { packets: 100.0, bytes: 140_000.0, lost_bytes, seconds: 0.1, rise };
+        let outcome = ExprResult { packets: 100.0, bytes: 140_000.0, lost_bytes, seconds: 0.1, rise };
         outcome.utility(11_330.0, defects)
     };
     for (lost, rise, expected) in [
@@ -43,8 +43,8 @@ fn begin(scheme: &mut Expr, rtt: f64) -> (u64, f64) {
 }
 
 /// An interval of 100 packets that were sent at `rate`.
-fn sent_at(id: u64, rate: f64) -> Report {
-    Report { first_to_last: Span::from_secs(100.0 * 1500.0 * 8.0 / rate), ..report(id, rate, 100) }
+fn sent_at(id: u64, rate: f64) -> IntervalReport {
+    IntervalReport { first_to_last: Span::from_secs(100.0 * 1500.0 * 8.0 / rate), ..report(id, rate, 100) }
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn the_start_doubles_with_each_useful_interval() {
     }
     assert_eq!(rates, [1.12, 2.24, 4.48, 8.96]);
     let (id, rate) = begin(&mut scheme, 0.04);
-    scheme.judge(&Report { rise: 0.1, ..sent_at(id, rate) });
-    assert_eq!((scheme.rate, scheme.phase), (8.96e6, Phase::Probe));
+    scheme.judge(&IntervalReport { rise: 0.1, ..sent_at(id, rate) });
+    assert_eq!((scheme.rate, scheme.phase), (8.96e6, ExprPhase::Probe));
 }
 
 /// One packet is acknowledged after `rtt_ms`.
@@ -80,9 +80,9 @@ fn the_start_ends_when_the_round_trip_time_has_grown_by_30_percent() {
     begin(&mut scheme, 0.04);
     // 3/4 of 40 and 1/4 of 80 ms are 50; then 57.5.
     ack(&mut scheme, 80);
-    assert_eq!(scheme.phase, Phase::Start { last: None });
+    assert_eq!(scheme.phase, ExprPhase::Start { last: None });
     ack(&mut scheme, 80);
-    assert_eq!((scheme.phase, scheme.rate, scheme.first), (Phase::Probe, 0.56e6, None));
+    assert_eq!((scheme.phase, scheme.rate, scheme.first), (ExprPhase::Probe, 0.56e6, None));
 }
 
 /// A scheme at 10 Mibit/s that has begun its four probes, with their numbers and rates.
@@ -102,11 +102,11 @@ fn pairs_that_agree_move_the_rate_along_the_gradient() {
         for (id, rate) in probes {
             assert!((rate / UNIT - 10.0).abs() - 0.5 < 1e-6);
             let rise = if falls_above && rate > 10.0 * UNIT { 0.05 } else { 0.0 };
-            scheme.judge(&Report { rise, ..sent_at(id, rate) });
+            scheme.judge(&IntervalReport { rise, ..sent_at(id, rate) });
         }
         // 5 % is the first bound, which 0.9 x^-0.1 = 0.71 is beyond.
         assert!((scheme.rate / UNIT - 10.0 * share).abs() < 1e-6, "{}", scheme.rate);
-        assert!(matches!(scheme.phase, Phase::Decided { .. }));
+        assert!(matches!(scheme.phase, ExprPhase::Decided { .. }));
     }
 }
 
@@ -115,9 +115,9 @@ fn pairs_that_disagree_are_tried_again() {
     let (mut scheme, probes) = probing();
     for (index, (id, rate)) in probes.into_iter().enumerate() {
         let worse = (rate > 10.0 * UNIT) == (index < 2);
-        scheme.judge(&Report { rise: if worse { 0.05 } else { 0.0 }, ..sent_at(id, rate) });
+        scheme.judge(&IntervalReport { rise: if worse { 0.05 } else { 0.0 }, ..sent_at(id, rate) });
     }
-    assert_eq!((scheme.phase, scheme.rate, scheme.first), (Phase::Probe, 10.0 * UNIT, None));
+    assert_eq!((scheme.phase, scheme.rate, scheme.first), (ExprPhase::Probe, 10.0 * UNIT, None));
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn a_direction_is_kept_while_the_gradient_has_its_sign() {
         let (id, rate) = begin(&mut scheme, 0.04);
         scheme.judge(&sent_at(id - 1, rate));
         assert!((scheme.rate / UNIT - 10.5).abs() < 1e-6);
-        scheme.judge(&Report { rise, ..sent_at(id, rate) });
-        assert_eq!(scheme.phase == Phase::Probe, phase_is_probe);
+        scheme.judge(&IntervalReport { rise, ..sent_at(id, rate) });
+        assert_eq!(scheme.phase == ExprPhase::Probe, phase_is_probe);
         // Compared with the slower probe of the last pair: up by the first bound, or back.
         assert!((scheme.rate / UNIT - next).abs() < 1e-3, "{rise}: {}", scheme.rate / UNIT);
     }
@@ -142,7 +142,7 @@ fn a_direction_is_kept_while_the_gradient_has_its_sign() {
 fn an_interval_of_one_packet_makes_the_others_worthless() {
     let (mut scheme, probes) = probing();
     scheme.judge(&sent_at(probes[0].0, probes[0].1));
-    scheme.judge(&Report { first_to_last: Span::ZERO, packets: 1, ..sent_at(probes[1].0, probes[1].1) });
+    scheme.judge(&IntervalReport { first_to_last: Span::ZERO, packets: 1, ..sent_at(probes[1].0, probes[1].1) });
     assert_eq!((scheme.begun, scheme.seen), (0, [None; 4]));
     scheme.judge(&sent_at(probes[2].0, probes[2].1));
     assert_eq!(scheme.seen, [None; 4]);
@@ -166,6 +166,6 @@ fn the_program_never_sends_less_than_2_mibit_per_second() {
         }
         assert_eq!(scheme.sending, least);
         ack(&mut scheme, 40);
-        assert_eq!(scheme.phase, Phase::Start { last: None });
+        assert_eq!(scheme.phase, ExprPhase::Start { last: None });
     }
 }

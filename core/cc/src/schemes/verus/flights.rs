@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const EXPIRY: Span = Span::from_ms(150);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FlightState {
     Flying,
     /// A packet sent later has been acknowledged, first at this time.
     Missing(Time),
@@ -16,17 +16,17 @@ enum State {
 
 /// Packets by number, from the oldest whose fate is not known.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(super) struct VerusFlights {
     base: u64,
-    packets: VecDeque<(f64, State)>,
+    packets: VecDeque<(f64, FlightState)>,
     /// Above the newest that was acknowledged: below it nothing is `Flying`.
     news: u64,
     /// Packets that are not `Done`.
     open: usize,
 }
 
-impl Flights {
-    /// Whether nothing is waited for.
+impl VerusFlights {
+    /// True if nothing is waited for.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0
     }
@@ -38,7 +38,7 @@ impl Flights {
             self.clear();
             self.base = number;
         }
-        self.packets.push_back((window, State::Flying));
+        self.packets.push_back((window, FlightState::Flying));
         self.open += 1;
     }
 
@@ -47,18 +47,18 @@ impl Flights {
     pub(super) fn acknowledge(&mut self, number: u64, now: Time) -> Option<(f64, bool)> {
         let index = number.checked_sub(self.base)? as usize;
         let (window, state) = *self.packets.get(index)?;
-        if state == State::Done {
+        if state == FlightState::Done {
             return None;
         }
         let first = self.news.max(self.base);
         for before in first..number {
-            self.packets[(before - self.base) as usize].1 = State::Missing(now);
+            self.packets[(before - self.base) as usize].1 = FlightState::Missing(now);
         }
         self.news = self.news.max(number + 1);
-        self.packets[index].1 = State::Done;
+        self.packets[index].1 = FlightState::Done;
         self.open -= 1;
         self.forget();
-        Some((window, state != State::Flying))
+        Some((window, state != FlightState::Flying))
     }
 
     /// Takes out the oldest packet that has been missing for too long: its window.
@@ -66,10 +66,10 @@ impl Flights {
         let &(window, state) = self.packets.front()?;
         // Later ones are missing since later.
         match state {
-            State::Missing(since) if now.since(since) >= EXPIRY => {}
+            FlightState::Missing(since) if now.since(since) >= EXPIRY => {}
             _ => return None,
         }
-        self.packets[0].1 = State::Done;
+        self.packets[0].1 = FlightState::Done;
         self.open -= 1;
         self.forget();
         Some(window)
@@ -83,7 +83,7 @@ impl Flights {
     }
 
     fn forget(&mut self) {
-        while let Some((_, State::Done)) = self.packets.front() {
+        while let Some((_, FlightState::Done)) = self.packets.front() {
             self.packets.pop_front();
             self.base += 1;
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_overtaken_is_lost_after_150_ms_unless_it_comes() {
-        let mut flights = Flights::default();
+        let mut flights = VerusFlights::default();
         for number in 7..12 {
             flights.push(number, number as f64);
         }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_was_done_with_is_not_asked_for() {
-        let mut flights = Flights::default();
+        let mut flights = VerusFlights::default();
         flights.push(0, 1.0);
         flights.push(1, 1.0);
         flights.clear();

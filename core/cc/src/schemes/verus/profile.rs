@@ -3,7 +3,7 @@
 use crate::parts::SmoothingSpline;
 
 /// Windows from here on are not kept (yzaki/verus d4b447e: MAX_W_DELAY_CURVE).
-pub(super) const LIMIT: usize = 40_000;
+pub(super) const MAX_PROFILE_WINDOW: usize = 40_000;
 /// Points of the profile per node of the curve, at first, and the fewest nodes.
 const POINTS_PER_NODE: usize = 15;
 const NODES: usize = 5;
@@ -12,7 +12,7 @@ const STEP: f64 = 2.0;
 
 /// Delays in ms by window in packets.
 #[derive(Debug)]
-pub(super) struct Profile {
+pub(super) struct DelayProfile {
     /// Smoothed delay of each window; negative where none was seen.
     seen: Vec<f64>,
     points_per_node: usize,
@@ -23,9 +23,9 @@ pub(super) struct Profile {
     points: Vec<(f64, f64)>,
 }
 
-impl Default for Profile {
+impl Default for DelayProfile {
     fn default() -> Self {
-        Profile {
+        DelayProfile {
             seen: Vec::new(),
             points_per_node: POINTS_PER_NODE,
             fitted: None,
@@ -35,7 +35,7 @@ impl Default for Profile {
     }
 }
 
-impl Profile {
+impl DelayProfile {
     /// Forgets everything.
     pub(super) fn reset(&mut self) {
         self.seen.clear();
@@ -46,7 +46,7 @@ impl Profile {
     /// A packet that was sent with `window` took `delay`.
     pub(super) fn record(&mut self, window: f64, delay: f64) {
         let index = window as usize;
-        if index >= LIMIT {
+        if index >= MAX_PROFILE_WINDOW {
             return;
         }
         if index >= self.seen.len() {
@@ -123,14 +123,14 @@ impl Profile {
         let last = self.highest.len() + 1;
         let slope = fitted.end_slope();
         let steps = (target - fitted.at(last as f64)) / slope;
-        if slope <= 0.0 || steps >= LIMIT as f64 {
+        if slope <= 0.0 || steps >= MAX_PROFILE_WINDOW as f64 {
             return None;
         }
         let mut window = last + steps.max(0.0) as usize;
-        while window < LIMIT && fitted.at(window as f64) <= target {
+        while window < MAX_PROFILE_WINDOW && fitted.at(window as f64) <= target {
             window += 1;
         }
-        (window < LIMIT).then_some(window)
+        (window < MAX_PROFILE_WINDOW).then_some(window)
     }
 
     fn first_seen_above(&self, target: &mut f64) -> usize {
@@ -150,8 +150,8 @@ impl Profile {
 mod tests {
     use super::*;
 
-    fn line(from: usize, to: usize, at: impl Fn(f64) -> f64) -> Profile {
-        let mut profile = Profile::default();
+    fn line(from: usize, to: usize, at: impl Fn(f64) -> f64) -> DelayProfile {
+        let mut profile = DelayProfile::default();
         for window in from..=to {
             profile.record(window as f64, at(window as f64));
         }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn delays_of_a_window_are_smoothed() {
-        let mut profile = Profile::default();
+        let mut profile = DelayProfile::default();
         profile.record(10.9, 80.0);
         profile.record(10.0, 40.0);
         assert_eq!(profile.seen(10.5), Some(0.875 * 80.0 + 0.125 * 40.0));
@@ -216,7 +216,7 @@ mod tests {
         // 95, 93, 91, 89: the first that something is above of.
         assert_eq!(profile.window_for(&mut target, 2.0), Some(49));
         assert_eq!(target, 89.0);
-        assert_eq!(Profile::default().window_for(&mut 5.0, 2.0), Some(1));
+        assert_eq!(DelayProfile::default().window_for(&mut 5.0, 2.0), Some(1));
     }
 
     #[test]
@@ -233,6 +233,6 @@ mod tests {
             assert_eq!(profile.points_per_node, points_per_node);
         }
         assert!(!line(1, 4, |w| 40.0 + w).fit());
-        assert!(!Profile::default().fit());
+        assert!(!DelayProfile::default().fit());
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::parts::monitor::tests::report;
+use crate::parts::monitor_interval::tests::report;
 use crate::testing::setup;
 use narrows_units::{Bytes, Span, Value};
 
@@ -19,7 +19,7 @@ const SHIPPED: Utility = Utility { paper: false, latency: 900.0 };
 #[test]
 fn utilities_are_those_of_the_formulas() {
     // 100 packets of 1500 bytes in 100 ms, in Mibit/s.
-    let seen = Seen::new(&report(0, 12.0, 100), Counted::default());
+    let seen = VivaceResult::new(&report(0, 12.0, 100), Counted::default());
     assert!((seen.sent - 11.444_092).abs() < 1e-6);
     for (loss, slope, utility) in [
         (0.0, 0.0, 8.968_570),
@@ -33,7 +33,7 @@ fn utilities_are_those_of_the_formulas() {
         let found = SHIPPED.of(seen.sent, loss, slope);
         assert!((found - utility).abs() < 1e-6, "{loss} {slope}: {found}");
     }
-    let found = SHIPPED.of(Seen::new(&report(0, 120.0, 1000), Counted::default()).sent, 0.0, 0.1);
+    let found = SHIPPED.of(VivaceResult::new(&report(0, 120.0, 1000), Counted::default()).sent, 0.0, 0.1);
     assert!((found + 10_228.442_734).abs() < 1e-6, "{found}");
     let found = Utility { latency: 11_330.0, ..SHIPPED }.of(seen.sent, 0.0, 0.021);
     assert!((found + 2_584.262_631).abs() < 1e-6, "{found}");
@@ -54,8 +54,8 @@ fn the_paper_form_tolerates_loss_up_to_where_more_is_worth_nothing() {
     }
 }
 
-/// What an interval with id `id` at `rate` shows when it was sent at that rate.
-fn seen_at(id: u64, rate: f64) -> Report {
+/// Result of an interval with id `id` at `rate` when it was sent at that rate.
+fn seen_at(id: u64, rate: f64) -> IntervalReport {
     let packets = (rate * 1e6 * 0.1 / 12_000.0).round() as u64;
     report(id, rate, packets)
 }
@@ -66,7 +66,7 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
     scheme.begin(Time::ZERO);
     let mut rates = vec![scheme.sending];
     for _ in 0..4 {
-        let Phase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
+        let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
         // Another one before the result comes has the same rate.
         scheme.begin(Time::ZERO);
         assert_eq!(scheme.sending, *rates.last().unwrap());
@@ -75,17 +75,17 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
         rates.push(scheme.sending);
     }
     assert_eq!(rates, [0.8, 1.6, 3.2, 6.4, 12.8]);
-    let Phase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
+    let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
     // Slopes below 0.2 and up to 50 losses are forgiven (of 133, beyond which 47 % would be an end).
-    let result = Report { slope: 0.19, lost: 50, ..report(target, 12.8, 133) };
+    let result = IntervalReport { slope: 0.19, lost: 50, ..report(target, 12.8, 133) };
     scheme.judge(&result);
-    assert!(matches!(scheme.phase, Phase::Start { .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Start { .. }));
     scheme.begin(Time::ZERO);
     assert_eq!(scheme.sending, 25.6);
-    let Phase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
-    scheme.judge(&Report { slope: 0.21, ..seen_at(target, 25.6) });
+    let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
+    scheme.judge(&IntervalReport { slope: 0.21, ..seen_at(target, 25.6) });
     assert_eq!(scheme.base, 12.8);
-    assert!(matches!(scheme.phase, Phase::Probe { count: 4, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 4, .. }));
 }
 
 /// Of 100 packets 10 lost, or a slope of 0.06: the second doubling is taken back where the start is strict.
@@ -97,8 +97,8 @@ fn a_strict_start_overlooks_nothing() {
             let first = scheme.sending;
             scheme.begin(Time::ZERO);
             for (lost, slope) in [(0, 0.0), (lost, slope)] {
-                let Phase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
-                scheme.judge(&Report { lost, slope, ..seen_at(target, 10.0) });
+                let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
+                scheme.judge(&IntervalReport { lost, slope, ..seen_at(target, 10.0) });
                 scheme.begin(Time::ZERO);
             }
             assert_eq!(scheme.base, kept * first, "{start}: {lost} lost, slope {slope}");
@@ -112,14 +112,14 @@ fn headers_count_where_they_are_asked_to() {
     let scheme = vivace(&[("header", Value::Integer(56))]);
     let pacing = scheme.allowance().pacing.unwrap().bps() as f64;
     assert!((pacing / (0.8e6 * 1500.0 / 1556.0) - 1.0).abs() < 1e-5, "{pacing}");
-    let (plain, whole) = (Seen::new(&report(0, 12.0, 100), Counted::default()), Seen::new(&report(0, 12.0, 100), scheme.counted));
+    let (plain, whole) = (VivaceResult::new(&report(0, 12.0, 100), Counted::default()), VivaceResult::new(&report(0, 12.0, 100), scheme.counted));
     assert!((whole.sent / plain.sent - 1556.0 / 1500.0).abs() < 1e-9);
 }
 
 /// Begins the probes of `scheme` at `base` and tells their results: utility is that of `slope` at the
 /// rate of each.
-fn probe(scheme: &mut Vivace, results: impl Fn(f64, Report) -> Report) -> Vec<f64> {
-    let Phase::Probe { count, .. } = scheme.phase else { panic!("probing") };
+fn probe(scheme: &mut Vivace, results: impl Fn(f64, IntervalReport) -> IntervalReport) -> Vec<f64> {
+    let VivacePhase::Probe { count, .. } = scheme.phase else { panic!("probing") };
     let mut rates = vec![];
     let mut ids = vec![];
     for _ in 0..=count {
@@ -161,19 +161,19 @@ fn better_faster_probes_raise_the_rate_within_bounds() {
     // Utility is x^0.9: the gradient 0.9 x^-0.1 = 0.72 of Mibit/s is more than 5 % of the rate.
     assert!((scheme.base - 10.5).abs() < 1e-9, "{}", scheme.base);
     // One pair is enough from now on.
-    assert!(matches!(scheme.phase, Phase::Probe { count: 2, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 2, .. }));
     probe(&mut scheme, |_, report| report);
     // The second bound is 11 %: 1.155, which is more than a tenth, hence a move. The step itself is twice the gradient.
     assert!((scheme.base - 10.5 * 1.11).abs() < 1e-9, "{}", scheme.base);
-    assert!(matches!(scheme.phase, Phase::Move { .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Move { .. }));
 }
 
 #[test]
 fn a_queue_that_grows_with_the_faster_probes_lowers_the_rate() {
     let mut scheme = probing(vivace(&[]), 10.0);
-    probe(&mut scheme, |rate, report| Report { slope: if rate > 10.0 { 0.05 } else { 0.0 }, ..report });
+    probe(&mut scheme, |rate, report| IntervalReport { slope: if rate > 10.0 { 0.05 } else { 0.0 }, ..report });
     assert!((scheme.base - 9.5).abs() < 1e-9, "{}", scheme.base);
-    assert!(matches!(scheme.phase, Phase::Probe { .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { .. }));
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn pairs_that_disagree_decide_nothing() {
         let mut index = seen.borrow_mut();
         let second_pair = **index >= 2;
         **index += 1;
-        Report { slope: if (rate > 10.0) == second_pair { 0.05 } else { 0.0 }, ..report }
+        IntervalReport { slope: if (rate > 10.0) == second_pair { 0.05 } else { 0.0 }, ..report }
     });
     assert_eq!(scheme.base, 10.0);
-    assert!(matches!(scheme.phase, Phase::Probe { count: 2, first: None, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 2, first: None, .. }));
     assert_eq!(scheme.steps.previous, 0.0);
 }
 
@@ -198,7 +198,7 @@ fn losses_of_up_to_a_percent_count_for_all_probes_alike() {
     // gains by its rate, if there were no common ratio. With 3 of them it is not common any more.
     for (lost, up) in [(1, true), (6, false)] {
         let mut scheme = probing(vivace(&[]), 10.0);
-        probe(&mut scheme, |rate, report| Report { lost: if rate > 10.0 { lost } else { 0 }, ..report });
+        probe(&mut scheme, |rate, report| IntervalReport { lost: if rate > 10.0 { lost } else { 0 }, ..report });
         assert_eq!(scheme.base > 10.0, up, "{lost}: {}", scheme.base);
     }
 }
@@ -206,10 +206,10 @@ fn losses_of_up_to_a_percent_count_for_all_probes_alike() {
 #[test]
 fn losses_that_contradict_the_rates_put_a_vote_off_once() {
     let mut scheme = probing(vivace(&[]), 10.0);
-    let results = |rate: f64, report: Report| Report { lost: if rate > 10.0 { 3 } else { 14 }, ..report };
+    let results = |rate: f64, report: IntervalReport| IntervalReport { lost: if rate > 10.0 { 3 } else { 14 }, ..report };
     probe(&mut scheme, results);
     assert_eq!((scheme.base, scheme.put_off), (10.0, true));
-    assert!(matches!(scheme.phase, Phase::Probe { count: 2, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 2, .. }));
     probe(&mut scheme, results);
     assert!(scheme.base > 10.0 && !scheme.put_off);
 }
@@ -218,12 +218,12 @@ fn losses_that_contradict_the_rates_put_a_vote_off_once() {
 fn moving() -> Vivace {
     let mut scheme = vivace(&[]);
     scheme.base = 10.0;
-    scheme.phase = Phase::Silent;
+    scheme.phase = VivacePhase::Silent;
     scheme.begin(Time::ZERO);
     scheme.base = 11.5;
     scheme.steps.previous = 1.5;
     scheme.steps.agreeing = 2;
-    scheme.phase = Phase::Move { reference_id: 0, reference: None, target_id: None, target: None };
+    scheme.phase = VivacePhase::Move { reference_id: 0, reference: None, target_id: None, target: None };
     scheme.begin(Time::ZERO);
     assert_eq!(scheme.sending, 11.5);
     scheme
@@ -234,15 +234,15 @@ fn a_move_goes_on_while_the_gradient_has_its_sign() {
     let mut scheme = moving();
     scheme.steps.agreeing = 5;
     // Bound and amplifier of several steps before, so that the next one is more than a tenth.
-    let steps = Sample { rate: 1.0, utility: 0.0 };
+    let steps = GradientSample { rate: 1.0, utility: 0.0 };
     for _ in 0..4 {
-        scheme.steps.step(steps, Sample { rate: 2.0, utility: 100.0 }, 11.5, 0.5);
+        scheme.steps.step(steps, GradientSample { rate: 2.0, utility: 100.0 }, 11.5, 0.5);
     }
     scheme.judge(&seen_at(0, 10.0));
     assert_eq!(scheme.base, 11.5);
     scheme.judge(&seen_at(1, 11.5));
     assert!(scheme.base > 11.5 * 1.1, "{}", scheme.base);
-    let Phase::Move { reference_id, reference, target_id, .. } = scheme.phase else { panic!("moving") };
+    let VivacePhase::Move { reference_id, reference, target_id, .. } = scheme.phase else { panic!("moving") };
     assert_eq!((reference_id, reference.map(|seen| seen.rate), target_id), (1, Some(11.5), None));
 }
 
@@ -250,14 +250,14 @@ fn a_move_goes_on_while_the_gradient_has_its_sign() {
 fn a_move_ends_when_the_gradient_turns_or_losses_contradict() {
     let mut scheme = moving();
     scheme.judge(&seen_at(0, 10.0));
-    scheme.judge(&Report { slope: 0.1, ..seen_at(1, 11.5) });
+    scheme.judge(&IntervalReport { slope: 0.1, ..seen_at(1, 11.5) });
     assert!((scheme.base - 11.5 * 0.95).abs() < 1e-9, "{}", scheme.base);
-    assert!(matches!(scheme.phase, Phase::Probe { count: 4, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 4, .. }));
     let mut scheme = moving();
-    scheme.judge(&Report { lost: 4, ..seen_at(0, 10.0) });
-    scheme.judge(&Report { lost: 1, ..seen_at(1, 11.5) });
+    scheme.judge(&IntervalReport { lost: 4, ..seen_at(0, 10.0) });
+    scheme.judge(&IntervalReport { lost: 1, ..seen_at(1, 11.5) });
     assert_eq!(scheme.base, 11.5);
-    assert!(matches!(scheme.phase, Phase::Probe { count: 2, .. }));
+    assert!(matches!(scheme.phase, VivacePhase::Probe { count: 2, .. }));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn more_than_half_lost_is_an_emergency_once_in_an_episode() {
     let mut scheme = probing(vivace(&[]), 10.0);
     scheme.begin(Time::ZERO);
     scheme.begin(Time::ZERO);
-    let bad = |id| Report { lost: 60, ..report(id, 10.0, 100) };
+    let bad = |id| IntervalReport { lost: 60, ..report(id, 10.0, 100) };
     scheme.judge(&bad(0));
     assert_eq!(scheme.base, 5.0);
     scheme.judge(&bad(1));
@@ -277,7 +277,7 @@ fn more_than_half_lost_is_an_emergency_once_in_an_episode() {
 #[test]
 fn intervals_are_a_round_trip_or_ten_packets() {
     let mut scheme = vivace(&[]);
-    scheme.phase = Phase::Silent;
+    scheme.phase = VivacePhase::Silent;
     // At 1.2 s the round-trip time is taken to be 0.3 s.
     for (rtt, rate, packets) in [(0.0405, 12.0, 40), (0.04, 1.2, 10), (1.2, 12.01, 300), (0.9, 1000.0, 3000)] {
         (scheme.rtt, scheme.base) = (rtt, rate);
@@ -299,6 +299,6 @@ fn the_program_has_a_floor_and_the_default_hardly_one() {
         let mut ack = AckEvent::new(Time::ZERO);
         ack.smoothed_rtt = Span::from_ms(40);
         scheme.on_ack(&ack);
-        assert!(matches!(scheme.phase, Phase::Start { .. }));
+        assert!(matches!(scheme.phase, VivacePhase::Start { .. }));
     }
 }

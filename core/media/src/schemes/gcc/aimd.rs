@@ -8,8 +8,8 @@ use narrows_units::{Span, Time};
 const BETA: f64 = 0.85;
 /// Logarithm of the growth of 8 % per second.
 const LN_GROWTH: f64 = 0.076_961_041_136_128_3;
-const LEAST_GROWTH: f64 = 1e3;
-const LEAST_SLOPE: f64 = 4e3;
+const MIN_GROWTH: f64 = 1e3;
+const MIN_SLOPE: f64 = 4e3;
 /// Never above this many times what arrives, and this much more in bit/s.
 const HEAD_ROOM: (f64, f64) = (1.5, 10e3);
 /// Time that the detector takes, added to the round trip.
@@ -20,7 +20,7 @@ const PACKET_BITS: f64 = 1200.0 * 8.0;
 const APART: (Span, Span) = (Span::from_ms(10), Span::from_ms(200));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum AimdState {
     Hold,
     Increase,
 }
@@ -30,7 +30,7 @@ pub(super) struct Aimd {
     bps: f64,
     min_bps: f64,
     max_bps: f64,
-    state: State,
+    state: AimdState,
     capacity: Capacity,
     /// When the rate was changed last, or began to grow.
     changed: Option<Time>,
@@ -48,7 +48,7 @@ pub(super) fn slope(bps: f64, rtt: Span) -> f64 {
     let frame = bps / FRAMES;
     let packet = frame / (frame / PACKET_BITS).ceil().max(1.0);
     let response = 2.0 * (rtt.secs() + DETECTION);
-    (packet / response).max(LEAST_SLOPE)
+    (packet / response).max(MIN_SLOPE)
 }
 
 impl Aimd {
@@ -57,7 +57,7 @@ impl Aimd {
             bps: start_bps,
             min_bps,
             max_bps,
-            state: State::Hold,
+            state: AimdState::Hold,
             capacity: Capacity::new(),
             changed: None,
         }
@@ -79,10 +79,10 @@ impl Aimd {
         match usage {
             Usage::Over => self.overuse(now, acked, rtt),
             // The queue drains: what does so is left alone.
-            Usage::Under => self.state = State::Hold,
+            Usage::Under => self.state = AimdState::Hold,
             Usage::Normal => {
-                if self.state == State::Hold {
-                    self.state = State::Increase;
+                if self.state == AimdState::Hold {
+                    self.state = AimdState::Increase;
                     self.changed = Some(now);
                 }
                 self.increase(now, acked, rtt);
@@ -111,7 +111,7 @@ impl Aimd {
         self.capacity.overused(acked);
         self.bps = bps.min(self.bps).max(self.min_bps);
         self.changed = Some(now);
-        self.state = State::Hold;
+        self.state = AimdState::Hold;
     }
 
     fn increase(&mut self, now: Time, acked: Option<f64>, rtt: Span) {
@@ -123,7 +123,7 @@ impl Aimd {
         let more = if self.capacity.bps().is_some() {
             slope(self.bps, rtt) * seconds.min(1.0)
         } else {
-            (self.bps * (growth(seconds) - 1.0)).max(LEAST_GROWTH)
+            (self.bps * (growth(seconds) - 1.0)).max(MIN_GROWTH)
         };
         let most = acked.map_or(f64::INFINITY, |acked| HEAD_ROOM.0 * acked + HEAD_ROOM.1);
         let bps = (self.bps + more).min(most.max(self.bps));

@@ -1,4 +1,4 @@
-//! Whether the application is the limit, and when a probe is due that looks how much more the path would carry.
+//! Application limits, and probes that look how much more the path would carry.
 //!
 //! A budget fills at two thirds of the target and is emptied by what is sent; where it fills up, the application does not
 //! use what it has (Chromium of 2018, AlrDetector: modules/pacing/alr_detector.h).

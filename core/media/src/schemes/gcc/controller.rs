@@ -2,29 +2,29 @@
 
 use super::acked::Acked;
 use super::aimd::Aimd;
-use super::groups::Groups;
+use super::groups::PacketGroups;
 use super::loss::LossRate;
 use super::trend::{Trend, Usage};
-use super::Settings;
+use super::GccSettings;
 use narrows_units::{Span, Time};
 
 /// After so long (ms) without a packet the trend starts anew.
 const SILENCE: f64 = 2000.0;
 
-/// What a report says of losses, and when it came.
+/// Losses of one report, and when it came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tally {
+pub(super) struct LossTally {
     pub(super) now: Time,
     pub(super) expected: u64,
     pub(super) lost: u64,
     pub(super) rtt: Span,
-    /// What a probe found in bit/s.
+    /// Result of a probe in bit/s.
     pub(super) probe: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
-    groups: Groups,
+    groups: PacketGroups,
     trend: Trend,
     acked: Acked,
     delay: Aimd,
@@ -33,10 +33,10 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &GccSettings) -> Self {
         let (start, min, max) = (settings.start_bps, settings.min_bps, settings.max_bps);
         Controller {
-            groups: Groups::default(),
+            groups: PacketGroups::default(),
             trend: Trend::new(),
             acked: Acked::new(),
             delay: Aimd::new(start, min, max),
@@ -72,7 +72,7 @@ impl Controller {
     /// A report says that a packet of `bytes` (with RTP's header), sent at `sent` ms, arrived at `arrived` ms.
     pub(super) fn arrived(&mut self, sent: f64, arrived: f64, bytes: f64) {
         if self.newest.is_some_and(|newest| arrived - newest > SILENCE) {
-            self.groups = Groups::default();
+            self.groups = PacketGroups::default();
             self.trend = Trend::new();
         }
         self.newest = Some(self.newest.map_or(arrived, |newest| newest.max(arrived)));
@@ -83,7 +83,7 @@ impl Controller {
     }
 
     /// The report is complete.
-    pub(super) fn reported(&mut self, tally: &Tally) {
+    pub(super) fn reported(&mut self, tally: &LossTally) {
         match tally.probe {
             Some(bps) if self.trend.usage() != Usage::Over => {
                 self.delay.set(tally.now, bps);

@@ -1,4 +1,4 @@
-//! What the receiver writes: arrival times of all packets, packets it misses, and that it needs a key frame.
+//! Feedback of the receiver: arrival times of all packets, packets it misses, and that it needs a key frame.
 //!
 //! ```text
 //! arrivals  kind=1:8 zero:8 count:16 base:64 sent_ns:64 reference_ns:64 then per packet ticks:16
@@ -14,7 +14,7 @@ use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Packets in one message: with these it fits into the smallest path of 576 bytes.
-pub(super) const MOST: usize = 240;
+pub(super) const MAX_PACKETS: usize = 240;
 /// Length of a request for a key frame: RTCP's picture loss indication.
 pub(super) const KEY_LENGTH: u16 = 12;
 const TICK: i64 = 250_000;
@@ -26,7 +26,7 @@ const FAR: u64 = 8192;
 
 /// A message of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Message<'a> {
+pub(super) enum GccMessage<'a> {
     Arrivals { base: u64, sent: Time, reference: Time, ticks: &'a [u8] },
     Missing { base: u64, above: &'a [u8] },
     Key,
@@ -38,23 +38,23 @@ fn number<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
-impl Message<'_> {
-    pub(super) fn read(mut bytes: &[u8]) -> Option<Message<'_>> {
+impl GccMessage<'_> {
+    pub(super) fn read(mut bytes: &[u8]) -> Option<GccMessage<'_>> {
         let [kind] = number(&mut bytes)?;
         if kind == 3 {
-            return Some(Message::Key);
+            return Some(GccMessage::Key);
         }
         let [_, high, low] = number(&mut bytes)?;
         let length = 2 * usize::from(u16::from_be_bytes([high, low]));
         let base = u64::from_be_bytes(number(&mut bytes)?);
         match kind {
-            1 => Some(Message::Arrivals {
+            1 => Some(GccMessage::Arrivals {
                 base,
                 sent: Time::from_ns(u64::from_be_bytes(number(&mut bytes)?)),
                 reference: Time::from_ns(u64::from_be_bytes(number(&mut bytes)?)),
                 ticks: bytes.get(..length)?,
             }),
-            2 => Some(Message::Missing { base, above: bytes.get(..length)? }),
+            2 => Some(GccMessage::Missing { base, above: bytes.get(..length)? }),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn missing(base: u64, above: &[u8]) -> impl Iterator<Item = u64> {
 pub(super) fn write_missing(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) -> usize {
     let (mut base, mut count) = (None, 0u16);
     out.extend([2, 0, 0, 0]);
-    for number in numbers.take(MOST) {
+    for number in numbers.take(MAX_PACKETS) {
         let base = *base.get_or_insert_with(|| {
             out.extend(number.to_be_bytes());
             number
@@ -101,7 +101,7 @@ pub(super) fn write_missing(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8
 
 /// When packets arrived, and up to where that has been told.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct ArrivalReport {
     /// From `first` on.
     times: VecDeque<Option<Time>>,
     first: u64,
@@ -109,13 +109,13 @@ pub(super) struct Arrivals {
     next: u64,
 }
 
-impl Arrivals {
+impl ArrivalReport {
     /// One above the highest packet.
     pub(super) fn end(&self) -> u64 {
         self.first + self.times.len() as u64
     }
 
-    /// Whether there is something to tell.
+    /// True if there is something to tell.
     #[inline]
     pub(super) fn is_pending(&self) -> bool {
         self.next < self.end()
@@ -149,7 +149,7 @@ impl Arrivals {
     /// Writes what has not been told, as much of it as fits.
     pub(super) fn write(&mut self, now: Time, out: &mut Vec<u8>) {
         let from = (self.next - self.first) as usize;
-        let list = self.times.range(from..).take(MOST);
+        let list = self.times.range(from..).take(MAX_PACKETS);
         let reference = list.clone().flatten().next().copied().unwrap_or(now);
         out.extend([1, 0, 0, 0]);
         for field in [self.next, now.ns(), reference.ns()] {
@@ -175,7 +175,7 @@ impl Arrivals {
     }
 }
 
-/// How long ago, for the round trip, a packet had arrived when the message was written.
+/// Age of a packet's arrival when the message was written, for the round trip.
 pub(super) fn held(sent: Time, arrived: u64) -> Span {
     sent - Time::from_ns(arrived)
 }
@@ -189,13 +189,13 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Vec<(u64, Option<u64>)> {
-        let Some(Message::Arrivals { base, reference, ticks, .. }) = Message::read(bytes) else { panic!() };
+        let Some(GccMessage::Arrivals { base, reference, ticks, .. }) = GccMessage::read(bytes) else { panic!() };
         arrivals(base, reference, ticks).map(|(number, at)| (number, at.map(|at| at / 1000))).collect()
     }
 
     #[test]
     fn arrivals_are_told_to_a_quarter_of_a_millisecond_and_errors_do_not_add_up() {
-        let mut list = Arrivals::default();
+        let mut list = ArrivalReport::default();
         for packet in 0..199u64 {
             if packet % 7 != 3 {
                 assert!(list.note(us(1_000_000 + packet * 1130), 10 + packet));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn late_packets_and_long_silences_are_told() {
-        let mut list = Arrivals::default();
+        let mut list = ArrivalReport::default();
         list.note(us(1000), 0);
         list.note(us(2000), 2);
         let mut bytes = vec![];
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_new_numbering_and_more_than_fits() {
-        let mut list = Arrivals::default();
+        let mut list = ArrivalReport::default();
         list.note(us(0), 0);
         list.note(us(0), 1 << 50);
         assert_eq!((list.next, list.end()), (1 << 50, (1 << 50) + 1));
@@ -246,17 +246,17 @@ mod tests {
         while list.is_pending() {
             let mut bytes = vec![];
             list.write(us(1), &mut bytes);
-            assert!(bytes.len() <= 28 + 2 * MOST);
+            assert!(bytes.len() <= 28 + 2 * MAX_PACKETS);
             messages += 1;
         }
-        assert_eq!(messages, REMEMBERED.div_ceil(MOST));
+        assert_eq!(messages, REMEMBERED.div_ceil(MAX_PACKETS));
     }
 
     #[test]
     fn missing_packets_are_told_by_distance() {
         let mut bytes = vec![];
         assert_eq!(write_missing([7, 9, 20, 100_000].into_iter(), &mut bytes), 3);
-        let Some(Message::Missing { base, above }) = Message::read(&bytes) else { panic!() };
+        let Some(GccMessage::Missing { base, above }) = GccMessage::read(&bytes) else { panic!() };
         assert_eq!(missing(base, above).collect::<Vec<_>>(), [7, 9, 20]);
         bytes.clear();
         assert_eq!(write_missing(std::iter::empty(), &mut bytes), 0);

@@ -4,17 +4,17 @@
 const LENGTH: f64 = 5.0;
 /// Packets that arrive so close together and faster than they were sent are a burst of the path: one group.
 const BURST: f64 = 5.0;
-const LONGEST_BURST: f64 = 100.0;
+const MAX_BURST_MS: f64 = 100.0;
 
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct PacketGroup {
     first_sent: f64,
     last_sent: f64,
     first_arrived: f64,
     last_arrived: f64,
 }
 
-/// How far apart two groups were.
+/// Distance of two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deltas {
     pub(super) sent: f64,
@@ -22,15 +22,15 @@ pub(super) struct Deltas {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups {
-    current: Option<Group>,
-    previous: Option<Group>,
+pub(super) struct PacketGroups {
+    current: Option<PacketGroup>,
+    previous: Option<PacketGroup>,
 }
 
-impl Groups {
+impl PacketGroups {
     /// A packet has arrived. Returns the distance between the two groups before it if it opens a new one.
     pub(super) fn push(&mut self, sent: f64, arrived: f64) -> Option<Deltas> {
-        let new = Group {
+        let new = PacketGroup {
             first_sent: sent,
             last_sent: sent,
             first_arrived: arrived,
@@ -46,7 +46,7 @@ impl Groups {
         let apart = arrived - group.last_arrived;
         let burst = apart <= BURST
             && apart < sent - group.last_sent
-            && arrived - group.first_arrived < LONGEST_BURST;
+            && arrived - group.first_arrived < MAX_BURST_MS;
         if sent - group.first_sent <= LENGTH || burst {
             group.last_sent = group.last_sent.max(sent);
             group.last_arrived = group.last_arrived.max(arrived);
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn packets_sent_together_or_squeezed_by_the_path_are_one_group() {
-        let mut groups = Groups::default();
+        let mut groups = PacketGroups::default();
         // (sent, arrived): two at 0, two at 33, and one at 66 that opens the third group.
         for (sent, arrived) in [(0.0, 50.0), (4.0, 54.0), (33.0, 84.0), (37.0, 90.0)] {
             assert_eq!(groups.push(sent, arrived), None);
         }
         assert_eq!(groups.push(66.0, 120.0), Some(Deltas { sent: 33.0, arrived: 36.0 }));
         // Held up by the path until 160, then 1 ms apart: still the third group.
-        let mut groups = Groups::default();
+        let mut groups = PacketGroups::default();
         for (sent, arrived) in [(0.0, 50.0), (20.0, 160.0), (40.0, 161.0), (60.0, 162.0)] {
             groups.push(sent, arrived);
         }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 const TRIES: u32 = 10;
 const APART: Span = Span::from_ms(100);
 /// With more than this nothing is repaired any more (Chromium: kMaxNackPackets).
-const MOST: u64 = 1000;
+const MAX_NACK_PACKETS: u64 = 1000;
 
 #[derive(Clone, Copy, Debug)]
 struct Missing {
@@ -68,7 +68,7 @@ impl NackList {
         if first >= end {
             return false;
         }
-        let too_many = |list: &VecDeque<Missing>, first| end - first + list.len() as u64 > MOST;
+        let too_many = |list: &VecDeque<Missing>, first| end - first + list.len() as u64 > MAX_NACK_PACKETS;
         let mut first = first;
         if too_many(&self.list, first) {
             self.give_up_before(self.key);
@@ -136,7 +136,7 @@ mod tests {
         while list.due() < Time::FAR {
             let (now, mut bytes) = (list.due(), vec![]);
             if list.write(now, &mut bytes) {
-                let Some(feedback::Message::Missing { base, above }) = feedback::Message::read(&bytes) else { panic!() };
+                let Some(feedback::GccMessage::Missing { base, above }) = feedback::GccMessage::read(&bytes) else { panic!() };
                 found.push((now.ns() / 1_000_000, feedback::missing(base, above).collect()));
             }
         }

@@ -13,17 +13,17 @@ const MORE: f64 = 2.0;
 /// Share of a cluster that must have arrived.
 const ENOUGH: f64 = 0.8;
 /// Faster by this than it was sent, and the measurement is not believed.
-const FASTEST: f64 = 2.0;
+const MAX_SPEEDUP: f64 = 2.0;
 /// Slower than this share of what was sent: the path is full, and not all of what arrives may be used.
 const FULL: f64 = 0.9;
 const OF_FULL: f64 = 0.95;
 /// Longest duration of a cluster, and how long its report is awaited.
-const LONGEST: f64 = 1000.0;
+const MAX_DURATION_MS: f64 = 1000.0;
 /// Padding packets last so long at the rate of the probe.
 const PADDING: f64 = 2.0;
 const PADDING_BYTES: (f64, f64) = (200.0, 1200.0);
 /// Most probes that wait, which a sender cannot reach.
-const MOST: usize = 8;
+const MAX_WAITING: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Cluster {
@@ -48,19 +48,19 @@ impl Cluster {
         self.sent_packets >= PACKETS && self.sent_bytes * 8.0 >= self.bps * LENGTH / 1e3
     }
 
-    /// What the cluster says of the path in bit/s.
+    /// Estimate from the cluster in bit/s.
     fn result(&self) -> Option<f64> {
         let enough = f64::from(self.packets) >= ENOUGH * f64::from(self.sent_packets)
             && self.bytes >= ENOUGH * self.sent_bytes;
         let (sent_ms, arrived_ms) = (self.last_sent - self.first_sent, self.last_arrived - self.first_arrived);
-        let plausible = |ms: f64| ms > 0.0 && ms <= LONGEST;
+        let plausible = |ms: f64| ms > 0.0 && ms <= MAX_DURATION_MS;
         if !enough || !plausible(sent_ms) || !plausible(arrived_ms) {
             return None;
         }
         // The last packet sent, and the first to arrive, are outside the time that is measured.
         let sent = (self.sent_bytes - self.last_size) * 8e3 / sent_ms;
         let arrived = (self.bytes - self.first_size) * 8e3 / arrived_ms;
-        if arrived > FASTEST * sent {
+        if arrived > MAX_SPEEDUP * sent {
             None
         } else if arrived < FULL * sent {
             Some(OF_FULL * arrived)
@@ -102,7 +102,7 @@ impl Probes {
 
     /// A probe at `bps`, or the largest rate there is.
     pub(super) fn probe(&mut self, bps: f64) {
-        if self.waiting.len() < MOST {
+        if self.waiting.len() < MAX_WAITING {
             let bps = bps.min(self.max_bps);
             self.waiting.push_back(bps);
             self.further = FURTHER * bps;
@@ -182,7 +182,7 @@ impl Probes {
                 found = Some(bps);
             }
         }
-        self.sent.retain(|cluster| cluster.packets < cluster.sent_packets && now - cluster.last_sent <= LONGEST);
+        self.sent.retain(|cluster| cluster.packets < cluster.sent_packets && now - cluster.last_sent <= MAX_DURATION_MS);
         let bps = found?;
         if bps > self.further && self.waiting.is_empty() && self.active.is_none() {
             if bps < self.max_bps && self.further < FURTHER * self.max_bps {

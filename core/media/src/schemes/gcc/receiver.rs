@@ -1,10 +1,10 @@
 //! The receiving end: arrival times of all packets, requests for what is missing.
 
-use super::Settings;
-use super::feedback::{Arrivals, KEY_LENGTH};
+use super::GccSettings;
+use super::feedback::{ArrivalReport, KEY_LENGTH};
 use super::nack::NackList;
-use crate::assembly::{Assembly, Inserted};
-use crate::clock::Clock;
+use crate::reassembly::{Reassembly, Inserted};
+use crate::clock::CoarseMediaClock;
 use crate::rtp::{self, Rtp};
 use crate::{FrameArrived, MediaReceiver};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
@@ -29,7 +29,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn complete(&mut self, now: Time, frame: &Rtp, assembly: &Assembly) {
+    fn complete(&mut self, now: Time, frame: &Rtp, assembly: &Reassembly) {
         self.newest = self.newest.max(Some(frame.frame));
         let before = self.next;
         if frame.key && frame.frame >= self.next {
@@ -46,13 +46,13 @@ impl Decoder {
     }
 }
 
-pub(super) struct Receiver {
-    clock: Clock,
+pub(super) struct GccReceiver {
+    clock: CoarseMediaClock,
     interval: Span,
     patience: Span,
-    assembly: Assembly,
+    assembly: Reassembly,
     decoder: Decoder,
-    arrivals: Arrivals,
+    arrivals: ArrivalReport,
     nack: Option<NackList>,
     /// A key frame is asked for at once: too much is missing.
     hopeless: bool,
@@ -64,15 +64,15 @@ pub(super) struct Receiver {
     counters: ReceiverCounters,
 }
 
-impl Receiver {
-    pub(super) fn new(settings: Settings, now: Time) -> Self {
-        Receiver {
+impl GccReceiver {
+    pub(super) fn new(settings: GccSettings, now: Time) -> Self {
+        GccReceiver {
             clock: settings.clock,
             interval: settings.feedback_interval,
             patience: if settings.nack { PATIENCE } else { PATIENCE_WITHOUT },
-            assembly: Assembly::default(),
+            assembly: Reassembly::default(),
             decoder: Decoder::default(),
-            arrivals: Arrivals::default(),
+            arrivals: ArrivalReport::default(),
             nack: settings.nack.then(NackList::new),
             hopeless: false,
             reported: now,
@@ -139,7 +139,7 @@ impl Receiver {
     }
 }
 
-impl Endpoint for Receiver {
+impl Endpoint for GccReceiver {
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(media) = header else { return };
         let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
@@ -196,7 +196,7 @@ impl Endpoint for Receiver {
     }
 }
 
-impl MediaReceiver for Receiver {
+impl MediaReceiver for GccReceiver {
     fn counters(&self) -> ReceiverCounters {
         self.counters
     }

@@ -2,13 +2,13 @@
 //! packet has among those of the media. A repetition that is lost is asked for as the packet it stands for, and leaves
 //! no gap of its own.
 
-use crate::outbox::Packet;
+use crate::packetizer::RtpPacket;
 use crate::rtp::Rtp;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Packets that can be repeated: more than four seconds at 10 Mbit/s.
-const MOST: usize = 4096;
+const MAX_PACKETS: usize = 4096;
 /// Repetitions get at most the target rate, counted over this (Chromium: retransmission_rate_limiter).
 const LIMITED_OVER: Span = Span::from_ms(500);
 /// Over how long their rate is measured.
@@ -16,7 +16,7 @@ const WINDOW: Span = Span::from_ms(1000);
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    packet: Packet,
+    packet: RtpPacket,
     /// When a repetition was granted last, and whether that is still to be sent.
     granted: Option<Time>,
     waits: bool,
@@ -27,10 +27,10 @@ pub(super) struct Repairs {
     kept: VecDeque<Kept>,
     /// Sequence number of the first one.
     first: u64,
-    /// What is to be repeated, and its bytes with RTP's header.
+    /// Packets to be sent again, and its bytes with RTP's header.
     waiting: VecDeque<u64>,
     bytes: u64,
-    /// What was granted within the last window.
+    /// Bytes granted within the last window.
     granted: VecDeque<(Time, u64)>,
     granted_bytes: u64,
     /// Bytes repeated since `since`, and their rate in bit/s before.
@@ -55,14 +55,14 @@ impl Repairs {
     }
 
     /// A packet of the media is sent for the first time: the same with its number.
-    pub(super) fn keep(&mut self, packet: Packet) -> Packet {
+    pub(super) fn keep(&mut self, packet: RtpPacket) -> RtpPacket {
         let sequence = self.first + self.kept.len() as u64;
-        if self.kept.len() == MOST {
+        if self.kept.len() == MAX_PACKETS {
             self.kept.pop_front();
             self.first += 1;
         }
         let rtp = Rtp { sequence: sequence as u32, ..packet.rtp };
-        let packet = Packet { rtp, ..packet };
+        let packet = RtpPacket { rtp, ..packet };
         self.kept.push_back(Kept { packet, granted: None, waits: false });
         packet
     }
@@ -98,12 +98,12 @@ impl Repairs {
     }
 
     /// The next repetition.
-    pub(super) fn pop(&mut self) -> Option<Packet> {
+    pub(super) fn pop(&mut self) -> Option<RtpPacket> {
         while let Some(sequence) = self.waiting.pop_front() {
             let Some(kept) = self.get(sequence) else { continue };
             kept.waits = false;
             let rtp = Rtp { repeated: true, ..kept.packet.rtp };
-            let packet = Packet { rtp, ..kept.packet };
+            let packet = RtpPacket { rtp, ..kept.packet };
             self.bytes -= u64::from(packet.size());
             self.repeated += u64::from(packet.size());
             return Some(packet);
@@ -118,7 +118,7 @@ impl Repairs {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -149,7 +149,7 @@ mod tests {
     fn sent(count: u64) -> Repairs {
         let mut repairs = Repairs::new(Time::ZERO);
         for _ in 0..count {
-            repairs.keep(Packet { rtp: Rtp { count: 1, ..Rtp::default() }, payload: 980 });
+            repairs.keep(RtpPacket { rtp: Rtp { count: 1, ..Rtp::default() }, payload: 980 });
         }
         repairs
     }
@@ -176,7 +176,7 @@ mod tests {
         // 4000 bytes in a second.
         assert_eq!(repairs.bps(ms(1000)), 32e3);
         // What is sent for the first time counts on.
-        assert_eq!(repairs.keep(Packet { rtp: Rtp::default(), payload: 1 }).rtp.sequence, 10);
+        assert_eq!(repairs.keep(RtpPacket { rtp: Rtp::default(), payload: 1 }).rtp.sequence, 10);
     }
 
     #[test]
@@ -198,8 +198,8 @@ mod tests {
     fn what_is_forgotten_is_not_repeated() {
         let mut repairs = sent(10);
         repairs.asked(ms(0), RTT, 1e6, [0, 9].into_iter());
-        for _ in 0..MOST - 5 {
-            repairs.keep(Packet { rtp: Rtp::default(), payload: 980 });
+        for _ in 0..MAX_PACKETS - 5 {
+            repairs.keep(RtpPacket { rtp: Rtp::default(), payload: 980 });
         }
         assert_eq!(popped(&mut repairs), [9]);
         assert_eq!(repairs.bytes(), 0);

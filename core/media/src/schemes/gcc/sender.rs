@@ -1,22 +1,22 @@
 //! The sending end: encoder, pacer, probes, repairs and the estimate.
 
-use super::Settings;
+use super::GccSettings;
 use super::applimit::AppLimit;
-use super::controller::{Controller, Tally};
-use super::feedback::{self, Message};
-use super::history::{Fate, History};
+use super::controller::{Controller, LossTally};
+use super::feedback::{self, GccMessage};
+use super::history::{GccPacketFate, GccHistory};
 use super::probe::Probes;
 use super::repair::Repairs;
-use crate::encoder::Config;
-use crate::outbox::Packet;
+use crate::encoder::EncoderConfig;
+use crate::packetizer::RtpPacket;
 use crate::rtp::{self, Rtp};
-use crate::source::Source;
-use crate::{FrameSent, MediaSender, Setup};
+use crate::source::MediaSource;
+use crate::{FrameSent, MediaSender, MediaSetup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
-/// What waits is sent within so long, whatever the target.
+/// Longest time in which what waits is sent, whatever the target.
 const QUEUE_TIME: f64 = 2.0;
 /// A pacer that was held up catches up by so much.
 const CATCH_UP: Span = Span::from_ms(5);
@@ -27,10 +27,10 @@ const KEYS_APART: Span = Span::from_ms(300);
 /// Later probes in targets (Chromium: ProbeController, probes while application-limited).
 const PROBE: f64 = 2.0;
 
-pub(super) struct Sender {
-    settings: Settings,
-    source: Source,
-    history: History,
+pub(super) struct GccSender {
+    settings: GccSettings,
+    source: MediaSource,
+    history: GccHistory,
     controller: Controller,
     probes: Probes,
     application: AppLimit,
@@ -49,16 +49,16 @@ fn ms(time: Time) -> f64 {
     time.ns() as f64 / 1e6
 }
 
-impl Sender {
-    pub(super) fn new(settings: Settings, config: Config, setup: Setup) -> Self {
+impl GccSender {
+    pub(super) fn new(settings: GccSettings, config: EncoderConfig, setup: MediaSetup) -> Self {
         let now = setup.now;
         let mut probes = Probes::new(settings.max_bps);
         if settings.probing {
             probes.start(settings.start_bps);
         }
-        Sender {
-            source: Source::new(config, now, setup.random),
-            history: History::default(),
+        GccSender {
+            source: MediaSource::new(config, now, setup.random),
+            history: GccHistory::default(),
             controller: Controller::new(&settings),
             probes,
             application: AppLimit::new(settings.probe_interval, now),
@@ -82,14 +82,14 @@ impl Sender {
         let (mut expected, mut lost, mut rtt) = (0, 0u64, None);
         for (number, arrived) in feedback::arrivals(base, reference, ticks) {
             let Some(at) = arrived else {
-                if self.history.settle(number, Fate::Missing).is_some() {
+                if self.history.settle(number, GccPacketFate::Missing).is_some() {
                     (expected, lost) = (expected + 1, lost + 1);
                     self.counters.lost_packets += 1;
                 }
                 continue;
             };
-            let Some((packet, before)) = self.history.settle(number, Fate::Arrived) else { continue };
-            if before == Fate::Missing {
+            let Some((packet, before)) = self.history.settle(number, GccPacketFate::Arrived) else { continue };
+            if before == GccPacketFate::Missing {
                 lost = lost.saturating_sub(1);
                 self.counters.spurious_losses += 1;
             } else {
@@ -109,7 +109,7 @@ impl Sender {
             self.round_trip(sample);
         }
         let probe = self.probes.result(ms(now));
-        self.controller.reported(&Tally {
+        self.controller.reported(&LossTally {
             now,
             expected,
             lost,
@@ -136,7 +136,7 @@ impl Sender {
     }
 
     /// The next packet that wants to go.
-    fn next_packet(&mut self) -> Option<Packet> {
+    fn next_packet(&mut self) -> Option<RtpPacket> {
         if let Some(packet) = self.repairs.pop() {
             return Some(packet);
         }
@@ -145,7 +145,7 @@ impl Sender {
         }
         self.probes.rate()?;
         let payload = self.probes.padding();
-        Some(Packet { rtp: Rtp::PADDING, payload })
+        Some(RtpPacket { rtp: Rtp::PADDING, payload })
     }
 
     fn pacing_bps(&self) -> f64 {
@@ -156,20 +156,20 @@ impl Sender {
     }
 }
 
-impl Endpoint for Sender {
+impl Endpoint for GccSender {
     fn receive(&mut self, now: Time, _: Ecn, header: &Header, body: &Body) {
         if self.stopped || !matches!(header, Header::Media(Media { feedback: true, .. })) {
             return;
         }
-        match Message::read(&body.bytes) {
-            Some(Message::Arrivals { base, sent, reference, ticks }) => {
+        match GccMessage::read(&body.bytes) {
+            Some(GccMessage::Arrivals { base, sent, reference, ticks }) => {
                 self.arrivals(now, base, sent, reference, ticks);
             }
-            Some(Message::Missing { base, above }) => {
+            Some(GccMessage::Missing { base, above }) => {
                 let target = self.controller.target();
                 self.repairs.asked(now, self.smoothed, target, feedback::missing(base, above));
             }
-            Some(Message::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
+            Some(GccMessage::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
                 self.key_at = Some(now);
                 self.source.encoder.request_key();
             }
@@ -227,16 +227,16 @@ impl Endpoint for Sender {
     }
 }
 
-impl MediaSender for Sender {
+impl MediaSender for GccSender {
     fn stop(&mut self) {
         self.stopped = true;
         self.source.outbox.clear();
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let known = self.rtt.is_some();
         let (trend, threshold, loss) = self.controller.values();
-        Snapshot {
+        SenderSnapshot {
             pacing: Some(Rate::from_bps(self.pacing_bps() as u64)),
             latest_rtt: self.rtt,
             smoothed_rtt: known.then_some(self.smoothed),
@@ -257,7 +257,7 @@ impl MediaSender for Sender {
                     ("waiting_bytes", self.source.outbox.bytes() as f64),
                 ],
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

@@ -139,7 +139,7 @@ fn repairs_make_frames_whole_and_cost_part_of_the_target() {
     assert!((0.7..0.96).contains(&without), "{without}");
 }
 
-/// What a flow of two minutes with losses came to, without its first 20 s, in which the rate falls from that of the
+/// Result of a flow of two minutes with losses, without its first 20 s, in which the rate falls from that of the
 /// probes.
 struct Lossy {
     /// The most that was sent in ten seconds, and all that came of use, as shares of the target.

@@ -8,7 +8,7 @@ const POINTS: usize = 20;
 const SMOOTHING: f64 = 0.9;
 /// The slope is scaled by this and by the number of deltas, at most `MOST_DELTAS`.
 const GAIN: f64 = 4.0;
-const MOST_DELTAS: u32 = 60;
+const MAX_DELTAS: u32 = 60;
 /// Overuse lasts longer than this (ms) before it counts.
 const OVER_FOR: f64 = 10.0;
 const FIRST_THRESHOLD: f64 = 12.5;
@@ -18,10 +18,10 @@ const UP: f64 = 0.0087;
 const DOWN: f64 = 0.039;
 /// Trends further above the threshold than this leave it alone.
 const FAR: f64 = 15.0;
-const LONGEST_STEP: f64 = 100.0;
+const MAX_STEP_MS: f64 = 100.0;
 const THRESHOLDS: (f64, f64) = (6.0, 600.0);
 
-/// What the delay says of the path.
+/// State of the path by its delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     Normal,
@@ -49,7 +49,7 @@ impl Threshold {
             return;
         }
         let gain = if size < self.0 { DOWN } else { UP };
-        self.0 += gain * (size - self.0) * elapsed.min(LONGEST_STEP);
+        self.0 += gain * (size - self.0) * elapsed.min(MAX_STEP_MS);
         self.0 = self.0.clamp(THRESHOLDS.0, THRESHOLDS.1);
     }
 }
@@ -112,7 +112,7 @@ impl Trend {
         {
             self.slope = slope;
         }
-        let deltas_seen = (self.count.min(MOST_DELTAS as usize)) as f64;
+        let deltas_seen = (self.count.min(MAX_DELTAS as usize)) as f64;
         self.detect(self.slope * deltas_seen * GAIN, before, deltas.sent, arrived);
     }
 

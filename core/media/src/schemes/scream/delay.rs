@@ -1,6 +1,6 @@
 //! The queueing delay, its average and its trend.
 
-use narrows_cc::parts::SlotMinima;
+use narrows_cc::parts::BaseDelays;
 use narrows_units::{Span, Time};
 
 /// History of the path's own delay: 50 slots of 10 s.
@@ -20,7 +20,7 @@ const SECOND: Span = Span::from_ms(1000);
 pub(super) struct Delay {
     /// Target in seconds.
     target: f64,
-    base: SlotMinima,
+    base: BaseDelays,
     /// Queueing delay in seconds.
     queueing: f64,
     average: f64,
@@ -39,7 +39,7 @@ impl Delay {
     pub(super) fn new(now: Time, target: f64) -> Self {
         Delay {
             target,
-            base: SlotMinima::new(SLOTS, SLOT),
+            base: BaseDelays::new(SLOTS, SLOT),
             queueing: 0.0,
             average: 0.0,
             history: [0.0; HISTORY],
@@ -81,7 +81,7 @@ impl Delay {
         if self.least_average <= STANDING * self.target {
             self.low_since = now;
         } else if now - self.low_since > STANDING_FOR {
-            self.base = SlotMinima::new(SLOTS, SLOT);
+            self.base = BaseDelays::new(SLOTS, SLOT);
             self.least_average = 0.0;
             self.low_since = now;
         }

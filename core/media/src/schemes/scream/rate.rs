@@ -1,6 +1,6 @@
 //! The encoder's target: RFC 8298, section 4.1.3, in the repository's form.
 
-use super::Settings;
+use super::ScreamSettings;
 use super::meter::Meter;
 use narrows_units::{Span, Time};
 
@@ -14,9 +14,9 @@ const QUEUE_BITS: f64 = 12_000.0;
 const QUEUE_TIME: f64 = 0.1;
 const SMALL_BPS: f64 = 50e3;
 
-/// What the rest of the sender is doing.
+/// State of the rest of the sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(super) struct RateControlState {
     pub(super) now: Time,
     /// Bits that wait to be sent.
     pub(super) queue_bits: f64,
@@ -41,7 +41,7 @@ pub(super) struct RateControl {
 }
 
 impl RateControl {
-    pub(super) fn new(now: Time, settings: &Settings) -> Self {
+    pub(super) fn new(now: Time, settings: &ScreamSettings) -> Self {
         RateControl {
             target: settings.start_bps,
             scale: 1.0,
@@ -61,7 +61,7 @@ impl RateControl {
         self.target
     }
 
-    /// What the encoder is told in bit/s: encoders that make too much or too little are corrected.
+    /// Target of the encoder in bit/s: encoders that make too much or too little are corrected.
     pub(super) fn told(&self) -> f64 {
         self.target * self.scale
     }
@@ -84,13 +84,13 @@ impl RateControl {
     }
 
     /// A loss that counts.
-    pub(super) fn loss(&mut self, now: Time, settings: &Settings) {
+    pub(super) fn loss(&mut self, now: Time, settings: &ScreamSettings) {
         self.note(now);
         self.target = (settings.beta_rate * self.target).max(settings.min_bps);
     }
 
     /// The window fell by `share` of itself for its delay.
-    pub(super) fn fallen(&mut self, share: f64, settings: &Settings) {
+    pub(super) fn fallen(&mut self, share: f64, settings: &ScreamSettings) {
         if self.bps() < 100e3 {
             self.target = (self.target * (1.0 - share)).max(settings.min_bps);
         }
@@ -114,7 +114,7 @@ impl RateControl {
     }
 
     /// A frame was made.
-    pub(super) fn frame(&mut self, state: &State, settings: &Settings) {
+    pub(super) fn frame(&mut self, state: &RateControlState, settings: &ScreamSettings) {
         self.queue_average += 0.5 * (state.queue_bits - self.queue_average);
         if self.adjusted.is_none_or(|then| state.now - then < INTERVAL) {
             return;
@@ -143,7 +143,7 @@ impl RateControl {
         }
     }
 
-    fn increment(&self, state: &State, bps: f64, most: f64, may_rise: bool, settings: &Settings) -> f64 {
+    fn increment(&self, state: &RateControlState, bps: f64, most: f64, may_rise: bool, settings: &ScreamSettings) -> f64 {
         let more = 1.0 + 0.05 * (SMALL_BPS / self.target).min(1.0);
         let queue = settings.queue_factor * self.queue_average;
         let change = more * bps * (1.0 - settings.guard * state.trend) - queue - self.target;

@@ -1,8 +1,8 @@
 //! The receiving end: the newest packet, a vector of those before it, and when to say so.
 
-use super::Settings;
-use super::report::{LENGTH, Report};
-use crate::assembly::{Assembly, Inserted};
+use super::ScreamSettings;
+use super::report::{LENGTH, ScreamReport};
+use crate::reassembly::{Reassembly, Inserted};
 use crate::rtp::{self, Rtp};
 use crate::{FrameArrived, MediaReceiver};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
@@ -11,11 +11,11 @@ use narrows_units::{Ecn, Span, Time};
 /// Over how long the received rate is measured.
 const WINDOW: Span = Span::from_ms(200);
 
-pub(super) struct Receiver {
-    settings: Settings,
-    assembly: Assembly,
+pub(super) struct ScreamReceiver {
+    settings: ScreamSettings,
+    assembly: Reassembly,
     counters: ReceiverCounters,
-    report: Option<Report>,
+    report: Option<ScreamReport>,
     pending: bool,
     reported: Option<Time>,
     number: u64,
@@ -25,11 +25,11 @@ pub(super) struct Receiver {
     bps: f64,
 }
 
-impl Receiver {
-    pub(super) fn new(settings: Settings, now: Time) -> Self {
-        Receiver {
+impl ScreamReceiver {
+    pub(super) fn new(settings: ScreamSettings, now: Time) -> Self {
+        ScreamReceiver {
             settings,
-            assembly: Assembly::default(),
+            assembly: Reassembly::default(),
             counters: ReceiverCounters::default(),
             report: None,
             pending: false,
@@ -46,7 +46,7 @@ impl Receiver {
         let arrived = self.settings.clock.read(now);
         let Some(report) = &mut self.report else {
             let vector = 0;
-            self.report = Some(Report { highest: number, vector, arrived });
+            self.report = Some(ScreamReport { highest: number, vector, arrived });
             return true;
         };
         if number > report.highest {
@@ -54,7 +54,7 @@ impl Receiver {
             // What was the highest is bit `up - 1` of the new vector.
             let shifted = if up < 64 { report.vector << up } else { 0 };
             let bit = if up <= 64 { 1 << (up - 1) } else { 0 };
-            *report = Report { highest: number, vector: shifted | bit, arrived };
+            *report = ScreamReport { highest: number, vector: shifted | bit, arrived };
             return true;
         }
         let new = !report.has(number);
@@ -89,7 +89,7 @@ impl Receiver {
     }
 }
 
-impl Endpoint for Receiver {
+impl Endpoint for ScreamReceiver {
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(media) = header else { return };
         let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
@@ -132,7 +132,7 @@ impl Endpoint for Receiver {
     }
 }
 
-impl MediaReceiver for Receiver {
+impl MediaReceiver for ScreamReceiver {
     fn counters(&self) -> ReceiverCounters {
         self.counters
     }

@@ -9,9 +9,9 @@ use narrows_units::Time;
 /// Bytes of a report's content.
 pub(super) const LENGTH: u16 = 24;
 
-/// What the receiver says.
+/// Report of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct ScreamReport {
     /// Highest packet number received.
     pub(super) highest: u64,
     /// Bit `n`: packet `highest - 1 - n` has been received.
@@ -20,25 +20,25 @@ pub(super) struct Report {
     pub(super) arrived: Time,
 }
 
-impl Report {
+impl ScreamReport {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for field in [self.highest, self.vector, self.arrived.ns()] {
             out.extend(field.to_be_bytes());
         }
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Report> {
+    pub(super) fn read(bytes: &[u8]) -> Option<ScreamReport> {
         let (highest, rest) = bytes.split_first_chunk::<8>()?;
         let (vector, rest) = rest.split_first_chunk::<8>()?;
         let (arrived, _) = rest.split_first_chunk::<8>()?;
-        Some(Report {
+        Some(ScreamReport {
             highest: u64::from_be_bytes(*highest),
             vector: u64::from_be_bytes(*vector),
             arrived: Time::from_ns(u64::from_be_bytes(*arrived)),
         })
     }
 
-    /// Whether the report says that packet `number` has arrived.
+    /// True if the report says that packet `number` has arrived.
     #[inline]
     pub(super) fn has(&self, number: u64) -> bool {
         match self.highest.checked_sub(number) {

@@ -1,16 +1,16 @@
 //! The sending end.
 
 use super::delay::Delay;
-use super::rate::{RateControl, State};
-use super::report::Report;
+use super::rate::{RateControl, RateControlState};
+use super::report::ScreamReport;
 use super::sent::InFlight;
-use super::window::{Step, Window};
-use super::{Settings, rtp};
-use crate::encoder::Config;
-use crate::source::Source;
-use crate::{FrameSent, MediaSender, Setup};
+use super::window::{ScreamWindowStep, ScreamWindow};
+use super::{ScreamSettings, rtp};
+use crate::encoder::EncoderConfig;
+use crate::source::MediaSource;
+use crate::{FrameSent, MediaSender, MediaSetup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// After so long without sending a packet goes out regardless of the window.
@@ -18,12 +18,12 @@ const SILENCE: Span = Span::from_ms(200);
 /// The queue is thrown away at most this often.
 const CLEAR_APART: Span = Span::from_ms(1000);
 
-pub(super) struct Sender {
-    settings: Settings,
-    source: Source,
+pub(super) struct ScreamSender {
+    settings: ScreamSettings,
+    source: MediaSource,
     flight: InFlight,
     delay: Delay,
-    window: Window,
+    window: ScreamWindow,
     rate: RateControl,
     /// Round-trip times in seconds: the newest, the smallest, and smoothed in two stages.
     rtt: f64,
@@ -41,14 +41,14 @@ pub(super) struct Sender {
     stopped: bool,
 }
 
-impl Sender {
-    pub(super) fn new(settings: Settings, config: Config, setup: Setup) -> Self {
+impl ScreamSender {
+    pub(super) fn new(settings: ScreamSettings, config: EncoderConfig, setup: MediaSetup) -> Self {
         let now = setup.now;
-        Sender {
-            source: Source::new(config, now, setup.random),
+        ScreamSender {
+            source: MediaSource::new(config, now, setup.random),
             flight: InFlight::default(),
             delay: Delay::new(now, settings.target),
-            window: Window::new(now, &settings),
+            window: ScreamWindow::new(now, &settings),
             rate: RateControl::new(now, &settings),
             settings,
             rtt: 0.0,
@@ -72,7 +72,7 @@ impl Sender {
             self.rate.coded.add(u64::from(frame.bytes + packets * rtp::HEADER));
             self.rate.meter(now);
             self.give_up(now);
-            let state = State {
+            let state = RateControlState {
                 now,
                 queue_bits: self.source.outbox.bytes() as f64 * 8.0,
                 fast: self.window.is_fast(),
@@ -93,7 +93,7 @@ impl Sender {
         }
     }
 
-    fn report(&mut self, now: Time, report: &Report) {
+    fn report(&mut self, now: Time, report: &ScreamReport) {
         let Some(outcome) = self.flight.report(report) else { return };
         self.counters.acked_packets += outcome.acked_packets;
         self.counters.lost_packets += outcome.lost;
@@ -112,7 +112,7 @@ impl Sender {
             self.counters.recoveries += 1;
             self.rate.loss(now, &self.settings);
         }
-        let step = Step {
+        let step = ScreamWindowStep {
             now,
             newly: outcome.newly as f64,
             in_flight: self.flight.bytes() as f64,
@@ -141,17 +141,17 @@ impl Sender {
         }
     }
 
-    /// Whether a packet of `size` bytes fits into the window.
+    /// True if a packet of `size` bytes fits into the window.
     fn fits(&self, size: u32) -> bool {
         let extra = if self.delay.queueing() < self.settings.target { self.window.mss() } else { 0.0 };
         self.flight.bytes() as f64 + f64::from(size) <= self.window.bytes() + extra
     }
 }
 
-impl Endpoint for Sender {
+impl Endpoint for ScreamSender {
     fn receive(&mut self, now: Time, _: Ecn, header: &Header, body: &Body) {
         if let (Header::Media(Media { feedback: true, .. }), false) = (header, self.stopped)
-            && let Some(report) = Report::read(&body.bytes)
+            && let Some(report) = ScreamReport::read(&body.bytes)
         {
             self.report(now, &report);
         }
@@ -199,15 +199,15 @@ impl Endpoint for Sender {
     }
 }
 
-impl MediaSender for Sender {
+impl MediaSender for ScreamSender {
     fn stop(&mut self) {
         self.stopped = true;
         self.source.outbox.clear();
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let known = |seconds: f64| (self.min_rtt < f64::INFINITY).then(|| Span::from_secs(seconds));
-        Snapshot {
+        SenderSnapshot {
             cwnd: Some(Bytes::new(self.window.bytes() as u64)),
             latest_rtt: known(self.rtt),
             smoothed_rtt: known(self.smoothed),
@@ -226,7 +226,7 @@ impl MediaSender for Sender {
                     ("waiting_bytes", self.source.outbox.bytes() as f64),
                 ],
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

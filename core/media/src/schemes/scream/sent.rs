@@ -1,6 +1,6 @@
 //! Packets in flight.
 
-use super::report::Report;
+use super::report::ScreamReport;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 const REORDERING: Span = Span::from_ms(20);
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct ScreamSentPacket {
     size: u32,
     at: Time,
     /// Acknowledged or lost.
     settled: bool,
 }
 
-/// What a report changed.
+/// Changes by a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct ReportOutcome {
     /// Bytes of packets up to the highest one that were not counted before, lost ones included.
     pub(super) newly: u64,
     /// Bytes and packets that have arrived.
@@ -31,7 +31,7 @@ pub(super) struct Outcome {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    packets: VecDeque<Sent>,
+    packets: VecDeque<ScreamSentPacket>,
     /// Number of the first packet of `packets`.
     first: u64,
     /// Everything below has been counted as acknowledged.
@@ -51,17 +51,17 @@ impl InFlight {
 
     pub(super) fn sent(&mut self, at: Time, size: u32) {
         self.bytes += u64::from(size);
-        self.packets.push_back(Sent { size, at, settled: false });
+        self.packets.push_back(ScreamSentPacket { size, at, settled: false });
     }
 
     /// Takes in a report; `None` if it is about packets that were never sent, or are settled long since.
-    pub(super) fn report(&mut self, report: &Report) -> Option<Outcome> {
+    pub(super) fn report(&mut self, report: &ScreamReport) -> Option<ReportOutcome> {
         if report.highest < self.first || report.highest >= self.next() {
             return None;
         }
         let index = (report.highest - self.first) as usize;
         let newest = self.packets[index].at;
-        let mut outcome = Outcome { sent_at: newest, ..Outcome::default() };
+        let mut outcome = ReportOutcome { sent_at: newest, ..ReportOutcome::default() };
         for (packet, number) in self.packets.iter_mut().take(index + 1).zip(self.first..) {
             if number >= self.counted {
                 outcome.newly += u64::from(packet.size);
@@ -100,7 +100,7 @@ mod tests {
         for ms in 0..40 {
             flight.sent(Time::from_ns(ms * 1_000_000), 100);
         }
-        let report = |highest, vector| Report { highest, vector, arrived: Time::ZERO };
+        let report = |highest, vector| ScreamReport { highest, vector, arrived: Time::ZERO };
         // 30 has arrived, and 29 and 28; 27 has not, and 0 to 9 were sent more than 20 ms before.
         let outcome = flight.report(&report(30, 0b11)).unwrap();
         assert_eq!((outcome.newly, outcome.acked, outcome.lost), (3100, 300, 10));

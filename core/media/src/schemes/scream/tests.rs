@@ -1,6 +1,6 @@
 use super::delay::Delay;
-use super::rate::{RateControl, State};
-use super::window::{Step, Window};
+use super::rate::{RateControl, RateControlState};
+use super::window::{ScreamWindowStep, ScreamWindow};
 use super::*;
 use crate::testing::{Pipe, Way};
 use narrows_units::Time;
@@ -9,7 +9,7 @@ fn resolve(profile: Option<&str>, set: &[(&str, &str)]) -> Params {
     crate::testing::params(&SCHEME, profile, set)
 }
 
-fn settings_of(profile: Option<&str>) -> Settings {
+fn settings_of(profile: Option<&str>) -> ScreamSettings {
     settings(&resolve(profile, &[]), &crate::testing::setup(1)).unwrap().0
 }
 
@@ -36,9 +36,9 @@ fn the_window_moves_as_the_repository_moves_it() {
         (20_000.0, 10_000.0, 2440.0, 50, 20_000.0),
         (5_000.0, 5_000.0, 5_000.0, 1000, 3_750.0),
     ] {
-        let mut window = Window::new(Time::ZERO, &settings);
+        let mut window = ScreamWindow::new(Time::ZERO, &settings);
         window.set(cwnd, 1220.0);
-        let step = Step {
+        let step = ScreamWindowStep {
             now: ms(100),
             newly: acked,
             in_flight,
@@ -55,9 +55,9 @@ fn the_window_moves_as_the_repository_moves_it() {
 fn a_loss_costs_two_fifths_in_the_repository_and_a_fifth_in_the_rfc() {
     for (profile, after) in [(Some("pantheon"), 12_000.0), (None, 16_000.0)] {
         let settings = settings_of(profile);
-        let mut window = Window::new(Time::ZERO, &settings);
+        let mut window = ScreamWindow::new(Time::ZERO, &settings);
         window.set(20_000.0, 1220.0);
-        let step = Step {
+        let step = ScreamWindowStep {
             now: ms(100),
             newly: 1220.0,
             in_flight: 18_000.0,
@@ -90,7 +90,7 @@ fn near_the_last_congestion_the_target_rises_a_fifth_as_fast_but_by_no_less_than
             rate.sent.add(bytes);
             rate.meter(ms(step * 50));
         }
-        let state = State { now: ms(210), queue_bits: 0.0, fast, trend: 0.0 };
+        let state = RateControlState { now: ms(210), queue_bits: 0.0, fast, trend: 0.0 };
         rate.frame(&state, &settings);
         assert!((rate.target() - 900e3 - rise).abs() < 0.01, "{fast}: {}", rate.target() - 900e3);
     }
@@ -112,7 +112,7 @@ fn the_target_falls_by_a_tenth_and_hardly_rises_in_the_pantheon() {
         rate.coded.add(900);
         rate.meter(now);
         let before = rate.target();
-        rate.frame(&State { now, queue_bits: 0.0, fast: true, trend: 0.0 }, &settings);
+        rate.frame(&RateControlState { now, queue_bits: 0.0, fast: true, trend: 0.0 }, &settings);
         // At most 2 bit/s per second, which is 0.4 every 200 ms.
         assert!(rate.target() - before <= 0.4 + 1e-9);
         rises += u32::from(rate.target() > before);

@@ -1,6 +1,6 @@
 //! The congestion window: RFC 8298, section 4.1.2, in the repository's form.
 
-use super::Settings;
+use super::ScreamSettings;
 use super::delay::Delay;
 use narrows_units::{Span, Time};
 
@@ -21,9 +21,9 @@ const RESUME: Span = Span::from_ms(5000);
 const SHORT_RTT: f64 = 0.01;
 const SLOW_BPS: f64 = 100e3;
 
-/// What happened between two reports.
+/// Events between two reports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct ScreamWindowStep {
     pub(super) now: Time,
     /// Bytes acknowledged, lost ones included.
     pub(super) newly: f64,
@@ -38,7 +38,7 @@ pub(super) struct Step {
 
 /// The highest and mean amounts in flight of the last seconds.
 #[derive(Clone, Debug)]
-struct Flight {
+struct BytesInFlight {
     since: Time,
     highest: [f64; SECONDS],
     mean: [f64; SECONDS],
@@ -48,7 +48,7 @@ struct Flight {
     count: u32,
 }
 
-impl Flight {
+impl BytesInFlight {
     fn note(&mut self, now: Time, in_flight: f64) {
         if now - self.since >= SECOND {
             self.highest[self.newest] = self.most;
@@ -71,7 +71,7 @@ impl Flight {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct ScreamWindow {
     /// Bytes.
     cwnd: f64,
     mss: f64,
@@ -79,21 +79,21 @@ pub(super) struct Window {
     mss_since: Time,
     fast: bool,
     congested: Time,
-    flight: Flight,
+    flight: BytesInFlight,
     reported: Time,
 }
 
-impl Window {
-    pub(super) fn new(now: Time, settings: &Settings) -> Self {
+impl ScreamWindow {
+    pub(super) fn new(now: Time, settings: &ScreamSettings) -> Self {
         let least = settings.min_cwnd.max(2.0 * MSS);
-        Window {
+        ScreamWindow {
             cwnd: least,
             mss: MSS,
             least,
             mss_since: now,
             fast: true,
             congested: now,
-            flight: Flight {
+            flight: BytesInFlight {
                 since: now,
                 highest: [0.0; SECONDS],
                 mean: [0.0; SECONDS],
@@ -119,7 +119,7 @@ impl Window {
     }
 
     /// A packet of `size` bytes is sent: windows hold two of the largest.
-    pub(super) fn sent(&mut self, now: Time, size: f64, in_flight: f64, settings: &Settings) {
+    pub(super) fn sent(&mut self, now: Time, size: f64, in_flight: f64, settings: &ScreamSettings) {
         if now - self.mss_since > SECOND {
             self.mss_since = now;
             self.mss = MSS;
@@ -132,7 +132,7 @@ impl Window {
     }
 
     /// A report came. Returns by what share of itself the window fell for its delay (0 if it did not).
-    pub(super) fn report(&mut self, step: &Step, delay: &Delay, settings: &Settings) -> f64 {
+    pub(super) fn report(&mut self, step: &ScreamWindowStep, delay: &Delay, settings: &ScreamSettings) -> f64 {
         let span = (step.now - self.reported).secs();
         self.reported = step.now;
         let limited = if step.bps > SLOW_BPS {
@@ -167,8 +167,8 @@ impl Window {
         fallen
     }
 
-    /// What the distance `off` from the target delay (in targets) changes, in bytes.
-    pub(super) fn change(&self, off: f64, limited: f64, step: &Step, settings: &Settings) -> f64 {
+    /// Change of the window for a distance `off` from the target delay (in targets), in bytes.
+    pub(super) fn change(&self, off: f64, limited: f64, step: &ScreamWindowStep, settings: &ScreamSettings) -> f64 {
         if off > 0.0 {
             if 1.2 * step.in_flight + step.newly <= self.cwnd {
                 return 0.0;
@@ -181,7 +181,7 @@ impl Window {
     }
 
     /// Keeps the window near what was really in flight.
-    fn validate(&mut self, step: &Step, trend: f64) {
+    fn validate(&mut self, step: &ScreamWindowStep, trend: f64) {
         let most = HEAD_ROOM * self.flight.most(trend);
         if most > VALIDATE_ABOVE {
             self.cwnd = self.cwnd.min(most);

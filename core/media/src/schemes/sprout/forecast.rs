@@ -1,7 +1,7 @@
 //! Beliefs about the rate, and the forecasts that follow from them.
 
-use super::model::{BINS, Evolution, Model, TICK_S, log_means, normalise, rate, weigh};
-use narrows_cc::parts::math::exp;
+use super::model::{BINS, Evolution, RateModel, TICK_S, log_means, normalise, rate, weigh};
+use narrows_cc::parts::exp_log::exp;
 use std::sync::{Arc, OnceLock};
 
 /// Ticks that a forecast covers.
@@ -29,9 +29,9 @@ pub(super) struct Tables {
 
 impl Tables {
     /// The tables of `model`; those of the published one are made once and shared.
-    pub(super) fn of(model: Model) -> Arc<Tables> {
+    pub(super) fn of(model: RateModel) -> Arc<Tables> {
         static PUBLISHED: OnceLock<Arc<Tables>> = OnceLock::new();
-        if model == Model::PUBLISHED {
+        if model == RateModel::PUBLISHED {
             PUBLISHED
                 .get_or_init(|| Arc::new(Tables::new(model)))
                 .clone()
@@ -40,7 +40,7 @@ impl Tables {
         }
     }
 
-    fn new(model: Model) -> Self {
+    fn new(model: RateModel) -> Self {
         let evolution = Evolution::new(model);
         // Per bin: what arrives in the first tick, and the mass of that which follows from the bin. From tick to tick
         // not beliefs are carried forward, 257 numbers for each bin, but expectations backward, 31.
@@ -107,7 +107,7 @@ impl Tables {
     }
 }
 
-/// What the receiver believes about the rate, as probabilities of the bins.
+/// Belief of the receiver about the rate, as probabilities of the bins.
 #[derive(Debug)]
 pub(super) struct Belief {
     tables: Arc<Tables>,
@@ -136,7 +136,7 @@ impl Belief {
         normalise(&mut self.masses);
     }
 
-    /// What arrives at least, except with probability `quantile`.
+    /// Packets that arrive at least, except with probability `quantile`.
     pub(super) fn forecast(&self, quantile: f64) -> Forecast {
         self.tables.forecast(&self.masses, quantile)
     }
@@ -150,7 +150,7 @@ impl Belief {
 }
 
 /// The forecast before anything has arrived.
-pub(super) fn first_forecast(model: Model, quantile: f64) -> Forecast {
+pub(super) fn first_forecast(model: RateModel, quantile: f64) -> Forecast {
     Belief::new(Tables::of(model)).forecast(quantile)
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     /// After `ticks` ticks with `count` packets in each.
     fn after(count: f64, ticks: usize) -> Belief {
-        let mut belief = Belief::new(Tables::of(Model::PUBLISHED));
+        let mut belief = Belief::new(Tables::of(RateModel::PUBLISHED));
         for _ in 0..ticks {
             belief.tick(Some(count));
         }
@@ -170,7 +170,7 @@ mod tests {
     /// All expected values were computed from the published constants with dense matrices.
     #[test]
     fn forecasts_are_those_of_the_published_model() {
-        assert_eq!(first_forecast(Model::PUBLISHED, 0.05), [1, 1, 3, 4, 5, 6, 8, 9]);
+        assert_eq!(first_forecast(RateModel::PUBLISHED, 0.05), [1, 1, 3, 4, 5, 6, 8, 9]);
         let rows: [(f64, Option<Forecast>, Forecast, f64); 7] = [
             (0.0, Some([0; 8]), [0; 8], 0.80),
             (1.0, Some([0, 0, 0, 1, 2, 2, 3, 4]), [0, 0, 0, 1, 1, 2, 3, 4], 68.0),
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn tables_of_the_published_model_are_shared() {
-        let tables = Tables::of(Model::PUBLISHED);
-        assert!(Arc::ptr_eq(&tables, &Tables::of(Model::PUBLISHED)));
-        let calm = Model {
+        let tables = Tables::of(RateModel::PUBLISHED);
+        assert!(Arc::ptr_eq(&tables, &Tables::of(RateModel::PUBLISHED)));
+        let calm = RateModel {
             volatility: 20.0,
-            ..Model::PUBLISHED
+            ..RateModel::PUBLISHED
         };
         let mut belief = Belief::new(Tables::of(calm));
         (0..300).for_each(|_| belief.tick(Some(10.0)));

@@ -1,4 +1,4 @@
-//! What Sprout's ends say to each other, as content of media messages in network byte order.
+//! Messages of Sprout's ends, as content of media messages in network byte order.
 //!
 //! ```text
 //! data    position:64 young:32 time_to_next_ms:15 forecast:1 payload:16
@@ -15,24 +15,24 @@ use super::forecast::{Forecast, HORIZON};
 pub(super) const COUNTED: u32 = 50;
 /// Bytes after our header that are no payload: with it, IP and UDP 46 on the wire.
 pub(super) const HEADER: u32 = 2;
-/// What a packet is longer by that tells the sender's own forecast, as every 20 ms one does.
+/// Bytes that the sender's own forecast adds to a packet, as every 20 ms one does.
 pub(super) const OWN_FORECAST: u32 = 18;
 /// Shortest content of a packet with payload.
-pub(super) const SHORTEST: u32 = 16;
+pub(super) const MIN_CONTENT: u32 = 16;
 
 /// Unit in which a report says how long it has waited.
 const HELD_UNIT: u64 = 100_000;
 
 /// The fields of a packet with payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Data {
+pub(super) struct SproutData {
     /// Bytes sent before this packet, with what counts besides payload.
     pub(super) position: u64,
-    /// How many of them are so young that they may still be overtaken.
+    /// Number of them that are so young that they may still be overtaken.
     pub(super) young: u32,
-    /// How long the sender will at most be silent, in ms.
+    /// Longest time of silence that the sender announces, in ms.
     pub(super) time_to_next_ms: u16,
-    /// Whether there is room for the sender's own forecast.
+    /// True if there is room for the sender's own forecast.
     pub(super) forecast: bool,
     /// Bytes of payload.
     pub(super) payload: u16,
@@ -40,7 +40,7 @@ pub(super) struct Data {
 
 /// The fields of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct SproutReport {
     /// Low bits of the bytes that have been received or lost, counted like positions.
     pub(super) settled: u32,
     /// Packets that arrive at least within the next 1, 2 ... ticks.
@@ -62,9 +62,9 @@ pub(super) fn complete(most: u64, low: u32, bits: u32) -> Option<u64> {
 }
 
 /// Takes big-endian numbers from the front.
-struct Reader<'a>(&'a [u8]);
+struct MessageReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl MessageReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, tail) = self.0.split_first_chunk::<N>()?;
         self.0 = tail;
@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 }
 
-impl Data {
+impl SproutData {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.position.to_be_bytes());
         out.extend(self.young.to_be_bytes());
@@ -92,15 +92,15 @@ impl Data {
     /// Bytes after our header.
     pub(super) fn length(&self) -> u32 {
         let own = if self.forecast { OWN_FORECAST } else { 0 };
-        (HEADER + own + u32::from(self.payload)).max(SHORTEST)
+        (HEADER + own + u32::from(self.payload)).max(MIN_CONTENT)
     }
 
     /// Reads the content of a message of `length` bytes after our header; `None` if it is none.
     pub(super) fn read(bytes: &[u8], length: u32) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = MessageReader(bytes);
         let (position, young, time) = (reader.u64()?, reader.u32()?, reader.u16()?);
         let payload = reader.u16()?;
-        let data = Data {
+        let data = SproutData {
             position,
             young,
             time_to_next_ms: time >> 1,
@@ -111,11 +111,11 @@ impl Data {
     }
 }
 
-impl Report {
+impl SproutReport {
     /// Bytes of content: 66 on the wire.
     pub(super) const SIZE: u16 = 4 + HORIZON as u16 + 2 + 2 + 4 + 2;
 
-    /// How `held` says a time.
+    /// Encoding of the time `held`.
     pub(super) fn held(ns: u64) -> u16 {
         (ns / HELD_UNIT).min(u64::from(u16::MAX)) as u16
     }
@@ -142,7 +142,7 @@ impl Report {
 
     /// Reads the content of a message; `None` if it is too short.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = MessageReader(bytes);
         let settled = reader.u32()?;
         let mut forecast = Forecast::default();
         let mut before = 0;
@@ -151,7 +151,7 @@ impl Report {
             before += u32::from(step);
             *count = before;
         }
-        Some(Report {
+        Some(SproutReport {
             settled,
             forecast,
             received: reader.u16()?,
@@ -171,7 +171,7 @@ mod tests {
         for (forecast, payload, length) in
             [(false, 1400, 1402), (true, 1400, 1420), (false, 0, 16), (true, 0, 20)]
         {
-            let data = Data {
+            let data = SproutData {
                 position: 1 << 40,
                 young: 70_000,
                 time_to_next_ms: 50,
@@ -180,31 +180,31 @@ mod tests {
             };
             let mut bytes = Vec::new();
             data.write(&mut bytes);
-            assert_eq!((bytes.len(), data.length()), (SHORTEST as usize, length));
-            assert_eq!(Data::read(&bytes, length), Some(data));
-            assert_eq!(Data::read(&bytes, length + 1), None);
-            assert_eq!(Data::read(&bytes[1..], length), None);
+            assert_eq!((bytes.len(), data.length()), (MIN_CONTENT as usize, length));
+            assert_eq!(SproutData::read(&bytes, length), Some(data));
+            assert_eq!(SproutData::read(&bytes, length + 1), None);
+            assert_eq!(SproutData::read(&bytes[1..], length), None);
         }
         // Headers and payload that no length could tell.
-        let endless = Data { payload: u16::MAX, ..Data::default() };
+        let endless = SproutData { payload: u16::MAX, ..SproutData::default() };
         let mut bytes = Vec::new();
         endless.write(&mut bytes);
-        assert_eq!(Data::read(&bytes, endless.length() & 0xffff), None);
-        let report = Report {
+        assert_eq!(SproutData::read(&bytes, endless.length() & 0xffff), None);
+        let report = SproutReport {
             settled: 7,
             forecast: [1, 2, 3, 5, 8, 13, 21, 34],
             received: 9,
             missing: 10,
             payload: 11,
-            held: Report::held(1_250_000),
+            held: SproutReport::held(1_250_000),
         };
         let mut bytes = Vec::new();
         report.write(&mut bytes);
-        assert_eq!(bytes.len(), usize::from(Report::SIZE));
-        assert_eq!(Report::read(&bytes), Some(report));
-        assert_eq!(Report::read(&bytes[1..]), None);
+        assert_eq!(bytes.len(), usize::from(SproutReport::SIZE));
+        assert_eq!(SproutReport::read(&bytes), Some(report));
+        assert_eq!(SproutReport::read(&bytes[1..]), None);
         assert_eq!(report.held_ns(), Some(1_200_000));
-        let late = Report { held: Report::held(u64::MAX), ..report };
+        let late = SproutReport { held: SproutReport::held(u64::MAX), ..report };
         assert_eq!(late.held_ns(), None);
     }
 

@@ -1,10 +1,10 @@
-//! What Sprout believes about a link: a rate that wanders, packets that arrive by chance, outages that last.
+//! Sprout's model of a link: a rate that wanders, packets that arrive by chance, outages that last.
 //!
 //! The rate is a Brownian motion on a grid of 257 values; in bin 0, an outage, it is exactly zero and rarely
 //! leaves. Packets of one tick are a Poisson number with the rate of the tick. Everything follows from the
-//! constants here and the two numbers of [`Model`].
+//! constants here and the two numbers of [`RateModel`].
 
-use narrows_cc::parts::math::{exp, ln};
+use narrows_cc::parts::exp_log::{exp, ln};
 
 /// Length of a tick in seconds.
 pub(super) const TICK_S: f64 = 0.02;
@@ -18,18 +18,18 @@ const REACH: f64 = 5.0;
 /// step represented by its middle. All edges of bins lie on steps, so the table means half a step more.
 const HALF_STEP: f64 = 1000.0 / 32768.0;
 
-/// What the link is taken to be.
+/// The model of the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Model {
+pub(super) struct RateModel {
     /// Standard deviation of the rate after one second, in packets per second.
     pub(super) volatility: f64,
-    /// How often per second an outage ends.
+    /// Rate at which outages end, per second.
     pub(super) escape: f64,
 }
 
-impl Model {
+impl RateModel {
     /// The published one.
-    pub(super) const PUBLISHED: Model = Model {
+    pub(super) const PUBLISHED: RateModel = RateModel {
         volatility: 200.0,
         escape: 1.0,
     };
@@ -61,20 +61,20 @@ fn normal(z: f64) -> f64 {
 
 /// Where the belief of one bin goes within a tick: weights of the bins from `first` on.
 #[derive(Debug)]
-struct Row {
+struct TransitionRow {
     first: usize,
     weights: Vec<f64>,
 }
 
-/// How the rate wanders in one tick.
+/// Transition of the rate in one tick.
 #[derive(Debug)]
 pub(super) struct Evolution {
-    rows: Vec<Row>,
+    rows: Vec<TransitionRow>,
 }
 
 impl Evolution {
     /// The matrix of `model`.
-    pub(super) fn new(model: Model) -> Self {
+    pub(super) fn new(model: RateModel) -> Self {
         let deviation = model.volatility * TICK_S.sqrt();
         let stay = exp(-model.escape * TICK_S);
         let rows = (0..BINS).map(|from| {
@@ -98,7 +98,7 @@ impl Evolution {
                 }
             });
             let weights = weights.collect();
-            Row { first, weights }
+            TransitionRow { first, weights }
         });
         Evolution {
             rows: rows.collect(),
@@ -115,7 +115,7 @@ impl Evolution {
         }
     }
 
-    /// What is expected of each bin if `columns` numbers per bin are what is expected a tick later.
+    /// Expectation of each bin if `columns` numbers per bin are what is expected a tick later.
     pub(super) fn expect(&self, later: &[f64], columns: usize) -> Vec<f64> {
         let mut now = vec![0.0; later.len()];
         for (sums, row) in now.chunks_exact_mut(columns).zip(&self.rows) {
@@ -203,7 +203,7 @@ mod tests {
     /// The entries are those of the published matrix, which follows from its seven constants.
     #[test]
     fn the_rate_wanders_as_published() {
-        let evolution = Evolution::new(Model::PUBLISHED);
+        let evolution = Evolution::new(RateModel::PUBLISHED);
         let entries = [(128, 128, 0.055_053), (0, 0, 0.544_352), (1, 0, 0.472_903)];
         for (from, to, value) in entries {
             let entry = evolution.entry(from, to);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn expectations_and_beliefs_evolve_alike() {
-        let evolution = Evolution::new(Model::PUBLISHED);
+        let evolution = Evolution::new(RateModel::PUBLISHED);
         let values: Vec<f64> = (0..BINS).map(|bin| (bin % 7) as f64).collect();
         let expected = evolution.expect(&values, 1);
         for from in [0, 1, 20, 128, 256] {

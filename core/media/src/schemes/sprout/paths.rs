@@ -104,7 +104,7 @@ fn opportunities(text: &str) -> Path {
     }
 }
 
-/// What arrived: when, IP bytes, and how long the queue and the link took, in ms.
+/// Arrivals: when, IP bytes, and how long the queue and the link took, in ms.
 pub(super) struct Arrived {
     at: Time,
     bytes: u32,
@@ -230,7 +230,7 @@ fn long_paths_are_starved_as_the_published_rules_have_it() {
     }
 }
 
-/// What Sprout was made for: 95 % of packets are through the queue within 100 ms.
+/// Sprout's aim: 95 % of packets are through the queue within 100 ms.
 #[test]
 fn packets_are_through_cellular_links_within_100_ms() {
     let traces = [
@@ -247,7 +247,7 @@ fn packets_are_through_cellular_links_within_100_ms() {
     }
 }
 
-/// What waits in the queue of a link that pauses is not lost. Afterwards the queue is kept as before, or, where the round
+/// Data in the queue of a link that pauses is not lost. Afterwards the queue is kept as before, or, where the round
 /// trip is two ticks, none at all at three quarters of the rate: both are states that last.
 #[test]
 fn an_outage_is_survived() {
@@ -261,7 +261,7 @@ fn an_outage_is_survived() {
     }
 }
 
-/// What is lost looks like a slower link: the forecast falls, fewer packets are sent, and fewer arrive.
+/// Loss looks like a slower link: the forecast falls, fewer packets are sent, and fewer arrive.
 #[test]
 fn losses_lower_the_forecast_and_are_counted() {
     let clean = converse(&params(""), constant(5.0, 40), 20, 1).mbps(at(5_000), at(20_000));

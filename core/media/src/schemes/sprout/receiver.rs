@@ -1,10 +1,10 @@
 //! The end that listens: it infers the rate of the link from what arrives in each tick, and reports forecasts.
 
 use super::forecast::{Belief, Forecast, Tables};
-use super::message::{COUNTED, Data, Report};
+use super::message::{COUNTED, SproutData, SproutReport};
 use super::sleep::Sleep;
-use super::{Settings, TICK, UNIT};
-use crate::{MediaReceiver, Setup};
+use super::{SproutSettings, TICK, UNIT};
+use crate::{MediaReceiver, MediaSetup};
 use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, RangeSet, ReceiverCounters};
 use narrows_units::{Ecn, Span, Time};
@@ -15,9 +15,9 @@ const REPORT_INTERVAL: Span = Span::from_ms(20);
 /// After this much silence a flow is taken to have ended, and reports pause until the next packet.
 const GIVEN_UP: Span = Span::from_ms(10_000);
 /// More ticks than this at once change nothing: 30 s without a packet are an outage, whatever was before.
-const MOST_TICKS: u64 = 1500;
+const MAX_TICKS: u64 = 1500;
 /// Most packets remembered; what is older counts as lost.
-const MOST_REMEMBERED: usize = 8192;
+const MAX_REMEMBERED: usize = 8192;
 /// Packet numbers further below the largest than this are forgotten, and no longer known as copies.
 const NUMBERS_KEPT: u64 = 8192;
 
@@ -48,7 +48,7 @@ impl Settled {
         }
         self.received.insert(index, (position, length));
         self.bytes += u64::from(length);
-        if self.received.len() > MOST_REMEMBERED {
+        if self.received.len() > MAX_REMEMBERED {
             let (first, length) = self.received[0];
             self.raise(first.saturating_add(u64::from(length.max(1))));
         }
@@ -72,8 +72,8 @@ impl Settled {
 
 /// Sprout's receiver.
 #[derive(Debug)]
-pub(super) struct Receiver {
-    settings: Settings,
+pub(super) struct SproutReceiver {
+    settings: SproutSettings,
     sleep: Sleep,
     belief: Belief,
     /// Ticks before this have been taken into account; the first one begins with the first packet.
@@ -90,7 +90,7 @@ pub(super) struct Receiver {
     /// When we wake for it.
     wakeup: Time,
     heard_at: Time,
-    /// Whether anything has arrived.
+    /// True if anything has arrived.
     begun: bool,
     /// When the packet with the largest number did.
     largest_at: Time,
@@ -101,10 +101,10 @@ pub(super) struct Receiver {
     counters: ReceiverCounters,
 }
 
-impl Receiver {
-    pub(super) fn new(settings: Settings, setup: Setup) -> Self {
+impl SproutReceiver {
+    pub(super) fn new(settings: SproutSettings, setup: MediaSetup) -> Self {
         let now = settings.clock.read(setup.now);
-        Receiver {
+        SproutReceiver {
             sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
             belief: Belief::new(Tables::of(settings.model)),
             settings,
@@ -129,8 +129,8 @@ impl Receiver {
     /// Takes account of the ticks that are over.
     fn advance(&mut self, now: Time) {
         let ticks = now.since(self.ticked).ns() / TICK.ns();
-        if ticks > MOST_TICKS {
-            self.ticked += TICK * (ticks - MOST_TICKS);
+        if ticks > MAX_TICKS {
+            self.ticked += TICK * (ticks - MAX_TICKS);
         }
         while self.ticked + TICK < now {
             let seen = self.count > 0.0 || self.ticked >= self.silent_until;
@@ -148,7 +148,7 @@ impl Receiver {
     }
 }
 
-impl Endpoint for Receiver {
+impl Endpoint for SproutReceiver {
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(Media {
             number,
@@ -159,7 +159,7 @@ impl Endpoint for Receiver {
             return;
         };
         let length = u32::from(length);
-        let Some(data) = Data::read(&body.bytes, length) else {
+        let Some(data) = SproutData::read(&body.bytes, length) else {
             return;
         };
         self.counters.received_packets += 1;
@@ -218,18 +218,18 @@ impl Endpoint for Receiver {
         let quantile = 1.0 - self.settings.confidence;
         let forecast = *(self.forecast).get_or_insert_with(|| self.belief.forecast(quantile));
         body.clear();
-        let report = Report {
+        let report = SproutReport {
             settled: self.settled.total() as u32,
             forecast,
             received: self.received as u16,
             missing: (self.largest + 1).saturating_sub(self.received) as u16,
             payload: self.counters.goodput_bytes as u32,
-            held: Report::held(now.since(self.largest_at).ns()),
+            held: SproutReport::held(now.since(self.largest_at).ns()),
         };
         report.write(&mut body.bytes);
         let header = Header::Media(Media {
             number: self.number,
-            length: Report::SIZE,
+            length: SproutReport::SIZE,
             feedback: true,
         });
         self.number += 1;
@@ -245,7 +245,7 @@ impl Endpoint for Receiver {
     }
 }
 
-impl MediaReceiver for Receiver {
+impl MediaReceiver for SproutReceiver {
     fn counters(&self) -> ReceiverCounters {
         self.counters
     }

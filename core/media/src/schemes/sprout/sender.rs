@@ -1,13 +1,13 @@
 //! The end that sends: as much as the forecast says will be through the queue in time.
 
 use super::forecast::{Forecast, HORIZON, first_forecast};
-use super::message::{COUNTED, Data, HEADER, OWN_FORECAST, Report, complete};
+use super::message::{COUNTED, SproutData, HEADER, OWN_FORECAST, SproutReport, complete};
 use super::sleep::Sleep;
-use super::{Drain, Settings, TICK, UNIT};
-use crate::{MediaSender, Setup};
+use super::{Drain, SproutSettings, TICK, UNIT};
+use crate::{MediaSender, MediaSetup};
 use narrows_cc::Fields;
 use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, Snapshot};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Span, Time};
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ const FALLBACK: Span = Span::from_ms(50);
 /// Packets sent less than this apart may overtake each other.
 const REORDERING: Span = Span::from_ms(10);
 /// Most arrivals that the tables know per tick: larger numbers are no forecasts of ours.
-const MOST_PER_TICK: u32 = 30;
+const MAX_PER_TICK: u32 = 30;
 
 /// Sprout's sender.
 #[derive(Debug)]
-pub(super) struct Sender {
-    settings: Settings,
+pub(super) struct SproutSender {
+    settings: SproutSettings,
     sleep: Sleep,
     /// When we wake if nothing arrives.
     wakeup: Time,
@@ -62,14 +62,14 @@ pub(super) struct Sender {
     counters: SenderCounters,
 }
 
-impl Sender {
+impl SproutSender {
     /// A sender whose packets fit into those of the set-up.
-    pub(super) fn new(settings: Settings, setup: Setup) -> Self {
+    pub(super) fn new(settings: SproutSettings, setup: MediaSetup) -> Self {
         let headers = IP_UDP + MEDIA_HEADER + HEADER + OWN_FORECAST;
         let room = setup.packet_size.saturating_sub(headers).max(1);
         let now = setup.now;
         let silent = now + settings.pause_at;
-        Sender {
+        SproutSender {
             sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
             wakeup: now,
             payload: settings.payload.min(room),
@@ -99,14 +99,14 @@ impl Sender {
         }
     }
 
-    /// What will be through the queue within the look-ahead, from the present tick on.
+    /// Bytes that will be through the queue within the look-ahead, from the present tick on.
     fn through(&self) -> u64 {
         let ahead = (self.tick + self.settings.lookahead).min(HORIZON - 1);
         let packets = self.forecast[ahead].saturating_sub(self.forecast[self.tick]);
         UNIT * u64::from(packets)
     }
 
-    /// What may be sent now.
+    /// Bytes, and rate, that may be sent now.
     fn window(&self) -> u64 {
         let through = self.through();
         // A packet in each tick never shows that the link would carry two: small windows are sent in one go.
@@ -173,7 +173,7 @@ impl Sender {
     }
 
     /// Counts what a report tells: packets received and missing, and bytes of payload.
-    fn count(&mut self, now: Time, report: &Report, (received, missing, payload): (u64, u64, u64)) {
+    fn count(&mut self, now: Time, report: &SproutReport, (received, missing, payload): (u64, u64, u64)) {
         self.counters.acked_packets = self.counters.acked_packets.max(received);
         self.delivered = self.delivered.max(payload);
         // What is missing for the moment may only be late.
@@ -200,7 +200,7 @@ impl Sender {
     }
 }
 
-impl Endpoint for Sender {
+impl Endpoint for SproutSender {
     fn receive(&mut self, now: Time, _ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(Media {
             number,
@@ -210,7 +210,7 @@ impl Endpoint for Sender {
         else {
             return;
         };
-        let Some(report) = Report::read(&body.bytes) else {
+        let Some(report) = SproutReport::read(&body.bytes) else {
             return;
         };
         if self.report.is_some_and(|newest| number <= newest) {
@@ -226,7 +226,7 @@ impl Endpoint for Sender {
         self.count(now, &report, (received, missing, payload));
         self.forecast = report.forecast;
         for (count, ticks) in self.forecast.iter_mut().zip(1..) {
-            *count = (*count).min(MOST_PER_TICK * ticks);
+            *count = (*count).min(MAX_PER_TICK * ticks);
         }
         self.forecast_at = self.settings.clock.read(now);
         self.tick = 0;
@@ -252,7 +252,7 @@ impl Endpoint for Sender {
         let payload = self.flight.min(u64::from(self.payload)) as u32;
         self.flight -= u64::from(payload);
         let last = self.flight == 0;
-        let data = Data {
+        let data = SproutData {
             position: self.position,
             young: self.young(clock),
             time_to_next_ms: if last { (FALLBACK.ns() / 1_000_000) as u16 } else { 0 },
@@ -290,14 +290,14 @@ impl Endpoint for Sender {
     }
 }
 
-impl MediaSender for Sender {
+impl MediaSender for SproutSender {
     fn stop(&mut self) {
         self.stopped = true;
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> SenderSnapshot {
         let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
-        Snapshot {
+        SenderSnapshot {
             // An empty packet is always allowed, if only now and then.
             cwnd: Some(Bytes::new(self.through().max(u64::from(COUNTED)))),
             latest_rtt: self.latest_rtt,
@@ -315,7 +315,7 @@ impl MediaSender for Sender {
                 ],
                 ..Fields::default()
             },
-            ..Snapshot::default()
+            ..SenderSnapshot::default()
         }
     }
 

@@ -1,7 +1,7 @@
 //! The accounts of both ends of Sprout, by hand.
 
 use super::forecast::{Belief, Tables};
-use super::message::{Data, Report};
+use super::message::{SproutData, SproutReport};
 use super::*;
 use narrows_transport::{Body, Header, Media as Message};
 use narrows_units::{Ecn, Stream, Time};
@@ -16,8 +16,8 @@ pub(super) fn params(profile: &str) -> Params {
     crate::testing::params(&SCHEME, (!profile.is_empty()).then_some(profile), &[])
 }
 
-fn setup(seed: u64, end: &str) -> Setup {
-    Setup {
+fn setup(seed: u64, end: &str) -> MediaSetup {
+    MediaSetup {
         now: Time::ZERO,
         packet_size: 1500,
         random: Stream::new(seed, end),
@@ -36,12 +36,12 @@ fn build(profile: &str) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
 }
 
 /// Everything that a sender sends at `now`: payloads and content.
-fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
+fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, SproutData)> {
     let mut body = Body::default();
     let mut sent = Vec::new();
     while let Some(packet) = sender.transmit(now, &mut body) {
         let Header::Media(media) = packet.header else { panic!("no message") };
-        let data = Data::read(&body.bytes, u32::from(media.length)).expect("content");
+        let data = SproutData::read(&body.bytes, u32::from(media.length)).expect("content");
         // As the original's: 46 bytes in front of the payload, and 18 for a forecast of its own.
         let own = if data.forecast { 18 } else { 0 };
         assert_eq!(packet.size, (46 + own + u32::from(data.payload)).max(60));
@@ -52,16 +52,16 @@ fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, Data)> {
 }
 
 fn report(sender: &mut dyn MediaSender, now: Time, number: u64, settled: u64, forecast: [u32; 8]) {
-    let report = Report {
+    let report = SproutReport {
         settled: settled as u32,
         forecast,
-        ..Report::default()
+        ..SproutReport::default()
     };
     let mut body = Body::default();
     report.write(&mut body.bytes);
     let header = Header::Media(Message {
         number,
-        length: Report::SIZE,
+        length: SproutReport::SIZE,
         feedback: true,
     });
     sender.receive(now, Ecn::NotEct, &header, &body);
@@ -148,11 +148,11 @@ fn small_windows_are_sent_as_a_whole() {
     }
 }
 
-/// What it believes is what the model makes of 15 packets in every tick, whenever the first one comes; headers do
+/// The belief is that of the model after 15 packets in every tick, whenever the first one comes; headers do
 /// not count.
 #[test]
 fn the_receiver_counts_payload_from_the_first_packet_on() {
-    let mut belief = Belief::new(Tables::of(Model::PUBLISHED));
+    let mut belief = Belief::new(Tables::of(RateModel::PUBLISHED));
     (0..100).for_each(|_| belief.tick(Some(15.0)));
     for begin in [5, 10_005] {
         let (_, mut receiver) = build("");
@@ -160,14 +160,14 @@ fn the_receiver_counts_payload_from_the_first_packet_on() {
         for number in 0..1501 {
             body.clear();
             let position = number * 1450;
-            Data { position, young: 0, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
+            SproutData { position, young: 0, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
             let header = Header::Media(Message { number, length: 1402, feedback: false });
             let now = at(begin + number / 15 * 20);
             // A tick has not passed before its last instant has.
             receiver.receive(now + Span::from_us(u64::from(number > 0)), Ecn::NotEct, &header, &body);
             let mut out = Body::default();
             if receiver.transmit(now + Span::from_us(1), &mut out).is_some() {
-                last = Report::read(&out.bytes);
+                last = SproutReport::read(&out.bytes);
             }
         }
         let report = last.expect("reports");
@@ -244,11 +244,11 @@ fn received_and_lost_bytes_are_settled() {
     let mut body = Body::default();
     let mut arrive = |receiver: &mut dyn MediaReceiver, number: u64, position: u64, young: u32, ms: u64| {
         body.clear();
-        Data { position, young, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
+        SproutData { position, young, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
         let header = Header::Media(Message { number, length: 1402, feedback: false });
         receiver.receive(at(ms), Ecn::NotEct, &header, &body);
         let mut out = Body::default();
-        let packet = receiver.transmit(at(ms), &mut out).map(|_| Report::read(&out.bytes));
+        let packet = receiver.transmit(at(ms), &mut out).map(|_| SproutReport::read(&out.bytes));
         packet.flatten().map(|report| report.settled)
     };
     // The first packet is answered a tick later.

@@ -9,14 +9,14 @@ mod others;
 mod packets;
 
 use crate::reference::{Draft, Plan};
-use narrows_record::verify::{Report, verify};
+use narrows_record::verify::{VerifierReport, verify};
 use narrows_record::{Direction, ElementCounters, Fate, PacketRow};
 
 fn draft() -> Draft {
     Plan::default().draft()
 }
 
-fn failed(report: &Report) -> Vec<&'static str> {
+fn failed(report: &VerifierReport) -> Vec<&'static str> {
     report
         .findings
         .iter()
@@ -25,7 +25,7 @@ fn failed(report: &Report) -> Vec<&'static str> {
         .collect()
 }
 
-fn skipped(report: &Report) -> Vec<&'static str> {
+fn skipped(report: &VerifierReport) -> Vec<&'static str> {
     report
         .findings
         .iter()

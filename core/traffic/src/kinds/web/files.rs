@@ -1,13 +1,13 @@
 //! The files of the server: their sizes, and how often each is asked for.
 
-use narrows_units::{Law, Zipf};
+use narrows_units::{Distribution, Zipf};
 use std::collections::VecDeque;
 
-const BODY: Law = Law::Lognormal {
+const BODY: Distribution = Distribution::Lognormal {
     mu: 9.357,
     sigma: 1.318,
 };
-const TAIL: Law = Law::Pareto {
+const TAIL: Distribution = Distribution::Pareto {
     scale: 133_000.0,
     shape: 1.1,
 };
@@ -17,14 +17,14 @@ const CUT: f64 = 133_000.0;
 /// request sizes.
 const GROUPS: usize = 16;
 /// The law of request sizes.
-const REQUESTS: Law = Law::Pareto {
+const REQUESTS: Distribution = Distribution::Pareto {
     scale: 1000.0,
     shape: 1.0,
 };
 
 /// The set of files, in ascending order of their sizes.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(super) struct WebFiles {
     /// Size of each file in bytes.
     pub(super) sizes: Vec<u64>,
     /// Requests to each file in one block of requests: Zipf's law in whole numbers.
@@ -48,13 +48,13 @@ pub(super) fn cdf(x: f64, tail: f64) -> f64 {
     (1.0 - tail) * below + tail * TAIL.cdf(x)
 }
 
-impl Files {
+impl WebFiles {
     pub(super) fn new(count: usize, tail: f64) -> Self {
         let sizes: Vec<u64> = (0..count)
             .map(|index| size((index as f64 + 0.5) / count as f64, tail).round() as u64)
             .collect();
         let requests = matched(&sizes);
-        Files { sizes, requests }
+        WebFiles { sizes, requests }
     }
 
     /// Mean size of what is asked for.

@@ -1,11 +1,11 @@
 //! The sequence of requests: exact popularity, and temporal locality.
 
-use super::files::Files;
-use narrows_units::{Law, Stream};
+use super::files::WebFiles;
+use narrows_units::{Distribution, Stream};
 use std::collections::VecDeque;
 
 /// Distance in the stack of recently used files at which the next request lies.
-pub(super) const DISTANCE: Law = Law::Lognormal {
+pub(super) const DISTANCE: Distribution = Distribution::Lognormal {
     mu: 1.5,
     sigma: 0.80,
 };
@@ -20,7 +20,7 @@ pub(super) struct Sequence {
     /// One block of requests: each file as often as it is popular. Shuffled anew for each use.
     block: Vec<u32>,
     used: usize,
-    /// How many of the next requests ask for each file, and how many they are.
+    /// Number of the next requests that ask for each file, and how many they are.
     wanted: Vec<u32>,
     ahead: usize,
     /// The next requests, oldest first, with the turn in which they came here; those that have been
@@ -34,7 +34,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new(files: &Files, mut stream: Stream) -> Self {
+    pub(super) fn new(files: &WebFiles, mut stream: Stream) -> Self {
         let block: Vec<u32> = files
             .requests
             .iter()

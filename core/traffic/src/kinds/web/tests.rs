@@ -5,8 +5,8 @@ use crate::Offered;
 
 const TAIL: f64 = 0.07;
 
-fn setup(seed: u64) -> Setup {
-    Setup {
+fn setup(seed: u64) -> TrafficSetup {
+    TrafficSetup {
         seed,
         flow: 1,
         connections: 1,
@@ -35,17 +35,17 @@ fn without_network(
     source: &mut dyn Application,
     seconds: f64,
     object: Span,
-    mut see: impl FnMut(Time, &Action),
+    mut see: impl FnMut(Time, &TrafficAction),
 ) {
     let end = Time::ZERO + Span::from_secs(seconds);
     let mut answers = std::collections::VecDeque::new();
     let mut actions = Vec::new();
-    let (mut now, mut event) = (Time::ZERO, Event::Start);
+    let (mut now, mut event) = (Time::ZERO, TrafficEvent::Start);
     loop {
         source.on(now, event, &mut actions);
         for action in actions.drain(..) {
             see(now, &action);
-            if let Action::Transfer(transfer) = action {
+            if let TrafficAction::Transfer(transfer) = action {
                 answers.push_back((now + object, transfer));
             }
         }
@@ -54,11 +54,11 @@ fn without_network(
         if now >= end {
             return;
         }
-        event = Event::Wakeup;
+        event = TrafficEvent::Wakeup;
         if answer <= now
             && let Some((_, transfer)) = answers.pop_front()
         {
-            event = Event::Completed {
+            event = TrafficEvent::Completed {
                 connection: transfer.connection,
                 transfer: transfer.transfer,
             };
@@ -68,7 +68,7 @@ fn without_network(
 
 #[test]
 fn file_sizes_follow_their_law() {
-    let files = Files::new(2000, TAIL);
+    let files = WebFiles::new(2000, TAIL);
     let samples: Vec<f64> = files.sizes.iter().map(|&size| size as f64).collect();
     // 1.63 / sqrt(2000) would pass; a laid-out set must be within half a step and rounding.
     let distance = kolmogorov(samples, |x| files::cdf(x, TAIL));
@@ -86,9 +86,9 @@ fn file_sizes_follow_their_law() {
 
 #[test]
 fn request_sizes_come_close_to_their_law() {
-    let files = Files::new(2000, TAIL);
+    let files = WebFiles::new(2000, TAIL);
     let total: f64 = files.requests.iter().copied().map(f64::from).sum();
-    let law = Law::Pareto {
+    let law = Distribution::Pareto {
         scale: 1000.0,
         shape: 1.0,
     };
@@ -114,7 +114,7 @@ fn request_sizes_come_close_to_their_law() {
 
 #[test]
 fn popularity_is_zipfs() {
-    let files = Files::new(2000, TAIL);
+    let files = WebFiles::new(2000, TAIL);
     let mut sequence = Sequence::new(&files, Stream::new(1, "sequence"));
     let mut counts = vec![0u32; 2000];
     let n = 300_000;
@@ -141,7 +141,7 @@ fn popularity_is_zipfs() {
 
 #[test]
 fn requests_are_local_in_time() {
-    let files = Files::new(2000, TAIL);
+    let files = WebFiles::new(2000, TAIL);
     let distances = |mut next: Box<dyn FnMut() -> usize>| {
         let mut stack: Vec<usize> = (0..2000).collect();
         let mut all = Vec::new();
@@ -173,7 +173,7 @@ fn off_times_and_pages_follow_their_laws() {
     // requests is that of the page's objects.
     let (mut pages, mut active) = (BTreeMap::new(), Vec::new());
     without_network(&mut *source, 600.0, object, |now, action| {
-        if let Action::Transfer(transfer) = action {
+        if let TrafficAction::Transfer(transfer) = action {
             let page = pages.entry(transfer.connection).or_insert((0u32, now));
             // Of pages that began early enough to be complete: else long times would be missing.
             if page.0 > 0 && transfer.connection < 5000 {
@@ -206,10 +206,10 @@ fn off_times_and_pages_follow_their_laws() {
     let mut source = build(&serde_json::json!({"users": 1, "persistent": true}), 6);
     let (mut last, mut inactive) = (None, Vec::new());
     without_network(&mut *source, 60_000.0, object, |now, action| {
-        if let Action::Close { .. } = action {
+        if let TrafficAction::Close { .. } = action {
             last = Some(now);
         }
-        if let (Action::Open { .. }, Some(closed)) = (action, last) {
+        if let (TrafficAction::Open { .. }, Some(closed)) = (action, last) {
             inactive.push((now - closed).secs());
         }
     });
@@ -249,7 +249,7 @@ fn short_runs_offer_the_same_load() {
         offered.transfers as f64 / 5.0
     });
     let mean = loads.sum::<f64>() / 30.0;
-    let files = Files::new(2000, TAIL);
+    let files = WebFiles::new(2000, TAIL);
     let wanted = 100e6 / 8.0 / files.mean_request();
     assert!((mean / wanted - 1.0).abs() < 0.03, "{mean} {wanted}");
 }

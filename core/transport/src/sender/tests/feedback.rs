@@ -1,4 +1,4 @@
-//! What acknowledgements tell beyond "arrived": when each packet arrived, how many were marked, and when there is
+//! Information of acknowledgements beyond "arrived": when each packet arrived, how many were marked, and when there is
 //! nothing left to wait for.
 
 use super::*;
@@ -62,7 +62,7 @@ fn marks_are_counted_exactly_however_acknowledgements_are_thinned_or_lost() {
             ..thinned(ack_every)
         };
         let mut rig = Rig::with(20, &config);
-        rig.sender.set_supply(2000 * MSS);
+        rig.sender.set_write_seq(2000 * MSS);
         rig.mark = Box::new(|index| index % 7 < 3);
         rig.ack_fault = Box::new(|order| (order % 9 != 0).then_some(Span::ZERO));
         rig.run(60_000);
@@ -95,7 +95,7 @@ fn what_is_sent_is_acknowledged_lost_or_in_flight() {
 fn the_timer_runs_while_something_is_under_way_and_not_longer() {
     let mut rig = Rig::new(10);
     assert_eq!(rig.sender.next_wakeup(), Time::FAR);
-    rig.sender.set_supply(5 * MSS);
+    rig.sender.set_write_seq(5 * MSS);
     rig.run(1);
     // Before any round trip is known: one second (RFC 6298, section 2.1).
     assert_eq!(rig.sender.next_wakeup(), Time::ZERO + Span::from_ms(1000));

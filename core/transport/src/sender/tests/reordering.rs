@@ -20,7 +20,7 @@ fn spurious(config: &Config) -> (u64, u64) {
     });
     rig.run(4000);
     let counters = rig.sender.counters();
-    (counters.spurious_losses, rig.sender.loss.threshold())
+    (counters.spurious_losses, rig.sender.rack.dup_thresh())
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_is_repeated_or_lost_raises_nothing() {
         let mut rig = Rig::with(40, &config).losing(&[100, 110, 300, 301, 302]);
         rig.run(2000);
         assert_eq!(rig.sender.counters().lost_packets, 5);
-        assert_eq!(rig.sender.loss.threshold(), 3);
+        assert_eq!(rig.sender.rack.dup_thresh(), 3);
     }
 }
 
@@ -70,7 +70,7 @@ fn what_arrives_beyond_a_gap_lets_no_window_grow() {
     rig.fault = Box::new(|index| Some(Span::from_ms(if index == 100 { 15 } else { 0 })));
     rig.run(900);
     let before = rig.heard().still;
-    assert!(before > 0 && rig.sender.loss.reorders());
+    assert!(before > 0 && rig.sender.rack.reorders());
     let from = rig.sends.len() as u64 + 50;
     rig.fault = Box::new(move |index| Some(Span::from_ms(if index == from { 15 } else { 0 })));
     rig.run(2000);

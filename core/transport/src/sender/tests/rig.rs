@@ -15,7 +15,7 @@ pub(super) fn without_sack() -> Config {
     }
 }
 
-/// What a scheme was told.
+/// Events of a scheme.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
     pub(super) acks: u64,
@@ -31,9 +31,9 @@ pub(super) struct Heard {
     /// Acknowledgements by which no window may grow.
     pub(super) still: u64,
     pub(super) pacing: Option<Rate>,
-    /// Whether another pacing rate counts from the last packet on.
+    /// True if another pacing rate counts from the last packet on.
     pub(super) at_once: bool,
-    /// Whether the time of a packet that a full window kept back begins when there is room.
+    /// True if the time of a packet that a full window kept back begins when there is room.
     pub(super) anew: bool,
     pub(super) rates: Vec<(u64, bool)>,
     /// Of each packet, how long it took by both clocks, where the peer has said so.
@@ -104,8 +104,8 @@ impl CongestionControl for Fixed {
         Allowance {
             cwnd: Some(Bytes::new(self.window * MSS)),
             pacing: heard.pacing,
-            at_once: heard.at_once,
-            anew: heard.anew,
+            reschedule_pacing: heard.at_once,
+            restart_pacing_when_open: heard.anew,
             ..Allowance::default()
         }
     }
@@ -129,7 +129,7 @@ const FIXED: Scheme = Scheme {
     },
 };
 
-/// What happens to the n-th data packet (0, 1, 2...) on its way.
+/// Fate of the n-th data packet (0, 1, 2...) on its way.
 pub(super) type Fault = dyn Fn(u64) -> Option<Span>;
 
 pub(super) struct Rig {
@@ -233,11 +233,11 @@ impl Rig {
         }
     }
 
-    /// Whether nobody looks after acknowledgements now.
+    /// True if nobody looks after acknowledgements now.
     fn naps(&self) -> bool {
         let due = self.sender.next_wakeup();
         let near = |patience| self.now < due && due.since(self.now) <= patience;
-        self.patience.is_some_and(near) && self.sender.is_held()
+        self.patience.is_some_and(near) && self.sender.is_pacing_limited()
     }
 
     pub(super) fn pump(&mut self) {
@@ -319,7 +319,10 @@ impl Rig {
         let lost = counters.lost_packets;
         let settled = counters.acked_packets + lost;
         let (flying, bytes) = self.sender.sent.outstanding();
-        assert_eq!(bytes, self.sender.in_flight().get() + self.sender.assumed);
+        assert_eq!(
+            bytes,
+            self.sender.in_flight().get() + self.sender.sacked_out
+        );
         // A late packet counts as lost and then as acknowledged; a revived one as lost and flying.
         assert!(
             counters.sent_packets <= settled + flying,
@@ -330,7 +333,7 @@ impl Rig {
             "{counters:?} {flying}"
         );
         // What the receiver misses first goes first, also if it is lost for the second time.
-        let repairs = &self.sender.repairs;
+        let repairs = &self.sender.retransmit_queue;
         let least = repairs.iter().map(|repair| repair.0.offset).min();
         assert_eq!(repairs.peek().map(|repair| repair.0.offset), least);
     }

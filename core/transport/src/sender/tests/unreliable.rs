@@ -26,13 +26,13 @@ fn what_is_lost_stays_lost_and_everything_sent_is_new() {
     rig.sender.stop();
     rig.run(1100);
     assert_eq!(rig.goodput(), (sent - 3) * MSS);
-    assert_eq!(rig.receiver.contiguous(), sent * MSS);
+    assert_eq!(rig.receiver.rcv_nxt(), sent * MSS);
 }
 
 #[test]
 fn a_finite_supply_is_through_when_its_losses_are_known() {
     let mut rig = Rig::with(20, &unreliable()).losing(&[5, 19]);
-    rig.sender.set_supply(20 * MSS);
+    rig.sender.set_write_seq(20 * MSS);
     rig.run(3000);
     // The last packet is missed by the timer alone: there is nothing new to probe with.
     let counters = rig.sender.counters();

@@ -1,8 +1,8 @@
 //! Rate, bursts and window from the model.
 
 use super::super::{Quantum, bdp, rate};
-use super::{MIN_PACKETS, Machine, Mode};
-use crate::{AckEvent, Phase};
+use super::{BbrMode, MIN_PACKETS, Machine};
+use crate::{AckEvent, CaState};
 use narrows_units::{Rate, Span};
 
 /// RTT assumed for the first pacing rate.
@@ -29,18 +29,18 @@ impl Machine {
 
     pub(super) fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => self.profile.startup_gain,
-            Mode::Drain => self.profile.drain_gain,
-            Mode::Down => self.profile.down_gain,
-            Mode::Up => UP_GAIN,
-            Mode::Cruise | Mode::Refill | Mode::ProbeRtt => 1.0,
+            BbrMode::Startup => self.profile.startup_gain,
+            BbrMode::Drain => self.profile.drain_gain,
+            BbrMode::Down => self.profile.down_gain,
+            BbrMode::Up => UP_GAIN,
+            BbrMode::Cruise | BbrMode::Refill | BbrMode::ProbeRtt => 1.0,
         }
     }
 
     pub(super) fn cwnd_gain(&self) -> f64 {
         match self.mode {
-            Mode::Up => PROBE_CWND_GAIN,
-            Mode::ProbeRtt => self.profile.probe_rtt_cwnd_gain,
+            BbrMode::Up => PROBE_CWND_GAIN,
+            BbrMode::ProbeRtt => self.profile.probe_rtt_cwnd_gain,
             _ => CWND_GAIN,
         }
     }
@@ -86,14 +86,14 @@ impl Machine {
     /// At least what bursts at sender, path and receiver need.
     fn with_budget(&self, bytes: f64) -> f64 {
         let bytes = bytes.max(3.0 * self.quantum()).max(MIN_PACKETS * self.mss);
-        if self.mode == Mode::Up {
+        if self.mode == BbrMode::Up {
             bytes + 2.0 * self.mss
         } else {
             bytes
         }
     }
 
-    /// What is in flight when `gain` bandwidth-delay products are to be.
+    /// Bytes in flight for `gain` bandwidth-delay products.
     pub(super) fn target(&self, bandwidth: f64, gain: f64) -> f64 {
         self.with_budget(self.bdp(bandwidth, gain))
     }
@@ -106,7 +106,7 @@ impl Machine {
     /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
     pub(super) fn save_cwnd(&mut self) {
         let good =
-            matches!(self.prior, Phase::Open | Phase::Reduced) && self.mode != Mode::ProbeRtt;
+            matches!(self.prior, CaState::Open | CaState::Cwr) && self.mode != BbrMode::ProbeRtt;
         self.prior_cwnd = if good {
             self.cwnd
         } else {
@@ -118,11 +118,11 @@ impl Machine {
     pub(super) fn leave_recovery(&mut self, ack: &AckEvent<'_>) {
         let before = self.prior;
         self.prior = ack.phase;
-        let calm = matches!(ack.phase, Phase::Open | Phase::Reduced);
+        let calm = matches!(ack.phase, CaState::Open | CaState::Cwr);
         let restores = match before {
-            Phase::Timeout => ack.phase != Phase::Timeout,
-            Phase::Recovery => calm && self.profile.restore_after_recovery,
-            Phase::Open | Phase::Reduced => false,
+            CaState::Loss => ack.phase != CaState::Loss,
+            CaState::Recovery => calm && self.profile.restore_after_recovery,
+            CaState::Open | CaState::Cwr => false,
         };
         if restores {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
@@ -146,7 +146,7 @@ impl Machine {
             }
             self.cwnd = self.cwnd.max(MIN_PACKETS * self.mss);
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.bound_cwnd();
@@ -154,9 +154,9 @@ impl Machine {
 
     fn bound_cwnd(&mut self) {
         let bound = match self.mode {
-            Mode::Startup | Mode::Drain => f64::INFINITY,
-            Mode::Down | Mode::Refill | Mode::Up => self.bounds.long_term,
-            Mode::Cruise | Mode::ProbeRtt => self.with_headroom(),
+            BbrMode::Startup | BbrMode::Drain => f64::INFINITY,
+            BbrMode::Down | BbrMode::Refill | BbrMode::Up => self.bounds.long_term,
+            BbrMode::Cruise | BbrMode::ProbeRtt => self.with_headroom(),
         };
         let bound = bound
             .min(self.bounds.short_term)

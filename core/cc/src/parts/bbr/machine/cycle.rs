@@ -1,8 +1,8 @@
 //! The cycle of PROBE_BW: down, cruise, refill, up.
 
 use super::model::Feedback;
-use super::{Machine, Mode, Sample};
-use crate::{AckEvent, Phase};
+use super::{BbrMode, BbrSample, Machine};
+use crate::{AckEvent, CaState};
 use narrows_units::{Span, Time};
 
 /// Longest wait between probes in rounds: as long as a Reno flow with the bandwidth-delay product of
@@ -23,10 +23,10 @@ impl Machine {
         self.probe.since = now;
         self.probe.stop();
         self.rounds.restart(self.delivered);
-        self.mode = Mode::Down;
+        self.mode = BbrMode::Down;
     }
 
-    /// How long to wait until the next probe; by chance, so that flows do not probe together.
+    /// Time until the next probe; by chance, so that flows do not probe together.
     fn pick_wait(&mut self) {
         self.probe.rounds = self.random.below(2);
         self.probe.wait = BASE_WAIT + Span::from_ns(self.random.below(RANDOM_WAIT_NS));
@@ -36,7 +36,7 @@ impl Machine {
         if self.profile.tidy_bounds && self.bounds.short_term.is_finite() {
             self.bounds.short_term = self.bounds.short_term.min(self.bounds.long_term);
         }
-        self.mode = Mode::Cruise;
+        self.mode = BbrMode::Cruise;
     }
 
     /// Forgets the short-term bounds and fills the pipe; the long-term bound will grow by
@@ -48,14 +48,14 @@ impl Machine {
         self.probe.precautionary = false;
         self.probe.feedback = Feedback::Refilling;
         self.rounds.restart(self.delivered);
-        self.mode = Mode::Refill;
+        self.mode = BbrMode::Refill;
     }
 
-    fn start_up(&mut self, sample: &Sample) {
+    fn start_up(&mut self, sample: &BbrSample) {
         self.probe.feedback = Feedback::Starting;
         self.rounds.restart(self.delivered);
         self.full.restart(sample.bandwidth);
-        self.mode = Mode::Up;
+        self.mode = BbrMode::Up;
         self.raise_slope();
     }
 
@@ -66,7 +66,7 @@ impl Machine {
         self.probe.up_per_packet = (self.cwnd / growth).max(self.mss);
     }
 
-    pub(super) fn update_cycle(&mut self, ack: &AckEvent<'_>, sample: &Sample) {
+    pub(super) fn update_cycle(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) {
         if !self.full.reached() || self.adapt_long_term(ack, sample) {
             return;
         }
@@ -76,32 +76,32 @@ impl Machine {
             ack.in_flight.get() as f64
         };
         match self.mode {
-            Mode::Down => {
+            BbrMode::Down => {
                 if !self.probe_if_due(ack) && self.time_to_cruise(in_flight) {
                     self.start_cruise();
                 }
             }
-            Mode::Cruise => {
+            BbrMode::Cruise => {
                 self.probe_if_due(ack);
             }
-            Mode::Refill if self.round_start => {
+            BbrMode::Refill if self.round_start => {
                 self.probe.samples = true;
                 self.start_up(sample);
             }
-            Mode::Up => {
+            BbrMode::Up => {
                 if self.time_to_go_down(ack, in_flight, sample) {
                     // No high loss yet: that is known one round later.
                     self.probe.too_high = false;
                     self.start_down(ack.now);
                 }
             }
-            Mode::Refill | Mode::Startup | Mode::Drain | Mode::ProbeRtt => {}
+            BbrMode::Refill | BbrMode::Startup | BbrMode::Drain | BbrMode::ProbeRtt => {}
         }
     }
 
     /// Follows a probe's acknowledgements and moves the long-term bound. Whether a transition was
     /// decided.
-    fn adapt_long_term(&mut self, ack: &AckEvent<'_>, sample: &Sample) -> bool {
+    fn adapt_long_term(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) -> bool {
         if self.round_start {
             match self.probe.feedback {
                 Feedback::Starting => self.probe.feedback = Feedback::Arriving,
@@ -129,7 +129,7 @@ impl Machine {
         } else if self.bounds.long_term.is_finite() {
             // What was in flight without high loss is safe.
             self.bounds.long_term = self.bounds.long_term.max(sample.in_flight);
-            if self.mode == Mode::Up {
+            if self.mode == BbrMode::Up {
                 self.raise_long_term(ack);
             }
         }
@@ -153,7 +153,7 @@ impl Machine {
 
     /// Begins a probe if its time has come, by the clock or by rounds.
     fn probe_if_due(&mut self, ack: &AckEvent<'_>) -> bool {
-        let calm = ack.phase == Phase::Open && !self.latest.loss_in_cycle;
+        let calm = ack.phase == CaState::Open && !self.latest.loss_in_cycle;
         if calm && self.ecn.marked_in_cycle() && self.bounds.long_term.is_finite() {
             // Marks without losses have ceased: others may have gone, look at once and in large steps.
             let packets = (self.bounds.long_term / self.mss * Machine::ECN_REPROBE) as u64;
@@ -173,7 +173,7 @@ impl Machine {
         in_flight <= self.with_headroom() && in_flight <= self.target(self.max_bandwidth(), 1.0)
     }
 
-    fn time_to_go_down(&mut self, ack: &AckEvent<'_>, in_flight: f64, sample: &Sample) -> bool {
+    fn time_to_go_down(&mut self, ack: &AckEvent<'_>, in_flight: f64, sample: &BbrSample) -> bool {
         if self.probe.too_high && in_flight >= self.bounds.long_term {
             // The last probe lost too much here: see first whether it is safe now.
             self.probe.precautionary = true;

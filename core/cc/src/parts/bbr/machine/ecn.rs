@@ -1,6 +1,6 @@
 //! The reaction to marks of the published code, on paths so short that marks come from shallow thresholds.
 
-use super::{Machine, Mode};
+use super::{BbrMode, Machine};
 use crate::AckEvent;
 use narrows_units::{Bytes, Span};
 
@@ -24,7 +24,7 @@ struct Marks {
 
 /// Marks and their average.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ecn {
+pub(super) struct BbrEcn {
     capable: bool,
     eligible: bool,
     alpha: f64,
@@ -36,9 +36,9 @@ pub(super) struct Ecn {
     in_cycle: bool,
 }
 
-impl Ecn {
+impl BbrEcn {
     pub(super) fn new(capable: bool) -> Self {
-        Ecn {
+        BbrEcn {
             capable,
             eligible: false,
             // Reacts at once where there is congestion from the beginning.
@@ -73,7 +73,7 @@ impl Ecn {
         share
     }
 
-    /// Whether the round had marks; forgets it.
+    /// True if the round had marks; forgets it.
     pub(super) fn take_round(&mut self) -> bool {
         std::mem::take(&mut self.in_round)
     }
@@ -83,7 +83,7 @@ impl Ecn {
         1.0 - self.alpha * FACTOR
     }
 
-    /// Whether more than the threshold of what was delivered in the last round trip was marked.
+    /// True if more than the threshold of what was delivered in the last round trip was marked.
     pub(super) fn too_high(&self) -> bool {
         let marked = self.current.marked + self.last.marked;
         let delivered = self.current.delivered + self.last.delivered;
@@ -112,7 +112,7 @@ impl Machine {
         if self.round_start {
             let high = self.ecn.end_round() >= THRESHOLD;
             self.ecn.startup_rounds = if high { self.ecn.startup_rounds + 1 } else { 0 };
-            if self.mode == Mode::Startup && self.ecn.startup_rounds >= STARTUP_ROUNDS {
+            if self.mode == BbrMode::Startup && self.ecn.startup_rounds >= STARTUP_ROUNDS {
                 self.leave_startup();
             }
         }

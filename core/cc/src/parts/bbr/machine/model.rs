@@ -1,14 +1,14 @@
-//! What losses teach: the long-term bound, above which a probe has lost too much, and the short-term
+//! Bounds from losses: the long-term bound, above which a probe has lost too much, and the short-term
 //! bounds, which follow what is delivered now.
 
-use super::{MIN_PACKETS, Machine, Mode, Sample};
-use crate::{AckEvent, LossCause, LossEvent, LostPacket, Phase};
+use super::{BbrMode, BbrSample, MIN_PACKETS, Machine};
+use crate::{AckEvent, CaState, LossCause, LossEvent, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 
 /// Losses in a round of STARTUP that end it, together with the loss rate.
 const STARTUP_LOSSES: u32 = 6;
 
-/// What was delivered in the current round, counted from the first loss if there is one.
+/// Bytes delivered in the current round, counted from the first loss if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Latest {
     /// Largest bandwidth and largest amount delivered.
@@ -16,15 +16,15 @@ pub(super) struct Latest {
     pub(super) in_flight: f64,
     /// Value of the delivered counter that ends the round.
     mark: u64,
-    /// Whether a round has just begun.
+    /// True if a round has just begun.
     pub(super) round_start: bool,
-    /// Whether something was lost in the round, or in the cycle.
+    /// True if something was lost in the round, or in the cycle.
     pub(super) loss: bool,
     pub(super) loss_in_cycle: bool,
 }
 
 impl Latest {
-    pub(super) fn take(&mut self, sample: &Sample, prior_delivered: Bytes, delivered: Bytes) {
+    pub(super) fn take(&mut self, sample: &BbrSample, prior_delivered: Bytes, delivered: Bytes) {
         self.bandwidth = self.bandwidth.max(sample.bandwidth);
         self.in_flight = self.in_flight.max(sample.delivered);
         self.round_start = prior_delivered.get() >= self.mark;
@@ -34,7 +34,7 @@ impl Latest {
     }
 
     /// At the end of an acknowledgement: a new round begins with its sample.
-    pub(super) fn advance(&mut self, sample: &Sample) {
+    pub(super) fn advance(&mut self, sample: &BbrSample) {
         if self.round_start {
             self.bandwidth = sample.bandwidth;
             self.in_flight = sample.delivered;
@@ -83,7 +83,7 @@ impl Bounds {
     }
 }
 
-/// What acknowledgements say about a probe.
+/// Feedback about a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// Nothing.
@@ -102,9 +102,9 @@ pub(super) enum Feedback {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) feedback: Feedback,
-    /// Whether losses are the probe's.
+    /// True if losses are the probe's.
     pub(super) samples: bool,
-    /// Whether the last probe lost too much, and whether it stopped at the long-term bound as a
+    /// True if the last probe lost too much, and whether it stopped at the long-term bound as a
     /// precaution.
     pub(super) too_high: bool,
     pub(super) precautionary: bool,
@@ -140,12 +140,12 @@ impl Probe {
     }
 }
 
-/// What is taken back when losses turn out to be none.
+/// State that is restored when losses turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     bounds: Bounds,
     /// The probe that the losses ended.
-    pub(super) probing: Option<Mode>,
+    pub(super) probing: Option<BbrMode>,
 }
 
 impl Default for Undo {
@@ -171,7 +171,7 @@ pub(super) fn in_flight_at_loss(threshold: f64, in_flight: f64, lost: f64, size:
 }
 
 impl Machine {
-    pub(super) fn take_bandwidth(&mut self, sample: &Sample) {
+    pub(super) fn take_bandwidth(&mut self, sample: &BbrSample) {
         if !sample.app_limited || sample.bandwidth >= self.max_bandwidth() {
             self.bandwidths[1] = self.bandwidths[1].max(sample.bandwidth);
         }
@@ -219,8 +219,8 @@ impl Machine {
         lost > in_flight * self.profile.loss_threshold
     }
 
-    /// Whether a sample tells that too much is in flight.
-    pub(super) fn sample_too_high(&self, sample: &Sample) -> bool {
+    /// True if a sample tells that too much is in flight.
+    pub(super) fn sample_too_high(&self, sample: &BbrSample) -> bool {
         (sample.lost > 0.0 && self.too_high(sample.in_flight, sample.lost)) || self.ecn.too_high()
     }
 
@@ -233,8 +233,8 @@ impl Machine {
         if !app_limited {
             self.bounds.long_term = in_flight.max(self.target_in_flight() * self.profile.beta);
         }
-        if self.mode == Mode::Up {
-            self.undo.probing = Some(Mode::Up);
+        if self.mode == BbrMode::Up {
+            self.undo.probing = Some(BbrMode::Up);
             self.start_down(now);
         }
     }
@@ -249,7 +249,7 @@ impl Machine {
         bytes.min(self.cwnd)
     }
 
-    /// What may be in flight so that others find some room.
+    /// Bytes that may be in flight so that others find some room.
     pub(super) fn with_headroom(&self) -> f64 {
         let long_term = self.bounds.long_term;
         let headroom = (self.profile.headroom * long_term).max(self.mss);
@@ -259,7 +259,7 @@ impl Machine {
         (long_term - headroom).max(MIN_PACKETS * self.mss)
     }
 
-    pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &Sample) {
+    pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) {
         if self.full.reached() {
             return;
         }
@@ -269,7 +269,7 @@ impl Machine {
         if !self.latest.round_start {
             return;
         }
-        let recovering = ack.phase == Phase::Recovery;
+        let recovering = ack.phase == CaState::Recovery;
         if recovering && self.startup_losses >= STARTUP_LOSSES && self.sample_too_high(sample) {
             self.leave_startup();
         }
@@ -279,7 +279,7 @@ impl Machine {
     /// STARTUP has filled the queue.
     pub(super) fn leave_startup(&mut self) {
         self.full.set_reached();
-        self.undo.probing = Some(Mode::Startup);
+        self.undo.probing = Some(BbrMode::Startup);
         let product = if self.profile.target_with_budget {
             self.target(self.max_bandwidth(), 1.0)
         } else {
@@ -336,7 +336,7 @@ impl Machine {
             // The window before the timeout, from which the bound will be reduced.
             self.bounds.short_term = self.cwnd.max(self.prior_cwnd);
         }
-        self.prior = Phase::Timeout;
+        self.prior = CaState::Loss;
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() as f64 + self.mss;
     }
 
@@ -354,13 +354,13 @@ impl Machine {
             return;
         }
         match probing {
-            Some(Mode::Startup) if self.mode != Mode::Startup => {
+            Some(BbrMode::Startup) if self.mode != BbrMode::Startup => {
                 self.full.set_not_reached();
-                if self.mode != Mode::ProbeRtt {
-                    self.mode = Mode::Startup;
+                if self.mode != BbrMode::ProbeRtt {
+                    self.mode = BbrMode::Startup;
                 }
             }
-            Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => {
+            Some(BbrMode::Up) if !matches!(self.mode, BbrMode::Up | BbrMode::ProbeRtt) => {
                 self.start_refill(now, 0);
             }
             _ => {}

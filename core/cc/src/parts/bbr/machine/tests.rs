@@ -16,7 +16,7 @@ struct Path {
     lost: u64,
     app_limited: bool,
     cwnd_limited: bool,
-    phase: Phase,
+    phase: CaState,
     /// Packets in flight after each acknowledgement.
     in_flight: u64,
     /// Packets in flight when the sampled packet was sent, if others.
@@ -28,7 +28,7 @@ struct Path {
 }
 
 impl Path {
-    fn new(profile: Profile) -> Self {
+    fn new(profile: BbrProfile) -> Self {
         Path {
             machine: Machine::new(profile, setup()),
             now: Time::ZERO,
@@ -37,7 +37,7 @@ impl Path {
             lost: 0,
             app_limited: false,
             cwnd_limited: false,
-            phase: Phase::Open,
+            phase: CaState::Open,
             in_flight: 0,
             sent_in_flight: None,
             ce: 0,
@@ -101,17 +101,17 @@ impl Path {
         loss.lost_total = Bytes::new(self.lost);
         loss.delivered = Bytes::new(self.delivered);
         loss.in_flight = Bytes::new(in_flight * MSS as u64);
-        loss.new_epoch = self.phase == Phase::Open;
+        loss.new_epoch = self.phase == CaState::Open;
         self.machine.on_loss(&loss);
         self.phase = if cause == LossCause::Reordering {
-            Phase::Recovery
+            CaState::Recovery
         } else {
-            Phase::Timeout
+            CaState::Loss
         };
     }
 
     /// Runs at `bandwidth` until `mode`.
-    fn until(&mut self, mode: Mode, bandwidth: f64) {
+    fn until(&mut self, mode: BbrMode, bandwidth: f64) {
         for _ in 0..10_000 {
             if self.machine.mode == mode {
                 return;
@@ -121,12 +121,12 @@ impl Path {
         panic!("{mode:?} is never reached, now {:?}", self.machine.mode);
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> BbrMode {
         self.machine.mode
     }
 }
 
-const BOTH: [Profile; 2] = [Profile::CODE, Profile::DRAFT];
+const BOTH: [BbrProfile; 2] = [BbrProfile::CODE, BbrProfile::DRAFT];
 
 #[test]
 fn the_part_of_a_burst_that_fits() {
@@ -139,7 +139,7 @@ fn the_part_of_a_burst_that_fits() {
 
 #[test]
 fn headroom_below_the_long_term_bound() {
-    let mut machine = Machine::new(Profile::DRAFT, setup());
+    let mut machine = Machine::new(BbrProfile::DRAFT, setup());
     assert!(machine.with_headroom().is_infinite());
     machine.bounds.long_term = 100.0 * MSS;
     assert_eq!(machine.with_headroom(), 85.0 * MSS);
@@ -151,13 +151,13 @@ fn headroom_below_the_long_term_bound() {
 fn the_long_term_bound_grows_by_twice_as_much_each_round() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Refill, 3200.0);
+        path.until(BbrMode::Refill, 3200.0);
         path.machine.bounds.long_term = 64.0 * MSS;
         path.machine.cwnd = 64.0 * MSS;
         path.in_flight = 62;
         path.cwnd_limited = true;
         path.round(3200.0);
-        assert_eq!(path.mode(), Mode::Up);
+        assert_eq!(path.mode(), BbrMode::Up);
         let mut slopes = vec![path.machine.probe.up_per_packet / MSS];
         let mut bounds = vec![path.machine.bounds.long_term / MSS];
         for _ in 0..3 {
@@ -185,18 +185,18 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
 /// Rounds and seconds from the start of `down` to the next `refill`.
 fn wait(product: f64, rtt: Span, seed: u64) -> (u64, f64) {
     // Without the looks at the RTT, which begin the wait anew.
-    let mut path = Path::new(Profile {
+    let mut path = Path::new(BbrProfile {
         probe_rtt_interval: Span::from_ms(1_000_000),
-        ..Profile::DRAFT
+        ..BbrProfile::DRAFT
     });
     path.machine.random = Stream::new(seed, "scheme");
     path.rtt = rtt;
     let bandwidth = product / rtt.secs();
-    path.until(Mode::Up, bandwidth);
-    path.until(Mode::Down, bandwidth);
+    path.until(BbrMode::Up, bandwidth);
+    path.until(BbrMode::Down, bandwidth);
     path.machine.cwnd = 2.0 * product * MSS;
     let (start, first) = (path.now, path.machine.rounds.count());
-    path.until(Mode::Refill, bandwidth);
+    path.until(BbrMode::Refill, bandwidth);
     (
         path.machine.rounds.count() - first,
         path.now.since(start).secs(),
@@ -229,19 +229,19 @@ fn the_time_between_probes() {
 
 #[test]
 fn drain_ends_by_what_is_in_flight_or_after_three_rounds() {
-    for (profile, ends) in [(Profile::DRAFT, true), (Profile::CODE, false)] {
+    for (profile, ends) in [(BbrProfile::DRAFT, true), (BbrProfile::CODE, false)] {
         let mut path = Path::new(profile);
         path.in_flight = 200;
-        path.until(Mode::Drain, 1000.0);
+        path.until(BbrMode::Drain, 1000.0);
         let mut rounds = 0;
-        while path.mode() == Mode::Drain && rounds < 10 {
+        while path.mode() == BbrMode::Drain && rounds < 10 {
             path.round(1000.0);
             rounds += 1;
         }
         assert_eq!(rounds, if ends { 3 } else { 10 });
         path.in_flight = 5;
         path.round(1000.0);
-        assert_ne!(path.mode(), Mode::Drain);
+        assert_ne!(path.mode(), BbrMode::Drain);
     }
 }
 
@@ -249,7 +249,7 @@ fn drain_ends_by_what_is_in_flight_or_after_three_rounds() {
 fn losses_lower_the_short_term_bounds_once_per_round() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Cruise, 1000.0);
+        path.until(BbrMode::Cruise, 1000.0);
         path.machine.cwnd = 40.0 * MSS;
         let beta = profile.beta;
         path.lose(1, 20, LossCause::Reordering);
@@ -268,8 +268,8 @@ fn losses_lower_the_short_term_bounds_once_per_round() {
         // A round without losses changes nothing; the next probe forgets.
         path.round(500.0);
         assert!((path.machine.bounds.bandwidth / (900.0 * MSS) - 1.0).abs() < 1e-9);
-        path.phase = Phase::Open;
-        path.until(Mode::Refill, 900.0);
+        path.phase = CaState::Open;
+        path.until(BbrMode::Refill, 900.0);
         assert!(path.machine.bounds.bandwidth.is_infinite());
     }
 }
@@ -278,12 +278,12 @@ fn losses_lower_the_short_term_bounds_once_per_round() {
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Up, 1000.0);
+        path.until(BbrMode::Up, 1000.0);
         path.machine.cwnd = 50.0 * MSS;
         path.in_flight = 24;
         // One of 30 packets: more than 2 %, and 0.7 of the product of 20 packets is less than that.
         path.lose(1, 30, LossCause::Reordering);
-        assert_eq!(path.mode(), Mode::Down);
+        assert_eq!(path.mode(), BbrMode::Down);
         // 29 packets and the part of this one that the threshold allows.
         let bound = path.machine.bounds.long_term / MSS;
         assert!((29.0..30.0).contains(&bound), "{bound}");
@@ -291,19 +291,19 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
         path.lose(1, 20, LossCause::Reordering);
         assert_eq!(path.machine.bounds.long_term / MSS, bound);
         // The next probe stops as soon as that much is in flight.
-        path.phase = Phase::Open;
+        path.phase = CaState::Open;
         path.in_flight = 10;
-        path.until(Mode::Up, 1000.0);
+        path.until(BbrMode::Up, 1000.0);
         path.sent_in_flight = Some(10);
         path.in_flight = 30;
         path.ack(Span::from_us(1), 1000.0, false);
         path.sent_in_flight = None;
-        assert_eq!(path.mode(), Mode::Down);
+        assert_eq!(path.mode(), BbrMode::Down);
         assert!(path.machine.probe.precautionary);
         // A round later nothing was lost: it probes again at once.
         path.in_flight = 25;
         path.round(1000.0);
-        assert_eq!(path.mode(), Mode::Refill);
+        assert_eq!(path.mode(), BbrMode::Refill);
     }
 }
 
@@ -311,14 +311,14 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
 fn a_probe_limited_by_the_application_ends_with_losses_but_sets_no_bound() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Up, 1000.0);
+        path.until(BbrMode::Up, 1000.0);
         path.app_limited = true;
         for _ in 0..50 {
             path.round(500.0);
-            assert_eq!(path.mode(), Mode::Up, "without losses it goes on");
+            assert_eq!(path.mode(), BbrMode::Up, "without losses it goes on");
         }
         path.lose(2, 30, LossCause::Reordering);
-        assert_eq!(path.mode(), Mode::Down);
+        assert_eq!(path.mode(), BbrMode::Down);
         assert!(path.machine.bounds.long_term.is_infinite());
     }
 }
@@ -330,7 +330,7 @@ fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
         path.app_limited = true;
         for _ in 0..100 {
             path.round(500.0);
-            assert_eq!(path.mode(), Mode::Startup);
+            assert_eq!(path.mode(), BbrMode::Startup);
         }
         // High loss in a round of recovery ends it all the same: six losses of 100 packets.
         path.in_flight = 99;
@@ -341,7 +341,7 @@ fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
         }
         path.lost_since_send = 6;
         path.round(500.0);
-        assert_ne!(path.mode(), Mode::Startup);
+        assert_ne!(path.mode(), BbrMode::Startup);
         assert!(path.machine.bounds.long_term.is_finite());
     }
 }
@@ -350,13 +350,13 @@ fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
 fn the_bandwidth_is_remembered_for_two_cycles() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Cruise, 1000.0);
+        path.until(BbrMode::Cruise, 1000.0);
         // The path is slower from now on: the first probe keeps the old maximum, the second forgets it.
         let mut seen = vec![];
         for _ in 0..3 {
-            path.until(Mode::Up, 100.0);
-            path.until(Mode::Down, 100.0);
-            path.until(Mode::Cruise, 100.0);
+            path.until(BbrMode::Up, 100.0);
+            path.until(BbrMode::Down, 100.0);
+            path.until(BbrMode::Cruise, 100.0);
             seen.push(path.machine.max_bandwidth() / MSS);
         }
         assert_eq!(seen[2], 100.0, "{seen:?}");
@@ -373,11 +373,11 @@ fn the_bandwidth_is_remembered_for_two_cycles() {
 fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
     for profile in BOTH {
         let mut path = Path::new(profile);
-        path.until(Mode::Cruise, 1000.0);
+        path.until(BbrMode::Cruise, 1000.0);
         path.machine.cwnd = 40.0 * MSS;
         let stamp = path.machine.recent_rtt.stamp();
         path.in_flight = 20;
-        while path.mode() != Mode::ProbeRtt {
+        while path.mode() != BbrMode::ProbeRtt {
             path.ack(Span::from_ms(5), 1000.0, false);
         }
         let waited = path.now.since(stamp);
@@ -387,7 +387,7 @@ fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
         path.in_flight = 10;
         path.ack(Span::from_ms(1), 1000.0, false);
         let begun = path.now;
-        while path.mode() == Mode::ProbeRtt {
+        while path.mode() == BbrMode::ProbeRtt {
             path.ack(Span::from_ms(1), 1000.0, true);
         }
         let lasted = path.now.since(begun);
@@ -395,7 +395,7 @@ fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
             lasted > Span::from_ms(200) && lasted <= Span::from_ms(202),
             "{lasted:?}"
         );
-        assert_eq!(path.mode(), Mode::Cruise);
+        assert_eq!(path.mode(), BbrMode::Cruise);
     }
 }
 
@@ -404,23 +404,23 @@ fn probe_rtt_leads_back_to_a_startup_that_has_not_ended_and_is_skipped_after_sil
     for profile in BOTH {
         let mut path = Path::new(profile);
         path.app_limited = true;
-        while path.mode() == Mode::Startup {
+        while path.mode() == BbrMode::Startup {
             path.ack(Span::from_ms(50), 1000.0, true);
         }
-        assert_eq!(path.mode(), Mode::ProbeRtt);
-        while path.mode() == Mode::ProbeRtt {
+        assert_eq!(path.mode(), BbrMode::ProbeRtt);
+        while path.mode() == BbrMode::ProbeRtt {
             path.ack(Span::from_ms(50), 1000.0, true);
         }
-        assert_eq!(path.mode(), Mode::Startup);
+        assert_eq!(path.mode(), BbrMode::Startup);
         path.app_limited = false;
-        path.until(Mode::Cruise, 1000.0);
+        path.until(BbrMode::Cruise, 1000.0);
         path.now += Span::from_ms(20_000);
         let mut send = SendEvent::new(path.now, 1, Bytes::new(1000));
         send.idle = Some(Span::from_ms(20_000));
         send.app_limited = true;
         path.machine.on_send(&send);
         path.round(1000.0);
-        assert_ne!(path.mode(), Mode::ProbeRtt);
+        assert_ne!(path.mode(), BbrMode::ProbeRtt);
     }
 }
 
@@ -429,19 +429,19 @@ fn spurious_losses_are_taken_back() {
     for profile in BOTH {
         for cause in [LossCause::Reordering, LossCause::Timeout] {
             let mut path = Path::new(profile);
-            path.until(Mode::Up, 1000.0);
+            path.until(BbrMode::Up, 1000.0);
             path.machine.cwnd = 40.0 * MSS;
             path.lose(2, 30, cause);
-            assert_eq!(path.mode(), Mode::Down);
+            assert_eq!(path.mode(), BbrMode::Down);
             assert!(path.machine.bounds.long_term.is_finite());
             path.machine
                 .on_spurious_loss(&SpuriousLossEvent::new(path.now, cause));
             assert!(path.machine.bounds.long_term.is_infinite());
             assert_eq!(path.machine.cwnd, 40.0 * MSS);
             let back = if profile.resume_probe {
-                Mode::Refill
+                BbrMode::Refill
             } else {
-                Mode::Down
+                BbrMode::Down
             };
             assert_eq!(path.mode(), back);
         }
@@ -450,12 +450,12 @@ fn spurious_losses_are_taken_back() {
 
 #[test]
 fn bursts() {
-    let mut machine = Machine::new(Profile::DRAFT, setup());
+    let mut machine = Machine::new(BbrProfile::DRAFT, setup());
     for (mbps, bytes) in [(1.0, 2_000.0), (80.0, 10_000.0), (10_000.0, 65_536.0)] {
         machine.pacing = Rate::from_mbps(mbps);
         assert_eq!(machine.quantum(), bytes, "{mbps} Mbit/s");
     }
-    let mut machine = Machine::new(Profile::CODE, setup());
+    let mut machine = Machine::new(BbrProfile::CODE, setup());
     machine.pacing = Rate::from_mbps(80.0);
     machine.min_rtt.offer(Time::ZERO, Span::from_ms(40), false);
     assert_eq!(machine.quantum(), 9_000.0);
@@ -469,13 +469,13 @@ fn bursts() {
 #[test]
 fn marks_count_on_short_paths_only_and_only_in_the_code() {
     for (profile, rtt, reacts) in [
-        (Profile::CODE, Span::from_ms(4), true),
-        (Profile::CODE, Span::from_ms(20), false),
-        (Profile::DRAFT, Span::from_ms(4), false),
+        (BbrProfile::CODE, Span::from_ms(4), true),
+        (BbrProfile::CODE, Span::from_ms(20), false),
+        (BbrProfile::DRAFT, Span::from_ms(4), false),
     ] {
         let mut path = Path::new(profile);
         path.rtt = rtt;
-        path.until(Mode::Cruise, 5000.0);
+        path.until(BbrMode::Cruise, 5000.0);
         path.machine.cwnd = 40.0 * MSS;
         path.machine.bounds.reset_short_term();
         path.ce = MSS as u64;

@@ -1,0 +1,325 @@
+//! Neural policies, the common part of Indigo and Muses: the window's five actions, the network that chooses among them, what is remembered
+//! of each packet, and averages over a step.
+
+use super::Lstm;
+use super::model_file::Model;
+use crate::{AckedPacket, SendEvent};
+use narrows_units::{Kind, ParamSpec, Span, Time};
+use std::collections::VecDeque;
+
+/// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
+pub const TRANSPORT: &[(&str, &str)] = &[
+    ("reliable", "false"),
+    ("ack_every", "1"),
+    ("packet_threshold", "1"),
+    ("max_packet_threshold", "1"),
+    ("rack", "false"),
+    ("tail_loss_probe", "false"),
+    ("clock", "1000000"),
+    // The sender's own alarm is the only one.
+    ("rto_rule", "rfc6298"),
+    ("min_rto", "60000000000"),
+];
+
+/// The parameter that names the network.
+pub const MODEL: ParamSpec = ParamSpec::new(
+    "model",
+    Kind::File,
+    "The network, by its name among the installed models, or a file.",
+)
+.required()
+.source("narrows models list");
+
+/// The parameter that says what a packet counts beyond its payload, with its default and the source of that.
+pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
+    ParamSpec::new(
+        "header",
+        Kind::Bytes,
+        "What each packet counts beyond its payload.",
+    )
+    .default(default)
+    .range(0.0, 1_000.0)
+    .source(source)
+}
+
+/// Number of actions: the window's half, ten packets less, the same, ten more, twice.
+pub const ACTIONS: usize = 5;
+/// The action that counts as the one before the first: twice.
+const INITIAL_ACTION: usize = 4;
+/// Packets overtaken by so many others are forgotten, whether or not they arrive.
+const MAX_OVERTAKEN: u64 = 1_024;
+
+/// The window after an action, in packets.
+fn window_after(action: usize, window: f64) -> f64 {
+    match action {
+        0 => window / 2.0,
+        1 => window - 10.0,
+        2 => window,
+        3 => window + 10.0,
+        _ => window * 2.0,
+    }
+}
+
+/// A network that is asked now and then what to do with the window.
+pub struct NeuralPolicy {
+    network: Lstm,
+    /// The last action.
+    action: usize,
+    /// Inputs of the network, the last action as its last five.
+    inputs: Vec<f32>,
+    features: usize,
+}
+
+impl NeuralPolicy {
+    /// The network in `model` for so many features besides the last action.
+    ///
+    /// # Errors
+    /// A model that is no such network.
+    pub fn new(model: &Model<'_>, features: usize) -> Result<Self, String> {
+        let inputs = features + ACTIONS;
+        Ok(NeuralPolicy {
+            network: Lstm::new(model, inputs, ACTIONS)?,
+            action: INITIAL_ACTION,
+            inputs: vec![0.0; inputs],
+            features,
+        })
+    }
+
+    /// The window (packets) after one decision. Of equal scores the first counts.
+    pub fn decide(&mut self, features: &[f64], window: f64) -> f64 {
+        self.inputs.fill(0.0);
+        let (known, last) = self.inputs.split_at_mut(self.features);
+        for (input, feature) in known.iter_mut().zip(features) {
+            *input = *feature as f32;
+        }
+        last[self.action] = 1.0;
+        let scores = self.network.step(&self.inputs);
+        let mut best = 0;
+        for (index, score) in scores.iter().enumerate() {
+            if *score > scores[best] {
+                best = index;
+            }
+        }
+        self.action = best;
+        window_after(best, window)
+    }
+
+    /// The last action, from 0.
+    pub fn action(&self) -> usize {
+        self.action
+    }
+
+    /// Name of the last action, for plots.
+    pub fn mode(&self) -> &'static str {
+        ["halve", "less", "hold", "more", "double"][self.action]
+    }
+
+    /// The scores of the last decision.
+    pub fn scores(&self) -> &[f32] {
+        self.network.scores()
+    }
+}
+
+/// An average in which a new value counts for an eighth, and the first for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ewma(Option<f64>);
+
+impl Ewma {
+    /// Takes a value.
+    pub fn add(&mut self, value: f64) {
+        self.0 = Some(
+            self.0
+                .map_or(value, |before| before * 7.0 / 8.0 + value / 8.0),
+        );
+    }
+
+    /// The average, if there was any value.
+    pub fn get(self) -> Option<f64> {
+        self.0
+    }
+}
+
+/// Counters of the sender when a packet was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AtSend {
+    /// Bytes sent before it.
+    pub sent: u64,
+    /// Bytes delivered, and when the last of them were.
+    pub delivered: u64,
+    /// See `delivered`.
+    pub delivered_at: Time,
+    /// The application, not the window, limited the sender: the packet says nothing of the window.
+    pub app_limited: bool,
+}
+
+/// Measurements of an acknowledged packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Echo {
+    /// The counters when the packet was sent.
+    pub then: AtSend,
+    /// Rates since then in Mbit/s: of what was delivered and of what was sent.
+    pub delivery_mbps: f64,
+    /// See `delivery_mbps`.
+    pub send_mbps: f64,
+    /// Round trip in ms.
+    pub rtt_ms: f64,
+}
+
+/// The sender's counters and what each packet took along of them, as the originals write it into their packets for
+/// the receiver to send back.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Bytes that a packet counts beyond its payload.
+    header: u64,
+    now: AtSend,
+    /// Number of the first packet remembered.
+    first: u64,
+    packets: VecDeque<AtSend>,
+}
+
+impl Counters {
+    /// Nothing sent by `now`; a packet counts its payload and `header`.
+    pub fn new(header: u64, now: Time) -> Self {
+        let now = AtSend {
+            delivered_at: now,
+            ..AtSend::default()
+        };
+        Counters {
+            header,
+            now,
+            first: 0,
+            packets: VecDeque::with_capacity(1_024),
+        }
+    }
+
+    /// A packet is sent.
+    pub fn on_send(&mut self, send: &SendEvent) {
+        if self.first + self.packets.len() as u64 != send.number {
+            // Numbers follow each other; should they ever not, what is known would be of other packets.
+            self.packets.clear();
+            self.first = send.number;
+        }
+        self.packets.push_back(AtSend {
+            app_limited: send.app_limited,
+            ..self.now
+        });
+        self.now.sent += send.bytes.get() + self.header;
+    }
+
+    /// A packet is acknowledged at `now`; `None` if nothing is known of it any more.
+    pub fn on_ack(&mut self, now: Time, packet: &AckedPacket) -> Option<Echo> {
+        self.now.delivered += u64::from(packet.bytes) + self.header;
+        self.now.delivered_at = now;
+        let index = packet.number.checked_sub(self.first)?;
+        let then = *self.packets.get(usize::try_from(index).ok()?)?;
+        let old = index.saturating_sub(MAX_OVERTAKEN);
+        self.packets.drain(..old as usize);
+        self.first += old;
+        let rtt_ms = ms(now.since(packet.sent));
+        // 8 bits per byte, 1000 bits per ms for a Mbit/s; clocks with steps of 1 ms may show no time at all.
+        let mbps = |bytes: u64, ms: f64| 0.008 * bytes as f64 / ms.max(1.0);
+        Some(Echo {
+            then,
+            delivery_mbps: mbps(
+                self.now.delivered - then.delivered,
+                ms(now.since(then.delivered_at)),
+            ),
+            send_mbps: mbps(self.now.sent - then.sent, rtt_ms),
+            rtt_ms,
+        })
+    }
+
+    /// Bytes delivered.
+    pub fn delivered(&self) -> u64 {
+        self.now.delivered
+    }
+}
+
+/// A span in ms.
+pub fn ms(span: Span) -> f64 {
+    span.ns() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_units::Bytes;
+
+    fn send(counters: &mut Counters, number: u64, bytes: u64) {
+        counters.on_send(&SendEvent::new(Time::ZERO, number, Bytes::new(bytes)));
+    }
+
+    #[test]
+    fn the_actions_are_those_of_the_networks() {
+        let after: Vec<f64> = (0..ACTIONS)
+            .map(|action| window_after(action, 25.0))
+            .collect();
+        assert_eq!(after, [12.5, 15.0, 25.0, 35.0, 50.0]);
+    }
+
+    #[test]
+    fn an_average_begins_with_its_first_value() {
+        let mut average = Ewma::default();
+        assert_eq!(average.get(), None);
+        average.add(8.0);
+        average.add(16.0);
+        assert_eq!(average.get(), Some(9.0));
+    }
+
+    #[test]
+    fn rates_count_from_when_a_packet_was_sent() {
+        let at = |ms: u64| Time::ZERO + Span::from_ms(ms);
+        let mut counters = Counters::new(100, at(0));
+        let packet = |number, ms| AckedPacket {
+            number,
+            bytes: 900,
+            sent: at(ms),
+            arrived: None,
+        };
+        for number in 5..10 {
+            send(&mut counters, number, 900);
+        }
+        // Sent at 0 with nothing before it: 1000 bytes delivered and 5000 sent within 40 ms.
+        let echo = counters.on_ack(at(40), &packet(5, 0)).unwrap();
+        assert_eq!(
+            (echo.delivery_mbps, echo.send_mbps, echo.rtt_ms),
+            (0.2, 1.0, 40.0)
+        );
+        send(&mut counters, 10, 900);
+        // Packets 6 and 10; the latter was sent when 1000 bytes had been delivered at 40 ms.
+        counters.on_ack(at(50), &packet(6, 0)).unwrap();
+        let echo = counters.on_ack(at(90), &packet(10, 40)).unwrap();
+        assert_eq!((echo.then.sent, echo.then.delivered), (5_000, 1_000));
+        // 2000 bytes in 50 ms, 1000 in 50 ms: both below what 1 ms would be.
+        assert!((echo.delivery_mbps - 0.32).abs() < 1e-12 && (echo.send_mbps - 0.16).abs() < 1e-12);
+        // Within one step of the clock a millisecond is assumed.
+        send(&mut counters, 11, 900);
+        assert_eq!(
+            counters.on_ack(at(90), &packet(11, 90)).unwrap().send_mbps,
+            8.0
+        );
+    }
+
+    #[test]
+    fn packets_far_behind_are_forgotten() {
+        let mut counters = Counters::new(0, Time::ZERO);
+        for number in 0..10_000 {
+            send(&mut counters, number, 1);
+            let packet = AckedPacket {
+                number,
+                bytes: 1,
+                sent: Time::ZERO,
+                arrived: None,
+            };
+            assert!(counters.on_ack(Time::ZERO, &packet).is_some());
+        }
+        assert!(counters.packets.len() <= MAX_OVERTAKEN as usize + 1);
+        let old = AckedPacket {
+            number: 3,
+            bytes: 1,
+            sent: Time::ZERO,
+            arrived: None,
+        };
+        assert!(counters.on_ack(Time::ZERO, &old).is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! Link elements that decide about each packet when it arrives.
+
+use crate::{Backlog, Change, Element, Outcomes, Packet, Reason};
+use narrows_units::{ParamError, Params, Span, Time};
+use std::collections::VecDeque;
+
+/// Packets with the times at which they leave, earliest first.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayLine<P> {
+    packets: VecDeque<(Time, P)>,
+    backlog: Backlog,
+}
+
+impl<P: Packet> DelayLine<P> {
+    pub(crate) fn new() -> Self {
+        DelayLine {
+            packets: VecDeque::new(),
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// Appends a packet that leaves at `due`, but not before the one ahead of it.
+    #[inline]
+    pub(crate) fn push(&mut self, due: Time, packet: P) {
+        self.backlog.add(packet.size());
+        let due = self.packets.back().map_or(due, |(last, _)| due.max(*last));
+        self.packets.push_back((due, packet));
+    }
+
+    /// Puts a packet where its time belongs; it may overtake others. Of those that leave at the
+    /// same time the one that came first is first.
+    pub(crate) fn insert(&mut self, due: Time, packet: P) {
+        self.backlog.add(packet.size());
+        let place = self.packets.partition_point(|(other, _)| *other <= due);
+        self.packets.insert(place, (due, packet));
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
+        if self.packets.front()?.0 > now {
+            return None;
+        }
+        let (_, packet) = self.packets.pop_front()?;
+        self.backlog.remove(packet.size());
+        Some(packet)
+    }
+
+    #[inline]
+    pub(crate) fn next_wakeup(&self) -> Time {
+        self.packets.front().map_or(Time::FAR, |(due, _)| *due)
+    }
+
+    pub(crate) fn held(&self) -> Backlog {
+        self.backlog
+    }
+
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(&P)) {
+        self.packets.iter().for_each(|(_, packet)| visit(packet));
+    }
+}
+
+/// Decision about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketDecision {
+    /// It leaves at this time, which is not before its arrival.
+    Forward(Time),
+    /// It is dropped.
+    Drop(Reason),
+}
+
+/// Why an element that holds all that it may hold drops.
+pub(crate) const DELAY_LINE_FULL: Reason = Reason("line_full");
+
+/// Decides about each packet when it arrives.
+pub(crate) trait PacketRule<P: Packet> {
+    /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
+    fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
+    /// True if a packet may leave before one that came earlier.
+    fn reorders(&self) -> bool {
+        false
+    }
+    /// See [`Element::propagation`].
+    fn propagation(&self) -> Span {
+        Span::ZERO
+    }
+    /// True if packets inside wait, as in a queue, and do not just travel.
+    fn queues(&self) -> bool {
+        false
+    }
+    /// Most packets that may be inside; what comes beyond is dropped without being decided about.
+    fn max_packets(&self) -> u32 {
+        u32::MAX
+    }
+    /// All parameters have these values from `now` on; what is inside stays as decided.
+    fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
+}
+
+/// The element of a law.
+#[derive(Clone, Debug)]
+pub(crate) struct PerPacket<P, L> {
+    rule: L,
+    delay_line: DelayLine<P>,
+}
+
+impl<P: Packet, L: PacketRule<P>> PerPacket<P, L> {
+    pub(crate) fn new(law: L) -> Self {
+        PerPacket {
+            rule: law,
+            delay_line: DelayLine::new(),
+        }
+    }
+}
+
+impl<P: Packet, L: PacketRule<P>> Element<P> for PerPacket<P, L> {
+    #[inline]
+    fn push(&mut self, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+        if self.delay_line.backlog.packets >= self.rule.max_packets() {
+            return outcomes.drop(now, packet, DELAY_LINE_FULL);
+        }
+        match self.rule.decide(now, &mut packet, outcomes) {
+            PacketDecision::Forward(due) if self.rule.reorders() => {
+                self.delay_line.insert(due, packet)
+            }
+            PacketDecision::Forward(due) => self.delay_line.push(due, packet),
+            PacketDecision::Drop(reason) => outcomes.drop(now, packet, reason),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, now: Time, _: &mut Outcomes<P>) -> Option<P> {
+        self.delay_line.pop(now)
+    }
+
+    #[inline]
+    fn next_wakeup(&self) -> Time {
+        self.delay_line.next_wakeup()
+    }
+
+    fn queued(&self) -> Backlog {
+        if self.rule.queues() {
+            self.delay_line.held()
+        } else {
+            Backlog::default()
+        }
+    }
+
+    fn held(&self) -> Backlog {
+        self.delay_line.held()
+    }
+
+    fn visit_held(&self, visit: &mut dyn FnMut(&P)) {
+        self.delay_line.visit(visit);
+    }
+
+    fn propagation(&self) -> Span {
+        self.rule.propagation()
+    }
+
+    fn change(&mut self, now: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
+        self.rule.change(now, &change.into_params()?)
+    }
+}

@@ -1,0 +1,287 @@
+//! The files with few rows: states, queues, traces, transfers, completions, frames, capacity, bins and delays.
+//!
+//! A kind of row is declared once, with `rows!` in `schema.rs`: that gives the struct, the columns of its file, a
+//! writer to which rows are pushed one by one, and a reader. The type of a field decides how its column is stored.
+
+use crate::RecordError;
+use crate::read::{TableReader, whole};
+use crate::schema::Direction;
+use crate::write::{Coding, Column};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array,
+    UInt32Array, UInt64Array,
+};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Rows that are encoded together.
+pub(crate) const BATCH: usize = 8192;
+
+/// A row type with its columns.
+pub(crate) trait Row: Sized {
+    const FILE: &'static str;
+    fn columns() -> Vec<Column>;
+    fn arrays(rows: &[Self]) -> Vec<ArrayRef>;
+    /// Appends the rows of a batch, which has the columns of [`Row::columns`].
+    fn decode(
+        batch: &RecordBatch,
+        columns: &[Column],
+        rows: &mut Vec<Self>,
+    ) -> Result<(), RecordError>;
+}
+
+/// A type of fields: how its column is stored.
+pub(crate) trait Field: Sized {
+    type Values: Array + 'static;
+    const KIND: DataType;
+    const NULLABLE: bool = false;
+    const CODING: Coding;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef
+    where
+        Self: 'a;
+
+    /// The value of a row, or the problem with it.
+    fn decode(values: &Self::Values, index: usize) -> Result<Self, String>;
+
+    /// The value, where it is a number that may be absent.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+}
+
+macro_rules! numbers {
+    ($($kind:ty, $values:ident, $data:ident, $coding:ident;)*) => {$(
+        impl Field for $kind {
+            type Values = $values;
+            const KIND: DataType = DataType::$data;
+            const CODING: Coding = Coding::$coding;
+
+            fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+                Arc::new($values::from_iter_values(fields.copied()))
+            }
+
+            fn decode(values: &$values, index: usize) -> Result<Self, String> {
+                Ok(values.value(index))
+            }
+        }
+    )*};
+}
+
+numbers!(
+    u16, UInt16Array, UInt16, Words;
+    u32, UInt32Array, UInt32, Delta;
+    u64, UInt64Array, UInt64, Delta;
+    f64, Float64Array, Float64, Plain;
+);
+
+impl Field for Option<u64> {
+    type Values = UInt64Array;
+    const KIND: DataType = DataType::UInt64;
+    const NULLABLE: bool = true;
+    const CODING: Coding = Coding::Delta;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+        Arc::new(fields.copied().collect::<UInt64Array>())
+    }
+
+    fn decode(values: &UInt64Array, index: usize) -> Result<Self, String> {
+        Ok(values.is_valid(index).then(|| values.value(index)))
+    }
+
+    fn number(&self) -> Option<u64> {
+        *self
+    }
+}
+
+impl Field for bool {
+    type Values = BooleanArray;
+    const KIND: DataType = DataType::Boolean;
+    const CODING: Coding = Coding::Plain;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+        Arc::new(fields.map(|&flag| Some(flag)).collect::<BooleanArray>())
+    }
+
+    fn decode(values: &BooleanArray, index: usize) -> Result<Self, String> {
+        Ok(values.value(index))
+    }
+}
+
+impl Field for String {
+    type Values = StringArray;
+    const KIND: DataType = DataType::Utf8;
+    const CODING: Coding = Coding::Words;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+        Arc::new(fields.map(Some).collect::<StringArray>())
+    }
+
+    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
+        Ok(values.value(index).to_owned())
+    }
+}
+
+impl Field for Option<String> {
+    type Values = StringArray;
+    const KIND: DataType = DataType::Utf8;
+    const NULLABLE: bool = true;
+    const CODING: Coding = Coding::Words;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+        Arc::new(fields.map(Option::as_deref).collect::<StringArray>())
+    }
+
+    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
+        Ok(values
+            .is_valid(index)
+            .then(|| values.value(index).to_owned()))
+    }
+}
+
+impl Field for Direction {
+    type Values = StringArray;
+    const KIND: DataType = DataType::Utf8;
+    const CODING: Coding = Coding::Words;
+
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
+        Arc::new(fields.map(|way| Some(way.word())).collect::<StringArray>())
+    }
+
+    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
+        let word = values.value(index);
+        Direction::from_word(word).ok_or_else(|| format!("the direction '{word}' is unknown"))
+    }
+}
+
+/// The column of fields of type `F`.
+pub(crate) fn column<F: Field>(name: &'static str) -> Column {
+    Column {
+        name,
+        kind: F::KIND,
+        nullable: F::NULLABLE,
+        coding: F::CODING,
+        added: false,
+    }
+}
+
+/// The values of column `index` of a batch.
+pub(crate) fn values<'a, R: Row, F: Field>(
+    batch: &'a RecordBatch,
+    columns: &[Column],
+    index: usize,
+) -> Result<&'a F::Values, RecordError> {
+    whole(R::FILE, batch, columns, index)
+}
+
+/// The rows of a file.
+pub(crate) fn read<R: Row>(bytes: Bytes) -> Result<Vec<R>, RecordError> {
+    let columns = R::columns();
+    let mut table = TableReader::open(R::FILE, bytes, &columns)?;
+    let mut rows = Vec::new();
+    while let Some(batch) = table.next()? {
+        R::decode(&batch, &columns, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+/// Declares kinds of rows: `struct NAME in FILE, written by WRITER, read by READER { fields }`.
+macro_rules! rows {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $row:ident in $file:ident, $writer:ident, $read:vis $reader:ident {
+            $($(#[$doc:meta])* pub $field:ident: $kind:ty,)*
+        }
+    )*) => {$(
+        $(#[$meta])*
+        pub struct $row {
+            $($(#[$doc])* pub $field: $kind,)*
+        }
+
+        impl $row {
+            /// Names and values of the numbers that may be absent, in the order of the file.
+            pub fn optional_numbers() -> impl Iterator<Item = (&'static str, fn(&Self) -> Option<u64>)> {
+                let fields: Vec<(bool, &'static str, fn(&Self) -> Option<u64>)> = vec![$((
+                    <$kind as $crate::rows::Field>::NULLABLE
+                        && <$kind as $crate::rows::Field>::KIND == arrow_schema::DataType::UInt64,
+                    stringify!($field),
+                    |row| $crate::rows::Field::number(&row.$field),
+                )),*];
+                fields.into_iter().filter_map(|(number, name, value)| number.then_some((name, value)))
+            }
+        }
+
+        impl $crate::rows::Row for $row {
+            const FILE: &'static str = $file;
+
+            fn columns() -> Vec<$crate::write::Column> {
+                vec![$($crate::rows::column::<$kind>(stringify!($field))),*]
+            }
+
+            fn arrays(rows: &[Self]) -> Vec<arrow_array::ArrayRef> {
+                vec![$(<$kind as $crate::rows::Field>::encode(rows.iter().map(|row| &row.$field))),*]
+            }
+
+            fn decode(
+                batch: &arrow_array::RecordBatch,
+                columns: &[$crate::write::Column],
+                rows: &mut Vec<Self>,
+            ) -> Result<(), $crate::RecordError> {
+                let mut index = 0..;
+                $(
+                    let place = index.next().unwrap_or_default();
+                    let $field = $crate::rows::values::<Self, $kind>(batch, columns, place)?;
+                )*
+                let problem = |problem: String| $crate::RecordError::data($file, problem);
+                for index in 0..batch.num_rows() {
+                    rows.push($row {
+                        $($field: <$kind as $crate::rows::Field>::decode($field, index).map_err(problem)?,)*
+                    });
+                }
+                Ok(())
+            }
+        }
+
+        #[doc = concat!("Writes a file of [`", stringify!($row), "`]s.")]
+        pub struct $writer<W: std::io::Write + Send> {
+            table: $crate::write::TableWriter<W>,
+            rows: Vec<$row>,
+        }
+
+        impl<W: std::io::Write + Send> $writer<W> {
+            /// Begins a file on `output`.
+            pub fn create(output: W) -> Result<Self, $crate::RecordError> {
+                let columns = <$row as $crate::rows::Row>::columns();
+                let table = $crate::write::TableWriter::create(output, &columns)?;
+                Ok($writer { table, rows: Vec::new() })
+            }
+
+            /// Appends a row.
+            pub fn push(&mut self, row: $row) -> Result<(), $crate::RecordError> {
+                self.rows.push(row);
+                if self.rows.len() == $crate::rows::BATCH { self.encode() } else { Ok(()) }
+            }
+
+            fn encode(&mut self) -> Result<(), $crate::RecordError> {
+                if !self.rows.is_empty() {
+                    self.table.write(<$row as $crate::rows::Row>::arrays(&self.rows))?;
+                    self.rows.clear();
+                }
+                Ok(())
+            }
+
+            /// Completes the file and returns the output, flushed.
+            pub fn finish(mut self) -> Result<W, $crate::RecordError> {
+                self.encode()?;
+                self.table.finish()
+            }
+        }
+
+        #[doc = concat!("Reads a file of [`", stringify!($row), "`]s.")]
+        $read fn $reader(bytes: bytes::Bytes) -> Result<Vec<$row>, $crate::RecordError> {
+            $crate::rows::read(bytes)
+        }
+    )*};
+}
+pub(crate) use rows;

@@ -1,0 +1,155 @@
+//! Servers that let packets out together do so when and in such amounts as they are described.
+//!
+//! * `ticks`: every departure is at a multiple of the tick, and in every run of ticks no more leaves than their
+//!   credit, and what may have been left of earlier credit: less than the packet that did not leave with it.
+//!
+//! * `wifi`: packets that leave together are one transmission; it keeps to the limits of an aggregate, unless it is a
+//!   single frame, and since the transmission before there was time for it, with its overhead and acknowledgement.
+//!
+//! Departures follow from arrivals where there are only fixed delays behind the bottleneck, exactly in simulation
+//! and in emulation.
+
+use super::layout::StageNature;
+use super::rate::departed;
+use super::record_data::Queueing;
+use super::timeline::NS;
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use serde_json::Value;
+
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
+    name: "bursts",
+    claim: "servers that let packets out in groups kept to their times and sizes",
+    run,
+};
+
+/// A departure: when, bits on the wire, row.
+type Left = (u64, i128, usize);
+
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let mut faults = CheckFaults::default();
+    let (mut held, mut skipped) = (Vec::new(), Vec::new());
+    for queueing in &evidence.servers {
+        let name = &evidence.stages[queueing.index].name;
+        let Some(rate) = rate_of(evidence, name) else {
+            continue;
+        };
+        let check = match rate.get("kind").and_then(Value::as_str) {
+            Some("ticks") => ticks,
+            Some("wifi") => wifi,
+            _ => continue,
+        };
+        if evidence.packets.is_none() {
+            return bins_only();
+        }
+        let mut changes = evidence.cell.changes_of(name);
+        if changes.any(|change| change.set.contains_key("rate")) {
+            skipped.push(format!("the timeline changes the rate of {name}"));
+            continue;
+        }
+        match left(evidence, queueing) {
+            Ok(left) => {
+                check(name, rate, &left, &mut faults);
+                held.push(format!("{} departures of {name}", left.len()));
+            }
+            Err(why) => skipped.push(why),
+        }
+    }
+    if held.is_empty() && skipped.is_empty() {
+        return CheckOutcome::Holds("no server lets packets out in groups".into());
+    }
+    faults.conclude(held, &skipped, "")
+}
+
+fn rate_of<'a>(evidence: &'a Evidence<'_>, name: &str) -> Option<&'a Value> {
+    evidence.cell.network.element(name)?.params.get("rate")
+}
+
+fn left(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, String> {
+    let StageNature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
+        return Ok(Vec::new());
+    };
+    let rows = departed(evidence, queueing)?;
+    let sizes = evidence.packets.as_ref().map(|packets| &packets.size);
+    let bits = |row: usize| server.wire_bits(sizes.map_or(0, |sizes| sizes[row]));
+    Ok(rows
+        .into_iter()
+        .map(|(at, row)| (at, bits(row), row))
+        .collect())
+}
+
+/// Defaults of parameters that a cell does not name.
+const DEFAULTS: [(&str, u64); 7] = [
+    ("tick", 1_000_000),
+    ("overhead", 166_000),
+    ("ack", 58),
+    ("frame", 42),
+    ("frames", 64),
+    ("bytes", 65_535),
+    ("time", 4_000_000),
+];
+
+fn number(rate: &Value, name: &str) -> u64 {
+    let default = DEFAULTS.iter().find(|(known, _)| *known == name);
+    let written = rate.get(name).and_then(Value::as_u64);
+    written.unwrap_or_else(|| default.map_or(0, |(_, value)| *value))
+}
+
+fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
+    let (bps, tick) = (number(rate, "rate"), number(rate, "tick").max(1));
+    let each = i128::from(bps) * i128::from(tick);
+    // Largest excess, in bits times 10^9, of any run of ticks that ends with the one before.
+    let mut most: Option<(u64, i128)> = None;
+    for group in left.chunk_by(|a, b| a.0 == b.0) {
+        let (at, _, row) = group[0];
+        if at % tick != 0 {
+            faults.add(|| {
+                format!(
+                    "the packet in row {} left {name} between two ticks, at {at} ns",
+                    row + 1
+                )
+            });
+            continue;
+        }
+        let bits: i128 = group.iter().map(|left| left.1 * NS).sum();
+        let kept = group.iter().map(|left| left.1 * NS).max().unwrap_or(0);
+        let alone = bits - kept - each;
+        let longer =
+            most.map(|(last, excess)| excess + bits - i128::from((at - last) / tick) * each);
+        let excess = longer.map_or(alone, |longer| longer.max(alone));
+        if excess > 0 {
+            faults.add(|| {
+                let bits = excess / NS;
+                format!(
+                    "at the tick at {at} ns {name} had let out {bits} bits more than its credit"
+                )
+            });
+        }
+        most = Some((at, excess.min(0)));
+    }
+}
+
+fn wifi(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
+    let of = |name| i128::from(number(rate, name));
+    let bps = of("rate").max(1);
+    let mut before: Option<u64> = None;
+    for group in left.chunk_by(|a, b| a.0 == b.0) {
+        let (at, _, row) = group[0];
+        let count = group.len() as i128;
+        let length = |left: &Left| (left.1 / 8 + of("frame") + 3) / 4 * 4;
+        let bytes: i128 = group.iter().map(length).sum();
+        let fits =
+            count <= of("frames") && bytes <= of("bytes") && bytes * 8 * NS <= of("time") * bps;
+        if count > 1 && !fits {
+            faults.add(|| {
+                format!("{count} frames of {bytes} bytes left {name} together at {at} ns, which is beyond its limits")
+            });
+        }
+        // Times are whole nanoseconds, in the model rounded up: what is asked for here is never more.
+        let needed = of("overhead") + (bytes + of("ack")) * 8 * NS / bps;
+        if before.is_some_and(|before| i128::from(at - before) < needed) {
+            let row = row + 1;
+            faults.add(|| format!("the transmission with the packet in row {row} by {name} was shorter than {needed} ns"));
+        }
+        before = Some(at);
+    }
+}

@@ -1,0 +1,206 @@
+//! Nothing passes a link that is cut, and a link that is not cut drops nothing for that reason.
+//!
+//! Gates are opened and closed by the timeline, outages follow from their parameters. Of elements
+//! that drop packets meanwhile, the time of passing follows from the stamps and the fixed delays in
+//! front of them; in emulation a packet may have come later than its stamp, so only those count that
+//! cannot have met another state. Elements that hold packets let none out before their time ends.
+
+use super::layout::Layout;
+use super::record_data::Packets;
+use super::timeline::{Stamps, access_table};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use crate::cell::{Cell, Element};
+use crate::log::NOT_ARRIVED;
+use crate::schema::Fate;
+use serde_json::Value;
+
+pub(super) const CHECK: VerifierCheck = VerifierCheck {
+    name: "cuts",
+    claim: "nothing passed a link while it was cut, and nothing was dropped by it otherwise",
+    run,
+};
+
+/// When an element lets nothing through.
+struct Closed {
+    /// Start and end of each time, in order.
+    times: Vec<(u64, u64)>,
+    /// True if it holds packets meanwhile instead of dropping them.
+    holds: bool,
+}
+
+impl Closed {
+    fn of(cell: &Cell, element: &Element) -> Option<Self> {
+        match element.kind.as_str() {
+            "gate" => Some(Self::gate(cell, element)),
+            // A timeline that changes an outage leaves open what holds meanwhile.
+            "outage" if cell.changes_of(element.label()).next().is_none() => {
+                Self::outage(cell, element)
+            }
+            _ => None,
+        }
+    }
+
+    fn gate(cell: &Cell, element: &Element) -> Self {
+        let open = |value: Option<&Value>| value.and_then(Value::as_bool);
+        let mut is_open = open(element.params.get("open")).unwrap_or(true);
+        let mut since = 0;
+        let mut times = Vec::new();
+        for change in cell.changes_of(element.label()) {
+            let Some(now) = open(change.set.get("open")) else {
+                continue;
+            };
+            if is_open && !now {
+                since = change.at_ns;
+            } else if !is_open && now {
+                times.push((since, change.at_ns));
+            }
+            is_open = now;
+        }
+        if !is_open {
+            times.push((since, u64::MAX));
+        }
+        Closed {
+            times,
+            holds: false,
+        }
+    }
+
+    fn outage(cell: &Cell, element: &Element) -> Option<Self> {
+        let number = |name: &str| element.params.get(name).and_then(Value::as_u64);
+        let (start, length) = (number("start")?, number("length")?);
+        let mut times = Vec::new();
+        let mut from = start;
+        // As far as the run goes, with room for what an emulation lets out late.
+        let end = cell.duration_ns.saturating_add(2_000_000_000);
+        while from < end && times.len() < 1_000_000 {
+            times.push((from, from.saturating_add(length)));
+            match number("period").filter(|&period| period > length) {
+                Some(period) => from = from.saturating_add(period),
+                None => break,
+            }
+        }
+        let mode = element.params.get("mode").and_then(Value::as_str);
+        Some(Closed {
+            times,
+            holds: mode == Some("hold"),
+        })
+    }
+
+    /// True if it is closed at `time`, and until when that stays so.
+    fn at(&self, time: u64) -> (bool, u64) {
+        let next = self.times.partition_point(|&(start, _)| start <= time);
+        match next.checked_sub(1).map(|last| self.times[last].1) {
+            Some(end) if time < end => (true, end),
+            _ => (false, self.times.get(next).map_or(u64::MAX, |next| next.0)),
+        }
+    }
+}
+
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let Some(packets) = &evidence.packets else {
+        return bins_only();
+    };
+    let mut faults = CheckFaults::default();
+    let mut held = Vec::new();
+    let mut skipped = Vec::new();
+    for (lane, layout) in evidence.lanes.iter().enumerate() {
+        for (place, stage) in layout.stages.iter().enumerate() {
+            let element = evidence.cell.network.element(&stage.name);
+            let Some(closed) = element.and_then(|e| Closed::of(evidence.cell, e)) else {
+                continue;
+            };
+            let at = (lane, place);
+            let done = if closed.holds {
+                departures(evidence, packets, at, &closed, &mut faults)
+            } else {
+                passages(evidence, packets, at, &closed, &mut faults)
+            };
+            match done {
+                Ok(count) => held.push(format!("{count} packets at {}", stage.name)),
+                Err(reason) => skipped.push(reason),
+            }
+        }
+    }
+    if held.is_empty() && skipped.is_empty() {
+        return CheckOutcome::Holds("no link can be cut".into());
+    }
+    faults.conclude(held, &skipped, "")
+}
+
+/// Packets at an element that drops them while it is closed.
+fn passages(
+    evidence: &Evidence<'_>,
+    packets: &Packets,
+    (lane, place): (usize, usize),
+    closed: &Closed,
+    faults: &mut CheckFaults,
+) -> Result<u64, String> {
+    let layout = &evidence.lanes[lane];
+    let before = Layout::fixed_ns(&layout.stages[..place])?;
+    let access = access_table(evidence.cell, layout);
+    let name = &layout.stages[place].name;
+    let slack = evidence.slack_ns();
+    let slack = if evidence.simulated() { 0 } else { slack };
+    let mut stamps = Stamps::new(&evidence.lanes);
+    let mut count = 0;
+    for row in 0..packets.len() {
+        let sent = stamps.raise(packets, row);
+        if usize::from(packets.lane[row]) != lane || packets.copy_of[row] > 0 {
+            continue;
+        }
+        let element = usize::from(packets.element[row]);
+        let stopped = packets.fate[row] != Fate::Delivered;
+        if stopped && element < place {
+            continue;
+        }
+        let extra = access.get(usize::from(packets.flow[row])).copied();
+        let time = sent
+            .saturating_add(extra.unwrap_or(0))
+            .saturating_add(before);
+        let (shut, until) = closed.at(time);
+        if until <= time.saturating_add(slack) && slack > 0 {
+            continue;
+        }
+        count += 1;
+        let dropped = stopped && element == place && packets.fate[row] == Fate::Dropped;
+        let uid = packets.uid[row];
+        if shut && !dropped {
+            faults.add(|| format!("packet {uid} passed {name} at {time} ns, while it was cut"));
+        } else if !shut && dropped {
+            faults.add(|| format!("{name} dropped packet {uid} at {time} ns, while it was open"));
+        }
+    }
+    Ok(count)
+}
+
+/// Packets that left an element which holds them while it is closed.
+fn departures(
+    evidence: &Evidence<'_>,
+    packets: &Packets,
+    (lane, place): (usize, usize),
+    closed: &Closed,
+    faults: &mut CheckFaults,
+) -> Result<u64, String> {
+    let layout = &evidence.lanes[lane];
+    let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
+    let name = &layout.stages[place].name;
+    let mut count = 0;
+    for row in 0..packets.len() {
+        let here = usize::from(packets.lane[row]) == lane && packets.copy_of[row] == 0;
+        if !here || packets.arrived[row] == NOT_ARRIVED {
+            continue;
+        }
+        let left = packets
+            .model_arrival(row)
+            .map(|time| time - i128::from(after));
+        let Some(left) = left.and_then(|time| u64::try_from(time).ok()) else {
+            continue;
+        };
+        count += 1;
+        if closed.at(left).0 {
+            let uid = packets.uid[row];
+            faults.add(|| format!("packet {uid} left {name} at {left} ns, while it was cut"));
+        }
+    }
+    Ok(count)
+}

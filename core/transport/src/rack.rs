@@ -1,0 +1,222 @@
+//! Loss detection by packet and time threshold (RFC 8985, RACK).
+//!
+//! Packet numbers are never reused, so the order of numbers is the order of transmission, and a
+//! retransmission is judged like any other packet.
+
+use narrows_units::{Span, Time};
+
+/// Recoveries without spurious loss after which the reordering window shrinks again (RFC 8985).
+const REO_WND_PERSIST: u32 = 16;
+
+/// Loss detection by time (RFC 8985) and by the number of packets that overtook.
+#[derive(Clone, Debug)]
+pub(crate) struct Rack {
+    /// Packets that may overtake before one is taken to be lost (Linux: reordering): now, at least and at most.
+    reordering: u64,
+    min_reordering: u64,
+    max_reordering: u64,
+    reordering_seen: bool,
+    /// RACK.reo_wnd_mult: the reordering window in quarters of the smallest RTT.
+    reo_wnd_mult: u64,
+    /// RACK.reo_wnd_persist: recoveries left until the window goes back to a quarter.
+    reo_wnd_persist: u32,
+    /// Newest packet known to be delivered, and the RTT it had.
+    newest_delivered: Option<u64>,
+    newest_rtt: Span,
+}
+
+impl Rack {
+    /// A detector whose threshold of packets begins at `min_reordering` and rises to `max_reordering`.
+    pub(crate) fn new(least: u64, most: u64) -> Self {
+        Rack {
+            reordering: least,
+            min_reordering: least,
+            max_reordering: most.max(least),
+            reordering_seen: false,
+            reo_wnd_mult: 1,
+            reo_wnd_persist: 0,
+            newest_delivered: None,
+            newest_rtt: Span::ZERO,
+        }
+    }
+
+    /// Number of the newest packet known to be delivered.
+    #[inline]
+    pub(crate) fn newest_delivered(&self) -> Option<u64> {
+        self.newest_delivered
+    }
+
+    /// Packet `number` is the newest that was delivered, with this RTT.
+    #[inline]
+    pub(crate) fn on_newest_delivered(&mut self, number: u64, rtt: Span) {
+        self.newest_delivered = Some(number);
+        self.newest_rtt = rtt;
+    }
+
+    /// A packet arrived later than one that was sent after it: from now on time decides alone.
+    pub(crate) fn on_reordering(&mut self) {
+        self.reordering_seen = true;
+    }
+
+    /// Data that had been sent once only arrived when data up to `distance` packets further had: that many may
+    /// overtake from now on (Linux, tcp_check_sack_reordering).
+    pub(crate) fn raise_reordering(&mut self, distance: u64) {
+        self.reordering = self.reordering.max(distance.min(self.max_reordering));
+    }
+
+    /// Without selective acknowledgements: packets overtake by `distance`, as far as one can tell.
+    pub(crate) fn set_reordering(&mut self, distance: u64) {
+        self.reordering = distance.min(self.max_reordering);
+    }
+
+    /// A timeout in which `arrived` packets have overtaken and none was taken to be lost: the threshold was too high
+    /// (Linux, tcp_enter_loss).
+    pub(crate) fn on_missed_loss(&mut self, arrived: u64) {
+        if arrived >= self.min_reordering {
+            self.reordering = self.reordering.min(self.min_reordering);
+        }
+    }
+
+    /// Packets that may overtake before one is taken to be lost (RFC 6675: DupThresh).
+    #[inline]
+    pub(crate) fn dup_thresh(&self) -> u64 {
+        self.reordering
+    }
+
+    /// True if the path reorders so much that what arrives counts as progress in whatever order it does (Linux,
+    /// tcp_may_raise_cwnd).
+    #[inline]
+    pub(crate) fn reorders(&self) -> bool {
+        self.reordering > self.min_reordering
+    }
+
+    /// A packet that had been declared lost arrived after all: wait longer from now on. Called at
+    /// most once per round trip.
+    pub(crate) fn on_spurious(&mut self) {
+        self.reo_wnd_mult += 1;
+        self.reo_wnd_persist = REO_WND_PERSIST;
+    }
+
+    /// A recovery has ended.
+    pub(crate) fn on_recovery_exit(&mut self) {
+        if self.reo_wnd_persist > 0 {
+            self.reo_wnd_persist -= 1;
+            if self.reo_wnd_persist == 0 {
+                self.reo_wnd_mult = 1;
+            }
+        }
+    }
+
+    /// RACK.reo_wnd, the time by which a packet may be late: none while no reordering has been seen and either a
+    /// recovery is running or `overtaken` packets, at least the threshold, arrived before it.
+    pub(crate) fn reordering_window(
+        &self,
+        min_rtt: Span,
+        smoothed_rtt: Span,
+        in_recovery: bool,
+        overtaken: u64,
+    ) -> Span {
+        if !self.reordering_seen && (in_recovery || overtaken >= self.reordering) {
+            return Span::ZERO;
+        }
+        min_rtt.scale(self.reo_wnd_mult, 4).min(smoothed_rtt)
+    }
+
+    /// When packet `number`, sent at `sent`, will be taken to be lost if nothing is heard of it:
+    /// a time in the past means now, `None` means that nothing sent after it was delivered.
+    #[inline]
+    pub(crate) fn deadline(&self, number: u64, sent: Time, window: Span) -> Option<Time> {
+        (number < self.newest_delivered?).then(|| sent + self.newest_rtt + window)
+    }
+
+    /// True if a packet sent at `sent` has been out for longer than a round trip and the window.
+    pub(crate) fn expired(&self, sent: Time, window: Span, now: Time) -> bool {
+        sent + self.newest_rtt + window <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Span = Span::from_ms(40);
+    const SRTT: Span = Span::from_ms(50);
+
+    #[test]
+    fn the_window_grows_with_spurious_losses_up_to_the_smoothed_rtt() {
+        let mut detector = Rack::new(3, 300);
+        assert_eq!(
+            detector.reordering_window(MIN, SRTT, false, 2),
+            Span::from_ms(10)
+        );
+        assert_eq!(detector.reordering_window(MIN, SRTT, false, 3), Span::ZERO);
+        assert_eq!(detector.reordering_window(MIN, SRTT, true, 1), Span::ZERO);
+        detector.on_reordering();
+        assert_eq!(
+            detector.reordering_window(MIN, SRTT, true, 9),
+            Span::from_ms(10)
+        );
+        for _ in 0..3 {
+            detector.on_spurious();
+        }
+        assert_eq!(
+            detector.reordering_window(MIN, SRTT, true, 0),
+            Span::from_ms(40)
+        );
+        for _ in 0..2 {
+            detector.on_spurious();
+        }
+        assert_eq!(detector.reordering_window(MIN, SRTT, true, 0), SRTT);
+        for _ in 0..REO_WND_PERSIST {
+            detector.on_recovery_exit();
+        }
+        assert_eq!(
+            detector.reordering_window(MIN, SRTT, true, 0),
+            Span::from_ms(10)
+        );
+    }
+
+    #[test]
+    fn the_threshold_follows_reordering_up_to_its_limit() {
+        let mut detector = Rack::new(3, 10);
+        assert!(!detector.reorders());
+        for (distance, threshold) in [(2, 3), (7, 7), (5, 7), (11, 10)] {
+            detector.raise_reordering(distance);
+            assert_eq!(detector.dup_thresh(), threshold);
+        }
+        assert!(detector.reorders());
+        assert_eq!(
+            detector.reordering_window(MIN, SRTT, false, 9),
+            Span::from_ms(10)
+        );
+        assert_eq!(detector.reordering_window(MIN, SRTT, false, 10), Span::ZERO);
+        // Two packets that have overtaken are no reason to think that it is too high.
+        detector.on_missed_loss(2);
+        assert_eq!(detector.dup_thresh(), 10);
+        detector.on_missed_loss(3);
+        assert_eq!(detector.dup_thresh(), 3);
+        let mut fixed = Rack::new(5, 3);
+        fixed.raise_reordering(9);
+        assert_eq!(fixed.dup_thresh(), 5);
+    }
+
+    #[test]
+    fn more_duplicates_than_packets_set_the_threshold_until_a_timeout_lowers_it() {
+        let mut detector = Rack::new(3, 10);
+        for (distance, threshold) in [(7, 7), (20, 10), (2, 2)] {
+            detector.set_reordering(distance);
+            assert_eq!(detector.dup_thresh(), threshold);
+        }
+        detector.on_missed_loss(3);
+        assert_eq!(detector.dup_thresh(), 2);
+    }
+
+    #[test]
+    fn a_packet_overtaken_is_lost_after_rtt_and_window() {
+        let mut detector = Rack::new(3, 300);
+        let ms = |ms: u64| Time::from_ns(ms * 1_000_000);
+        detector.on_newest_delivered(2, SRTT);
+        assert_eq!(detector.deadline(1, ms(0), Span::from_ms(10)), Some(ms(60)));
+        assert_eq!(detector.deadline(2, ms(5), Span::from_ms(10)), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! A limit on how far beyond the first gap of the stream a receiver reports.
+//!
+//! libutp's acknowledgement is a number up to which everything has arrived and a mask for the 30 packets behind the one
+//! that is missing (utp_internal.cpp, `send_ack`). What lies beyond it is told when the gap has moved.
+
+use crate::Arrival;
+
+/// Packets that have arrived too far beyond the first gap to be reported.
+#[derive(Debug)]
+pub(crate) struct SackLimit {
+    /// Data this far above the first gap and further are not reported; `u64::MAX` for no limit.
+    max_distance_bytes: u64,
+    /// Packets that are not reported yet and the positions of their data, in the order of their arrival.
+    held: Vec<(Arrival, u64)>,
+}
+
+impl SackLimit {
+    /// Reports `packets` full packets of `mss` bytes beyond the one that is missing; 0 for all.
+    pub(crate) fn new(packets: u64, mss: u16) -> Self {
+        SackLimit {
+            max_distance_bytes: match packets {
+                0 => u64::MAX,
+                packets => (packets + 1) * u64::from(mss),
+            },
+            held: Vec::new(),
+        }
+    }
+
+    /// True if data at `offset` is out of reach while the first gap begins at `gap`.
+    #[inline]
+    pub(crate) fn hides(&self, gap: u64, offset: u64) -> bool {
+        offset.saturating_sub(gap) >= self.max_distance_bytes
+    }
+
+    /// Keeps a packet for later; `false` if it is a copy of one that is kept already.
+    pub(crate) fn hold(&mut self, arrival: Arrival, offset: u64) -> bool {
+        let copy = self
+            .held
+            .iter()
+            .any(|(held, _)| held.number == arrival.number);
+        if !copy {
+            self.held.push((arrival, offset));
+        }
+        !copy
+    }
+
+    /// Shows the packets that have come within reach of `gap` to `report` and forgets them.
+    #[inline]
+    pub(crate) fn release(&mut self, gap: u64, mut report: impl FnMut(Arrival)) {
+        let bytes = self.max_distance_bytes;
+        self.held.retain(|&(arrival, offset)| {
+            let hidden = offset.saturating_sub(gap) >= bytes;
+            if !hidden {
+                report(arrival);
+            }
+            hidden
+        });
+    }
+}
