@@ -8,7 +8,7 @@ from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.resolve import MOST_ELEMENTS
 from narrows.scenario.routes import Routes
-from narrows.scenario.written import MOST_VALUES, parse
+from narrows.scenario.yaml_tree import MOST_VALUES, parse
 
 HEAD = """schema: narrows/scenario/1
 question: Can it be planned?

@@ -23,7 +23,7 @@ from narrows.models.format import MAGIC, summary, write
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
-from narrows.scenario.written import parse
+from narrows.scenario.yaml_tree import parse
 
 SCENARIO = """\
 schema: narrows/scenario/1

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import model_kit
-from narrows import reading
+from narrows import files
 from narrows.cli.app import app
 from narrows.errors import DataError
+from narrows.files import MOST_BYTES
 from narrows.models import store
 from narrows.models.convert import convert
 from narrows.models.format import MAGIC, summary
-from narrows.reading import MOST_BYTES
 from test_models import home, scenario
 from test_pantheon_trips import nothing_regular
 
@@ -96,7 +96,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
         stream.truncate(MOST_BYTES + 1)
     name = os.fsdecode(b"\xff\x1b.model")
     (home / name).write_bytes(model_kit.small_network())
-    read_whole = reading.read_whole
+    read_whole = files.read_whole
 
     def refused(path: Path, what: str) -> bytes:
         if path.name == "large.model":

@@ -11,7 +11,7 @@ import pytest
 
 import processes
 from narrows.errors import NarrowsError, refused_path
-from narrows.reading import named_path, read_whole
+from narrows.files import named_path, read_whole
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 LONG = "x" * 300

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from narrows.analysis.statistics import bootstrap_interval, mean, median, summarise
+from narrows.campaign.statistics import bootstrap_interval, mean, median, summarise
 
 
 def test_median_and_mean() -> None:

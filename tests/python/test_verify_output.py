@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from narrows.cli.app import app
-from narrows.report import standing
+from narrows.report import verification
 from narrows.report.data import load
 from narrows.schemes import status
 from narrows.verify import emulate, grid
@@ -117,6 +117,6 @@ def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) 
     assert (marks["reno"], marks["reno beta=0.8"]) == ("✓", "?")
     assert "reno beta=0.8: verified with its defaults only" in done.stdout
     campaign = load(out)
-    assert standing.mark(campaign, "reno")["status"] == "verified"
-    assert standing.mark(campaign, "reno beta=0.8")["status"] == "unverified"
-    assert standing.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]
+    assert verification.mark(campaign, "reno")["status"] == "verified"
+    assert verification.mark(campaign, "reno beta=0.8")["status"] == "unverified"
+    assert verification.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]

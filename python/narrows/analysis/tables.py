@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from narrows.campaign.documents import resolved
+from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from narrows.agent.cell import CellOutcome
 from narrows.campaign import disk, integrity
-from narrows.campaign.agent import CellOutcome
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from narrows.analysis.statistics import mean, median
+from narrows.campaign.statistics import mean, median
 from narrows.scenario.expect import ALL, kind_of
 from narrows.scenario.quantity import show
 

@@ -43,7 +43,7 @@ def check_document(path: Path, document: dict[str, Any]) -> None:
 
 
 def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
-    """What is wrong with an entry whose members are of the right types (narrows.campaign.documents)."""
+    """What is wrong with an entry whose members are of the right types (narrows.campaign.schema)."""
     name, state = entry["id"], entry["state"]
     if not _ID.fullmatch(name):
         return f"has the id {name[:60]!r}, which is no name of a folder"

@@ -12,7 +12,7 @@ from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
-from narrows.scenario.realpath import HERE, WHERE, sender_is_here
+from narrows.scenario.real_path import LOCAL, WHERE, sender_is_local
 from narrows.scenario.schemes import missing_model
 
 #: More flows or schemes than this are counted in plans, not listed.
@@ -74,9 +74,9 @@ class Sender:
     facts: dict[str, Any]
 
 
-def why_not_between(cell: dict[str, Any], here: Sender, there: Sender) -> str | None:
+def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str | None:
     """Why a cell can't run between two hosts; None if it can. The sender's kernel decides."""
-    forward, backward = (here, there) if sender_is_here(cell) else (there, here)
+    forward, backward = (local, remote) if sender_is_local(cell) else (remote, local)
     for flow in cell["flows"]:
         sender = forward if flow["direction"] == FORWARD else backward
         name = flow["scheme"]
@@ -91,7 +91,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
     Between two hosts, `facts` are of this one and `other` is the other one.
     """
     skipped: list[Skipped] = []
-    here = Sender(HERE, facts)
+    here = Sender(LOCAL, facts)
     first = {cell.scheme: cell.content for cell in cells_of(scenario) if cell.run == 1}
     programs = [
         name

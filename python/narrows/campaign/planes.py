@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from narrows.campaign.agent import AgentRun, CellOutcome
+from narrows.agent.cell import CellOutcome, CellRun
+from narrows.agent.location import Location
 from narrows.scenario.model import Cell
 
 #: When something is noted about a round.
@@ -50,7 +51,7 @@ class LocalPlane:
 
     retries = 0
 
-    def __init__(self, where: str, agent: Path, files: Path, memory: int | None = None) -> None:
+    def __init__(self, where: str, agent: Location, files: Path, memory: int | None = None) -> None:
         self._where = where
         self._memory = memory
         self._beside = 1
@@ -70,7 +71,7 @@ class LocalPlane:
         more: tuple[str, ...] = ()
         if self._where == "simulate":
             more = ("--memory", str(self._memory)) if self._memory else ("--beside", str(self._beside))
-        return AgentRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
+        return CellRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
 
     def around_round(self, _number: int, _when: str) -> None:
         """Nothing: facts about this machine are in each record."""

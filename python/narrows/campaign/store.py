@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign import integrity
-from narrows.campaign.documents import check_members
+from narrows.campaign.schema import check_members
 from narrows.errors import DataError, NarrowsError, UsageError
-from narrows.reading import read_whole
+from narrows.files import read_whole
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.

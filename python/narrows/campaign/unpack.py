@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from narrows.hosts.place import kill
+from narrows.agent.process import kill
 
 #: Fetching is given up when nothing has come for so long.
 _SILENCE_S = 60.0

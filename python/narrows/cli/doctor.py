@@ -17,7 +17,7 @@ def doctor(
 
     Exit codes: 0 everything works, 4 something can't be done here.
     """
-    from narrows.campaign import agent as agents
+    from narrows.agent.location import this_machine
     from narrows.cli.common import print_json, stdout_console
     from narrows.errors import EXIT_CANNOT_HERE, UnavailableError
     from narrows.scenario import registry
@@ -34,10 +34,10 @@ def doctor(
     except UnavailableError as error:
         note("extension module", False, str(error), "make build")
     try:
-        path = agents.find_agent()
-        version = agents.check_version(path)
-        note("agent", True, f"{path}, version {version.get('narrows')}")
-        facts = agents.ask(path, "doctor")
+        agent = this_machine()
+        version = agent.version()
+        note("agent", True, f"{agent.prefix[-1]}, version {version['narrows']}")
+        facts = agent.doctor()
         checks += facts.get("checks") or []
     except UnavailableError as error:
         note("agent", False, str(error), "make build")

@@ -67,18 +67,20 @@ def check(
 
     from narrows.cli.common import print_json, stderr_console
     from narrows.errors import EXIT_CANNOT_HERE, UsageError
-    from narrows.hosts.check import Wishes
+    from narrows.hosts.check import CheckOptions
     from narrows.hosts.check import check as examine
-    from narrows.hosts.travel import named_folder
+    from narrows.hosts.deploy import named_folder
 
     if len(names) > 1 and (address is not None or agent is not None):
         raise UsageError("--address and --agent go with a single host; call the command once for each")
     folder = named_folder(remote_folder)
-    wishes = Wishes(address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare)
+    options = CheckOptions(
+        address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare
+    )
     if ports is not None:
         import dataclasses
 
-        wishes = dataclasses.replace(wishes, ports=_ports(ports))
+        options = dataclasses.replace(options, ports=_ports(ports))
     console = stderr_console()
 
     def say(text: str) -> None:
@@ -86,7 +88,7 @@ def check(
 
     reports = []
     for name in names:
-        report = examine(name, wishes, shlex.split(ssh), say)
+        report = examine(name, options, shlex.split(ssh), say)
         reports.append(report)
         if not as_json:
             _print(report)
@@ -106,9 +108,9 @@ def clean(
     """Remove the copies of the agent from other hosts, which is everything that Narrows keeps there."""
     import shlex
 
-    from narrows.hosts.place import clean as remove
+    from narrows.hosts.deploy import clean as remove
+    from narrows.hosts.deploy import named_folder
     from narrows.hosts.ssh import Ssh
-    from narrows.hosts.travel import named_folder
 
     place = named_folder(remote_folder)
     for name in names:
@@ -120,7 +122,7 @@ def clean(
 def _ports(text: str) -> tuple[int, ...]:
     """`443,5000-5003` as numbers, in the order given."""
     from narrows.errors import UsageError
-    from narrows.scenario.realpath import ports_of
+    from narrows.scenario.real_path import ports_of
 
     try:
         return ports_of(text)

@@ -98,8 +98,8 @@ def show(
     """Print what a model is, where it came from, and what it is made of."""
     from narrows.cli.common import print_json
     from narrows.errors import DataError
-    from narrows.models.reading import printable
     from narrows.models.store import describe, find, how_to_add
+    from narrows.text import printable
 
     path = find(name, Path())
     if path is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narrows.campaign.plan import Plan
-    from narrows.hosts.partner import Reach
+    from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Loaded, Override
 
 #: What an agent takes before it does anything, and some more.
@@ -183,7 +183,7 @@ def _overrides(
 
 def _real_path(host: str | None, prepare: bool) -> list[Override]:
     from narrows.scenario.overrides import Override
-    from narrows.scenario.realpath import KEY, named_host
+    from narrows.scenario.real_path import KEY, named_host
 
     overrides = [Override("--host", f"{KEY}.other", named_host(host))] if host is not None else []
     return overrides + ([Override("--prepare", f"{KEY}.prepare", "true")] if prepare else [])
@@ -205,13 +205,13 @@ def _memory(text: str | None) -> int | None:
     return most
 
 
-def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
+def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
     import shlex
 
-    from narrows.hosts.partner import Reach
-    from narrows.hosts.travel import named_folder
+    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.remote_host import RemoteOptions
 
-    return Reach(tuple(shlex.split(ssh)), named_folder(folder), agent)
+    return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
@@ -226,8 +226,8 @@ def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
             print(f"report: {file}")
 
 
-def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
-    from narrows.campaign import agent as agents
+def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
+    from narrows.agent.location import this_machine
     from narrows.campaign import signals
     from narrows.campaign.run import planned
     from narrows.cli.common import print_json, stderr_console, stdout_console
@@ -236,10 +236,10 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
         stderr_console().print(text, highlight=False, soft_wrap=True)
 
     interrupted = signals.told("interrupted; nothing was run")
-    with interrupted, planned(loaded, agents.find_agent(), reach, say) as found:
+    with interrupted, planned(loaded, this_machine(), reach, say) as found:
         plan = found.plan
-        joined = found.partner.in_words(found.meeting) if found.partner is not None else None
-        way = found.partner.document()["way"] if found.partner is not None else None
+        joined = found.remote.describe(found.rendezvous) if found.remote is not None else None
+        way = found.remote.document()["way"] if found.remote is not None else None
     if as_json:
         print_json(
             {
@@ -266,7 +266,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
 
 
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
-    from narrows.analysis.words import network_in_words
+    from narrows.analysis.prose import network_in_words
     from narrows.campaign.plan import bounds_in_words
     from narrows.campaign.progress import show_time
     from narrows.campaign.run import OVERHEAD_S

@@ -32,7 +32,7 @@ def show(
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign import results
-    from narrows.campaign.documents import resolved
+    from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
 
     opened = [CampaignFolder.read(path) for path in folders]

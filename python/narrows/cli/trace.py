@@ -35,8 +35,8 @@ def show(
     """Print the statistics of traces, and draw them."""
     from narrows.cli.common import print_json
     from narrows.errors import UsageError
+    from narrows.report import trace as drawing
     from narrows.traces import find
-    from narrows.traces import picture as drawing
     from narrows.traces.formats import read
     from narrows.traces.statistics import measure
     from narrows.traces.trace import Delays
@@ -89,8 +89,8 @@ def _print_delays(path: Path, form: str, facts: dict[str, Any]) -> None:
 
 def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
     from narrows.cli.common import stdout_console
+    from narrows.report import trace as drawing
     from narrows.report.units import span
-    from narrows.traces import picture as drawing
     from narrows.traces.trace import Opportunities
 
     console = stdout_console()

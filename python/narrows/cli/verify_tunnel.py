@@ -62,7 +62,7 @@ def verify_tunnel(
     """
     import sys
 
-    from narrows.campaign.agent import find_agent
+    from narrows.agent.location import this_machine
     from narrows.cli.common import print_json, stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE
     from narrows.verify.tunnel.compare import DIFFERENT, is_main
@@ -82,9 +82,9 @@ def verify_tunnel(
     )
     # What is wrong with the path is told before anything is started.
     options.road.network()
-    agent = find_agent()
+    agent = this_machine()
     if not within:
-        enter(agent, sys.argv[2:])
+        enter(Path(agent.prefix[-1]), sys.argv[2:])
     with ProgressView(stderr_console(), seconds + OVERHEAD_S) as view:
         outcome = work(options, agent, output, view)
     paths = write(outcome, output)

@@ -32,6 +32,8 @@ _CONNECT_S = 20
 #: Until the login is done; somebody may have to type a password.
 _LOGIN_S = 45.0
 _TYPING_S = 300.0
+#: Until a program that was started says its first word.
+_GREETING_S = 60.0
 #: Until ssh has read its configuration, which may run programs (`Match exec`).
 _CONFIGURATION_S = 30.0
 #: What start files of the login shell print comes before this line.
@@ -126,9 +128,21 @@ class Ssh:
         return done
 
     def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Starts a program there, with pipes as `subprocess.Popen` takes them. Its output begins after a
-        line that says `BEGIN`."""
-        return subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
+        """Starts a program there, with pipes as `subprocess.Popen` takes them; what start files of the login
+        shell print before it runs has been read."""
+        process = subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
+        assert process.stdout
+        stream = process.stdout.fileno()
+        limit = time.monotonic() + _GREETING_S
+        said = b""
+        # Byte by byte, so that nothing of what follows is taken away.
+        while not said.endswith(f"{BEGIN}\n".encode()):
+            ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
+            letter = os.read(stream, 1) if ready else b""
+            if not letter:
+                break  # whoever reads on finds nothing, and says so
+            said = said[-len(BEGIN) :] + letter
+        return process
 
     def configuration(self) -> dict[str, str]:
         """What ssh itself makes of the host's name: `hostname`, `port`, `proxyjump` and so on."""

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError
+from narrows.files import read_whole
 from narrows.models.format import Array
 from narrows.models.protobuf import BYTES, VARINT, fields, varint
-from narrows.reading import read_whole
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57

@@ -6,10 +6,10 @@ import hashlib
 from pathlib import Path
 
 from narrows.errors import DataError
+from narrows.files import read_whole
 from narrows.models import checkpoint, networks, remy
 from narrows.models.format import FAMILY, MAGIC, summary, write
-from narrows.models.reading import printable
-from narrows.reading import read_whole
+from narrows.text import printable
 
 #: Checkpoints of a folder that a message names.
 _SHOWN = 4

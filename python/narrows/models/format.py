@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.errors import DataError
-from narrows.scenario.problems import shorten
+from narrows.text import shorten
 
 MAGIC = b"narrows/model/1\n"
 #: What all versions begin with.

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError, NarrowsError
+from narrows.files import named_path, read_whole
 from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
-from narrows.models.reading import printable
-from narrows.reading import named_path, read_whole
-from narrows.scenario.problems import did_you_mean, shorten
+from narrows.text import did_you_mean, printable, shorten
 
 #: Names another folder than that in the user's data.
 FOLDER_VARIABLE = "NARROWS_MODELS"

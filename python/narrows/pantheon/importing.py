@@ -17,9 +17,9 @@ from narrows.campaign import results as result_files
 from narrows.campaign.store import FORMAT, CampaignFolder, now
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError
 from narrows.pantheon import PREFIX, WHERE
+from narrows.pantheon.prose import PATHS, clocks, git_rows, question
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
 from narrows.pantheon.target import filled
-from narrows.pantheon.words import PATHS, clocks, git_rows, question
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
 

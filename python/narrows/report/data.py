@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.campaign.documents import check_members
 from narrows.campaign.integrity import check_document
+from narrows.campaign.schema import check_members
 from narrows.errors import DataError
-from narrows.reading import read_whole
+from narrows.files import read_whole
 from narrows.report import ReportError, networks
 
 Floats = NDArray[np.float64]

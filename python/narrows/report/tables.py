@@ -11,7 +11,7 @@ import statistics
 from typing import Any
 
 from narrows.analysis.tables import ENDS
-from narrows.report import real, standing, units
+from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 
@@ -147,14 +147,14 @@ def _spread(entry: Json, values: list[float], scale: float, places: int) -> str 
 
 def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
     """The mark of a number that the clocks of two hosts make uncertain."""
-    why = real.doubt(runs, flow, metric)
+    why = real_path.doubt(runs, flow, metric)
     return [notes.mark(why)] if why else []
 
 
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
-    names = ENDS if real.only_ends(campaign) else HEADLINE
+    names = ENDS if real_path.only_ends(campaign) else HEADLINE
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []
@@ -183,7 +183,7 @@ def results(campaign: Campaign) -> Table:
         for index, key in enumerate(keys):
             row = []
             if index == 0:
-                row.append(cell(scheme, kind="scheme", span=len(keys), **standing.mark(campaign, scheme)))
+                row.append(cell(scheme, kind="scheme", span=len(keys), **verification.mark(campaign, scheme)))
             row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
             marks = []
             if valid < len(runs):
@@ -416,7 +416,7 @@ def verdicts(campaign: Campaign) -> Table:
         links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
         rows.append(
             [
-                cell(scheme, kind="scheme", **standing.mark(campaign, scheme)),
+                cell(scheme, kind="scheme", **verification.mark(campaign, scheme)),
                 cell(", ".join(str(r.number) for r in runs), links=links),
                 cell(outcome, kind=f"outcome-{outcome}"),
                 cell(why, kind="quiet" if outcome == "ok" else ""),

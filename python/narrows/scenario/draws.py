@@ -17,11 +17,12 @@ from statistics import NormalDist
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.scenario import overrides, realpath
+from narrows.scenario import overrides, real_path
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
-from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, shorten
 
 KEY = "draw"
 #: What may be drawn: the network is what a run meets, everything else is the experiment.
@@ -49,14 +50,14 @@ class Law:
     path: str
     #: As written in the scenario.
     text: str
-    written: Written
+    written: Node
     name: str
-    values: tuple[Written, ...]
+    values: tuple[Node, ...]
     #: Of numbers: their kind of quantity and their values in base units.
     kind: str = ""
     numbers: tuple[Fraction, ...] = ()
 
-    def at(self, share: float) -> tuple[Written, str]:
+    def at(self, share: float) -> tuple[Node, str]:
         """The value that a share of `share` of all draws does not exceed, and how people write it."""
         if self.name == "choice":
             value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
@@ -87,7 +88,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
     laws = _laws(tree.entries[KEY], problems)
-    if realpath.is_wanted(tree):
+    if real_path.is_wanted(tree):
         text = "a real path is what it is, and nothing of it can be drawn; remove it, or run elsewhere"
         problems.add(tree.key_marks[KEY], KEY, text)
     problems.raise_if_any()
@@ -129,7 +130,7 @@ def _with_values(
     return changed, told
 
 
-def _laws(value: Written, problems: Problems) -> list[Law]:
+def _laws(value: Node, problems: Problems) -> list[Law]:
     mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
     found: list[Law] = []
     for key, mark, written in mapping or ():
@@ -153,7 +154,7 @@ def _laws(value: Written, problems: Problems) -> list[Law]:
     return found
 
 
-def _law(written: Written, path: str, problems: Problems) -> Law | None:
+def _law(written: Node, path: str, problems: Problems) -> Law | None:
     at = f"{KEY}.{path}"
     if not isinstance(written, Mapping) or len(written.entries) != 1:
         problems.add(written.mark, at, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
@@ -177,7 +178,7 @@ def _law(written: Written, path: str, problems: Problems) -> Law | None:
     return _with_numbers(law, inner, join(at, name), problems)
 
 
-def _with_numbers(law: Law, inner: Written, at: str, problems: Problems) -> Law | None:
+def _with_numbers(law: Law, inner: Node, at: str, problems: Problems) -> Law | None:
     """A law of two numbers."""
     if len(law.values) != 2:
         problems.add(inner.mark, at, f"takes two values: {LAWS[law.name]}")

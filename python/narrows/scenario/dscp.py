@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from narrows.scenario.problems import Problems, did_you_mean, shorten
-from narrows.scenario.written import Scalar, Written
+from narrows.scenario.problems import Problems
+from narrows.scenario.yaml_tree import Node, Scalar
+from narrows.text import did_you_mean, shorten
 
 NAMES: dict[str, int] = {
     **{f"CS{k}": 8 * k for k in range(8)},
@@ -16,7 +17,7 @@ NAMES: dict[str, int] = {
 LARGEST = 63
 
 
-def read_dscp(value: Written, path: str, problems: Problems) -> int:
+def read_dscp(value: Node, path: str, problems: Problems) -> int:
     """A code point: 0 to 63, or a name."""
     if isinstance(value, Scalar):
         if value.text in NAMES:

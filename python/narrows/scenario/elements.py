@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
-from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, shorten
 
 #: The queue of a bottleneck for which none is written.
 DEFAULT_QUEUE = "unlimited"
@@ -28,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 class Item:
     """One element as written."""
 
-    written: Written
+    written: Node
     #: Address of the element, for messages.
     path: str
     #: Name in the network.
@@ -86,9 +87,7 @@ def check_element(
         context.problems.add(mark, path, reason)
 
 
-def list_items(
-    value: Written, path: str, link: str, problems: Problems, *, shared: bool = False
-) -> list[Item]:
+def list_items(value: Node, path: str, link: str, problems: Problems, *, shared: bool = False) -> list[Item]:
     """The elements of a list as written, named. In a list that serves several links (`shared`), a name of
     its own is put behind the link's."""
     if isinstance(value, Scalar) and value.is_null:
@@ -115,7 +114,7 @@ def list_items(
     return items
 
 
-def _probe(item: Written, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
+def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
     """The fixed delay (ns) and the constant rate (bit/s) of an element, as far as they are there."""
     if not isinstance(item, Mapping):
         return None, None
@@ -130,7 +129,7 @@ def _probe(item: Written, registry: Registry, quiet: Context) -> tuple[int | Non
     return (delay if isinstance(delay, int) else None), None
 
 
-def read_element(item: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+def read_element(item: Node, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
     """One element, without its name."""
     problems = context.problems
     kinds = ["rate", *registry.links]
@@ -197,7 +196,7 @@ def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) 
         else:
             context.problems.unknown_key(mark, path, key, known)
     rate = read_rate(item.entries["rate"], join(path, "rate"), registry, context)
-    written: Written = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
+    written: Node = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
     queue = read_entry(written, join(path, "queue"), registry.queues, "queue", context)
     # What is left at its default is not said, so that a parameter more in the core changes no scenario.
     values = {
@@ -209,7 +208,7 @@ def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) 
     return {"kind": "bottleneck", "rate": rate, "queue": queue, **changed}
 
 
-def read_rate(value: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+def read_rate(value: Node, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
     """How fast a bottleneck serves; a rate alone is constant."""
     rate = read_entry(value, path, registry.rates, "rate", context, any_shorthand=True)
     if rate and rate.get("rate") == 0:

@@ -8,10 +8,11 @@ from narrows.scenario import registry
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.nodes import section
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.written import Mapping, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 KNOWN = ("metric", "mode", "value", "measure", "from", "until", "scheme", "flow", "of", "at_least", "at_most")
 #: What is looked at of the values of the valid runs.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.reading import named_path, read_whole
-from narrows.scenario.written import Scalar
+from narrows.files import named_path, read_whole
+from narrows.scenario.yaml_tree import Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
 

@@ -16,12 +16,13 @@ from narrows.scenario.model import SPREAD
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
 
 #: Flows are numbered in 16 bits in the record.
 MOST_FLOWS = 1000
@@ -132,7 +133,7 @@ class FlowReader:
     files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
 
-    def flows(self, value: Written) -> None:
+    def flows(self, value: Node) -> None:
         """The key `flows`, in either form."""
         if isinstance(value, Mapping):
             self._entry(value, "flows", background=False, most=self.network.default_flows)
@@ -145,7 +146,7 @@ class FlowReader:
                 value.mark, "flows", "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
             )
 
-    def background(self, value: Written) -> None:
+    def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
         if not isinstance(value, Sequence):
             text = "must be a list of flows such as [{scheme: reno, count: 12}]"

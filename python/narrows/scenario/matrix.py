@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.scenario import overrides, realpath
+from narrows.scenario import overrides, real_path
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
-from narrows.scenario.problems import Problems, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.slugs import free_slug, slug_of
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import shorten
 
 KEY = "matrix"
 #: These are the same for a whole campaign.
@@ -31,11 +32,11 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
     axes = _axes(tree.entries[KEY], problems) if KEY in tree.entries else []
-    if realpath.is_wanted(tree):
+    if real_path.is_wanted(tree):
         _check_for_hosts(tree, axes, problems)
     problems.raise_if_any()
-    if realpath.asks_for_both(tree):
-        axes.append(realpath.both_directions())
+    if real_path.asks_for_both(tree):
+        axes.append(real_path.both_directions())
     found: list[tuple[dict[str, str], Scenario]] = []
     names = _short_names([key for key, _ in axes])
     for values in itertools.product(*(values for _, values in axes)):
@@ -48,7 +49,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     return _merge(found)
 
 
-def _place(tree: Mapping, key: str, value: Written) -> None:
+def _place(tree: Mapping, key: str, value: Node) -> None:
     option = str(value.mark)
     try:
         overrides.place(tree, key, value, option)
@@ -57,9 +58,9 @@ def _place(tree: Mapping, key: str, value: Written) -> None:
         raise ScenarioError([Problem(option, f"{KEY}.{key}", text)]) from None
 
 
-def _axes(value: Written, problems: Problems) -> list[tuple[str, list[Written]]]:
+def _axes(value: Node, problems: Problems) -> list[tuple[str, list[Node]]]:
     mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
-    axes: list[tuple[str, list[Written]]] = []
+    axes: list[tuple[str, list[Node]]] = []
     count = 1
     for key, mark, written in mapping or ():
         path = f"{KEY}.{key}"
@@ -82,11 +83,11 @@ def _axes(value: Written, problems: Problems) -> list[tuple[str, list[Written]]]
     return axes
 
 
-def _check_for_hosts(tree: Mapping, axes: list[tuple[str, list[Written]]], problems: Problems) -> None:
+def _check_for_hosts(tree: Mapping, axes: list[tuple[str, list[Node]]], problems: Problems) -> None:
     for key, values in axes:
-        wrong = realpath.check_axis(key)
-        if wrong is None and realpath.asks_for_both(tree) and key.startswith(realpath.KEY):
-            wrong = f"{realpath.KEY} says both for it already; remove one of the two"
+        wrong = real_path.check_axis(key)
+        if wrong is None and real_path.asks_for_both(tree) and key.startswith(real_path.KEY):
+            wrong = f"{real_path.KEY} says both for it already; remove one of the two"
         if wrong is not None:
             problems.add(values[0].mark, f"{KEY}.{key}", wrong)
 
@@ -100,7 +101,7 @@ def _short_names(keys: list[str]) -> dict[str, str]:
     return {key: word if words.count(word) == 1 else key for key, word in last.items()}
 
 
-def in_words(value: Written) -> str:
+def in_words(value: Node) -> str:
     """A written value on one line: `{droptail: 75 kB}` is `droptail 75 kB`."""
     if isinstance(value, Scalar):
         return " ".join(value.text.split())

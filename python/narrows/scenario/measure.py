@@ -6,10 +6,11 @@ from typing import Any
 
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.written import Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Node, Scalar, Sequence
+from narrows.text import did_you_mean, shorten
 
 KEY = "measure"
 EXAMPLE = "{from: 10 s, links: [forward.0]}"
@@ -40,7 +41,7 @@ def schema() -> dict[str, Any]:
 
 
 def read_measure(
-    value: Written, duration_ns: int | None, network: Network, problems: Problems
+    value: Node, duration_ns: int | None, network: Network, problems: Problems
 ) -> dict[str, Any]:
     """The key in base units; what is not written is left out."""
     mapping = problems.expect_mapping(value, KEY, EXAMPLE)
@@ -68,7 +69,7 @@ def read_measure(
     return found
 
 
-def _links(value: Written, network: Network, problems: Problems) -> list[str]:
+def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     """Names of bottlenecks, each once."""
     at = join(KEY, "links")
     if not isinstance(value, Sequence) or not value.items:

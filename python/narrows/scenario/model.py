@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows.scenario.files import Files
 from narrows.scenario.hashes import content_hash
-from narrows.scenario.realpath import NOT_OF_RESULTS
+from narrows.scenario.real_path import NOT_OF_RESULTS
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect")

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from narrows.scenario.elements import Link
-from narrows.scenario.problems import Problems, any_of, did_you_mean, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP, show
 from narrows.scenario.routes import Pair, Routes
-from narrows.scenario.written import Mark
+from narrows.scenario.yaml_tree import Mark
+from narrows.text import any_of, did_you_mean, shorten
 
 #: The hosts and links of a plain `path`.
 SENDER, RECEIVER = "sender", "receiver"

@@ -8,9 +8,10 @@ from typing import Any
 
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")
 #: Under this name settings are those of every host.
@@ -20,9 +21,7 @@ BACKGROUND_HOSTS = "background"
 _MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
-def section(
-    value: Written, path: str, known: Iterable[str], problems: Problems, example: str
-) -> Mapping | None:
+def section(value: Node, path: str, known: Iterable[str], problems: Problems, example: str) -> Mapping | None:
     """A mapping with some of the known keys."""
     mapping = problems.expect_mapping(value, path, f"{{{example}}}")
     known = list(known)
@@ -32,7 +31,7 @@ def section(
     return mapping
 
 
-def named_hosts(value: Written, path: str, problems: Problems) -> dict[str, Mark]:
+def named_hosts(value: Node, path: str, problems: Problems) -> dict[str, Mark]:
     """Names as a list, or as the keys of a mapping, with where they stand."""
     if isinstance(value, Mapping):
         listed = [(name, mark, join(path, name)) for name, mark, _ in value]
@@ -98,7 +97,7 @@ def read_settings(
                 network.settings[host] = {**network.settings.get(host, {}), **found[name]}
 
 
-def host_settings(value: Written, path: str, registry: Registry, problems: Problems) -> dict[str, Any]:
+def host_settings(value: Node, path: str, registry: Registry, problems: Problems) -> dict[str, Any]:
     """The settings of one host that are written."""
     if isinstance(value, Scalar) and value.is_null:
         return {}

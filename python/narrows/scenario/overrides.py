@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from narrows.errors import UsageError
 from narrows.scenario.keys import BY_NAME
-from narrows.scenario.problems import did_you_mean
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
+from narrows.text import did_you_mean
 
 #: The index of an item that is not there yet.
 MORE = "+"
@@ -54,7 +54,7 @@ def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     return result
 
 
-def place(tree: Mapping, path: str, value: Written, option: str) -> None:
+def place(tree: Mapping, path: str, value: Node, option: str) -> None:
     """Writes one value at an address into the tree; `option` is what messages call it."""
     _place(tree, Override(option, path, ""), value)
 
@@ -65,14 +65,14 @@ def split_list(text: str) -> str:
     return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in items) + "]"
 
 
-def _place(tree: Mapping, override: Override, value: Written) -> None:
+def _place(tree: Mapping, override: Override, value: Node) -> None:
     parts = override.path.split(".")
     if parts[-1] == MORE and parts[0] not in tree.entries:
         raise UsageError(
             f"{override.option}: there is no list of {parts[0]} in this scenario, every flow names its own;"
             " write {bpf: FILE} as the scheme of a flow"
         )
-    here: Written = tree
+    here: Node = tree
     walked: list[str] = []
     for part in parts[:-1]:
         here = _step(here, part, walked, override)
@@ -92,7 +92,7 @@ def _place(tree: Mapping, override: Override, value: Written) -> None:
         raise UsageError(f"{override.option}: {'.'.join(walked)} is a single value, it has no key {last}")
 
 
-def _step(here: Written, part: str, walked: list[str], override: Override) -> Written:
+def _step(here: Node, part: str, walked: list[str], override: Override) -> Node:
     if isinstance(here, Mapping):
         if part not in here.entries:
             if part not in BY_NAME and len(walked) < 2:

@@ -10,10 +10,11 @@ from typing import Any
 from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import EXAMPLES, QuantityError
 from narrows.scenario.registry import Entry, Param
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
 #: Kinds whose values are lists of [time, value], with the kind of that value.
@@ -39,7 +40,7 @@ class Context:
         return replace(self, problems=Problems())
 
 
-def read_value(value: Written, path: str, param: Param, context: Context) -> Any:
+def read_value(value: Node, path: str, param: Param, context: Context) -> Any:
     """The value of a parameter in base units, or None after noting a problem."""
     if param.kind == "counts":
         return _counts(value, path, param, context)
@@ -57,7 +58,7 @@ def read_value(value: Written, path: str, param: Param, context: Context) -> Any
     return result
 
 
-def _counts(value: Written, path: str, param: Param, context: Context) -> list[int] | None:
+def _counts(value: Node, path: str, param: Param, context: Context) -> list[int] | None:
     """A list of whole numbers; a single one needs no brackets."""
     items = value.items if isinstance(value, Sequence) else [value]
     one = replace(param, kind="count")
@@ -67,7 +68,7 @@ def _counts(value: Written, path: str, param: Param, context: Context) -> list[i
     return None if not found or None in found else found
 
 
-def _steps(value: Written, path: str, param: Param, context: Context) -> list[list[int]] | None:
+def _steps(value: Node, path: str, param: Param, context: Context) -> list[list[int]] | None:
     """A list of [time, value] whose times rise."""
     problems = context.problems
     if not isinstance(value, Sequence) or not value.items:
@@ -173,7 +174,7 @@ def read_params(
 
 
 def read_entry(
-    value: Written,
+    value: Node,
     path: str,
     family: dict[str, Entry],
     what: str,
@@ -212,7 +213,7 @@ def read_entry(
     return None
 
 
-def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dict[str, Any] | None:
+def entry_from(value: Node, path: str, entry: Entry, context: Context) -> dict[str, Any] | None:
     """The parameters of one named entry, given by name or as one quantity that finds its parameter."""
     if isinstance(value, Mapping):
         return {"kind": entry.name, **read_params(value, path, entry.params, entry.name, context)}

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from narrows.errors import Problem, ScenarioError
-from narrows.scenario.written import Mapping, Mark, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node
+from narrows.text import did_you_mean
 
 #: After this many problems the rest is noise.
 MOST_PROBLEMS = 20
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "..."?` if one of the known words is close, or nothing."""
-    known = list(known)
-    lowered = {name.lower(): name for name in known}
-    if word.lower() in lowered:
-        return f'; did you mean "{lowered[word.lower()]}"?'
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else ""
-
-
-def shorten(text: str, most: int = 60) -> str:
-    """The text as it can stand inside a sentence."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def any_of(words: Iterable[str]) -> str:
-    """`a, b or c`."""
-    listed = list(words)
-    if len(listed) < 2:
-        return "".join(listed)
-    return f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
 class Problems:
@@ -55,7 +31,7 @@ class Problems:
         hint = did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
         self.add(mark, join(path, key), f"unknown key{hint}")
 
-    def expect_mapping(self, value: Written, path: str, example: str) -> Mapping | None:
+    def expect_mapping(self, value: Node, path: str, example: str) -> Mapping | None:
         """The value as a mapping, or a problem."""
         if isinstance(value, Mapping):
             return value

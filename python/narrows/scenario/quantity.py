@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from narrows.scenario.problems import did_you_mean, shorten
+from narrows.text import did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
 LARGEST = 2**63 - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from narrows.scenario import realpath
+from narrows.scenario import real_path
 from narrows.scenario.keys import KEYS
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
@@ -43,11 +43,11 @@ def _keys() -> str:
 
 def _real_path() -> str:
     text = "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n"
-    for param in realpath.PARAMS:
-        own = param.kind in realpath.OWN_KINDS
+    for param in real_path.PARAMS:
+        own = param.kind in real_path.OWN_KINDS
         listed = f"`{_listed(param.default)}`" if param.default else "none"
         default = listed if own else _default(param)
-        values = realpath.example(param) if own else allowed(param)
+        values = real_path.example(param) if own else allowed(param)
         text += f"| `{param.name}` | {default} | {cell(values)} | {cell(param.doc)} |\n"
     return text
 

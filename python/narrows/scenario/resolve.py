@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario import draws, matrix, realpath
+from narrows.scenario import draws, matrix, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
@@ -19,7 +19,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
@@ -33,7 +33,8 @@ from narrows.scenario.schemes import (
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
-from narrows.scenario.written import Mapping, Mark, Scalar, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar
+from narrows.text import did_you_mean, shorten
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}$")
 _FLAG_PDF = "pdf"
@@ -49,7 +50,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 
     Files that it names are relative to the folder `base`.
     """
-    if matrix.KEY in tree.entries or realpath.asks_for_both(tree):
+    if matrix.KEY in tree.entries or real_path.asks_for_both(tree):
         return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     if draws.KEY in tree.entries:
         return draws.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
@@ -59,7 +60,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     _check_schema(tree, problems)
     values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
     duration = values["duration"]
-    between = realpath.read(tree, problems)
+    between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
     if (count := sum(len(link.items) for link in network.links)) > MOST_ELEMENTS:
         text = f"the network has {count} elements on its links; there can be {MOST_ELEMENTS}"
@@ -84,7 +85,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(tree.entries["timeline"])
     if between:
-        realpath.check(tree, network, between, problems)
+        real_path.check(tree, network, between, problems)
     transport, written = _transport(tree, registry, problems)
     schemes = [with_settings(scheme, written, registry) for scheme in schemes]
     for flow in flows.items:
@@ -106,7 +107,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         question=question,
         where=values["where"],
         topology=topology,
-        network=realpath.network_json(network, between) if between else network.to_json(flows.pairs),
+        network=real_path.network_json(network, between) if between else network.to_json(flows.pairs),
         # Nobody knows what it is between two hosts, and the path of other planes says nothing about it.
         base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
@@ -240,7 +241,7 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
 def _check_extra_rtt(
     tree: Mapping, flows: Flows, topology: str, network: Network, problems: Problems
 ) -> None:
-    if realpath.is_wanted(tree) and flows.extra_rtt_mark:
+    if real_path.is_wanted(tree) and flows.extra_rtt_mark:
         problems.add(
             flows.extra_rtt_mark, "flows", "a real path has the round-trip time that it has; remove it"
         )
@@ -316,7 +317,7 @@ def _transport(
     tree: Mapping, registry: Registry, problems: Problems
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """All settings of the transport, and those of them that are written."""
-    value: Written = tree.entries.get("transport", Mapping(Mark("")))
+    value: Node = tree.entries.get("transport", Mapping(Mark("")))
     mapping = problems.expect_mapping(value, "transport", BY_NAME["transport"].example)
     if mapping is None:
         return {}, {}
@@ -326,7 +327,7 @@ def _transport(
 
 
 def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
-    value: Written = tree.entries.get("report", Mapping(Mark("")))
+    value: Node = tree.entries.get("report", Mapping(Mark("")))
     mapping = problems.expect_mapping(value, "report", BY_NAME["report"].example)
     report: dict[str, Any] = {_FLAG_PDF: True}
     for key, mark, item in mapping or ():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from narrows.scenario import measure, realpath
+from narrows.scenario import measure, real_path
 from narrows.scenario import schema_places as places
 from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
@@ -74,8 +74,8 @@ def _key(name: str) -> dict[str, Any]:
         content = {"$ref": f"#/definitions/{name}"}
     elif name == measure.KEY:
         content = measure.schema()
-    elif name == realpath.KEY:
-        content = places.real_path()
+    elif name == real_path.KEY:
+        content = places.real_path_schema()
     elif name == "transport":
         content = {"$ref": "#/definitions/transport"}
     elif name == "matrix":

@@ -11,9 +11,10 @@ from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Entry, Param, Profile, Registry
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 #: The key that names an object file in the place of a scheme.
 BPF_FILE = "bpf"
@@ -45,7 +46,7 @@ class Scheme:
 
 
 def read_scheme(
-    value: Written,
+    value: Node,
     path: str,
     registry: Registry,
     problems: Problems,
@@ -64,7 +65,7 @@ def read_scheme(
             return None
         value = in_full
     given = Mapping(value.mark)
-    name_value: Written = value
+    name_value: Node = value
     if isinstance(value, Mapping):
         if BPF_FILE in value.entries and "scheme" not in value.entries:
             return _read_object(value, path, registry, problems, files)
@@ -166,7 +167,7 @@ def _with_model(value: Mapping, path: str, registry: Registry, problems: Problem
         text = f"the model is given twice, here and as {name}; keep one of the two"
         problems.add(value.key_marks[model.name], join(path, model.name), text)
         return None
-    entries: dict[str, Written] = {"scheme": Scalar(value.key_marks[name], name)}
+    entries: dict[str, Node] = {"scheme": Scalar(value.key_marks[name], name)}
     marks = {"scheme": value.key_marks[name]}
     for key, mark, item in value:
         entries[model.name if key == name else key] = item
@@ -271,7 +272,7 @@ def _model_words(text: str, file: dict[str, Any] | None) -> tuple[str, str, str]
     return name, f"{path.parent.name}/{name}" if path.parent.name else name, f"{name}@{digest[:8]}"
 
 
-def _label_parts(key: str, value: Written) -> list[str]:
+def _label_parts(key: str, value: Node) -> list[str]:
     """How a key and its value are written in the label of a scheme."""
     if key == TRANSPORT and isinstance(value, Mapping):
         return [f"{name}={_plain(item)}" for name, _, item in value]
@@ -302,16 +303,16 @@ def _read_object(
     return Scheme(name, {}, name, file)
 
 
-def _plain(value: Written) -> str:
+def _plain(value: Node) -> str:
     return value.text.replace(" ", "") if isinstance(value, Scalar) else "?"
 
 
-def read_schemes(value: Written, registry: Registry, problems: Problems, files: Files) -> list[Scheme]:
+def read_schemes(value: Node, registry: Registry, problems: Problems, files: Files) -> list[Scheme]:
     """The list of schemes under test."""
     if not isinstance(value, Sequence) or not value.items:
         problems.add(value.mark, "schemes", "must be a list of schemes such as [cubic, reno]")
         return []
-    found: list[tuple[Scheme, Written, str]] = []
+    found: list[tuple[Scheme, Node, str]] = []
     for index, item in enumerate(value.items):
         path = join("schemes", index)
         scheme = read_scheme(item, path, registry, problems, files=files)

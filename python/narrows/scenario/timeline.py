@@ -14,10 +14,11 @@ from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, entry_from, read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 ACTIONS = ("set", "cut", "restore", "start", "stop")
 #: The link element that a cut closes.
@@ -32,7 +33,7 @@ _NO_BDP = "is not defined in a timeline"
 class _Event:
     at_ns: int
     action: str
-    value: Written
+    value: Node
     key_mark: Mark
     path: str
 
@@ -56,7 +57,7 @@ class TimelineReader:
         """Where problems are noted."""
         return self.context.problems
 
-    def read(self, value: Written) -> list[dict[str, Any]]:
+    def read(self, value: Node) -> list[dict[str, Any]]:
         """The changes in order of time, as cells have them."""
         if not isinstance(value, Sequence):
             self.problems.add(value.mark, "timeline", f"must be a list of changes such as [{_EXAMPLE}]")
@@ -82,7 +83,7 @@ class TimelineReader:
         self._add_gates()
         return self.changes
 
-    def _events(self, item: Written, path: str) -> list[_Event]:
+    def _events(self, item: Node, path: str) -> list[_Event]:
         mapping = self.problems.expect_mapping(item, path, _EXAMPLE)
         if mapping is None:
             return []
@@ -132,7 +133,7 @@ class TimelineReader:
             check_element(value.mark, path, element, self.registry, self.context)
             self.changes.append({"at_ns": event.at_ns, "element": name, "set": change})
 
-    def _bottleneck(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
+    def _bottleneck(self, value: Node, path: str, element: dict[str, Any]) -> dict[str, Any]:
         own = {param.name: param for param in self.registry.bottleneck}
         mapping = self.problems.expect_mapping(value, path, "{rate: 5 Mbit/s}")
         change: dict[str, Any] = {}
@@ -149,7 +150,7 @@ class TimelineReader:
                 self.problems.unknown_key(mark, path, key, ("rate", "queue", *own))
         return change
 
-    def _queue(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
+    def _queue(self, value: Node, path: str, element: dict[str, Any]) -> dict[str, Any]:
         """What changes of a queue; its discipline can't."""
         kind = element["queue"]["kind"]
         entry = self.registry.queues[kind]
@@ -163,7 +164,7 @@ class TimelineReader:
                 return {}
         return self._written_params(value, path, entry)
 
-    def _written_params(self, value: Written, path: str, entry: Entry) -> dict[str, Any]:
+    def _written_params(self, value: Node, path: str, entry: Entry) -> dict[str, Any]:
         """Only what is written: the other parameters stay as they are."""
         if not isinstance(value, Mapping):
             found = entry_from(value, path, entry, self.context)

@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from narrows.scenario import realpath
+from narrows.scenario import real_path
 from narrows.scenario.elements import Link, list_items
-from narrows.scenario.freenetwork import read_free_network
+from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.nodes import add_hosts, named_hosts, section
 from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Param, Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 #: Topologies without settings: the path between two hosts. They differ in whether flows may have an RTT of
 #: their own.
@@ -37,7 +38,7 @@ _EXAMPLE = "forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
 class _Lists(NamedTuple):
     """A list of elements as written, its address, and whether it serves several links."""
 
-    value: Written
+    value: Node
     path: str
     shared: bool
 
@@ -111,7 +112,7 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
     return name, reader.network
 
 
-def _refuse(written: Written, problems: Problems) -> None:
+def _refuse(written: Node, problems: Problems) -> None:
     known = [*dict.fromkeys((*PLAIN, *SHAPES))]
     if isinstance(written, Scalar) and written.text in SHAPES:
         example = f"topology: {{{written.text}: {{access: [{{rate: 100 Mbit/s}}]}}}}"
@@ -134,7 +135,7 @@ def _plain(tree: Mapping, problems: Problems) -> Network:
 
 def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
-    if "path" not in tree.entries and realpath.is_wanted(tree):
+    if "path" not in tree.entries and real_path.is_wanted(tree):
         reader.join(one, other, None, None, FORWARD, BACKWARD)
         return
     if "path" not in tree.entries:
@@ -158,7 +159,7 @@ def _directions(mapping: Mapping, path: str, *, shared: bool = False) -> tuple[_
     return found[0], found[1]
 
 
-def _dumbbell(reader: _Reader, settings: Written, path: str, tree: Mapping) -> None:
+def _dumbbell(reader: _Reader, settings: Node, path: str, tree: Mapping) -> None:
     known = ("pairs", "left", "right", "hosts", *_ACCESS)
     mapping = section(settings, path, known, reader.problems, "pairs: 2, access: [{rate: 1 Gbit/s}]")
     if mapping is None:
@@ -195,7 +196,7 @@ def _dumbbell(reader: _Reader, settings: Written, path: str, tree: Mapping) -> N
         network.pairs = [(left[k % len(left)], right[k % len(right)]) for k in range(most)]
 
 
-def _star(reader: _Reader, settings: Written, path: str) -> None:
+def _star(reader: _Reader, settings: Node, path: str) -> None:
     known = ("center", "hosts", *_ACCESS)
     example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
     mapping = section(settings, path, known, reader.problems, example)
@@ -224,7 +225,7 @@ def _are_usual(hosts: Mapping) -> bool:
     return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
-def _parking_lot(reader: _Reader, settings: Written, path: str) -> None:
+def _parking_lot(reader: _Reader, settings: Node, path: str) -> None:
     known = ("hops", FORWARD, BACKWARD, "links", "hosts", *_ACCESS)
     example = "hops: 3, forward: [{rate: 100 Mbit/s}, {delay: 10 ms}]"
     mapping = section(settings, path, known, reader.problems, example)
@@ -245,7 +246,7 @@ def _parking_lot(reader: _Reader, settings: Written, path: str) -> None:
             reader.access(host, network.routers[place], [*own(host), (mapping, path)])
 
 
-def _chain(reader: _Reader, settings: Written, path: str) -> None:
+def _chain(reader: _Reader, settings: Node, path: str) -> None:
     example = "links: [{forward: [{rate: 12 Mbit/s}]}, {forward: [{delay: 20 ms}]}]"
     mapping = section(settings, path, ("hops", FORWARD, BACKWARD, "links"), reader.problems, example)
     if mapping is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from narrows.campaign import agent as agents
+from narrows.agent.location import this_machine
 from narrows.campaign.plan import why_not
 from narrows.errors import UnavailableError
 from narrows.models.store import names_of_kind
@@ -63,7 +63,7 @@ class Machine:
     def here(cls) -> Machine:
         """Asks the agent."""
         try:
-            facts = agents.ask(agents.find_agent(), "doctor")
+            facts = this_machine().doctor()
         except UnavailableError as error:
             return cls({}, f"emulation is not possible here: {error}")
         for key in ("namespaces", "packet_socket"):

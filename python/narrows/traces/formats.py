@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError, UsageError
-from narrows.reading import read_whole
-from narrows.scenario.problems import any_of, shorten
+from narrows.files import read_whole
+from narrows.text import any_of, shorten
 from narrows.traces.trace import (
     NS_PER_MS,
     NS_PER_S,

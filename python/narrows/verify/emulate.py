@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from narrows import _native
-from narrows.campaign.agent import AgentRun
+from narrows.agent.cell import CellRun
+from narrows.agent.location import Location
 from narrows.errors import Interrupted, UnavailableError
 from narrows.scenario import cells_of, loads
 from narrows.scenario.model import Cell
@@ -56,7 +57,7 @@ def run(
     places: tuple[Place, ...],
     seconds: int,
     seed: int,
-    agent: Path,
+    agent: Location,
     work: Path,
     tell: Callable[[str], None],
 ) -> Ran:
@@ -97,7 +98,7 @@ class _Cell:
         return cell
 
 
-def _run(cell: _Cell, agent: Path, work: Path, tell: Callable[[str], None]) -> list[Ran]:
+def _run(cell: _Cell, agent: Location, work: Path, tell: Callable[[str], None]) -> list[Ran]:
     """Runs a cell, in halves if it is too much at once. Ends with the first part that stays invalid."""
     several = len(cell.places) > 1
     for attempt in range(1, 2 if several else ATTEMPTS + 1):
@@ -117,12 +118,12 @@ def _run(cell: _Cell, agent: Path, work: Path, tell: Callable[[str], None]) -> l
     return parts
 
 
-def _once(cell: Cell, places: tuple[Place, ...], agent: Path, work: Path) -> Ran:
+def _once(cell: Cell, places: tuple[Place, ...], agent: Location, work: Path) -> Ran:
     work.mkdir(parents=True, exist_ok=True)
     cell_file, log, record = work / "cell.json", work / "agent.log", work / "record"
     shutil.rmtree(record, ignore_errors=True)
     cell_file.write_text(json.dumps(cell.content), encoding="utf-8")
-    outcome = AgentRun(agent, PLANE, cell_file, record, log, lambda _: None, work).run()
+    outcome = CellRun(agent, PLANE, cell_file, record, log, lambda _: None, work).run()
     if outcome.state == "interrupted":
         raise Interrupted("interrupted; everything finished is kept", 2)
     if outcome.state != "finished":

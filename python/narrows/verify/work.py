@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign import agent as agents
+from narrows.agent.location import this_machine
 from narrows.campaign.plan import why_not
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
-from narrows.scenario.problems import did_you_mean
+from narrows.text import did_you_mean
 from narrows.verify import emulate, grid
 from narrows.verify.check import FAILS, Check
 from narrows.verify.compare import Comparison, compare
@@ -203,9 +203,9 @@ def _run_jobs(
     tell: Callable[[str], None],
 ) -> None:
     try:
-        agent = agents.find_agent()
-        agents.check_version(agent)
-        facts = agents.ask(agent, "doctor")
+        agent = this_machine()
+        agent.version()
+        facts = agent.doctor()
     except UnavailableError as error:
         outcome.missing.update({name: str(error) for name, _ in jobs})
         tell(f"nothing can be emulated here: {error}")

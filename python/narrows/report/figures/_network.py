@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import words
+from narrows.report import prose
 from narrows.report.data import Json
 from narrows.report.drawing import Options, new_figure, paper_style
 from narrows.report.figures import _layout
@@ -40,7 +40,7 @@ def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
 def _text(link: Json | None) -> str:
     if link is None:
         return ""
-    parts = [", ".join(words.element_lines(e)) for e in link.get("elements") or []]
+    parts = [", ".join(prose.element_lines(e)) for e in link.get("elements") or []]
     return "; then ".join(part.replace("delay, ", "delay ") for part in parts)
 
 

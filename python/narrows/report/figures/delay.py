@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import (
     MOST_MARKS,
@@ -35,8 +35,8 @@ DOTS_ON_PAGE = 3_000
 def absent(run: Run) -> str | None:
     """Runs recorded in bins keep no packets, and without a tunnel nobody saw any; flows may have delivered
     none."""
-    if real.has_only_ends(run):
-        return real.NOT_SEEN
+    if real_path.has_only_ends(run):
+        return real_path.NOT_SEEN
     points = run.delays(DOTS_ON_PAPER)
     if points is None:
         return "This run was recorded in bins (record: bins), which keep no delays of single packets."

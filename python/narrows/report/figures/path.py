@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import networks, units, words
+from narrows.report import networks, prose, units
 from narrows.report.data import Campaign, Json
 from narrows.report.drawing import Numbers, Options, new_figure, paper_style
 from narrows.report.figures import _network
-from narrows.report.real import is_real
+from narrows.report.real_path import is_real
 from narrows.report.style import GRID, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def numbers(data: Campaign) -> Numbers:
         where: [d for d, _ in rows],
         "element": [str(e.get("name")) for _, e in rows],
         "kind": [str(e.get("kind")) for _, e in rows],
-        "settings": ["; ".join(words.element_lines(e)) for _, e in rows],
+        "settings": ["; ".join(prose.element_lines(e)) for _, e in rows],
     }
 
 
@@ -184,7 +184,7 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
     icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
     icon(axes, x, y + height / 2 - 4.0)
     lines: list[str] = []
-    for line in words.element_lines(element):
+    for line in prose.element_lines(element):
         lines += textwrap.wrap(line, 23, max_lines=2, placeholder="…")
     lines = lines[:3]
     for i, line in enumerate(lines):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from narrows.report import labels as placing
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Campaign, Run
 from narrows.report.drawing import SINGLE_MM, Numbers, Options, new_figure, paper_style
 from narrows.report.style import MUTED, of
@@ -83,8 +83,8 @@ def logarithmic(delays: list[float]) -> tuple[float, float] | None:
 
 def absent(data: Campaign) -> str | None:
     """Without a valid run there is nothing to compare."""
-    if real.only_ends(data):
-        return real.NOT_SEEN
+    if real_path.only_ends(data):
+        return real_path.NOT_SEEN
     return None if dots(data) else "No valid run with a throughput and a delay, so there is nothing to draw."
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import (
     MOST_MARKS,
@@ -65,8 +65,8 @@ def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
 
 def absent(run: Run) -> str | None:
     """Nothing to draw where no flow sent a packet, or nobody saw any."""
-    if real.has_only_ends(run):
-        return real.NOT_SEEN
+    if real_path.has_only_ends(run):
+        return real_path.NOT_SEEN
     columns = _columns(run)
     sent = [v for k, v in columns.items() if k.endswith("_sent_mbps")]
     return None if any(np.nansum(v) > 0 for v in sent) else "No packet of any flow entered the network."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio, median
+from narrows.campaign.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio, median
 from narrows.verify.tunnel.lab import INSIDE, OUTSIDE
 from narrows.verify.tunnel.smirnov import holm, test
 

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from narrows import _native
-from narrows.campaign.agent import AgentRun
-from narrows.campaign.sides import FORMAT, Side, Sides, SidesFailed
+from narrows.agent.cell import CellRun
+from narrows.agent.location import ROOT, Location
+from narrows.campaign.peers import FORMAT, Peer, PeerFailure, PeerPair
 from narrows.errors import DataError, UnavailableError
-from narrows.hosts.between import Apart
-from narrows.hosts.place import ROOT, Place, end
+from narrows.hosts.path_probe import ClockOffset
 from narrows.scenario import cells_of, loads
 from narrows.scenario.model import Cell
-from narrows.shell import Wishes, plan
+from narrows.shell import ShellOptions, plan
 from narrows.verify.tunnel.behind import SHELL_VARIABLE, settle
 from narrows.verify.tunnel.measure import NoDataError, Numbers, measure
 
@@ -69,7 +69,7 @@ class Road:
 
     def network(self) -> dict[str, Any]:
         """Both directions in base units: a bottleneck on the way of the data, only delay on the way back."""
-        wishes = Wishes(
+        wishes = ShellOptions(
             rate=self.rate,
             delay=self.delay,
             queue=self.queue,
@@ -107,7 +107,7 @@ class Ran:
 class Lab:
     """Runs over one path, in a folder for what is needed meanwhile."""
 
-    def __init__(self, agent: Path, road: Road, folder: Path) -> None:
+    def __init__(self, agent: Location, road: Road, folder: Path) -> None:
         self._agent = agent
         self._road = road
         self._folder = folder
@@ -155,13 +155,13 @@ class Lab:
         cell = self._cell(scheme)
         try:
             start_real_ns = self._play(cell, where, seed)
-        except SidesFailed as failure:
+        except PeerFailure as failure:
             if failure.kind == "unavailable":
                 raise UnavailableError(failure.message) from None
             return Ran(FAILED, [failure.message])
         try:
             return self._read(cell, where, start_real_ns)
-        except (NoDataError, SidesFailed) as error:
+        except (NoDataError, PeerFailure) as error:
             return Ran(FAILED, [str(error)])
 
     def _cell(self, scheme: str) -> Cell:
@@ -180,22 +180,22 @@ class Lab:
             (self._folder / "log").open("wb") as log,
             self._started(where, seed, log) as (near, far, addresses),
         ):
-            sides = Sides(near, far, lambda: False, lambda: True, lambda _: None)
+            sides = PeerPair(near, far, lambda: False, lambda: True, lambda _: None)
             with sides:
                 plans = self._plans(cell, where, addresses)
                 # Both have this machine's clock.
-                sides.run(plans, _START_NS, None if where.tunnelled else Apart(0, 0))
+                sides.run(plans, _START_NS, None if where.tunnelled else ClockOffset(0, 0))
             # The record of the path is there when its shell has ended.
             if near.process.returncode != 0:
-                raise SidesFailed(
+                raise PeerFailure(
                     "internal", f"the shell of the path has ended with {near.process.returncode}"
                 )
-            return int(near.seen["starting"]["real_ns"])
+            return int(near.events["starting"]["real_ns"])
 
     @contextmanager
     def _started(
         self, where: Where, seed: int, log: IO[bytes]
-    ) -> Iterator[tuple[Side, Side, tuple[str, str]]]:
+    ) -> Iterator[tuple[Peer, Peer, tuple[str, str]]]:
         """The agents of sender and receiver, and the addresses of both on the path."""
         orders = json.dumps(
             {"settings": {}, "cpus": []}
@@ -207,24 +207,24 @@ class Lab:
             "-m",
             "narrows.verify.tunnel.behind",
             orders,
-            str(self._agent),
+            self._agent.prefix[-1],
             "side",
             "--plan",
             "-",
         ]
-        shell = [str(self._agent), "shell", "--plan", str(self._shell_plan(where, seed)), "--"]
-        sender, receiver = Place("sender", [*shell, *side], ROOT), Place("receiver", side, ROOT)
-        near = Side(sender, sender.start(), log)
+        shell = [self._agent.prefix[-1], "shell", "--plan", str(self._shell_plan(where, seed)), "--"]
+        sender, receiver = Location("sender", [*shell, *side], ROOT), Location("receiver", side, ROOT)
+        near = Peer(sender, log)
         try:
             addresses = self._addresses(near)
-            far = Side(receiver, receiver.start(), log)
+            far = Peer(receiver, log)
             try:
                 _first_line(far)
                 yield near, far, addresses
             finally:
-                end(far.process)
+                far.end()
         finally:
-            end(near.process)
+            near.end()
 
     def _shell_plan(self, where: Where, seed: int) -> Path:
         network = {**self._network}
@@ -239,7 +239,7 @@ class Lab:
         file.write_text(json.dumps(document), encoding="utf-8")
         return file
 
-    def _addresses(self, near: Side) -> tuple[str, str]:
+    def _addresses(self, near: Peer) -> tuple[str, str]:
         """Those of sender and receiver, from what the sender says of its shell."""
         said = _first_line(near)
         network = IPv4Network(said["shell"])
@@ -329,11 +329,11 @@ class Lab:
             for word in (f"--host{host}", str(self._host(host).absolute()))
         ]
         log = self._folder / "side-record.log"
-        outcome = AgentRun(
+        outcome = CellRun(
             self._agent, "side-record", cell_file, record, log, lambda _: None, self._folder, tuple(folders)
         ).run()
         if outcome.state != "finished":
-            raise SidesFailed(outcome.kind, f"the tunnel's logs gave no record: {outcome.message}")
+            raise PeerFailure(outcome.kind, f"the tunnel's logs gave no record: {outcome.message}")
         ran.tunnel = _measured(record, 0, self._road.length_ns, OVERHEAD).to_json()
 
 
@@ -349,7 +349,7 @@ def _document(file: Path) -> dict[str, Any]:
     return found
 
 
-def _first_line(side: Side) -> dict[str, Any]:
+def _first_line(side: Peer) -> dict[str, Any]:
     """What a program says before it becomes the agent; byte by byte, for the rest is the agent's."""
     assert side.process.stdout and side.process.stderr
     line = b""
@@ -358,7 +358,7 @@ def _first_line(side: Side) -> dict[str, Any]:
         if not letter:
             complaint = side.process.stderr.read().decode(errors="replace").strip().splitlines()
             why = complaint[-1] if complaint else "it ended without a word"
-            raise UnavailableError(f"the {side.place.name} can't be started: {why}")
+            raise UnavailableError(f"the {side.location.name} can't be started: {why}")
         line += letter
     found: dict[str, Any] = json.loads(line)
     return found

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from narrows.shell import Wishes, run
+from narrows.shell import ShellOptions, run
 
 #: The option by which the program knows that it is in the shell already.
 WITHIN = "--within"
@@ -19,4 +19,4 @@ WITHIN = "--within"
 def enter(agent: Path, words: list[str]) -> NoReturn:
     """Starts the command with these words again inside; does not come back."""
     program = [sys.executable, "-m", "narrows", "verify-tunnel", WITHIN, *words]
-    run(agent, Wishes(up="[]", down="[]", quiet=True), program)
+    run(agent, ShellOptions(up="[]", down="[]", quiet=True), program)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from narrows import __version__
+from narrows.agent.location import Location
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.verify.store import Store
 from narrows.verify.tunnel.compare import Row, compare, counts
@@ -117,7 +118,7 @@ def jobs(options: Options, kept: Callable[[Job], bool]) -> list[Job]:
     return found
 
 
-def work(options: Options, agent: Path, folder: Path, view: View) -> Outcome:
+def work(options: Options, agent: Location, folder: Path, view: View) -> Outcome:
     """Makes the runs that are missing and compares."""
     store = Store(folder, options.again)
     done: dict[str, dict[str, dict[str, Any]]] = {}

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 from typing import Any
 
-from narrows.campaign import agent as agents
+from narrows.agent import schema
+from narrows.agent.location import Location
 from narrows.campaign.plan import Plan
 from narrows.errors import DataError, UnavailableError
-from narrows.hosts import answers
-from narrows.hosts.place import Place
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX
-from narrows.scenario.realpath import sender_is_here
+from narrows.scenario.real_path import sender_is_local
 
 
-def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:
+def check_programs(plan: Plan, agent: Location, remote: Location | None = None) -> None:
     """Tries every program that the cells use, at the machine that sends with it; raises what the agent says
-    of the first that fails. `there` is the other host of a campaign between two.
+    of the first that fails. `remote` is the other host of a campaign between two.
 
     Files of users are only tried here.
     """
@@ -30,20 +28,20 @@ def check_programs(plan: Plan, agent: Path, there: Place | None = None) -> None:
     files: dict[str, str] = {}
     for cell in plan.cells:
         for flow in cell.content["flows"]:
-            here = there is None or sender_is_here(cell.content) == (flow["direction"] == FORWARD)
+            here = remote is None or sender_is_local(cell.content) == (flow["direction"] == FORWARD)
             if "object" in flow and here:
                 files[flow["object"]["sha256"]] = flow["object"]["name"]
             elif "object" not in flow and flow["scheme"].startswith(BPF_PREFIX):
                 names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
-    if there is not None and names[1]:
+    if remote is not None and names[1]:
         options = [word for name in names[1] for word in ("--program", name)]
-        _judge(there.ask(answers.PROGRAMS, "bpf", *options), f"{there.name}: ")
+        _judge(remote.ask(schema.PROGRAMS, "bpf", *options), f"{remote.name}: ")
     if names[0] or files:
         _judge(_here(plan, agent, list(names[0]), files))
 
 
-def _here(plan: Plan, agent: Path, names: list[str], files: dict[str, str]) -> dict[str, Any]:
-    options: list[str | Path] = []
+def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) -> dict[str, Any]:
+    options: list[str] = []
     for name in names:
         options += ["--program", name]
     with contextlib.ExitStack() as stack:
@@ -55,7 +53,7 @@ def _here(plan: Plan, agent: Path, names: list[str], files: dict[str, str]) -> d
             file.flush()
             handles.append(file.fileno())
             options += ["--object", f"{name}=/proc/self/fd/{file.fileno()}"]
-        return agents.ask(agent, "bpf", *options, pass_fds=handles)
+        return agent.ask(schema.PROGRAMS, "bpf", *options, pass_fds=handles)
 
 
 def _judge(answer: dict[str, Any], where: str = "") -> None:

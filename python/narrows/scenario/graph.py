@@ -7,16 +7,17 @@ import itertools
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.network import BACKWARD, FORWARD, Network
 from narrows.scenario.nodes import add_hosts, host_settings, named_hosts, section
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import shorten
 
 _EXAMPLE = "hosts: [a, b], links: [{between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]}]"
 _LINK = "between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
 _ROUTE = "from: a, to: b, via: [router1]"
 
 
-def read_free_network(value: Written, registry: Registry, problems: Problems) -> Network:
+def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
     """Resolves the key `network`."""
     network = Network("graph")
     mapping = section(value, "network", ("hosts", "routers", "links", "routes"), problems, _EXAMPLE)
@@ -52,14 +53,14 @@ def read_free_network(value: Written, registry: Registry, problems: Problems) ->
     return network
 
 
-def _items(value: Written, path: str, example: str, problems: Problems) -> list[tuple[str, Written]]:
+def _items(value: Node, path: str, example: str, problems: Problems) -> list[tuple[str, Node]]:
     if not isinstance(value, Sequence) or not value.items:
         problems.add(value.mark, path, f"must be a list such as [{{{example}}}]")
         return []
     return [(join(path, index), item) for index, item in enumerate(value.items)]
 
 
-def _link(network: Network, item: Written, at: str, problems: Problems) -> None:
+def _link(network: Network, item: Node, at: str, problems: Problems) -> None:
     known = ("between", "name", "elements", FORWARD, BACKWARD)
     mapping = section(item, at, known, problems, _LINK)
     if mapping is None:
@@ -108,7 +109,7 @@ def _link(network: Network, item: Written, at: str, problems: Problems) -> None:
         there.mirrors = back
 
 
-def _node(network: Network, value: Written, at: str, problems: Problems) -> str | None:
+def _node(network: Network, value: Node, at: str, problems: Problems) -> str | None:
     if not isinstance(value, Scalar):
         problems.add(value.mark, at, "must be the name of a node")
         return None
@@ -118,7 +119,7 @@ def _node(network: Network, value: Written, at: str, problems: Problems) -> str 
     return value.text
 
 
-def _route(network: Network, item: Written, at: str, problems: Problems) -> None:
+def _route(network: Network, item: Node, at: str, problems: Problems) -> None:
     mapping = section(item, at, ("from", "to", "via"), problems, _ROUTE)
     if mapping is None:
         return

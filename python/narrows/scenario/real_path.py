@@ -12,15 +12,16 @@ from typing import Any
 from narrows.errors import UsageError
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems, join
 from narrows.scenario.registry import Param
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
 
 KEY = "real_path"
 #: The value of `where` that it belongs to.
 WHERE = "hosts"
 #: Which machine something is on: the one that runs the campaign, or the other one.
-HERE, THERE = "here", "there"
+LOCAL, REMOTE = "here", "there"
 BOTH, AUTO = "both", "auto"
 #: What happens when the other host is gone.
 GO_ON, STOP = "go-on", "stop"
@@ -62,10 +63,10 @@ PARAMS: tuple[Param, ...] = (
     _param(
         "sender",
         "choice",
-        HERE,
+        LOCAL,
         "Which machine sends the data of `forward` flows. `both`: every scheme is run in both directions,"
         " with rows of its own in the results.",
-        choices=(HERE, THERE, BOTH),
+        choices=(LOCAL, REMOTE, BOTH),
     ),
     _param(
         "tunnel",
@@ -81,7 +82,7 @@ PARAMS: tuple[Param, ...] = (
         AUTO,
         "Which machine waits for the other's datagrams. `auto`: the other one if it can be reached, else"
         " this one.",
-        choices=(AUTO, HERE, THERE),
+        choices=(AUTO, LOCAL, REMOTE),
     ),
     _param(
         "ports",
@@ -151,15 +152,15 @@ def asks_for_both(tree: Mapping) -> bool:
     return is_wanted(tree) and isinstance(sender, Scalar) and sender.text == BOTH
 
 
-def both_directions() -> tuple[str, list[Written]]:
+def both_directions() -> tuple[str, list[Node]]:
     """What `sender: both` is short for: an axis of a matrix."""
     mark = Mark(f"{KEY}.sender")
-    return f"{KEY}.sender", [Scalar(mark, HERE), Scalar(mark, THERE)]
+    return f"{KEY}.sender", [Scalar(mark, LOCAL), Scalar(mark, REMOTE)]
 
 
 def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     """The key, with defaults filled in; empty if the scenario is not for two hosts."""
-    written: Written = tree.entries.get(KEY, Mapping(tree.mark))
+    written: Node = tree.entries.get(KEY, Mapping(tree.mark))
     mapping = problems.expect_mapping(written, KEY, _EXAMPLE)
     found: dict[str, Any] = {param.name: param.default for param in PARAMS}
     for key, mark, value in mapping or ():
@@ -184,7 +185,7 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     return found
 
 
-def _check_bare(written: Written, found: dict[str, Any], problems: Problems) -> None:
+def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> None:
     """What only a tunnel can do."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
@@ -197,7 +198,7 @@ def _check_bare(written: Written, found: dict[str, Any], problems: Problems) -> 
             problems.add(marks[key].mark if key in marks else written.mark, join(KEY, key), text)
 
 
-def _value(value: Written, param: Param, problems: Problems) -> Any:
+def _value(value: Node, param: Param, problems: Problems) -> Any:
     at = join(KEY, param.name)
     if param.kind == "ports":
         return _ports(value, at, problems)
@@ -218,7 +219,7 @@ def _value(value: Written, param: Param, problems: Problems) -> Any:
     return None
 
 
-def _ports(value: Written, at: str, problems: Problems) -> list[int] | None:
+def _ports(value: Node, at: str, problems: Problems) -> list[int] | None:
     items = value.items if isinstance(value, Sequence) else [value]
     texts = [item.text if isinstance(item, Scalar) else "" for item in items]
     try:
@@ -242,13 +243,13 @@ def ports_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _interfaces(value: Written, at: str, problems: Problems) -> dict[str, str] | None:
+def _interfaces(value: Node, at: str, problems: Problems) -> dict[str, str] | None:
     mapping = problems.expect_mapping(value, at, "{here: eth0, there: wwan0}")
     found: dict[str, str] = {}
     for key, mark, written in mapping or ():
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
-        if key not in (HERE, THERE):
-            problems.unknown_key(mark, at, key, (HERE, THERE))
+        if key not in (LOCAL, REMOTE):
+            problems.unknown_key(mark, at, key, (LOCAL, REMOTE))
         elif not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
             # The kernel's own limits (IFNAMSIZ, dev_valid_name).
             problems.add(written.mark, join(at, key), "must be the name of a network interface, such as eth0")
@@ -260,7 +261,7 @@ def _interfaces(value: Written, at: str, problems: Problems) -> dict[str, str] |
 def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
     """The network of cells: which machine is at either end, and nothing of what is between them."""
     other = str(found["other"])
-    ends = (HERE, other) if found["sender"] == HERE else (other, HERE)
+    ends = (LOCAL, other) if found["sender"] == LOCAL else (other, LOCAL)
     named = network.to_json([]).get("hosts")
     return {
         "kind": "dumbbell",
@@ -270,9 +271,9 @@ def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sender_is_here(cell: dict[str, Any]) -> bool:
+def sender_is_local(cell: dict[str, Any]) -> bool:
     """Whether this machine is the sender of a cell's `forward` flows."""
-    return bool(cell["network"]["forward"][0]["from"] == HERE)
+    return bool(cell["network"]["forward"][0]["from"] == LOCAL)
 
 
 def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Problems) -> None:

@@ -9,63 +9,67 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError
-from narrows.shapes import (
+from narrows.json_shapes import (
     COUNT,
     LIST,
     NUMBER,
     OBJECT,
     STRING,
     Shape,
-    Wrong,
-    atom,
-    each,
+    ShapeError,
+    dict_of,
     is_text,
-    maybe,
+    list_of,
+    nullable,
     record,
-    table,
+    scalar,
 )
 
 _REASON = record({}, {"severity": STRING, "code": STRING, "text": STRING})
-_NAME = atom(lambda value: is_text(value) or (isinstance(value, int) and value >= 0), "name or number")
+_NAME = scalar(lambda value: is_text(value) or (isinstance(value, int) and value >= 0), "name or number")
 _CELL = record(
     {"id": STRING, "scheme": STRING, "run": COUNT, "state": STRING},
     {
-        "verdict": maybe(STRING),
-        "reasons": each(_REASON),
-        "error": maybe(OBJECT),
-        "failures": each(OBJECT),
+        "verdict": nullable(STRING),
+        "reasons": list_of(_REASON),
+        "error": nullable(OBJECT),
+        "failures": list_of(OBJECT),
         "attempts": COUNT,
-        "digest": maybe(STRING),
-        "input": maybe(OBJECT),
+        "digest": nullable(STRING),
+        "input": nullable(OBJECT),
     },
 )
-_SKIPPED = each(record({"scheme": STRING, "reason": STRING}))
-_FLOW = record({}, {"scheme": STRING, "direction": STRING, "params": maybe(OBJECT), "label": maybe(STRING)})
-_ROW_OF_SCHEME = record({"label": STRING}, {"scheme": STRING, "flows": each(_FLOW), "params": maybe(OBJECT)})
+_SKIPPED = list_of(record({"scheme": STRING, "reason": STRING}))
+_FLOW = record(
+    {}, {"scheme": STRING, "direction": STRING, "params": nullable(OBJECT), "label": nullable(STRING)}
+)
+_ROW_OF_SCHEME = record(
+    {"label": STRING}, {"scheme": STRING, "flows": list_of(_FLOW), "params": nullable(OBJECT)}
+)
 _RESOLVED = record(
     {},
     {
         "question": STRING,
-        "schemes": each(_ROW_OF_SCHEME),
+        "schemes": list_of(_ROW_OF_SCHEME),
         "name": STRING,
-        "title": maybe(STRING),
-        "network": maybe(OBJECT),
-        "expect": maybe(each(OBJECT)),
-        "measure": maybe(OBJECT),
+        "title": nullable(STRING),
+        "network": nullable(OBJECT),
+        "expect": nullable(list_of(OBJECT)),
+        "measure": nullable(OBJECT),
     },
 )
 _CAMPAIGN = record(
-    {"cells": each(_CELL)},
+    {"cells": list_of(_CELL)},
     {
         "name": STRING,
         "hash": STRING,
         "where": STRING,
         "scenario": record({}, {"resolved": _RESOLVED, "written": STRING, "overrides": LIST}),
-        "sessions": each(OBJECT),
+        "sessions": list_of(OBJECT),
         "skipped": _SKIPPED,
-        "rounds": each(OBJECT),
-        "versions": maybe(OBJECT),
-        "host": maybe(OBJECT),
+        "rounds": list_of(OBJECT),
+        "versions": nullable(OBJECT),
+        "host": nullable(OBJECT),
     },
 )
 _METRIC = record(
@@ -73,23 +77,29 @@ _METRIC = record(
     {"unit": STRING, "label": STRING, "definition": STRING, "show_unit": STRING, "show_scale": NUMBER},
 )
 _ROW = record(
-    {"cell": STRING, "scheme": STRING, "run": COUNT, "flow": _NAME, "metrics": table(STRING, maybe(NUMBER))},
-    {"verdict": maybe(STRING), "absent": maybe(OBJECT)},
+    {
+        "cell": STRING,
+        "scheme": STRING,
+        "run": COUNT,
+        "flow": _NAME,
+        "metrics": dict_of(STRING, nullable(NUMBER)),
+    },
+    {"verdict": nullable(STRING), "absent": nullable(OBJECT)},
 )
 _SUMMARY = record(
-    {"scheme": STRING, "flow": _NAME, "metrics": table(STRING, OBJECT)},
+    {"scheme": STRING, "flow": _NAME, "metrics": dict_of(STRING, OBJECT)},
     {"started": COUNT, "finished": COUNT, "valid": COUNT, "label": STRING},
 )
 _RESULTS = record(
-    {"rows": each(_ROW), "metrics": each(_METRIC), "summary": each(_SUMMARY)},
+    {"rows": list_of(_ROW), "metrics": list_of(_METRIC), "summary": list_of(_SUMMARY)},
     {
         "scenario": STRING,
         "hash": STRING,
         "skipped": _SKIPPED,
-        "digests": table(STRING, STRING),
-        "links": each(OBJECT),
-        "link_summary": each(OBJECT),
-        "expect": each(OBJECT),
+        "digests": dict_of(STRING, STRING),
+        "links": list_of(OBJECT),
+        "link_summary": list_of(OBJECT),
+        "expect": list_of(OBJECT),
     },
 )
 _SHAPES: dict[str, Shape] = {"narrows/campaign": _CAMPAIGN, "narrows/results": _RESULTS}
@@ -102,8 +112,8 @@ def check_members(path: Path, document: dict[str, Any]) -> None:
         return
     try:
         shape(document, "the file")
-    except Wrong as wrong:
-        raise DataError(f"{path}: is damaged: {wrong}") from None
+    except ShapeError as error:
+        raise DataError(f"{path}: is damaged: {error}") from None
 
 
 def resolved(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The other host of a campaign: connected to, examined, connected to again when it was gone.
 
-Here and there are two places where agents run. What is decided once is which of them waits for the other's
-datagrams, at which port, and how large packets may be.
+Decided once is which of both hosts waits for the other's datagrams, at which port, and how large packets may
+be.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from narrows.agent import schema
+from narrows.agent.location import SUDO, Location, with_best_rights
+from narrows.agent.schema import socket_address
 from narrows.errors import NarrowsError, UnavailableError
-from narrows.hosts import answers, between, clocks, settings, travel
-from narrows.hosts.addresses import socket_address
+from narrows.hosts import clocks, deploy, path_probe, sysctls
 from narrows.hosts.check import their_address
-from narrows.hosts.place import SUDO, Arrival, Place, arrive, here
+from narrows.hosts.deploy import Deployment
 from narrows.hosts.ssh import Ssh
-from narrows.scenario.realpath import AUTO, HERE, THERE
+from narrows.scenario.real_path import AUTO, LOCAL, REMOTE
 
 #: Larger packets than those of an Ethernet are only used if they are asked for.
 _USUAL_MTU = 1500
@@ -42,7 +44,7 @@ _PAUSE_S = 3.0
 
 
 @dataclass(frozen=True)
-class Reach:
+class RemoteOptions:
     """How the other host is reached; nothing of it is part of a scenario."""
 
     ssh: tuple[str, ...] = ("ssh",)
@@ -53,7 +55,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Who waits for whom, and where."""
 
     #: `here` or `there`.
@@ -73,43 +75,43 @@ class Meeting:
         """The largest packet that fits into the tunnel."""
         return self.mtu - _AROUND[self.version]
 
-    def tunnel(self, place: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
+    def tunnel(self, location: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
         """The tunnel of one end, as the agent takes it."""
-        waits = place == self.listener
+        waits = location == self.listener
         any_address = "::" if self.version == 6 else "0.0.0.0"
         return {
             "bind": socket_address(any_address, self.port if waits else 0),
             "dial": None if waits else socket_address(self.address, self.port),
-            "interface": interfaces.get(place),
+            "interface": interfaces.get(location),
             "secret": secret,
             "outer_mtu": self.mtu,
         }
 
 
-class Partner:
+class RemoteHost:
     """The other host; use it with `with`."""
 
-    def __init__(self, wishes: dict[str, Any], reach: Reach, say: Callable[[str], None]) -> None:
-        self.wishes = wishes
+    def __init__(self, settings: dict[str, Any], reach: RemoteOptions, say: Callable[[str], None]) -> None:
+        self.settings = settings
         self.reach = reach
         self.say = say
-        self.name = str(wishes["other"])
-        self.here: Place = here()
+        self.name = str(settings["other"])
+        self.local: Location = with_best_rights()
         self.facts: dict[str, dict[str, Any]] = {}
-        self.way: between.Way | None = None
-        self._arrival: Arrival | None = None
+        self.path: path_probe.PathFacts | None = None
+        self._deployment: Deployment | None = None
         self._ssh = contextlib.ExitStack()
-        #: Settings that are held, by place.
-        self._held: dict[str, settings.Holding] = {}
+        #: Settings that are override, by location.
+        self._overrides: dict[str, sysctls.SysctlOverride] = {}
         self._is_prepared = False
         #: The beginning of the names of our folders there.
         self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Partner:
+    def __enter__(self) -> RemoteHost:
         try:
             self._connect()
-            self.facts = self._both(lambda place: place.ask(answers.HOST, "host"))
+            self.facts = self._both(lambda location: location.ask(schema.HOST, "host"))
         except BaseException:
             self._ssh.close()
             raise
@@ -121,39 +123,39 @@ class Partner:
         with contextlib.suppress(NarrowsError):
             if self.alive:
                 self._remove_all()
-        for name, holding in self._held.items():
-            self._put_back(name, holding)
+        for name, override in self._overrides.items():
+            self._put_back(name, override)
         self._ssh.close()
 
     # -- the connection ----------------------------------------------------------------------------
 
     @property
-    def there(self) -> Place:
-        """The other host as a place."""
-        assert self._arrival
-        return self._arrival.place
+    def remote(self) -> Location:
+        """The other host as a location."""
+        assert self._deployment
+        return self._deployment.location
 
     @property
     def alive(self) -> bool:
         """Whether the connection stands, as far as is known."""
-        return self._arrival is not None and self.connection.is_open
+        return self._deployment is not None and self.connection.is_open
 
     @property
     def connection(self) -> Ssh:
         """The connection."""
-        assert self.there.ssh
-        return self.there.ssh
+        assert self._deployment
+        return self._deployment.ssh
 
-    def place(self, name: str) -> Place:
-        """The place called `here` or `there`."""
-        return self.here if name == HERE else self.there
+    def location(self, name: str) -> Location:
+        """The location called `here` or `there`."""
+        return self.local if name == LOCAL else self.remote
 
     def _connect(self) -> None:
         connection = self._ssh.enter_context(Ssh(self.name, self.reach.ssh))
-        self._arrival = arrive(connection, self.reach.agent, self.reach.folder)
+        self._deployment = deploy.deploy(connection, self.reach.agent, self.reach.folder)
         # Of campaigns that were killed: old ones, since others may be running.
-        folder = travel.quoted(self.runs)
-        ours = f'-mindepth 1 -maxdepth 1 -name "{travel.RUNS}"'
+        folder = deploy.quoted(self.runs)
+        ours = f'-mindepth 1 -maxdepth 1 -name "{deploy.RUNS}"'
         old = f"{ours} -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
         made = f"umask 077; mkdir -p {folder} || exit 1"
         done = connection.run(f"{made}; {self._sudo}find {folder} {old}; exit 0")
@@ -191,15 +193,15 @@ class Partner:
     @property
     def _sudo(self) -> str:
         """What gives a command of shell the rights that agents have there."""
-        return "sudo -n " if self.there.rights == SUDO else ""
+        return "sudo -n " if self.remote.rights == SUDO else ""
 
     # -- folders there -----------------------------------------------------------------------------
 
     @property
     def runs(self) -> str:
         """The folder of runs there."""
-        assert self._arrival
-        return f"{self._arrival.folder}/runs"
+        assert self._deployment
+        return f"{self._deployment.folder}/runs"
 
     def claim(self, campaign: Path) -> None:
         """From now on, folders there belong to a campaign; what was left of it when it was killed is removed.
@@ -216,84 +218,89 @@ class Partner:
 
     def remove(self, folder: str) -> None:
         """Removes a folder of ours there."""
-        self.connection.run(f"{self._sudo}rm -rf {travel.quoted(folder)}")
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(folder)}")
 
     def _remove_all(self) -> None:
         """Removes what is left of this campaign there."""
-        self.connection.run(f"{self._sudo}rm -rf {travel.quoted(f'{self.runs}/{self._token}')}-*")
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(f'{self.runs}/{self._token}')}-*")
 
     # -- what both machines are --------------------------------------------------------------------
 
-    def _both(self, ask: Callable[[Place], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _both(self, ask: Callable[[Location], dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Asks both at the same time."""
         with ThreadPoolExecutor(2) as pool:
-            found = [pool.submit(ask, self.place(name)) for name in (HERE, THERE)]
-            return {name: one.result() for name, one in zip((HERE, THERE), found, strict=True)}
+            found = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
+            return {name: one.result() for name, one in zip((LOCAL, REMOTE), found, strict=True)}
 
     def state(self) -> dict[str, Any]:
         """What may change on both machines while a campaign runs, and how their clocks relate by NTP."""
         both = self._both(
-            lambda place: {**place.ask(answers.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(place)}
+            lambda location: {**location.ask(schema.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(location)}
         )
-        return {**both, "by_ntp": clocks.by_ntp(both[HERE]["clock"], both[THERE]["clock"])}
+        return {**both, "by_ntp": clocks.by_ntp(both[LOCAL]["clock"], both[REMOTE]["clock"])}
 
     # -- the way -----------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Examines the way between both."""
-        wishes = self.wishes
-        assert self._arrival
-        address = their_address(self.connection, self._arrival, wishes["address"])
-        self.way = between.examine(
-            self.here, self.there, address, wishes["ports"], wishes["our_address"], wishes["interface"]
+        settings = self.settings
+        assert self._deployment
+        address = their_address(self.connection, self._deployment, settings["address"])
+        self.path = path_probe.probe_path(
+            self.local,
+            self.remote,
+            address,
+            settings["ports"],
+            settings["our_address"],
+            settings["interface"],
         )
 
-    def meeting(self) -> Meeting:
+    def rendezvous(self) -> Rendezvous:
         """Who waits for whom; raises `UnavailableError` if nothing passes."""
-        assert self.way is not None
-        return meeting_of(self.way, self.name, self.wishes)
+        assert self.path is not None
+        return rendezvous_of(self.path, self.name, self.settings)
 
     @property
     def rtt_ns(self) -> int:
         """The smallest round-trip time that was seen, as far as it is known."""
-        return (self.way.rtt_ns if self.way is not None else None) or 0
+        return (self.path.rtt_ns if self.path is not None else None) or 0
 
-    def apart(self) -> between.Apart:
+    def clock_offset(self) -> path_probe.ClockOffset:
         """How far the clocks are apart now; raises `UnavailableError` where no datagram passes."""
-        assert self.way is not None
-        passes = self.way.they_may_listen or self.way.we_may_listen
-        found = between.compare(self.here, self.there, self.way) if passes else None
+        assert self.path is not None
+        passes = self.path.they_may_listen or self.path.we_may_listen
+        found = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
         if found is None:
             raise UnavailableError(
-                f"{_nothing_passes(self.way, self.name, AUTO, self.wishes['ports'])}; without a tunnel the"
+                f"{_nothing_passes(self.path, self.name, AUTO, self.settings['ports'])}; without a tunnel the"
                 " clocks are compared before each run, so that both ends start together"
             )
         return found
 
     def check_bare(self) -> None:
         """Whether flows can run without a tunnel; raises `UnavailableError` if not."""
-        assert self.way is not None
-        if ":" in self.way.their_address:
+        assert self.path is not None
+        if ":" in self.path.their_address:
             raise UnavailableError(
-                f"{self.name} has the address {self.way.their_address}, and without a tunnel flows need IPv4;"
-                " name one of IPv4 with real_path.address, or write tunnel: on"
+                f"{self.name} has the address {self.path.their_address}, and without a tunnel flows need"
+                " IPv4; name one of IPv4 with real_path.address, or write tunnel: on"
             )
-        self.apart()
+        self.clock_offset()
 
-    def in_words(self, meeting: Meeting | None) -> str:
+    def describe(self, rendezvous: Rendezvous | None) -> str:
         """How both are joined, for people."""
         rtt = f"round trip {self.rtt_ns / 1e6:.3g} ms" if self.rtt_ns else "round trip unknown"
-        if meeting is None:
+        if rendezvous is None:
             return f"without a tunnel to {self.name}, {rtt}"
-        who = self.name if meeting.listener == THERE else "this machine"
+        who = self.name if rendezvous.listener == REMOTE else "this machine"
         return (
-            f"tunnel to {self.name}: {who} listens at {socket_address(meeting.address, meeting.port)},"
-            f" packets of up to {meeting.mtu} bytes, {rtt}"
+            f"tunnel to {self.name}: {who} listens at {socket_address(rendezvous.address, rendezvous.port)},"
+            f" packets of up to {rendezvous.mtu} bytes, {rtt}"
         )
 
     def document(self) -> dict[str, Any]:
         """What is known about both, for campaign.json."""
-        return {**self.facts, "way": asdict(self.way) if self.way is not None else None}
+        return {**self.facts, "way": asdict(self.path) if self.path is not None else None}
 
     # -- settings ----------------------------------------------------------------------------------
 
@@ -301,38 +308,40 @@ class Partner:
         """Raises the settings of both machines that are too small, until the end; again, if nobody holds
         them any more."""
         self._is_prepared = True
-        for name in (HERE, THERE):
-            held = self._held.get(name)
-            needed = settings.planned(self.facts[name]) or self.facts[name]["left_behind"]
-            if (held is None and needed) or (held is not None and not held.is_held):
-                self._prepare_place(name)
+        for name in (LOCAL, REMOTE):
+            override = self._overrides.get(name)
+            needed = sysctls.planned(self.facts[name]) or self.facts[name]["left_behind"]
+            if (override is None and needed) or (override is not None and not override.is_held):
+                self._prepare_one(name)
 
-    def _prepare_place(self, name: str) -> None:
-        place = self.place(name)
-        if before := self._held.pop(name, None):
+    def _prepare_one(self, name: str) -> None:
+        location = self.location(name)
+        if before := self._overrides.pop(name, None):
             # It has ended; what it has left the next one knows from its journal.
             before.close()
-        held = self._held[name] = settings.Holding(place).__enter__()
-        for change in held.recovered:
-            self.say(f"{place.name}: {change.name} is {change.before} again, as before a run that was killed")
-        for change in held.changed:
-            self.say(f"{place.name}: {change} for the time of the campaign")
-
-    def _put_back(self, name: str, holding: settings.Holding) -> None:
-        """Lets settings go, and tells what could not be put back."""
-        holding.__exit__(None, None, None)
-        for change in holding.not_restored:
+        override = self._overrides[name] = sysctls.SysctlOverride(location).__enter__()
+        for change in override.recovered:
             self.say(
-                f"{self.place(name).name}: {change.name} was not put back to {change.before}, or nobody could"
-                f" tell us; narrows hosts check {self.name} shows what is left behind"
+                f"{location.name}: {change.name} is {change.before} again, as before a run that was killed"
+            )
+        for change in override.changed:
+            self.say(f"{location.name}: {change} for the time of the campaign")
+
+    def _put_back(self, name: str, override: sysctls.SysctlOverride) -> None:
+        """Lets settings go, and tells what could not be put back."""
+        override.__exit__(None, None, None)
+        for change in override.not_restored:
+            self.say(
+                f"{self.location(name).name}: {change.name} was not put back to {change.before}, or nobody"
+                f" could tell us; narrows hosts check {self.name} shows what is left behind"
             )
 
 
-def _qdiscs(place: Place) -> list[str] | None:
+def _qdiscs(location: Location) -> list[str] | None:
     """The queueing disciplines of a machine's interfaces, in the words of `tc`; None where it is missing."""
     script = "if command -v tc >/dev/null 2>&1; then tc qdisc show; else echo none; fi"
-    if place.ssh is not None:
-        said = place.ssh.run(script).stdout
+    if location.ssh is not None:
+        said = location.ssh.run(script).stdout
     else:
         done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=30, check=False)
         said = done.stdout
@@ -340,47 +349,47 @@ def _qdiscs(place: Place) -> list[str] | None:
     return None if lines == ["none"] else lines
 
 
-def meeting_of(way: between.Way, name: str, wishes: dict[str, Any]) -> Meeting:
+def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any]) -> Rendezvous:
     """Who waits for whom, by what passes and what is wished."""
-    able: dict[str, Sequence[int]] = {THERE: way.they_may_listen, HERE: way.we_may_listen}
-    wanted = wishes["listener"]
-    asked = (THERE, HERE) if wanted == AUTO else (wanted,)
+    able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
+    wanted = settings["listener"]
+    asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)
     listener = next((one for one in asked if able[one]), None)
     if listener is None:
-        raise UnavailableError(_nothing_passes(way, name, wanted, wishes["ports"]))
-    sizes = (way.mtu_there, way.mtu_back)
+        raise UnavailableError(_nothing_passes(path, name, wanted, settings["ports"]))
+    sizes = (path.mtu_there, path.mtu_back)
     # None: the small packets of the first questions came, these did not.
     found = min(size or 0 for size in sizes)
-    if wishes["mtu"] is None and found < _LEAST_MTU:
+    if settings["mtu"] is None and found < _LEAST_MTU:
         raise UnavailableError(
             f"packets of {_LEAST_MTU} bytes do not pass between here and {name} (to it: {sizes[0] or 'none'},"
             f" back: {sizes[1] or 'none'}); the tunnel needs them, so look what is on the way with: narrows"
             f" hosts check {name}"
         )
-    address = way.their_address if listener == THERE else wishes["our_address"] or way.seen_address
-    return Meeting(
+    address = path.their_address if listener == REMOTE else settings["our_address"] or path.seen_address
+    return Rendezvous(
         listener=listener,
         port=able[listener][0],
-        address=address or way.our_address,
-        mtu=wishes["mtu"] or min(found, _USUAL_MTU),
+        address=address or path.our_address,
+        mtu=settings["mtu"] or min(found, _USUAL_MTU),
     )
 
 
-def _nothing_passes(way: between.Way, name: str, wanted: str, ports: list[int]) -> str:
-    whys = [why for one in way.ports for why in (one.why_there, one.why_here) if why]
+def _nothing_passes(path: path_probe.PathFacts, name: str, wanted: str, ports: list[int]) -> str:
+    whys = [why for one in path.ports for why in (one.why_there, one.why_here) if why]
     taken = f" ({whys[0]})" if whys else ""
     listed = ", ".join(map(str, ports))
-    called = {THERE: name, HERE: "this machine"}
-    if wanted != AUTO and (way.they_may_listen or way.we_may_listen):
+    called = {REMOTE: name, LOCAL: "this machine"}
+    if wanted != AUTO and (path.they_may_listen or path.we_may_listen):
         why = f"datagrams do not reach {called[wanted]} at any of the UDP ports {listed}{taken}"
-        if wanted in way.in_use:
+        if wanted in path.in_use:
             why = f"all of the UDP ports {listed} are in use at {called[wanted]}"
         return f"{why}, but the other way they pass; write listener: auto"
-    if way.in_use:
-        others = [end for end in (THERE, HERE) if end not in way.in_use]
+    if path.in_use:
+        others = [end for end in (REMOTE, LOCAL) if end not in path.in_use]
         blocked = f", and no datagram reaches {called[others[0]]}" if others else ""
         return (
-            f"all of the UDP ports {listed} are in use at {' and '.join(called[end] for end in way.in_use)}"
+            f"all of the UDP ports {listed} are in use at {' and '.join(called[end] for end in path.in_use)}"
             f"{blocked}; is another campaign running? Wait for its end, or name other ports with"
             " real_path.ports"
         )

@@ -1,7 +1,7 @@
-"""What JSON documents must look like, checked where they come in.
+"""Shapes of JSON documents, checked where they come in.
 
-A shape takes a value and raises `Wrong` if the value has another one. Members that nobody here reads may be
-anything.
+A shape takes a value and raises `ShapeError` if the value has another one. Members that nobody here reads may
+be anything.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ _LONGEST = 4096
 _MOST = 2**63
 
 
-class Wrong(Exception):  # noqa: N818 - what is wrong with a document
+class ShapeError(Exception):
     """What is wrong, in words without full stop."""
 
 
-def atom(fits: Callable[[Any], bool], words: str) -> Shape:
+def scalar(fits: Callable[[Any], bool], words: str) -> Shape:
     """A single value that fits; `words` say what it should be."""
 
     def shape(value: Any, at: str) -> None:
         if not fits(value):
-            raise Wrong(f"{at} is no {words}")
+            raise ShapeError(f"{at} is no {words}")
 
     return shape
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
 
 
 def _is_number(value: Any) -> bool:
     # Neither infinities nor what is no number are less.
-    return _is_whole(value) or (isinstance(value, float) and abs(value) < _MOST)
+    return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
 
 
 def is_text(value: Any) -> bool:
@@ -45,21 +45,21 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
 
 
-WHOLE = atom(_is_whole, "whole number")
-COUNT = atom(lambda value: _is_whole(value) and value >= 0, "count")
-LIST = atom(lambda value: isinstance(value, list), "list")
-OBJECT = atom(lambda value: isinstance(value, dict), "object")
-NUMBER = atom(_is_number, "number")
-TRUTH = atom(lambda value: isinstance(value, bool), "truth value")
+INTEGER = scalar(_is_integer, "whole number")
+COUNT = scalar(lambda value: _is_integer(value) and value >= 0, "count")
+LIST = scalar(lambda value: isinstance(value, list), "list")
+OBJECT = scalar(lambda value: isinstance(value, dict), "object")
+NUMBER = scalar(_is_number, "number")
+BOOLEAN = scalar(lambda value: isinstance(value, bool), "truth value")
 #: Text of any length, in lines.
-STRING = atom(
+STRING = scalar(
     lambda value: isinstance(value, str) and all(line.isprintable() for line in value.splitlines()),
     "printable text",
 )
-TEXT = atom(is_text, "printable text")
+TEXT = scalar(is_text, "printable text")
 
 
-def maybe(inner: Shape) -> Shape:
+def nullable(inner: Shape) -> Shape:
     """Also null."""
 
     def shape(value: Any, at: str) -> None:
@@ -69,24 +69,24 @@ def maybe(inner: Shape) -> Shape:
     return shape
 
 
-def each(inner: Shape) -> Shape:
+def list_of(inner: Shape) -> Shape:
     """A list of these."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, list):
-            raise Wrong(f"{at} is no list")
+            raise ShapeError(f"{at} is no list")
         for index, one in enumerate(value):
             inner(one, f"{at}[{index}]")
 
     return shape
 
 
-def table(key: Shape, inner: Shape) -> Shape:
+def dict_of(key: Shape, inner: Shape) -> Shape:
     """Any names of a kind, each with one of these."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
-            raise Wrong(f"{at} is no object")
+            raise ShapeError(f"{at} is no object")
         for name, one in value.items():
             key(name, f"a name in {at}")
             inner(one, f"{at}.{name}")
@@ -99,10 +99,10 @@ def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) 
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
-            raise Wrong(f"{at} is no object")
+            raise ShapeError(f"{at} is no object")
         for name, inner in members.items():
             if name not in value:
-                raise Wrong(f"{at}.{name} is missing")
+                raise ShapeError(f"{at}.{name} is missing")
             inner(value[name], f"{at}.{name}")
         for name, inner in (optional or {}).items():
             if name in value:

@@ -18,7 +18,7 @@ def scenarios(
     """List the shipped scenarios with their questions, or print one to start your own from."""
     from narrows.cli.common import print_json, stdout_console
     from narrows.scenario.shipped import find, shipped
-    from narrows.scenario.written import Scalar, read_file
+    from narrows.scenario.yaml_tree import Scalar, read_file
 
     if name is not None:
         print(read_file(find(name))[0], end="")

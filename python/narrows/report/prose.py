@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from narrows.report import networks, real, units
+from narrows.report import networks, real_path, units
 from narrows.report.data import Campaign, Json, registry
 
 
@@ -204,7 +204,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         "hosts": "made between two real hosts, through a tunnel that logs every packet at both ends",
         "import": "made and logged by Pantheon, and imported",
     }
-    if real.only_ends(campaign):
+    if real_path.only_ends(campaign):
         places["hosts"] = (
             "made between two real hosts, without a tunnel: what the ends of the flows counted is all that is"
             " known, and nothing compared the clocks of the hosts while they ran"
@@ -242,7 +242,7 @@ _ENDS = _Measures("goodput_bps", "rtt_p95_ns", "goodput", "95th percentile round
 
 
 def _measures(campaign: Campaign) -> _Measures:
-    return _ENDS if real.only_ends(campaign) else _Measures()
+    return _ENDS if real_path.only_ends(campaign) else _Measures()
 
 
 def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:

@@ -1,4 +1,4 @@
-"""Files of users that are read whole, and the paths by which they are named."""
+"""Files of users that are read whole, the paths by which they are named, and the files that are shipped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from narrows.errors import DataError
+from narrows.text import shorten
 
 #: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
 #: was named by mistake.
@@ -47,8 +48,6 @@ def unreadable(error: OSError) -> DataError:
 def named_path(text: str, base: Path) -> Path:
     """The path that a user calls `text`, relative to `base`; `~` is a home folder. Nothing need be there, but
     raises `DataError`, with the text, for what can be no path here."""
-    from narrows.scenario.problems import shorten
-
     try:
         path = base / Path(text).expanduser()
         mode = path.stat().st_mode
@@ -63,3 +62,13 @@ def named_path(text: str, base: Path) -> Path:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DataError(f'"{shorten(text)}" {_IRREGULAR}')
     return path
+
+
+def shipped_folder() -> Path | None:
+    """The folder with the shipped scenarios."""
+    package = Path(__file__).resolve().parent
+    tree = package.parent.parent
+    if (tree / "pyproject.toml").is_file() and (tree / "scenarios").is_dir():
+        return tree / "scenarios"
+    installed = package / "_scenarios"
+    return installed if installed.is_dir() else None

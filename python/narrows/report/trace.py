@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.errors import UsageError
-from narrows.scenario.problems import any_of
+from narrows.text import any_of
 from narrows.traces.statistics import WINDOWS_NS, window_rates
 from narrows.traces.trace import NS_PER_S, Trace
 

@@ -7,7 +7,7 @@ from typing import Any
 from narrows.scenario import registry as registries
 from narrows.scenario.model import Scenario
 from narrows.scenario.quantity import show
-from narrows.scenario.realpath import KIND
+from narrows.scenario.real_path import KIND
 from narrows.scenario.registry import Entry, Registry
 from narrows.scenario.timeline import GATE
 

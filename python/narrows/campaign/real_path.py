@@ -16,69 +16,73 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from narrows.campaign.agent import AgentRun, CellOutcome
+from narrows.agent.cell import CellOutcome, CellRun
+from narrows.agent.location import SUDO, Location
+from narrows.agent.process import end as end_process
+from narrows.campaign.peers import ARGUMENTS, FORMAT, Peer, PeerFailure, PeerPair, Stopped
 from narrows.campaign.planes import BEFORE, Progress
-from narrows.campaign.sides import FORMAT, Side, Sides, SidesFailed, Stopped
 from narrows.campaign.unpack import unpack, watched
 from narrows.errors import UnavailableError
-from narrows.hosts.partner import Meeting, Partner
-from narrows.hosts.place import SUDO, Place
-from narrows.hosts.place import end as end_process
+from narrows.hosts.remote_host import RemoteHost, Rendezvous
 from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell
-from narrows.scenario.realpath import HERE, STOP, THERE, sender_is_here
+from narrows.scenario.real_path import LOCAL, REMOTE, STOP, sender_is_local
 
 #: Kind of failure: the other host is gone.
 VANISHED = "vanished"
-#: Time for an order to get there before everything starts: one round trip and the scheduling of three
+#: Time for a command to get there before everything starts: one round trip and the scheduling of three
 #: programs on the way. (Pantheon waits three seconds here.)
 _START_NS = 500_000_000
 #: Share of a cell's progress that is the run itself; the rest is fetching and making the record.
 _RUN_SHARE = 0.9
 
 
-class BetweenHosts:
+class RealPathPlane:
     """The plane of a campaign between two hosts."""
 
-    def __init__(self, partner: Partner, meeting: Meeting | None, agent: Path, folder: Path) -> None:
-        self.partner = partner
-        self.meeting = meeting
+    def __init__(
+        self, remote: RemoteHost, rendezvous: Rendezvous | None, agent: Location, folder: Path
+    ) -> None:
+        self.remote = remote
+        self.rendezvous = rendezvous
         self.agent = agent
         #: The folder of the campaign.
         self.folder = folder
-        self.retries = int(partner.wishes["retries"])
+        self.retries = int(remote.settings["retries"])
 
     def workers(self, _cells: int) -> int:
         """The path is one, so one cell at a time."""
         return 1
 
-    def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> PairRun:
+    def run_of(
+        self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress
+    ) -> RealPathRun:
         """Both agents for a cell."""
-        return PairRun(self, cell, cell_file, out, log_file, progress)
+        return RealPathRun(self, cell, cell_file, out, log_file, progress)
 
     def around_round(self, number: int, when: str) -> dict[str, Any]:
         """The state of both machines; if the other one can't be asked, why."""
         try:
             if when == BEFORE:
-                self.partner.ensure()
-            elif not self.partner.alive:
-                raise UnavailableError(self.partner.failure())
-            state: dict[str, Any] = self.partner.state()
+                self.remote.ensure()
+            elif not self.remote.alive:
+                raise UnavailableError(self.remote.failure())
+            state: dict[str, Any] = self.remote.state()
         except UnavailableError as error:
             state = {"error": str(error)}
         return {"round": number, "when": when, **state}
 
     def ends_campaign(self, outcome: CellOutcome) -> bool:
         """If the user wants to be asked when the other host is gone."""
-        return outcome.kind == VANISHED and self.partner.wishes["vanished"] == STOP
+        return outcome.kind == VANISHED and self.remote.settings["vanished"] == STOP
 
 
-class PairRun:
+class RealPathRun:
     """One cell between two hosts. `stop` may be called from any thread."""
 
     def __init__(
         self,
-        plane: BetweenHosts,
+        plane: RealPathPlane,
         cell: Cell,
         cell_file: Path,
         out: Path,
@@ -86,7 +90,7 @@ class PairRun:
         progress: Progress,
     ) -> None:
         self._plane = plane
-        self._partner = plane.partner
+        self._remote = plane.remote
         self._cell = cell
         self._cell_file = cell_file
         self._out = out
@@ -94,12 +98,12 @@ class PairRun:
         self._progress = progress
         self._lock = threading.Lock()
         self._stopped = False
-        self._record: AgentRun | None = None
+        self._record: CellRun | None = None
         #: The agents while they run.
-        self._sides: tuple[Side, ...] = ()
+        self._peers: tuple[Peer, ...] = ()
         #: Where the folders of both ends are brought together; of one try alone, whatever is left of others.
         token = secrets.token_hex(4)
-        self._folders = {name: out.parent / f".{cell.id}.{name}-{token}" for name in (HERE, THERE)}
+        self._folders = {name: out.parent / f".{cell.id}.{name}-{token}" for name in (LOCAL, REMOTE)}
 
     def stop(self, kill: bool = False) -> None:
         """Asks both agents to stop and clean up; they do so at once."""
@@ -107,8 +111,8 @@ class PairRun:
             self._stopped = True
             if self._record is not None:
                 self._record.stop(kill)
-            for side in self._sides if kill else ():
-                side.kill()
+            for peer in self._peers if kill else ():
+                peer.kill()
 
     def run(self) -> CellOutcome:
         """Runs the cell to its end."""
@@ -117,66 +121,66 @@ class PairRun:
             outcome = self._run()
         except Stopped:
             outcome = CellOutcome("interrupted")
-        except SidesFailed as error:
+        except PeerFailure as error:
             outcome = CellOutcome("failed", error.kind, error.message, 1)
         except UnavailableError as error:
-            kind = "unavailable" if self._partner.alive else VANISHED
+            kind = "unavailable" if self._remote.alive else VANISHED
             outcome = CellOutcome("failed", kind, str(error), error.exit_code)
         finally:
             for folder in (*self._folders.values(), self._own):
-                self._partner.here.remove(folder)
+                self._remote.local.remove(folder)
         outcome.seconds = time.monotonic() - started
         return outcome
 
     def _run(self) -> CellOutcome:
-        self._partner.ensure()
-        far_folder = self._partner.new_folder(self._cell.id)
-        near_folder = self._folders[HERE]
+        self._remote.ensure()
+        remote_folder = self._remote.new_folder(self._cell.id)
+        local_folder = self._folders[LOCAL]
         try:
             with self._log_file.open("wb") as log:
-                self._measure(log, near_folder, far_folder)
-            self._fetch(self._partner.there, far_folder, self._folders[THERE])
+                self._measure(log, local_folder, remote_folder)
+            self._fetch(self._remote.remote, remote_folder, self._folders[REMOTE])
             self._take_over()
         except BaseException:
-            self._keep_logs(far_folder)
+            self._keep_logs(remote_folder)
             raise
         return self._make_record()
 
     # -- the run -----------------------------------------------------------------------------------
 
-    def _measure(self, log: IO[bytes], near_folder: Path, far_folder: str) -> None:
-        plans = self._plans(near_folder, far_folder)
+    def _measure(self, log: IO[bytes], local_folder: Path, remote_folder: str) -> None:
+        plans = self._plans(local_folder, remote_folder)
         # Nothing else compares the clocks where there is no tunnel.
-        apart = self._partner.apart() if self._plane.meeting is None else None
+        offset = self._remote.clock_offset() if self._plane.rendezvous is None else None
         with contextlib.ExitStack() as stack:
-            near, far = (
-                stack.enter_context(_started(place, log))
-                for place in (self._partner.here, self._partner.there)
+            local, remote = (
+                stack.enter_context(_started(location, log))
+                for location in (self._remote.local, self._remote.remote)
             )
-            sides = stack.enter_context(
-                Sides(
-                    near,
-                    far,
+            pair = stack.enter_context(
+                PeerPair(
+                    local,
+                    remote,
                     lambda: self._stopped,
-                    lambda: self._partner.alive,
+                    lambda: self._remote.alive,
                     lambda share: self._progress(share * _RUN_SHARE),
                 )
             )
             with self._lock:
-                self._sides = sides.both
-            sides.run(plans, _START_NS + 4 * self._partner.rtt_ns, apart)
+                self._peers = pair.both
+            pair.run(plans, _START_NS + 4 * self._remote.rtt_ns, offset)
 
-    def _plans(self, near_folder: Path, far_folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _plans(self, local_folder: Path, remote_folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
         secret = secrets.token_hex(32)
         files = self._files()
-        near_host = 0 if sender_is_here(self._cell.content) else 1
+        local_host = 0 if sender_is_local(self._cell.content) else 1
 
-        def plan(place: str, host: int, folder: str) -> dict[str, Any]:
-            meeting, wishes = self._plane.meeting, self._partner.wishes
+        def plan(end: str, host: int, folder: str) -> dict[str, Any]:
+            rendezvous, settings = self._plane.rendezvous, self._remote.settings
             ends = (
-                {"tunnel": meeting.tunnel(place, secret, wishes["interface"])}
-                if meeting is not None
-                else {"tunnel": None, "addresses": self._addresses(place)}
+                {"tunnel": rendezvous.tunnel(end, secret, settings["interface"])}
+                if rendezvous is not None
+                else {"tunnel": None, "addresses": self._addresses(end)}
             )
             return {
                 "format": FORMAT,
@@ -187,17 +191,17 @@ class PairRun:
                 **ends,
             }
 
-        near = plan(HERE, near_host, str(near_folder.absolute()))
-        return near, plan(THERE, 1 - near_host, far_folder)
+        local = plan(LOCAL, local_host, str(local_folder.absolute()))
+        return local, plan(REMOTE, 1 - local_host, remote_folder)
 
-    def _addresses(self, place: str) -> dict[str, str]:
+    def _addresses(self, end: str) -> dict[str, str]:
         """Without a tunnel: the addresses of this end and of the other one."""
-        way = self._partner.way
-        assert way is not None
-        ours = self._partner.wishes["our_address"] or way.seen_address or way.our_address
-        pair = {HERE: ours, THERE: way.their_address}
-        other = THERE if place == HERE else HERE
-        return {"here": pair[place], "there": pair[other]}
+        path = self._remote.path
+        assert path is not None
+        ours = self._remote.settings["our_address"] or path.seen_address or path.our_address
+        pair = {LOCAL: ours, REMOTE: path.their_address}
+        other = REMOTE if end == LOCAL else LOCAL
+        return {"here": pair[end], "there": pair[other]}
 
     def _files(self) -> dict[str, str]:
         """What the cell names, such as models."""
@@ -210,13 +214,13 @@ class PairRun:
 
     # -- what both have written --------------------------------------------------------------------
 
-    def _fetch(self, place: Place, folder: str, target: Path) -> None:
+    def _fetch(self, location: Location, folder: str, target: Path) -> None:
         """Brings a folder here, and removes it there."""
         if self._stopped:
             raise Stopped
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
-        process = place.start("pack", folder, "--remove")
+        process = location.start("pack", folder, "--remove")
         try:
             with watched(process, lambda: self._stopped) as watch:
                 code, complaint = unpack(process, target, watch.beat)
@@ -226,38 +230,38 @@ class PairRun:
             raise Stopped
         if code == 0:
             return
-        if not self._partner.alive and place.ssh is not None:
-            raise SidesFailed(VANISHED, self._partner.failure())
-        raise SidesFailed(
-            "io", f"{place.name}: the logs of {self._cell.id} could not be fetched: {complaint}"
+        if not self._remote.alive and location.ssh is not None:
+            raise PeerFailure(VANISHED, self._remote.failure())
+        raise PeerFailure(
+            "io", f"{location.name}: the logs of {self._cell.id} could not be fetched: {complaint}"
         )
 
     @property
     def _own(self) -> Path:
-        """Where our copy of the near folder is made."""
-        near_folder = self._folders[HERE]
-        return near_folder.with_name(f"{near_folder.name}.own")
+        """Where our copy of the local folder is made."""
+        local_folder = self._folders[LOCAL]
+        return local_folder.with_name(f"{local_folder.name}.own")
 
     def _take_over(self) -> None:
-        """Makes ours what the near agent has written as root."""
-        if self._partner.here.rights != SUDO:
+        """Makes ours what the local agent has written as root."""
+        if self._remote.local.rights != SUDO:
             return
-        near_folder = self._folders[HERE]
-        self._fetch(self._partner.here, str(near_folder.absolute()), self._own)
-        self._own.replace(near_folder)
+        local_folder = self._folders[LOCAL]
+        self._fetch(self._remote.local, str(local_folder.absolute()), self._own)
+        self._own.replace(local_folder)
 
-    def _keep_logs(self, far_folder: str) -> None:
+    def _keep_logs(self, remote_folder: str) -> None:
         """After a failure: what the programs of both ends have said, beside the records; and nothing is left
         there."""
-        with contextlib.suppress(SidesFailed, UnavailableError, Stopped, OSError):
-            if self._partner.alive and not self._stopped:
-                self._fetch(self._partner.there, far_folder, self._folders[THERE])
+        with contextlib.suppress(PeerFailure, UnavailableError, Stopped, OSError):
+            if self._remote.alive and not self._stopped:
+                self._fetch(self._remote.remote, remote_folder, self._folders[REMOTE])
         with contextlib.suppress(UnavailableError, OSError):
-            if self._partner.alive:
-                self._partner.remove(far_folder)
+            if self._remote.alive:
+                self._remote.remove(remote_folder)
         if self._stopped:
             return
-        with contextlib.suppress(SidesFailed, UnavailableError, Stopped, OSError):
+        with contextlib.suppress(PeerFailure, UnavailableError, Stopped, OSError):
             self._take_over()
         for name, folder in self._folders.items():
             kept = self._plane.folder / "logs" / f"{self._cell.id}-{name}"
@@ -267,11 +271,11 @@ class PairRun:
                     shutil.copytree(folder / "logs", kept)
 
     def _make_record(self) -> CellOutcome:
-        hosts = (HERE, THERE) if sender_is_here(self._cell.content) else (THERE, HERE)
+        hosts = (LOCAL, REMOTE) if sender_is_local(self._cell.content) else (REMOTE, LOCAL)
         more = [
             word for number, name in enumerate(hosts) for word in (f"--host{number}", self._folders[name])
         ]
-        record = AgentRun(
+        record = CellRun(
             self._plane.agent,
             "side-record",
             self._cell_file,
@@ -289,14 +293,14 @@ class PairRun:
 
 
 @contextlib.contextmanager
-def _started(place: Place, log: IO[bytes]) -> Iterator[Side]:
-    """An agent that is ended afterwards, whatever happens before its `Sides` take care of it."""
-    side = Side(place, place.start("side", "--plan", "-"), log)
+def _started(location: Location, log: IO[bytes]) -> Iterator[Peer]:
+    """An agent that is ended afterwards, whatever happens before its `PeerPair` takes care of it."""
+    peer = Peer(location, log, *ARGUMENTS)
     try:
-        yield side
+        yield peer
     finally:
-        if side.process.poll() is None:
-            side.end(1.0)
+        if peer.process.poll() is None:
+            peer.finish(1.0)
 
 
 def _named_files(content: Any) -> Iterator[dict[str, str]]:

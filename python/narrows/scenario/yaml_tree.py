@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from narrows.errors import DataError, Problem, ScenarioError
-from narrows.reading import read_whole
+from narrows.files import read_whole
 
 #: More values than any honest scenario has; stops files that expand aliases without end.
 MOST_VALUES = 100_000
@@ -88,7 +88,7 @@ class Sequence:
     """A list of values."""
 
     mark: Mark
-    items: list[Written] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
 
     def copy(self) -> Sequence:
         """A list that may be changed without this one."""
@@ -100,7 +100,7 @@ class Mapping:
     """Keys with values, in the order in which they were written."""
 
     mark: Mark
-    entries: dict[str, Written] = field(default_factory=dict)
+    entries: dict[str, Node] = field(default_factory=dict)
     key_marks: dict[str, Mark] = field(default_factory=dict)
 
     def copy(self) -> Mapping:
@@ -108,15 +108,15 @@ class Mapping:
         entries = {key: value.copy() for key, value in self.entries.items()}
         return Mapping(self.mark, entries, dict(self.key_marks))
 
-    def __iter__(self) -> Iterator[tuple[str, Mark, Written]]:
+    def __iter__(self) -> Iterator[tuple[str, Mark, Node]]:
         for key, value in self.entries.items():
             yield key, self.key_marks[key], value
 
 
-Written = Scalar | Sequence | Mapping
+Node = Scalar | Sequence | Mapping
 
 
-def size(value: Written) -> int:
+def size(value: Node) -> int:
     """How many values there are in a value, itself among them."""
     if isinstance(value, Scalar):
         return 1
@@ -156,7 +156,7 @@ def parse(text: str, source: str) -> Mapping:
     return tree
 
 
-def parse_value(text: str, source: str, *, is_option: bool = False) -> Written | None:
+def parse_value(text: str, source: str, *, is_option: bool = False) -> Node | None:
     """Reads any YAML value; an option of the command line has no line numbers in its messages."""
     try:
         return _Builder(text, source, is_option).document()
@@ -182,7 +182,7 @@ class _Builder:
         self.values = 0
         self.levels = 0
         #: What anchors name; None while it is being read.
-        self.anchors: dict[str, Written | None] = {}
+        self.anchors: dict[str, Node | None] = {}
         self.events = iter(yaml.parse(text, Loader=_LOADER))
 
     def mark(self, event: Any) -> Mark:
@@ -193,7 +193,7 @@ class _Builder:
     def fail(self, event: yaml.Event, text: str) -> ScenarioError:
         return ScenarioError([Problem(str(self.mark(event)), "", text)])
 
-    def document(self) -> Written | None:
+    def document(self) -> Node | None:
         """The only document of the text; None if there is none."""
         result = None
         for event in self.events:
@@ -208,7 +208,7 @@ class _Builder:
         if self.values > MOST_VALUES:
             raise self.fail(event, f"the scenario has more than {MOST_VALUES} values")
 
-    def build(self, event: Any) -> Written:
+    def build(self, event: Any) -> Node:
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event)
         self.count(event)
@@ -219,7 +219,7 @@ class _Builder:
             raise self.fail(event, f"the tag {tag} has no meaning in a scenario; remove it")
         if event.anchor is not None:
             self.anchors[event.anchor] = None
-        result: Written
+        result: Node
         if isinstance(event, yaml.ScalarEvent):
             result = Scalar(self.mark(event), event.value.strip(), event.style in ("'", '"'))
         else:
@@ -232,7 +232,7 @@ class _Builder:
             self.anchors[event.anchor] = result
         return result
 
-    def alias(self, event: yaml.AliasEvent) -> Written:
+    def alias(self, event: yaml.AliasEvent) -> Node:
         if event.anchor not in self.anchors:
             raise self.fail(event, f"nothing before has the anchor &{event.anchor}")
         named = self.anchors[event.anchor]

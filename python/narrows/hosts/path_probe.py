@@ -1,4 +1,4 @@
-"""The way between this machine and another: which UDP ports pass, how large packets may be, how far it is,
+"""The path between this machine and another: which UDP ports pass, how large packets may be, how far it is,
 and how far apart the clocks are.
 
 Both ends are ours, so that nothing has to be inferred: a datagram passes if the other end says that it
@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from narrows.agent.location import Location
+from narrows.agent.schema import socket_address, split_address
 from narrows.errors import UnavailableError
-from narrows.hosts.addresses import socket_address, split_address
-from narrows.hosts.place import Place
 from narrows.hosts.prober import Exchange, Prober
-from narrows.scenario.realpath import HERE, THERE
+from narrows.scenario.real_path import LOCAL, REMOTE
 
 #: Each question is sent so often, so that single losses do not look like a closed port.
 _COPIES = 4
@@ -61,8 +61,8 @@ class Port:
 
 
 @dataclass
-class Way:
-    """Everything found out about the way."""
+class PathFacts:
+    """Everything found out about the path."""
 
     our_address: str
     their_address: str
@@ -89,8 +89,8 @@ class Way:
     def in_use(self) -> list[str]:
         """The ends, of `there` and `here`, at which programs of others hold all ports."""
         whys = {
-            THERE: [one.why_there or "" for one in self.ports],
-            HERE: [one.why_here or "" for one in self.ports],
+            REMOTE: [one.why_there or "" for one in self.ports],
+            LOCAL: [one.why_here or "" for one in self.ports],
         }
         return [
             end for end, of_ports in whys.items() if of_ports and all("in use" in why for why in of_ports)
@@ -108,7 +108,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Apart:
+class ClockOffset:
     """How far two clocks are apart, by an exchange of datagrams."""
 
     #: The other host's clock less ours, and by how much that was wrong at most.
@@ -134,89 +134,92 @@ class _End:
     refused: dict[int, str]
 
 
-def examine(
-    here: Place,
-    there: Place,
+def probe_path(
+    local: Location,
+    remote: Location,
     their_address: str,
     ports: list[int],
     our_address: str | None = None,
     interfaces: Mapping[str, str] | None = None,
-) -> Way:
-    """Examines the way to an address of another host, and back to us at `our_address` or wherever our
+) -> PathFacts:
+    """Examines the path to an address of another host, and back to us at `our_address` or wherever our
     questions came from; by network interfaces `here` and `there`, where they are named.
 
     Where nothing passes because all ports are in use, it is tried again for a while."""
     limit = time.monotonic() + _BUSY_S
     while True:
-        way = _examine(here, there, their_address, ports, our_address, interfaces or {})
-        passes = way.they_may_listen or way.we_may_listen
-        if passes or not way.in_use or time.monotonic() > limit:
-            return way
+        path = _probe(local, remote, their_address, ports, our_address, interfaces or {})
+        passes = path.they_may_listen or path.we_may_listen
+        if passes or not path.in_use or time.monotonic() > limit:
+            return path
         time.sleep(_AGAIN_S)
 
 
-def _examine(
-    here: Place,
-    there: Place,
+def _probe(
+    local: Location,
+    remote: Location,
     their_address: str,
     ports: list[int],
     our_address: str | None,
     by: Mapping[str, str],
-) -> Way:
+) -> PathFacts:
     token = secrets.token_hex(16)
     version = ipaddress.ip_address(their_address).version
-    with Prober(here, token, by.get(HERE)) as near, Prober(there, token, by.get(THERE)) as far:
-        source = _source(near, their_address)
-        way = Way(source, their_address, ports=[Port(port) for port in ports])
-        ours, theirs = _open_both(near, far, version, ports)
-        for one in way.ports:
+    with (
+        Prober(local, token, by.get(LOCAL)) as local_end,
+        Prober(remote, token, by.get(REMOTE)) as remote_end,
+    ):
+        source = _source(local_end, their_address)
+        path = PathFacts(source, their_address, ports=[Port(port) for port in ports])
+        ours, theirs = _open_both(local_end, remote_end, version, ports)
+        for one in path.ports:
             one.why_here, one.why_there = ours.refused.get(one.port), theirs.refused.get(one.port)
         asked = _ask(ours, theirs, their_address, version)
-        for one in way.ports:
+        for one in path.ports:
             if one.port in theirs.listens:
                 one.there, one.there_answered = asked[one.port]
-        best = near.at(ours.asks).best
-        way.seen_address = our_address or (split_address(best.seen)[0] if best else None)
-        target = way.seen_address or source
+        best = local_end.at(ours.asks).best
+        path.seen_address = our_address or (split_address(best.seen)[0] if best else None)
+        target = path.seen_address or source
         if ipaddress.ip_address(target).version == version:
             asked = _ask(theirs, ours, target, version)
-            for one in way.ports:
+            for one in path.ports:
                 if one.port in ours.listens:
                     one.here, one.here_answered = asked[one.port]
-        _measure(way, ours, theirs, target, version)
-        way.strangers = near.strangers + far.strangers
-    return way
+        _measure(path, ours, theirs, target, version)
+        path.strangers = local_end.strangers + remote_end.strangers
+    return path
 
 
-def compare(here: Place, there: Place, way: Way) -> Apart | None:
-    """Compares the clocks of both ends of a way anew, over a port that passes; None if nothing does now."""
+def compare_clocks(local: Location, remote: Location, path: PathFacts) -> ClockOffset | None:
+    """Compares the clocks of both ends of a path anew, over a port that passes; None if nothing does now."""
     token = secrets.token_hex(16)
-    version = ipaddress.ip_address(way.their_address).version
-    ports = (way.they_may_listen or way.we_may_listen)[:1]
+    version = ipaddress.ip_address(path.their_address).version
+    ports = (path.they_may_listen or path.we_may_listen)[:1]
     limit = time.monotonic() + _BUSY_S
     while ports:
-        with Prober(here, token) as near, Prober(there, token) as far:
-            ours, theirs = _open_both(near, far, version, ports)
-            found = _round_trip(way, ours, theirs, way.seen_address or way.our_address, version)
+        with Prober(local, token) as local_end, Prober(remote, token) as remote_end:
+            ours, theirs = _open_both(local_end, remote_end, version, ports)
+            found = _round_trip(path, ours, theirs, path.seen_address or path.our_address, version)
         if found is not None:
-            return Apart(found.offset_ns, found.rtt_ns // 2)
-        listener = theirs if way.they_may_listen else ours
+            return ClockOffset(found.offset_ns, found.rtt_ns // 2)
+        listener = theirs if path.they_may_listen else ours
         if not listener.refused or time.monotonic() > limit:
             return None
         time.sleep(_AGAIN_S)
     return None
 
 
-def _open_both(near: Prober, far: Prober, version: int, ports: list[int]) -> tuple[_End, _End]:
-    return _open(near, HERE, version, ports), _open(far, THERE, version, ports)
+def _open_both(local: Prober, remote: Prober, version: int, ports: list[int]) -> tuple[_End, _End]:
+    return _open(local, LOCAL, version, ports), _open(remote, REMOTE, version, ports)
 
 
-def _source(near: Prober, to: str) -> str:
+def _source(local: Prober, to: str) -> str:
     """Our address towards another."""
     try:
-        return near.source(to)
+        return local.source(to)
     except UnavailableError as error:
-        raise UnavailableError(f"{error}{_named(near, HERE)}") from None
+        raise UnavailableError(f"{error}{_named(local, LOCAL)}") from None
 
 
 def _named(prober: Prober, end: str) -> str:
@@ -230,7 +233,7 @@ def _open(prober: Prober, end: str, version: int, ports: list[int]) -> _End:
     if own.index is None:
         by = f" on the interface {prober.interface}" if prober.interface else ""
         raise UnavailableError(
-            f"{prober.place.name}: no UDP port can be opened{by} ({own.why}){_named(prober, end)}"
+            f"{prober.location.name}: no UDP port can be opened{by} ({own.why}){_named(prober, end)}"
         )
     listens = {one.asked: one.index for one in opened[1:] if one.index is not None}
     refused = {one.asked: one.why or "" for one in opened[1:] if one.index is None}
@@ -275,18 +278,18 @@ class _RoundTrip:
     to_us: str | None
 
 
-def _round_trip(way: Way, ours: _End, theirs: _End, target: str, version: int) -> _RoundTrip | None:
+def _round_trip(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> _RoundTrip | None:
     """The shortest round trip over a port that passes: theirs if one does, else ours."""
-    if way.they_may_listen:
-        port = way.they_may_listen[0]
+    if path.they_may_listen:
+        port = path.they_may_listen[0]
         if port not in theirs.listens:
             return None
-        to = socket_address(way.their_address, port)
+        to = socket_address(path.their_address, port)
         best, returns = _exchange(ours, theirs, port, to, version)
         ends = (ours, ours.asks), (theirs, theirs.listens[port])
         return _RoundTrip(best.rtt_ns, best.offset_ns, *ends, to, returns) if best else None
-    if way.we_may_listen:
-        port = way.we_may_listen[0]
+    if path.we_may_listen:
+        port = path.we_may_listen[0]
         if port not in ours.listens:
             return None
         to = socket_address(target, port)
@@ -297,16 +300,16 @@ def _round_trip(way: Way, ours: _End, theirs: _End, target: str, version: int) -
     return None
 
 
-def _measure(way: Way, ours: _End, theirs: _End, target: str, version: int) -> None:
+def _measure(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> None:
     """Round-trip time, clocks and sizes."""
-    found = _round_trip(way, ours, theirs, target, version)
+    found = _round_trip(path, ours, theirs, target, version)
     if found is None:
         return
-    way.rtt_ns, way.offset_ns = found.rtt_ns, found.offset_ns
+    path.rtt_ns, path.offset_ns = found.rtt_ns, found.offset_ns
     if found.to_them is not None:
-        way.mtu_there = _largest(found.our_end, found.their_end, found.to_them, version, found.rtt_ns)
+        path.mtu_there = _largest(found.our_end, found.their_end, found.to_them, version, found.rtt_ns)
     if found.to_us is not None:
-        way.mtu_back = _largest(found.their_end, found.our_end, found.to_us, version, found.rtt_ns)
+        path.mtu_back = _largest(found.their_end, found.our_end, found.to_us, version, found.rtt_ns)
 
 
 def _exchange(
