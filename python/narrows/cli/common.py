@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,6 +21,16 @@ REMOTE_FOLDER = typer.Option(
     metavar="FOLDER",
     help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
 )
+
+
+def find_validation() -> None:
+    """Makes the package `validation` importable, which is part of the source tree and not of this package."""
+    from narrows.errors import UnavailableError
+
+    root = Path(__file__).resolve().parents[3]
+    if not (root / "validation" / "__init__.py").is_file():
+        raise UnavailableError("this command needs the source tree of Narrows; run it from a checkout")
+    sys.path.append(str(root))
 
 
 def stdout_console() -> Console:

@@ -63,14 +63,15 @@ def verify_tunnel(
     import sys
 
     from narrows.agent.location import this_machine
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.cli.common import find_validation, print_json, stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE
-    from narrows.verify.tunnel.compare import DIFFERENT, is_main
-    from narrows.verify.tunnel.lab import Road
-    from narrows.verify.tunnel.output import document, print_outcome, write
-    from narrows.verify.tunnel.progress import ProgressView
-    from narrows.verify.tunnel.start import enter
-    from narrows.verify.tunnel.work import OVERHEAD_S, Options, chosen, work
+
+    find_validation()
+    from validation.tunnel.compare import DIFFERENT, is_main
+    from validation.tunnel.lab import Road
+    from validation.tunnel.output import document, print_outcome, write
+    from validation.tunnel.start import enter
+    from validation.tunnel.work import Options, chosen, work
 
     options = Options(
         road=Road(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
@@ -85,8 +86,7 @@ def verify_tunnel(
     agent = this_machine()
     if not within:
         enter(Path(agent.prefix[-1]), sys.argv[2:])
-    with ProgressView(stderr_console(), seconds + OVERHEAD_S) as view:
-        outcome = work(options, agent, output, view)
+    outcome = work(options, agent, output, stderr_console())
     paths = write(outcome, output)
     if as_json:
         print_json(document(outcome))

@@ -1,0 +1,1 @@
+"""What the rules of the schemes say on paper, one law per file; see `validation.schemes.fluid`."""
