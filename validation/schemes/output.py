@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
+from narrows.console import table
 from narrows.errors import DataError
 from narrows.schemes.status import FILE, MARKS
 from validation.campaign import slug
@@ -54,13 +54,11 @@ def _source_tree() -> Path:
 
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
     """The verdicts, and where to read more."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("scheme", "status", "checks", "why"):
-        table.add_column(title, no_wrap=title != "why")
+    made = table("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
     for name, entry in outcome.entries.items():
         good = sum(one["outcome"] == HOLDS for one in entry["checks"])
         status = entry["status"]
-        table.add_row(name, f"{MARKS[status]} {status}", f"{good} of {len(entry['checks'])}", entry["reason"])
-    console.print(table)
+        made.add_row(name, f"{MARKS[status]} {status}", f"{good} of {len(entry['checks'])}", entry["reason"])
+    console.print(made)
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from narrows import __version__
+from narrows.console import table
 from validation.tunnel.compare import (
     LEVEL_OF_TEST,
     MARGIN,
@@ -117,12 +117,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
     """The table, what the tunnel says itself, what may explain differences, and where to read more."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in _TITLES:
-        table.add_column(title, no_wrap=True)
+    made = table(*_TITLES, whole=_TITLES)
     for row in outcome.rows:
-        table.add_row(*_cells(row))
-    console.print(table)
+        made.add_row(*_cells(row))
+    console.print(made)
     for line in remarks(outcome):
         console.print(line, soft_wrap=True)
     for path in paths:

@@ -1,4 +1,4 @@
-"""The work of `narrows verify-tunnel`: a campaign in random order that repeats what the machine has spoiled."""
+"""The work of `narrows verify-tunnel`: runs in random order; those that the machine spoils are repeated."""
 
 from __future__ import annotations
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows doctor")
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find out what this machine can do, and what to do about the rest.
 
     Exit codes: 0 everything works, 4 something can't be done here.
     """
     from narrows.agent.location import this_machine
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
     from narrows.errors import EXIT_CANNOT_HERE, UnavailableError
     from narrows.scenario import registry
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import REMOTE_FOLDER, SSH
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json
 
 hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
 
@@ -54,7 +54,7 @@ def check(
     ] = False,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find out what works between this machine and another, and what to do about the rest.
 
@@ -65,7 +65,8 @@ def check(
     """
     import shlex
 
-    from narrows.cli.common import print_json, stderr_console
+    from narrows.cli.common import print_json
+    from narrows.console import say
     from narrows.errors import EXIT_CANNOT_HERE, UsageError
     from narrows.hosts.check import CheckOptions
     from narrows.hosts.check import check as examine
@@ -81,11 +82,6 @@ def check(
         import dataclasses
 
         options = dataclasses.replace(options, ports=_ports(ports))
-    console = stderr_console()
-
-    def say(text: str) -> None:
-        console.print(text, soft_wrap=True)
-
     reports = []
     for name in names:
         report = examine(name, options, shlex.split(ssh), say)
@@ -134,7 +130,7 @@ def _print(report: object) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from narrows.cli.common import stdout_console
+    from narrows.console import stdout_console
     from narrows.hosts.check import NO, NOTE, Report
 
     assert isinstance(report, Report)

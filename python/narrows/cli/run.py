@@ -113,7 +113,8 @@ def run(
         _print_plan(loaded, as_json, reach)
         return
     from narrows.campaign.run import run_campaign
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stderr_console, stdout_console
 
     console = stderr_console()
     finished = run_campaign(
@@ -215,8 +216,8 @@ def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
-    from narrows.cli.common import stderr_console
     from narrows.cli.report import build_report
+    from narrows.console import stderr_console
 
     console = stderr_console()
     if not quiet:
@@ -230,10 +231,8 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
     from narrows.agent.location import this_machine
     from narrows.campaign import signals
     from narrows.campaign.run import planned
-    from narrows.cli.common import print_json, stderr_console, stdout_console
-
-    def say(text: str) -> None:
-        stderr_console().print(text, highlight=False, soft_wrap=True)
+    from narrows.cli.common import print_json
+    from narrows.console import say, stdout_console
 
     interrupted = signals.told("interrupted; nothing was run")
     with interrupted, planned(loaded, this_machine(), reach, say) as found:

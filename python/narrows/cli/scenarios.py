@@ -8,15 +8,17 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows scenarios first-look")
 def scenarios(
     name: Annotated[str | None, typer.Argument(help="Print the text of this one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the shipped scenarios with their questions, or print one to start your own from."""
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
     from narrows.scenario.shipped import find, shipped
     from narrows.scenario.yaml_tree import Scalar, read_file
 
@@ -35,15 +37,10 @@ def scenarios(
     if as_json:
         print_json({"format": "narrows/scenarios/1", "scenarios": found})
         return
-    from rich.table import Table
-
-    console = stdout_console()
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("scenario", "family", "where", "question"):
-        table.add_column(title, no_wrap=title == "scenario")
+    listed = table("scenario", "family", "where", "question", whole=("scenario",))
     for item in found:
-        table.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
-    console.print(table)
+        listed.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
+    stdout_console().print(listed)
 
 
 @command(example="narrows schema > scenario.schema.json")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,10 +23,11 @@ def show(
             help="Folders of campaigns (several are shown side by side), or the folder of one cell.",
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the tables of finished campaigns, or the facts of one cell."""
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
 
     console = stdout_console()
     if len(folders) == 1 and (folders[0] / "run.json").exists():
@@ -139,22 +141,20 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
-    from rich.table import Table
-
     from narrows.analysis.tables import show_number
     from narrows.campaign.results import metric_list
+    from narrows.console import table
 
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("metric")
+    made = table("metric")
     for flow in measured["flows"]:
-        table.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
+        made.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
     links = measured.get("links", [])
     for link in links:
-        table.add_column(link["link"], justify="right")
-    table.add_column("unit")
+        made.add_column(link["link"], justify="right")
+    made.add_column("unit")
     for metric in metric_list():
         values = [one["metrics"].get(metric["name"]) for one in [*measured["flows"], *links]]
         shown = [show_number(value, metric) for value in values]
         if any(value is not None for value in values):
-            table.add_row(metric["label"], *shown, metric["show_unit"])
-    console.print(table)
+            made.add_row(metric["label"], *shown, metric["show_unit"])
+    console.print(made)

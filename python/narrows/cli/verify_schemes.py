@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows verify-schemes reno --quick --simulate-only")
@@ -37,7 +38,7 @@ def verify_schemes(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
     ] = Path("results/verify-schemes"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the schemes against theory, and against the kernel on the same emulated paths.
 
@@ -47,7 +48,8 @@ def verify_schemes(
 
     Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
     """
-    from narrows.cli.common import find_validation, print_json, stderr_console, stdout_console
+    from narrows.cli.common import find_validation, print_json
+    from narrows.console import stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE, UsageError
 
     find_validation()

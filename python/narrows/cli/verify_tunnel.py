@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 _DEFAULT = "linux:cubic,linux:reno,linux:bbr"
 
@@ -47,7 +48,7 @@ def verify_tunnel(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
     ] = Path("results/verify-tunnel"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
 ) -> None:
     """Check that the tunnel does not change what it measures: inside against outside, over an emulated path.
@@ -63,7 +64,8 @@ def verify_tunnel(
     import sys
 
     from narrows.agent.location import this_machine
-    from narrows.cli.common import find_validation, print_json, stderr_console, stdout_console
+    from narrows.cli.common import find_validation, print_json
+    from narrows.console import stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE
 
     find_validation()
