@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from narrows.errors import DataError
+from narrows.errors import DataError, reason
 from narrows.text import shorten
 
 #: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
@@ -42,7 +42,7 @@ def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
 
 def unreadable(error: OSError) -> DataError:
     """Why a file can't be read, without its path."""
-    return DataError(f"can't be read: {(error.strerror or str(error)).lower()}")
+    return DataError(f"can't be read: {reason(error)}")
 
 
 def named_path(text: str, base: Path) -> Path:

@@ -18,7 +18,7 @@ _MOST = 2**63
 
 
 class ShapeError(Exception):
-    """What is wrong, in words without full stop."""
+    """A value of the wrong shape; the message has no full stop."""
 
 
 def scalar(fits: Callable[[Any], bool], words: str) -> Shape:
@@ -41,7 +41,7 @@ def _is_number(value: Any) -> bool:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is text that may be printed: control characters would be orders to a terminal."""
+    """True if a value is text that may be printed: control characters would be orders to a terminal."""
     return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
 
 

@@ -1,4 +1,4 @@
-"""What `narrows shell` does before the agent takes over: the path in base units, and the program.
+"""`narrows shell`, before the agent takes over: the path in base units, and the program.
 
 The elements are those of scenarios, read by the same code, so that everything a scenario can say of a
 path can be said here.
@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.errors import DataError, UnavailableError, UsageError, reason
 from narrows.scenario import load
 from narrows.scenario import registry as registries
 from narrows.scenario.elements import Item, Link, list_items, same_names
@@ -56,7 +56,7 @@ class ShellOptions:
 
     @property
     def describes_path(self) -> bool:
-        """Whether any option describes the path itself."""
+        """True if any option describes the path itself."""
         options = (self.rate, self.delay, self.queue, self.loss, self.up, self.down)
         return any(option is not None for option in (*options, self.trace_up, self.trace_down))
 
@@ -159,11 +159,11 @@ def _link(
                 raise UsageError(
                     f"--{side} lists all elements; put the trace of --trace-{side} into the list"
                 )
-            link.items = list_items(found, side, name, problems)
+            link.items = list_items(found.copy(side), name, problems)
             return link
         entries |= found.entries if found else {}
         _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
-    link.items = [Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries))]
+    link.items = [Item(written, f"{name}.{index}") for index, written in enumerate(_elements(entries))]
     return link
 
 
@@ -177,7 +177,7 @@ def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | Non
     if not isinstance(found, Mapping) or any(
         isinstance(value, Scalar) and value.is_null for value in found.entries.values()
     ):
-        problems.add(Mark(option), "", 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
+        problems.add(Mark(option), 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
         return None
     entries = {
         key: _queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
@@ -209,8 +209,8 @@ def _elements(entries: dict[str, Node]) -> list[Mapping]:
     """Queue and rate first, then the delay, then the loss, then the rest in the order given."""
 
     def element(*keys: str) -> Mapping:
-        mark = entries[keys[0]].mark
-        return Mapping(mark, {key: entries[key] for key in keys}, {key: entries[key].mark for key in keys})
+        marks = {key: entries[key].mark for key in keys}
+        return Mapping(marks[keys[0]], {key: entries[key] for key in keys}, marks).copy("")
 
     found: list[Mapping] = []
     if "rate" in entries:
@@ -241,9 +241,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
         os.execve(agent, [str(agent), *arguments], environment)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise UnavailableError(
-            f"{agent} can't be started: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise UnavailableError(f"{agent} can't be started: {reason(error)}") from None
 
 
 def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a check is, and what comes of it."""
+"""Checks and their findings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HOLDS, FAILS = "holds", "fails"
 class Finding:
     """One number against what it should be."""
 
-    #: What was measured, in words that stand alone in a table.
+    #: The measured quantity, in words that stand alone in a table.
     what: str
     expected: float
     found: float
     unit: str
     #: Most that the two may differ: a share of the expectation, or an amount in its unit.
     tolerance: float
-    #: Whether the tolerance is a share.
+    #: True if the tolerance is a share.
     relative: bool
     #: Why that much, one sentence.
     why: str
@@ -33,7 +33,8 @@ class Finding:
 
     @property
     def difference(self) -> float:
-        """How far the finding is from the expectation (or from the nearest end of it), in its own unit."""
+        """The distance of the finding from the expectation (or from the nearest end of it), in its own
+        unit."""
         low, high = self.expected, self.expected if self.upper is None else self.upper
         return self.found - min(max(self.found, low), high)
 
@@ -47,7 +48,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is within the tolerance; a number that is none never is."""
+        """True if the difference is within the tolerance; a number that is none never is."""
         return bool(abs(self.difference) <= self.allowed)
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class Check:
     scheme: str
     #: Name of the kind, such as `response`; findings of one kind share a table.
     kind: str
-    #: What is tried, one line.
+    #: The check in one line.
     title: str
     #: The runs that it needs.
     paths: tuple[SimulatedPath, ...]

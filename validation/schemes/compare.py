@@ -1,4 +1,4 @@
-"""Whether two implementations of the same rules do the same, from numbers alone.
+"""Comparison of two implementations of the same rules, from numbers alone.
 
 Works on recorded numbers, so that it can be tried without an emulator: one `Measured` per path and run.
 """
@@ -41,13 +41,13 @@ LOOSE = Tolerance(
 
 @dataclass(frozen=True)
 class Measured:
-    """What one implementation did on one path: medians over its valid runs."""
+    """The performance of one implementation on one path: medians over its valid runs."""
 
     place: str
     throughput_mbps: float
     #: 95th percentile of the queueing delay.
     delay_ms: float
-    #: How long a packet of full size takes at the bottleneck.
+    #: Serialization time of a packet of full size at the bottleneck.
     packet_ms: float = 0.0
     runs: int = 1
 
@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether both medians are within the tolerances."""
+        """True if both medians are within the tolerances."""
         return all(finding.holds for finding in self.findings())
 
     def findings(self) -> list[Finding]:

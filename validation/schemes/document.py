@@ -135,7 +135,7 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
 
 
 def _states(one: Comparison, place: str, outcome: Outcome) -> str:
-    """What the sampled windows say about a path."""
+    """The sampled windows on a path, in words."""
     index = [known.name for known in outcome.places].index(place)
     parts = []
     for name in (one.reference, one.scheme):

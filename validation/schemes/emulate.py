@@ -23,7 +23,7 @@ from validation.schemes.compare import Measured
 from validation.schemes.grid import PACKET, Place, groups, scenario
 
 PLANE = "emulate"
-#: How often a cell with one path is tried before its numbers are given up. One with several is tried once:
+#: Tries of a cell with one path before its numbers are given up. One with several is tried once:
 #: what was too much for the machine is less in two halves.
 ATTEMPTS = 3
 #: The numbers of a record; the rest of it, hundreds of megabytes, is not kept.

@@ -1,4 +1,4 @@
-"""What `narrows verify-schemes` prints and writes."""
+"""Output of `narrows verify-schemes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which implementations are compared with each other on the emulator."""
+"""Pairs of implementations that are compared on the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sampled states of a sender tell: when it reduced, and what its window was in between.
+"""Sampled states of a sender: when it reduced, and what its window was in between.
 
 A reduction begins with a loss found outside a recovery and is over when everything that was in flight then is
 delivered. Congestion avoidance is the rest, above the slow-start threshold. Closed forms speak of it alone: a
@@ -32,7 +32,7 @@ class Epochs:
     #: Samples at which a reduction begins, and at which it is over.
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
-    #: Whether each sample is in congestion avoidance.
+    #: True if each sample is in congestion avoidance.
     avoidance: NDArray[np.bool_]
 
     def span(self, skip: int) -> tuple[int, int]:

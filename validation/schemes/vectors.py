@@ -1,4 +1,4 @@
-"""Which unit tests hold the published numbers of a scheme: they are beside its code."""
+"""The unit tests with the published numbers of a scheme, which are beside its code."""
 
 from __future__ import annotations
 

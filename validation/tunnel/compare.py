@@ -15,13 +15,13 @@ LEVEL_OF_TEST = 0.2
 #: Medians that differ by less than this share are the same for every purpose: runs of one scheme over the
 #: steadiest paths of the reports that Pantheon has published vary by as much.
 MARGIN = 0.02
-#: What is compared: key, words, unit, how many units one of the kept numbers is.
+#: The metrics that are compared: key, words, unit, how many units one of the kept numbers is.
 METRICS = (
     ("throughput_bps", "throughput", "Mbit/s", 1e-6),
     ("delay_p95_ns", "95th percentile of the one-way delay", "ms", 1e-6),
 )
 SAME, EQUIVALENT, DIFFERENT, UNKNOWN = "same", "equivalent", "different", "unknown"
-#: What the outcomes mean.
+#: The meanings of the outcomes.
 MEANINGS = {
     SAME: f"no significant difference (p >= {LEVEL_OF_TEST:g})",
     EQUIVALENT: f"a significant difference, which is smaller than {MARGIN * 100:g} %",
@@ -58,7 +58,7 @@ class Row:
 
 
 def is_main(row: Row) -> bool:
-    """Whether it compares the tunnel with the path outside; others help to explain."""
+    """True if it compares the tunnel with the path outside; others help to explain."""
     return (row.base, row.where) == (OUTSIDE.name, INSIDE.name)
 
 
@@ -68,7 +68,7 @@ def values(runs: list[dict[str, Any]], metric: str) -> list[float]:
 
 
 def counts(run: dict[str, Any]) -> bool:
-    """Whether a run says something about the path and not about the machine."""
+    """True if a run says something about the path and not about the machine."""
     return run["verdict"] in ("ok", "degraded") and run["path"] is not None
 
 

@@ -32,7 +32,7 @@ from narrows.shell import ShellOptions, plan
 from validation.tunnel.behind import SHELL_VARIABLE, settle
 from validation.tunnel.measure import NoDataError, Numbers, measure
 
-#: What the tunnel adds to each packet in IPv4 (docs/guide/tunnel.md).
+#: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/tunnel.md).
 OVERHEAD = 56
 #: The tunnel listens here, in a network that is nobody else's.
 _PORT = 7000
@@ -89,9 +89,9 @@ class Ran:
     verdict: str
     reasons: list[str] = field(default_factory=list)
     attempts: int = 0
-    #: What the path saw.
+    #: Numbers by the path's record.
     path: dict[str, Any] | None = None
-    #: What the tunnel's logs say of the same packets.
+    #: Numbers of the same packets by the tunnel's logs.
     tunnel: dict[str, Any] | None = None
     #: The smallest round-trip time that the sender's kernel measured.
     rtt_min_ns: int | None = None
@@ -338,7 +338,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _first_line(side: Peer) -> dict[str, Any]:
-    """What a program says before it becomes the agent; byte by byte, for the rest is the agent's."""
+    """The first line of a program, before it becomes the agent; byte by byte, for the rest is the agent's."""
     assert side.process.stdout and side.process.stderr
     line = b""
     while not line.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""What a list of packets says of one flow: the same for the record of the path and for the tunnel's logs."""
+"""Numbers of one flow by a list of packets: the same for the record of the path and for the tunnel's logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `narrows verify-tunnel` prints and writes."""
+"""Output of `narrows verify-tunnel`."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 
 def significant(rows: list[Row]) -> int:
-    """How many comparisons of inside with outside have found a difference."""
+    """The number of comparisons of inside with outside that have found a difference."""
     return sum(row.p is not None and row.p < LEVEL_OF_TEST for row in rows if is_main(row))
 
 
 def by_chance(rows: list[Row]) -> float:
-    """How many would, on average, if nothing differed. The probability of each is below the level, because
-    the statistic has few possible values."""
+    """The number that would, on average, if nothing differed. The probability of each is below the level,
+    because the statistic has few possible values."""
     expected = 0.0
     for row in rows:
         if is_main(row) and row.p is not None:
@@ -145,7 +145,7 @@ def _page(outcome: Outcome) -> str:
 
 
 def remarks(outcome: Outcome) -> list[str]:
-    """What the table does not say."""
+    """Remarks below the table."""
     compared = sum(is_main(row) and row.p is not None for row in outcome.rows)
     lines = [
         "",

@@ -27,9 +27,9 @@ from validation.tunnel.lab import FAILED, INSIDE, INVALID, OUTSIDE, Lab, Ran, Ro
 NUMBERS = "numbers.json"
 PREFIX = "linux:"
 SCHEMES = ("linux:cubic", "linux:reno", "linux:bbr")
-#: How often a run is tried at most. The last try counts even if it is only good enough (`degraded`).
+#: Most tries of a run. The last try counts even if it is only good enough (`degraded`).
 ATTEMPTS = 3
-#: How many attempts that are good enough may be repeated altogether, as a share of the runs: where it is
+#: Attempts that are good enough and may be repeated altogether, as a share of the runs: where it is
 #: never quiet all would only take longer.
 REPEATED = 0.25
 OK = "ok"
@@ -48,7 +48,7 @@ def chosen(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked for."""
+    """The options of the command."""
 
     road: Road
     schemes: tuple[str, ...] = SCHEMES
@@ -64,7 +64,7 @@ class Options:
         return [OUTSIDE, INSIDE, *([longer] if self.longer_ns else [])]
 
     def pairs(self) -> list[tuple[str, str]]:
-        """What is compared with what: inside with outside, and both with the longer way outside."""
+        """The comparisons: inside with outside, and both with the longer way outside."""
         outside, inside, *longer = (where.name for where in self.wheres())
         return [(outside, inside), *((outside, one) for one in longer), *((one, inside) for one in longer)]
 

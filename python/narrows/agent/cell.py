@@ -16,7 +16,7 @@ from narrows.agent.location import Location
 from narrows.agent.session import Lines
 from narrows.errors import UnavailableError
 
-#: How long the agent may take to clean up before it is killed.
+#: Time for the agent to clean up before it is killed.
 GRACE_S = 15.0
 #: An agent that says nothing for this long is taken for hung.
 SILENCE_S = {"emulate": 180.0}
@@ -25,7 +25,7 @@ _SILENCE_S = 900.0
 
 @dataclass
 class CellOutcome:
-    """How a cell ended: `finished` (a record was written), `failed` or `interrupted`."""
+    """The end of a cell: `finished` (a record was written), `failed` or `interrupted`."""
 
     state: str
     kind: str = ""

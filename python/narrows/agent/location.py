@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from narrows.agent import schema
 from narrows.agent.process import end, exit_code, kill
-from narrows.errors import UnavailableError
+from narrows.errors import UnavailableError, reason
 from narrows.json_shapes import OBJECT, Shape
 
 #: The version of the agent's command line that this package speaks.
@@ -28,7 +28,7 @@ ROOT, SUDO, USER = "root", "sudo", "user"
 ANSWER_S = 60.0
 #: Removing gigabytes from a slow disk takes a while.
 _REMOVE_S = 60.0
-#: How long sudo may take to find out what a user may do; a server may have to be asked.
+#: Time for sudo to find out what a user may do; a server may have to be asked.
 _SUDO_S = 30.0
 
 _PACKAGED = Path(__file__).resolve().parent.parent / "_bin" / "narrows-agent"
@@ -93,9 +93,7 @@ class Location:
         try:
             return subprocess.Popen(words, **options, pass_fds=pass_fds)
         except OSError as error:
-            raise UnavailableError(
-                f"{words[0]} can't be started: {(error.strerror or str(error)).lower()}"
-            ) from None
+            raise UnavailableError(f"{words[0]} can't be started: {reason(error)}") from None
 
     def ask(self, shape: Shape, *arguments: str, pass_fds: Sequence[int] = ()) -> dict[str, Any]:
         """The document of this shape that the agent prints."""
@@ -126,7 +124,7 @@ class Location:
         return found
 
     def doctor(self) -> dict[str, Any]:
-        """What the machine offers to cells."""
+        """The facts about the machine that cells depend on."""
         return self.ask(OBJECT, "doctor")
 
     def remove(self, folder: Path) -> None:

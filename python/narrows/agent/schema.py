@@ -65,7 +65,7 @@ def parse(text: bytes) -> dict[str, Any] | None:
 
 
 def complaint(document: dict[str, Any]) -> str | None:
-    """What a document says has gone wrong, if it is about that."""
+    """The failure that a document tells of, if it does."""
     if document.get("event") == "error":
         told = document.get("message")
     elif "error" in document:
@@ -165,7 +165,7 @@ ARRIVED = record(
 VERSION = record({"narrows": TEXT, "protocol": COUNT})
 #: agent/src/bpf.rs
 PROGRAMS = record(
-    {"results": list_of(record({"ok": BOOLEAN, "kind": nullable(TEXT), "message": nullable(TEXT)}))}
+    {"results": list_of(record({"ok": BOOLEAN}, {"kind": nullable(TEXT), "message": nullable(TEXT)}))}
 )
 #: Of an agent that overrides settings, when it begins and ends.
 OVERRIDDEN = record({"changed": _CHANGES, "recovered": _CHANGES})

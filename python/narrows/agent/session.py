@@ -25,7 +25,7 @@ LONGEST = 1 << 20
 
 
 class Lines:
-    """What a program says, line by line."""
+    """The output of a program, line by line."""
 
     def __init__(self, stream: IO[bytes], longest: int = LONGEST) -> None:
         self._stream = stream.fileno()

@@ -28,7 +28,7 @@ SUMMARY = (
 )
 #: The metrics of both tables where nobody saw packets, as between hosts without a tunnel.
 ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
-#: What is shown of a single flow.
+#: Metrics of a single flow.
 PER_FLOW = (
     "throughput_bps",
     "goodput_bps",
@@ -38,11 +38,11 @@ PER_FLOW = (
     "retransmitted_ratio",
 )
 
-#: What is shown of several flows together.
+#: Metrics of several flows together.
 SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
 #: Of these the first that any run has an answer to.
 CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
-#: What is shown of a link.
+#: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
 NOT_AVAILABLE = "N/A"
@@ -81,7 +81,7 @@ def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> st
 
 
 def _has_packets(results: dict[str, Any]) -> bool:
-    """Whether packets were seen in any run, or nothing tells that they were not."""
+    """True if packets were seen in any run, or nothing tells that they were not."""
     found = [row["metrics"] for row in results["rows"]]
     return not found or any(
         row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
@@ -125,7 +125,7 @@ def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _names(campaigns: list[Campaign], wheres: list[str]) -> list[str]:
-    """What to call each campaign: its plane if that tells them apart, else its folder."""
+    """The name of each campaign: its plane if that tells them apart, else its folder."""
     return wheres if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
 
 
@@ -215,7 +215,7 @@ def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
 def _notes(
     results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]
 ) -> list[str]:
-    """What a reader must know about a row besides its numbers."""
+    """Remarks on a row besides its numbers."""
     if line is None:
         reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
@@ -264,7 +264,7 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
 
 
 def print_sharing(console: Console, results: dict[str, Any]) -> None:
-    """How several flows under test share: nothing where there is one."""
+    """The table of several flows under test together; nothing where there is one."""
     lines = [line for line in results["summary"] if line["flow"] == "all"]
     lines = [line for line in lines if line["metrics"].get(SHARING[0])]
     if not lines:

@@ -28,7 +28,7 @@ ARGUMENTS = ("side", "--plan", "-")
 #: Agents that both say nothing for this long are taken for hung; the longest wait of theirs is that of
 #: starting programs.
 _SILENCE_S = 120.0
-#: How long an agent may take to end its processes and to write what is missing, when it was progress to stop.
+#: Time for an agent that was told to stop to end its processes and to write the rest.
 _GRACE_S = 15.0
 #: When one end has failed the other one fails soon; which of them tells more is known then.
 _OTHER_S = 3.0
@@ -58,7 +58,7 @@ class Peer(Session):
     def __init__(self, location: Location, log: IO[bytes], *arguments: str) -> None:
         super().__init__(location, *arguments)
         self.log = log
-        #: What is still to be written to it.
+        #: Bytes that are still to be written to it.
         self._unsent = b""
         #: The last event of each name.
         self.events: dict[str, dict[str, Any]] = {}
@@ -245,7 +245,7 @@ class PeerPair:
             raise PeerFailure("internal", f"{who}: no sign of life for {_SILENCE_S:g} s; the agent was ended")
 
     def _failure(self, first: Peer) -> PeerFailure:
-        """What became of both when one has failed: it may only have noticed what happened at the other."""
+        """The failure of both when one has failed: it may only have noticed what happened at the other."""
         limit = time.monotonic() + _OTHER_S
         other = self.remote if first is self.local else self.local
         while not (other.error or other.ended) and time.monotonic() < limit and not self._stopped():

@@ -1,4 +1,4 @@
-"""What a campaign will run: cells in their order, and schemes that can't run here with the reason."""
+"""The plan of a campaign: cells in their order, and schemes that can't run here with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Plan:
     scenario: Scenario
     cells: list[Cell]
     skipped: list[Skipped]
-    #: What bounds the flows of each scheme's cells, by the labels of schemes: number of the flow and what
+    #: The bounds of the flows of each scheme's cells, by the labels of schemes: number of the flow and what
     #: bounds it, as part of a sentence.
     bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
@@ -123,7 +123,8 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
 
 
 def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
-    """What bounds the flows of the cells of each scheme; refuses simulations of flows that nothing bounds."""
+    """The bounds of the flows of the cells of each scheme; refuses simulations of flows that nothing
+    bounds."""
     known = registry.load()
     found = {}
     for cell in cells:
@@ -140,7 +141,7 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
 
 
 def bounds_in_words(plan: Plan) -> list[str]:
-    """What bounds the flows, each with those that it bounds."""
+    """The bounds in words, each with the flows that it bounds."""
     flows: dict[str, dict[int, None]] = {}
     schemes: dict[str, dict[str, None]] = {}
     for scheme, listed in plan.bounds.items():

@@ -30,20 +30,20 @@ class Run(Protocol):
 class Plane(Protocol):
     """Where cells run."""
 
-    #: How often a cell that failed is tried again, at the end of its round.
+    #: Number of times that a failed cell is tried again, at the end of its round.
     retries: int
 
     def workers(self, cells: int, /) -> int:
-        """How many cells run at the same time."""
+        """Number of cells that run at the same time."""
 
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress, /) -> Run:
-        """What runs a cell, which is in a file as well, into a folder."""
+        """The run of a cell, which is in a file as well, into a folder."""
 
     def around_round(self, number: int, when: str, /) -> dict[str, Any] | None:
-        """What is noted before and after a round, for campaign.json. It may take some seconds."""
+        """Notes for campaign.json before and after a round. It may take some seconds."""
 
     def ends_campaign(self, outcome: CellOutcome, /) -> bool:
-        """Whether the campaign is to stop after such a failure, and to be resumed later."""
+        """True if the campaign is to stop after such a failure, and to be resumed later."""
 
 
 class LocalPlane:

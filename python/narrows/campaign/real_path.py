@@ -204,7 +204,7 @@ class RealPathRun:
         return {"here": pair[end], "there": pair[other]}
 
     def _files(self) -> dict[str, str]:
-        """What the cell names, such as models."""
+        """The files that the cell names, such as models."""
         found: dict[str, str] = {}
         for one in _named_files(self._cell.content):
             name = stored_name(one["name"], one["sha256"])

@@ -40,7 +40,7 @@ from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
-#: What a cell in real time takes besides its duration: setting up, writing and judging the record; between
+#: Seconds of a cell in real time besides its duration: setting up, writing and judging the record; between
 #: hosts also fetching what the other one has logged.
 OVERHEAD_S = {"emulate": 2.0, "hosts": 8.0}
 
@@ -70,7 +70,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a campaign will run, and what is known about the machines."""
+    """The plan of a campaign, and the facts about the machines."""
 
     plan: Plan
     facts: dict[str, Any]
@@ -126,7 +126,7 @@ def _check_sizes(plan: Plan, rendezvous: Rendezvous) -> None:
                 )
 
 
-#: What to do where a real path needs namespaces.
+#: Remedy where a real path needs namespaces.
 _RIGHTS = "log in as root, allow sudo without a password, or allow unprivileged user namespaces"
 
 

@@ -61,7 +61,7 @@ def _resampled_medians(values: Sequence[float], chance: RandomState) -> NDArray[
 
 
 def _interval(resampled: NDArray[float64]) -> tuple[float, float]:
-    """What lies between the tails of resampled values."""
+    """The range between the tails of resampled values."""
     import numpy
 
     ordered = numpy.sort(resampled)

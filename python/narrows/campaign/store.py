@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows.campaign import integrity
 from narrows.campaign.schema import check_members
-from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_whole
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def write_atomically(path: Path, text: str) -> None:
             os.close(folder)
     except OSError as error:
         raise NarrowsError(
-            f"{path}: can't be written: {(error.strerror or str(error)).lower()}; what was finished"
+            f"{path}: can't be written: {reason(error)}; what was finished"
             " before is kept, make room and run the same command again"
         ) from None
 
@@ -77,7 +77,8 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     found = document.get("format") if isinstance(document, dict) else None
-    if found == expected:
+    # A minor version adds members only.
+    if isinstance(found, str) and found.partition(".")[0] == expected:
         check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
@@ -310,8 +311,7 @@ class CampaignFolder:
                     partial.write_bytes(content)
                     partial.replace(target)
             except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise NarrowsError(f"{target}: can't be written: {reason}") from None
+                raise NarrowsError(f"{target}: can't be written: {reason(error)}") from None
 
     def _sweep(self, remove: Callable[[Path], None]) -> None:
         """Removes what an interrupted process left half-written."""
@@ -392,8 +392,7 @@ def _make_folder(path: Path) -> None:
         empty = not any(path.iterdir())
     except OSError as error:
         raise NarrowsError(
-            f"{path}: can't be created: {(error.strerror or str(error)).lower()}; choose another folder"
-            " with -o"
+            f"{path}: can't be created: {reason(error)}; choose another folder with -o"
         ) from None
     if not empty:
         raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")

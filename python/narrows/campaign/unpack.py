@@ -1,4 +1,4 @@
-"""What an agent has written, as the stream of `narrows-agent pack`: unpacked, and given up when it stops."""
+"""Unpacks the stream of `narrows-agent pack`, and gives up when it stops."""
 
 from __future__ import annotations
 

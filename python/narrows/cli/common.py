@@ -1,4 +1,4 @@
-"""What several commands share: options, and printing of documents."""
+"""Parts that several commands share: options, and printing of documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Asks for a document in the place of tables.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-#: How other hosts are reached.
+#: Options for reaching other hosts.
 SSH = typer.Option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
 REMOTE_FOLDER = typer.Option(
     "--remote-folder",
@@ -34,7 +34,7 @@ def find_validation() -> None:
 
 
 def print_expectations(console: Console, results: dict[str, Any]) -> None:
-    """What the scenario expected, and whether it holds."""
+    """The expectations of the scenario, with their outcomes."""
     if results.get("expect"):
         from narrows.campaign.expectations import lines
 

@@ -126,7 +126,7 @@ def remove(
 
 
 def in_words(one: Installed) -> str:
-    """What a model is, in a few words."""
+    """A model in a few words."""
     if one.summary is None:
         return one.problem
     shapes: dict[str, Any] = {name: shape for name, _, shape in one.summary.arrays}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Loaded, Override
 
-#: What an agent takes before it does anything, and some more.
+#: Memory of an agent before it does anything, and some more.
 _LEAST_MEMORY = 20_000_000
 
 

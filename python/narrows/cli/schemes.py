@@ -100,7 +100,7 @@ def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> N
 
 
 def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
-    """What keeps schemes from running here; those with the same reason share a line."""
+    """Prints why schemes do not run here; those with the same reason share a line."""
     reasons: dict[str, list[str]] = {}
     for name, reason in missing:
         reasons.setdefault(reason, []).append(name)

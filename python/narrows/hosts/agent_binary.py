@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows.errors import DataError, UnavailableError
+from narrows.errors import DataError, UnavailableError, reason
 
 #: e_machine of ELF files, by what `uname -m` says (elf.h).
 _MACHINES = {
@@ -45,16 +45,16 @@ class Program:
     size: int
     #: Names by which `uname -m` may call the machines that it runs on.
     machines: tuple[str, ...]
-    #: Whether it needs no libraries of the host.
+    #: True if it needs no libraries of the host.
     static: bool
 
     def runs_on(self, machine: str) -> bool:
-        """Whether its architecture is that of a machine."""
+        """True if its architecture is that of a machine."""
         return machine in self.machines
 
 
 def examine(path: Path) -> Program:
-    """What an agent needs, read from the file itself."""
+    """The requirements of an agent, read from the file itself."""
     try:
         with path.open("rb") as file:
             head = file.read(1 << 16)
@@ -62,7 +62,7 @@ def examine(path: Path) -> Program:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise DataError(f"{path} cannot be read: {reason(error)}") from None
     machine, static = _header(path, head)
     names = _MACHINES.get(machine, (f"machine {machine} of ELF",))
     return Program(path, digest, size, names, static)
@@ -123,7 +123,7 @@ def lightened(original: Program) -> Program:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody but root and we may write into a folder here: what `private_script` asks there."""
+    """True if nobody but root and we may write into a folder here: what `private_script` asks there."""
     folder = folder.resolve()
     for place in (folder, *folder.parents):
         facts = place.stat()

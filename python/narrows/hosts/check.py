@@ -1,4 +1,4 @@
-"""What `narrows hosts check` finds out about another host, as a table for people and a document for
+"""The findings of `narrows hosts check` about another host, as a table for people and a document for
 programs."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from narrows.hosts.ssh import Ssh
 from narrows.scenario.real_path import PORTS
 
 FORMAT = "narrows/hosts-check/1"
-#: How a row ended: fine; works with a drawback; a run between the hosts would not work.
+#: Outcomes of a row: fine; works with a drawback; a run between the hosts would not work.
 OK, NOTE, NO = "ok", "note", "no"
 #: A tunnel adds its own header to packets of 1500 bytes, but video and TCP live with less: RFC 8200's
 #: minimum.
@@ -39,7 +39,7 @@ class Row:
     state: str
     here: str = ""
     there: str = ""
-    #: What to do about it.
+    #: Remedy.
     remedy: str | None = None
 
 
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether runs between the two hosts would work."""
+        """True if runs between the two hosts would work."""
         return all(row.state != NO for row in self.rows)
 
     def document(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""How the agent gets to another host: copied once into a cache folder of the remote user, under its hash.
+"""Deployment of the agent to another host: it is copied once into a cache folder of the remote user, under
+its hash.
 
 Beside it goes the program that loads congestion controls into the kernel, where there is one here. Nothing
 else is installed. Copies are verified each time before they are used, and lie where nobody but root and the
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.agent.location import ROOT, SUDO, USER, Location, find_agent
-from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.errors import DataError, UnavailableError, UsageError, reason
 from narrows.hosts import agent_binary
 from narrows.hosts.agent_binary import AGENT, LOADER, Program
 from narrows.hosts.ssh import Ssh
@@ -22,7 +23,7 @@ _HELLO = (
     ' echo "${SSH_CONNECTION:-}"; if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null;'
     " then echo yes; else echo no; fi"
 )
-#: How long a copy may take: 10 MB in five minutes is 270 kbit/s.
+#: Time that a copy may take: 10 MB in five minutes is 270 kbit/s.
 _COPY_S = 300.0
 _EXIT_WRONG_HASH = 4
 
@@ -142,7 +143,7 @@ def _bring(ssh: Ssh, program: Program, folder: str, name: str) -> bool:
         with program.path.open("rb") as file:
             done = ssh.run(put_script(folder, name, program.sha256), given=file, seconds=_COPY_S)
     except OSError as error:
-        raise DataError(f"{program.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise DataError(f"{program.path} cannot be read: {reason(error)}") from None
     if done.returncode == 0:
         return True
     complaint = done.stderr.decode(errors="replace").strip().splitlines()
@@ -200,7 +201,7 @@ _HASH = (
 )
 
 
-#: What `private_script` ends with where others may write.
+#: Exit code of `private_script` where others may write.
 EXIT_NOT_PRIVATE = 5
 
 
@@ -246,7 +247,7 @@ def put_script(folder: str, name: str, sha256: str) -> str:
     )
 
 
-#: What the folders of copies and of runs are called, as patterns of shell: nothing else is removed, since
+#: Names of the folders of copies and of runs, as patterns of shell: nothing else is removed, since
 #: somebody may have named a folder of other things.
 _HEX = "[0-9a-f]"
 COPIES, RUNS = _HEX * 64, _HEX * 16 + "-*"

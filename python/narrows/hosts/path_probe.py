@@ -23,7 +23,7 @@ from narrows.scenario.real_path import LOCAL, REMOTE
 #: Each question is sent so often, so that single losses do not look like a closed port.
 _COPIES = 4
 _GAP_US = 20_000
-#: How long to wait for what may never come: a satellite and a full buffer before it.
+#: Time to wait for answers that may never come: a satellite and a full buffer before it.
 _PATIENCE_S = 2.0
 #: For clocks: the more exchanges, the shorter the shortest.
 _EXCHANGES = 32
@@ -37,7 +37,7 @@ _MOST_MTU = 9216
 _SMALL = {4: 108, 6: 128}
 #: Two clocks drift apart by so much in a second at most: quartz is better than 100 ppm.
 _DRIFT_PPB = 200_000
-#: How long others may hold all ports, and how long to wait before looking again: another campaign that
+#: Time for which others may hold all ports, and the pause before looking again: another campaign that
 #: examines its way takes some seconds, and some more until its tunnel has the port that it has chosen.
 _BUSY_S = 20.0
 _AGAIN_S = 3.0
@@ -49,10 +49,10 @@ class Port:
     """One port number: what passes to it, in both directions. None means not examined."""
 
     port: int
-    #: Whether datagrams from here arrive there, and answers come back.
+    #: True if datagrams from here arrive there, and answers come back.
     there: bool | None = None
     there_answered: bool | None = None
-    #: Whether datagrams from there arrive here, unasked, and answers get back.
+    #: True if datagrams from there arrive here, unasked, and answers get back.
     here: bool | None = None
     here_answered: bool | None = None
     #: Why it could not be opened there or here.
@@ -80,7 +80,7 @@ class PathFacts:
 
     @property
     def translated(self) -> bool | None:
-        """Whether a router changes our address."""
+        """True if a router changes our address."""
         if self.seen_address is None:
             return None
         return ipaddress.ip_address(self.seen_address) != ipaddress.ip_address(self.our_address)
@@ -109,7 +109,7 @@ class PathFacts:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """How far two clocks are apart, by an exchange of datagrams."""
+    """The difference of two clocks, by an exchange of datagrams."""
 
     #: The other host's clock less ours, and by how much that was wrong at most.
     offset_ns: int

@@ -54,7 +54,7 @@ class Exchange:
 
 @dataclass
 class Arrivals:
-    """What has arrived at a port, over several reports."""
+    """Datagrams that have arrived at a port, over several reports."""
 
     packets: int = 0
     largest: int = 0
@@ -88,7 +88,7 @@ class Prober:
         self._session: Session | None = None
         #: By how much its clock is shifted, for tests.
         self.shift_ns = 0
-        #: What has arrived since `forget`, by the index of the port.
+        #: Arrivals since `forget`, by the index of the port.
         self.seen: dict[int, Arrivals] = {}
         #: Datagrams of others, since the beginning.
         self.strangers = 0
@@ -157,7 +157,7 @@ class Prober:
         self.seen = {}
 
     def at(self, index: int) -> Arrivals:
-        """What has arrived at an opened port."""
+        """Arrivals at an opened port."""
         return self.seen.get(index) or Arrivals()
 
     def _by(self, shape: Shape, **command: Any) -> dict[str, Any]:

@@ -34,18 +34,19 @@ from narrows.scenario.real_path import AUTO, LOCAL, REMOTE
 _USUAL_MTU = 1500
 #: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
 _LEAST_MTU = 1280
-#: What the tunnel adds to a packet: headers of IP and UDP, its own, and a tag (core/tunnel/src/size.rs).
+#: Bytes that the tunnel adds to a packet: headers of IP and UDP, its own, and a tag
+#: (core/tunnel/src/size.rs).
 _AROUND = {4: 56, 6: 76}
-#: What a killed campaign has left there is removed by the next one after this time, in minutes.
+#: Minutes after which leftovers of a killed campaign are removed by the next one.
 _LEFTOVER_MIN = 24 * 60
-#: How often a host that has vanished is tried before a cell is given up, and how long to wait in between.
+#: Tries to reach a host that has vanished before a cell is given up, and the pause between them.
 _TRIES = 2
 _PAUSE_S = 3.0
 
 
 @dataclass(frozen=True)
 class RemoteOptions:
-    """How the other host is reached; nothing of it is part of a scenario."""
+    """Options for reaching the other host; nothing of it is part of a scenario."""
 
     ssh: tuple[str, ...] = ("ssh",)
     #: The folder of all that is ours there.
@@ -101,7 +102,7 @@ class RemoteHost:
         self.path: path_probe.PathFacts | None = None
         self._deployment: Deployment | None = None
         self._ssh = contextlib.ExitStack()
-        #: Settings that are override, by location.
+        #: Overridden settings, by the end of the path.
         self._overrides: dict[str, sysctls.SysctlOverride] = {}
         self._is_prepared = False
         #: The beginning of the names of our folders there.
@@ -137,7 +138,7 @@ class RemoteHost:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection stands, as far as is known."""
+        """True if the connection stands, as far as is known."""
         return self._deployment is not None and self.connection.is_open
 
     @property
@@ -147,7 +148,7 @@ class RemoteHost:
         return self._deployment.ssh
 
     def location(self, name: str) -> Location:
-        """The location called `here` or `there`."""
+        """The end called `here` or `there`."""
         return self.local if name == LOCAL else self.remote
 
     def _connect(self) -> None:
@@ -184,7 +185,7 @@ class RemoteHost:
                     time.sleep(_PAUSE_S)
 
     def failure(self) -> str:
-        """What to say when the connection is gone."""
+        """The message when the connection is gone."""
         return (
             f"{self.name} has vanished: the connection by ssh is gone; see whether this works:"
             f" {self.connection.by_hand}"
@@ -192,7 +193,7 @@ class RemoteHost:
 
     @property
     def _sudo(self) -> str:
-        """What gives a command of shell the rights that agents have there."""
+        """The beginning of shell commands that need the rights of agents there."""
         return "sudo -n " if self.remote.rights == SUDO else ""
 
     # -- folders there -----------------------------------------------------------------------------
@@ -233,7 +234,8 @@ class RemoteHost:
             return {name: one.result() for name, one in zip((LOCAL, REMOTE), found, strict=True)}
 
     def state(self) -> dict[str, Any]:
-        """What may change on both machines while a campaign runs, and how their clocks relate by NTP."""
+        """The state of both machines that may change while a campaign runs, and how their clocks relate by
+        NTP."""
         both = self._both(
             lambda location: {**location.ask(schema.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(location)}
         )
@@ -266,7 +268,7 @@ class RemoteHost:
         return (self.path.rtt_ns if self.path is not None else None) or 0
 
     def clock_offset(self) -> path_probe.ClockOffset:
-        """How far the clocks are apart now; raises `UnavailableError` where no datagram passes."""
+        """The difference of the clocks now; raises `UnavailableError` where no datagram passes."""
         assert self.path is not None
         passes = self.path.they_may_listen or self.path.we_may_listen
         found = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
@@ -278,7 +280,7 @@ class RemoteHost:
         return found
 
     def check_bare(self) -> None:
-        """Whether flows can run without a tunnel; raises `UnavailableError` if not."""
+        """Raises `UnavailableError` if flows can't run without a tunnel."""
         assert self.path is not None
         if ":" in self.path.their_address:
             raise UnavailableError(
@@ -288,7 +290,7 @@ class RemoteHost:
         self.clock_offset()
 
     def describe(self, rendezvous: Rendezvous | None) -> str:
-        """How both are joined, for people."""
+        """A sentence on how both are joined."""
         rtt = f"round trip {self.rtt_ns / 1e6:.3g} ms" if self.rtt_ns else "round trip unknown"
         if rendezvous is None:
             return f"without a tunnel to {self.name}, {rtt}"
@@ -299,7 +301,7 @@ class RemoteHost:
         )
 
     def document(self) -> dict[str, Any]:
-        """What is known about both, for campaign.json."""
+        """The facts about both, for campaign.json."""
         return {**self.facts, "way": asdict(self.path) if self.path is not None else None}
 
     # -- settings ----------------------------------------------------------------------------------

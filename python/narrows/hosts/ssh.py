@@ -36,7 +36,7 @@ _TYPING_S = 300.0
 _GREETING_S = 60.0
 #: Until ssh has read its configuration, which may run programs (`Match exec`).
 _CONFIGURATION_S = 30.0
-#: What start files of the login shell print comes before this line.
+#: The line behind the output of start files of the login shell.
 BEGIN = "narrows-begin"
 #: Sockets have short names (unix(7): 108 bytes), and ssh adds a random ending of 17 to ours at first.
 _MOST_PATH = 80
@@ -103,7 +103,7 @@ class Ssh:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection stands, as far as ssh knows."""
+        """True if the connection stands, as far as ssh knows."""
         return self._master is not None and self._master.poll() is None
 
     # -- using it ----------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Ssh:
         return process
 
     def configuration(self) -> dict[str, str]:
-        """What ssh itself makes of the host's name: `hostname`, `port`, `proxyjump` and so on."""
+        """The configuration that ssh itself has for the host: `hostname`, `port`, `proxyjump` and so on."""
         try:
             done = subprocess.run(
                 [*self._command, "-G", "--", self.host],
@@ -192,7 +192,7 @@ class Ssh:
 
     @property
     def by_hand(self) -> str:
-        """What a user types to connect."""
+        """The command by which a user connects."""
         return shlex.join([Path(self._command[0]).name, *self._command[1:], self.host])
 
     # -- the connection ----------------------------------------------------------------------------

@@ -59,9 +59,9 @@ class SysctlOverride:
         self._session: Session | None = None
         self._over = threading.Event()
         self.changed: list[Change] = []
-        #: What an earlier run had left behind when it was killed, and was put back before.
+        #: Leftovers of an earlier run that was killed, which were put back before.
         self.recovered: list[Change] = []
-        #: What was put back at the end.
+        #: Changes that were put back at the end.
         self.restored: list[Change] = []
 
     def __enter__(self) -> SysctlOverride:
@@ -129,7 +129,7 @@ class SysctlOverride:
 
     @property
     def not_restored(self) -> list[Change]:
-        """What was changed and has not been put back, because somebody else changed it or the host
+        """Changes that have not been put back, because somebody else changed it or the host
         vanished."""
         return [change for change in self.changed if change not in self.restored]
 

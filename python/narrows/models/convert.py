@@ -63,7 +63,7 @@ def read(path: Path) -> bytes:
 
 
 def is_model(content: bytes) -> bool:
-    """Whether this is a model file of the version that is read."""
+    """True if this is a model file of the version that is read."""
     return content.startswith(MAGIC)
 
 

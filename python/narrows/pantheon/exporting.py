@@ -110,7 +110,7 @@ def _export(
 
 
 def _lines(record: dict[str, Any], cell: Path) -> list[str]:
-    """What the stats file of an imported run said before its statistics."""
+    """The head of the stats file of an imported run, before its statistics."""
     moments = (("Start", record.get("started_at")), ("End", record.get("ended_at")))
     lines = [f"{word} at: {_second(_moment(text, cell))}" for word, text in moments if text]
     offsets = record["pantheon"].get("offsets_ns") or {}

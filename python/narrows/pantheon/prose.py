@@ -1,4 +1,4 @@
-"""What is said about an imported run: its path, its clocks, its software."""
+"""Sentences about an imported run: its path, its clocks, its software."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def git_rows(source: Source) -> dict[str, str]:
 
 
 def clocks(source: Source, run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
-    """What must be said about the clocks of a run, and the offset that was applied (receiver less sender)."""
+    """Remarks about the clocks of a run, and the offset that was applied (receiver less sender)."""
     if not source.remote:
         return [], {"offset_ns": 0, "error_ns": 0}
     offsets = run.stats.offsets

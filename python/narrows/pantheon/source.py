@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import DataError, UsageError
+from narrows.errors import DataError, UsageError, reason
 from narrows.pantheon.stats import Stats, read_stats
 
 METADATA = "pantheon_metadata.json"
@@ -30,7 +30,7 @@ _RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid
 _STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
 #: Pantheon numbers its flows from 1, and our records have room for so many.
 MOST_FLOWS = 65_535
-#: What metadata hold is flat; deeper lists are refused before anything has to follow them.
+#: Levels of lists in metadata, which are flat; deeper ones are refused before anything has to follow them.
 MOST_LEVELS = 20
 _TOO_DEEP = "is nested more deeply than metadata are"
 #: Half of a pair by which JSON writes characters beyond 16 bits.
@@ -78,7 +78,7 @@ class Source:
 
     @property
     def runtime_ns(self) -> int | None:
-        """How long each run was meant to last."""
+        """Intended length of each run."""
         value = self.metadata.get("runtime")
         return None if value is None else int(value * 10**9)
 
@@ -89,12 +89,12 @@ class Source:
 
     @property
     def remote(self) -> bool:
-        """Whether two hosts took part."""
+        """True if two hosts took part."""
         return self.metadata.get("mode") == "remote"
 
     @property
     def sender_is_remote(self) -> bool:
-        """Whether data flowed from the remote host to the local one."""
+        """True if data flowed from the remote host to the local one."""
         return self.metadata.get("sender_side") == "remote"
 
 
@@ -182,7 +182,7 @@ def _not_for_records(content: Any) -> str | None:
 
 
 def _inside(value: Any) -> list[Any]:
-    """What a list or an object of JSON is made of."""
+    """The members of a list or an object of JSON."""
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else []
@@ -196,7 +196,7 @@ def regular(file: Path) -> Path:
 
 
 def _is_time(value: Any) -> bool:
-    """Whether this is a number of seconds that a run may last."""
+    """True if this is a number of seconds that a run may last."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
 
 
@@ -207,7 +207,7 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
         try:
             names = sorted(entry.name for entry in folder.iterdir())
         except OSError as error:
-            raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+            raise DataError(f"{folder}: can't be read: {reason(error)}") from None
         for name in names:
             if ".log" in name:
                 _in_utf_8(folder / name)

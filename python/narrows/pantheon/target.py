@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from narrows.errors import NarrowsError, UsageError
+from narrows.errors import NarrowsError, UsageError, reason
 
-#: What is not complete yet, inside a folder that was there already. A killed command may leave it.
+#: The folder that is not complete yet, inside a folder that was there already. A killed command may leave it.
 _PARTIAL = ".narrows.partial"
 
 
@@ -36,7 +36,7 @@ def filled(target: Path, last: str) -> Iterator[Path]:
         else:
             partial.rename(place)
     except OSError as error:
-        raise NarrowsError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
+        raise NarrowsError(f"{target}: can't be written: {reason(error)}") from None
     finally:
         if partial is not None:
             shutil.rmtree(partial, ignore_errors=True)

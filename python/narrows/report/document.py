@@ -171,7 +171,7 @@ def _counts(campaign: Campaign) -> list[Json]:
 
 
 def _run_captions(figures: dict[str, Json]) -> list[Json]:
-    """How to read the figures of a run, once for all runs."""
+    """Captions of the figures of a run, once for all runs."""
     found: dict[str, Json] = {}
     for name, figure in figures.items():
         if "/" in name and figure["caption"]:

@@ -1,4 +1,4 @@
-"""What all figures share: paper widths, fonts, axes and the way to disk."""
+"""Parts that all figures share: paper widths, fonts, axes and the way to disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the reader of a figure chooses: width on paper, height if not the usual one, size of text."""
+    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text."""
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None

@@ -1,4 +1,4 @@
-"""What a report says about imported runs: the numbers of those who made them, and their software."""
+"""Tables of a report about imported runs: the numbers of those who made them, and their software."""
 
 from __future__ import annotations
 

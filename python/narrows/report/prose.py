@@ -1,4 +1,4 @@
-"""What reports say in sentences: the path, the workload and the answer, all derived from numbers."""
+"""Sentences of reports: the path, the workload and the answer, all derived from numbers."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _graph_sentences(settings: Json, network: Json) -> list[str]:
 
 
 def timeline_sentences(settings: Json) -> list[str]:
-    """What the timeline changes, one sentence per instant."""
+    """The changes of the timeline, one sentence per instant."""
     grouped: dict[float, list[str]] = {}
     for change in settings.get("timeline") or []:
         parts = [_change(str(name), value) for name, value in (change.get("set") or {}).items()]
@@ -167,7 +167,7 @@ def _change(name: str, value: Any) -> str:
 
 
 def workload_sentences(campaign: Campaign) -> list[str]:
-    """How many schemes, runs and flows, for how long, and where."""
+    """Numbers of schemes, runs and flows, their length, and where they ran."""
     settings = campaign.settings
     schemes = len(campaign.schemes)
     counts = {s: len(campaign.of_scheme(s)) for s in campaign.schemes}
@@ -229,7 +229,7 @@ def _traffic_text(flow: Json) -> str:
 
 @dataclass(frozen=True)
 class _Measures:
-    """What answers are about: the metrics, and their names in sentences."""
+    """The subjects of answers: the metrics, and their names in sentences."""
 
     rate: str = "throughput_bps"
     delay: str = "delay_p95_ns"
@@ -266,7 +266,7 @@ def _centre(values: list[float]) -> float:
 
 
 def _indistinct(best: list[float], other: list[float]) -> bool:
-    """Whether the ranges of two schemes' runs overlap, so that the order of their means proves nothing."""
+    """True if the ranges of two schemes' runs overlap, so that the order of their means proves nothing."""
     return max(min(best), min(other)) <= min(max(best), max(other))
 
 
@@ -282,7 +282,7 @@ def _leader(
 
 
 def answer(campaign: Campaign) -> list[str]:
-    """What the numbers say, with what limits them; invalid runs take no part."""
+    """The answer of the numbers, with its limits; invalid runs take no part."""
     totals, measures = _totals(campaign), _measures(campaign)
     found: list[str] = []
     if not campaign.runs:

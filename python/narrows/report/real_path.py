@@ -1,4 +1,4 @@
-"""What a report says about runs between two real hosts: their clocks and their machines."""
+"""Remarks of a report on runs between two real hosts: their clocks and their machines."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ enough for them."""
 
 
 def is_real(run: Run) -> bool:
-    """Whether a run was between two real hosts."""
+    """True if a run was between two real hosts."""
     return (run.record or {}).get("plane") == WHERE
 
 
 def has_only_ends(run: Run) -> bool:
-    """Whether nobody saw the packets of a run: it went through no tunnel."""
+    """True if nobody saw the packets of a run: it went through no tunnel."""
     record = run.record or {}
     return is_real(run) and "tunnel" in record and record["tunnel"] is None
 
@@ -35,7 +35,7 @@ NOT_SEEN = "There was no tunnel, so that nobody saw the packets."
 
 
 def only_ends(campaign: Campaign) -> bool:
-    """Whether nobody saw the packets of any run."""
+    """True if nobody saw the packets of any run."""
     known = [run for run in campaign.runs if run.record]
     return bool(known) and all(map(has_only_ends, known))
 
@@ -77,7 +77,7 @@ def _about(ns: float) -> str:
 
 
 def facts(run: Run) -> list[list[str]]:
-    """What is said about clocks and hosts beside a run."""
+    """Facts about clocks and hosts beside a run."""
     if not is_real(run):
         return []
     clock, record = _clock(run), run.record or {}

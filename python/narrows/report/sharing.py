@@ -30,14 +30,14 @@ LINKS_WORDS = (
 
 
 def flows(campaign: Campaign) -> Json | None:
-    """How several flows share, by scheme; nothing where there is one."""
+    """The table of several flows together, by scheme; nothing where there is one."""
     lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
     found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
     return _table(campaign, ["scheme"], [one for one in found if FLOWS[0] in one[1]], FLOWS)
 
 
 def links(campaign: Campaign) -> Json | None:
-    """What links carried, by scheme and link; nothing where the scenario asks for none."""
+    """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.get("link_summary") or []
     found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
     return _table(campaign, ["scheme", "link"], found, LINKS)

@@ -214,7 +214,7 @@ def results(campaign: Campaign) -> Table:
 
 
 def results_words(campaign: Campaign) -> str:
-    """How the numbers of the main table came about."""
+    """The explanation of the main table."""
     counts = [
         e.get("n") or 0
         for s in campaign.results.get("summary") or []
@@ -244,7 +244,7 @@ def results_words(campaign: Campaign) -> str:
 
 
 def _repeats(campaign: Campaign) -> bool:
-    """Whether several runs of a simulated scheme gave the same numbers because nothing was left to chance.
+    """True if several runs of a simulated scheme gave the same numbers because nothing was left to chance.
 
     That is seen in the numbers, because chance may come from any element or scheme. A lossy link may by
     chance lose nothing in all runs, and that is another matter.
@@ -354,13 +354,13 @@ def completion(campaign: Campaign) -> Table | None:
 
 
 def datagrams(campaign: Campaign) -> Table | None:
-    """What the sinks of datagrams reported; nothing where there were none."""
+    """Reports of the sinks of datagrams; nothing where there were none."""
     names = ("datagram_loss_ratio", "out_of_order_ratio", "jitter_ns", "offered_bps", "throughput_bps")
     return _median_table(campaign, names, flows=True)
 
 
 def frames(campaign: Campaign) -> Table | None:
-    """What became of the frames of real-time schemes; nothing where there were none."""
+    """Delivery of the frames of real-time schemes; nothing where there were none."""
     names = (
         "media_sent_bps",
         "media_target_bps",
@@ -374,7 +374,7 @@ def frames(campaign: Campaign) -> Table | None:
 
 
 def expectations(campaign: Campaign) -> Table | None:
-    """What the scenario expects of its numbers, and whether it came true."""
+    """The expectations of the scenario, and their outcomes."""
     found = campaign.results.get("expect") or []
     if not found:
         return None
@@ -435,7 +435,7 @@ def verdicts(campaign: Campaign) -> Table:
 
 
 def fingerprints(campaign: Campaign) -> Table:
-    """What exactly ran: one row per distinct identity of a sender, with the flows that had it."""
+    """The code that ran: one row per distinct identity of a sender, with the flows that had it."""
     head = [cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
@@ -472,7 +472,7 @@ def _cells(names: list[str]) -> str:
 
 
 def definitions(campaign: Campaign) -> list[dict[str, str]]:
-    """What every number means."""
+    """The definition of every number."""
     better = {"higher": "higher is better", "lower": "lower is better"}
     return [
         {

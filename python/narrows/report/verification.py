@@ -1,4 +1,4 @@
-"""How far the schemes of a campaign are verified: a mark beside each, and what the marks mean."""
+"""Verification marks: one beside each scheme of a campaign, and their legend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def flows_of(campaign: Campaign, label: str) -> list[Json]:
 
 
 def mark(campaign: Campaign, label: str) -> dict[str, str]:
-    """What a cell with the label of a row carries."""
+    """The members of a cell that has the label of a row."""
     status = weakest(statuses_of(flows_of(campaign, label)).values())
     return {"status": status.word, "status_mark": status.mark} if status else {}
 

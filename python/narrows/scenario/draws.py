@@ -19,13 +19,13 @@ from typing import Any
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
-from narrows.scenario.problems import Problems, join
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, shorten
 
 KEY = "draw"
-#: What may be drawn: the network is what a run meets, everything else is the experiment.
+#: Roots of keys that may be drawn: the network is what a run meets, everything else is the experiment.
 ROOTS = ("path", "network", "topology", "hosts")
 #: Each run is resolved by itself.
 MOST_RUNS = 1000
@@ -90,7 +90,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     laws = _laws(tree.entries[KEY], problems)
     if real_path.is_wanted(tree):
         text = "a real path is what it is, and nothing of it can be drawn; remove it, or run elsewhere"
-        problems.add(tree.key_marks[KEY], KEY, text)
+        problems.add(tree.key_marks[KEY], text)
     problems.raise_if_any()
     middle, _ = _with_values(base, laws, lambda _: 0.5)
     scenario = resolve(middle)
@@ -131,16 +131,15 @@ def _with_values(
 
 
 def _laws(value: Node, problems: Problems) -> list[Law]:
-    mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
+    mapping = problems.expect_mapping(value, _EXAMPLE)
     found: list[Law] = []
     for key, mark, written in mapping or ():
-        at = f"{KEY}.{key}"
         if key.split(".")[0] not in ROOTS or "." not in key:
-            problems.add(mark, at, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
+            problems.add(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
         elif (law := _law(written, key, problems)) is not None:
             found.append(law)
     if mapping is not None and not mapping.entries:
-        problems.add(mapping.mark, KEY, f"needs a key with a law, such as {_EXAMPLE}")
+        problems.add(mapping.mark, f"needs a key with a law, such as {_EXAMPLE}")
     laws = {law.path: law for law in found}
     for law in found:
         if law.name != "same":
@@ -150,43 +149,42 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
             text = (
                 f"{shorten(_in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             )
-            problems.add(law.written.mark, f"{KEY}.{law.path}", text)
+            problems.add(law.written.mark, text)
     return found
 
 
 def _law(written: Node, path: str, problems: Problems) -> Law | None:
-    at = f"{KEY}.{path}"
     if not isinstance(written, Mapping) or len(written.entries) != 1:
-        problems.add(written.mark, at, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
+        problems.add(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
         return None
     ((name, mark, inner),) = written
     if name not in LAWS:
-        problems.unknown_key(mark, at, name, LAWS)
+        problems.unknown_key(mark, name, LAWS)
         return None
     values = tuple(inner.items) if isinstance(inner, Sequence) else (inner,)
     law = Law(path, f"{name} {_in_words(inner)}", written, name, values)
     if name == "choice":
         if not isinstance(inner, Sequence) or not values:
-            problems.add(inner.mark, join(at, name), "must be a list of values such as [10 ms, 100 ms]")
+            problems.add(inner.mark, "must be a list of values such as [10 ms, 100 ms]")
             return None
         return law
     if name == "same":
         if not isinstance(inner, Scalar):
-            problems.add(inner.mark, join(at, name), f"must be {LAWS[name]}")
+            problems.add(inner.mark, f"must be {LAWS[name]}")
             return None
         return law
-    return _with_numbers(law, inner, join(at, name), problems)
+    return _with_numbers(law, inner, problems)
 
 
-def _with_numbers(law: Law, inner: Node, at: str, problems: Problems) -> Law | None:
+def _with_numbers(law: Law, inner: Node, problems: Problems) -> Law | None:
     """A law of two numbers."""
     if len(law.values) != 2:
-        problems.add(inner.mark, at, f"takes two values: {LAWS[law.name]}")
+        problems.add(inner.mark, f"takes two values: {LAWS[law.name]}")
         return None
     found: list[Quantity] = []
-    for index, value in enumerate(law.values):
+    for value in law.values:
         if not isinstance(value, Scalar):
-            problems.add(value.mark, join(at, index), "must be an amount such as 20 ms")
+            problems.add(value.mark, "must be an amount such as 20 ms")
             return None
         try:
             if value.number is not None and math.isfinite(value.number):
@@ -194,7 +192,7 @@ def _with_numbers(law: Law, inner: Node, at: str, problems: Problems) -> Law | N
             else:
                 found.append(parse(value.text))
         except (QuantityError, ValueError) as error:
-            problems.add(value.mark, join(at, index), str(error))
+            problems.add(value.mark, str(error))
             return None
     first, second = found
     wrong = None
@@ -207,7 +205,7 @@ def _with_numbers(law: Law, inner: Node, at: str, problems: Problems) -> Law | N
     elif law.name == "loguniform" and first.value <= 0:
         wrong = f"{shorten(first.text)} must be above 0 where ratios count"
     if wrong is not None:
-        problems.add(inner.mark, at, wrong)
+        problems.add(inner.mark, wrong)
         return None
     if law.name == "normal" and second.value == 0:
         law = replace(law, name="uniform")

@@ -62,5 +62,5 @@ class Files:
 
 
 def stored_name(name: str, sha256: str) -> str:
-    """What a file is called in the folder of files of a campaign."""
+    """The name of a file in the folder of files of a campaign."""
     return f"{sha256[:16]}-{name}"

@@ -7,9 +7,9 @@ import itertools
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.network import BACKWARD, FORWARD, Network
 from narrows.scenario.nodes import add_hosts, host_settings, named_hosts, section
-from narrows.scenario.problems import Problems, join
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry
-from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
 _EXAMPLE = "hosts: [a, b], links: [{between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]}]"
@@ -20,65 +20,61 @@ _ROUTE = "from: a, to: b, via: [router1]"
 def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
     """Resolves the key `network`."""
     network = Network("graph")
-    mapping = section(value, "network", ("hosts", "routers", "links", "routes"), problems, _EXAMPLE)
+    mapping = section(value, ("hosts", "routers", "links", "routes"), problems, _EXAMPLE)
     if mapping is None:
         return network
     for key in ("hosts", "links"):
         if key not in mapping.entries:
-            problems.add(mapping.mark, "network", f"needs the key {key}, such as {{{_EXAMPLE}}}")
+            problems.add(mapping.mark, f"needs the key {key}, such as {{{_EXAMPLE}}}")
             return network
     hosts = mapping.entries["hosts"]
-    add_hosts(network, named_hosts(hosts, "network.hosts", problems), problems)
+    add_hosts(network, named_hosts(hosts, problems), problems)
     if isinstance(hosts, Mapping):
         for name, _, written in hosts:
-            found = host_settings(written, join("network.hosts", name), registry, problems)
+            found = host_settings(written, registry, problems)
             if found and name in network.hosts:
                 network.settings[name] = found
     if "routers" in mapping.entries:
-        for name, mark in named_hosts(mapping.entries["routers"], "network.routers", problems).items():
+        for name, mark in named_hosts(mapping.entries["routers"], problems).items():
             if name in network.hosts:
-                problems.add(mark, "network.routers", f'there is a host with the name "{name}" already')
+                problems.add(mark.at("network.routers"), f'there is a host with the name "{name}" already')
             else:
                 network.routers.append(name)
-    for at, item in _items(mapping.entries["links"], "network.links", _LINK, problems):
-        _link(network, item, at, problems)
+    for item in _items(mapping.entries["links"], _LINK, problems):
+        _link(network, item, problems)
     if "routes" in mapping.entries:
-        for at, item in _items(mapping.entries["routes"], "network.routes", _ROUTE, problems):
-            _route(network, item, at, problems)
+        for item in _items(mapping.entries["routes"], _ROUTE, problems):
+            _route(network, item, problems)
     if len(network.hosts) == 2:
         first, second = network.hosts
         network.pairs = [(first, second)]
     elif len(network.hosts) == 1:
-        problems.add(hosts.mark, "network.hosts", "needs at least two hosts")
+        problems.add(hosts.mark, "needs at least two hosts")
     return network
 
 
-def _items(value: Node, path: str, example: str, problems: Problems) -> list[tuple[str, Node]]:
+def _items(value: Node, example: str, problems: Problems) -> list[Node]:
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, path, f"must be a list such as [{{{example}}}]")
+        problems.add(value.mark, f"must be a list such as [{{{example}}}]")
         return []
-    return [(join(path, index), item) for index, item in enumerate(value.items)]
+    return value.items
 
 
-def _link(network: Network, item: Node, at: str, problems: Problems) -> None:
+def _link(network: Network, item: Node, problems: Problems) -> None:
     known = ("between", "name", "elements", FORWARD, BACKWARD)
-    mapping = section(item, at, known, problems, _LINK)
+    mapping = section(item, known, problems, _LINK)
     if mapping is None:
         return
     between = mapping.entries.get("between")
     if not isinstance(between, Sequence) or len(between.items) != 2:
-        problems.add(
-            (between or mapping).mark, join(at, "between"), "must be the two nodes of the link: [a, b]"
-        )
+        problems.add((between or mapping).mark, "must be the two nodes of the link: [a, b]")
         return
-    ends = [
-        _node(network, node, join(join(at, "between"), k), problems) for k, node in enumerate(between.items)
-    ]
+    ends = [_node(network, node, node.mark, problems) for node in between.items]
     if None in ends:
         return
     one, other = (end for end in ends if end)
     if one == other:
-        problems.add(between.mark, join(at, "between"), f"joins {one} with itself; name two nodes")
+        problems.add(between.mark, f"joins {one} with itself; name two nodes")
         return
     names = (f"{one}-{other}", f"{other}-{one}")
     name = mapping.entries.get("name")
@@ -86,7 +82,7 @@ def _link(network: Network, item: Node, at: str, problems: Problems) -> None:
         names = (f"{name.text}.{FORWARD}", f"{name.text}.{BACKWARD}")
     if taken := next((name for name in names if name in network.cuts), None):
         text = f'another link is called "{shorten(taken)}" already; give this one a name of its own'
-        problems.add(mapping.mark, at, f"{text} with the key name")
+        problems.add(mapping.mark, f"{text} with the key name")
         return
     there, back = network.add(one, other, names)
     if isinstance(name, Scalar) and name.text:
@@ -95,32 +91,32 @@ def _link(network: Network, item: Node, at: str, problems: Problems) -> None:
         for key in (FORWARD, BACKWARD):
             if key in mapping.entries:
                 text = "elements are those of both directions; remove one of the two"
-                problems.add(mapping.key_marks[key], join(at, key), text)
+                problems.add(mapping.key_marks[key], text)
         both = mapping.entries["elements"]
         for link in (there, back):
-            link.items = list_items(both, join(at, "elements"), link.name, problems, shared=True)
+            link.items = list_items(both, link.name, problems, shared=True)
         return
     for link, key in ((there, FORWARD), (back, BACKWARD)):
         if key in mapping.entries:
-            link.items = list_items(mapping.entries[key], join(at, key), link.name, problems)
+            link.items = list_items(mapping.entries[key], link.name, problems)
     if BACKWARD not in mapping.entries:
         back.mirrors = there
     elif FORWARD not in mapping.entries:
         there.mirrors = back
 
 
-def _node(network: Network, value: Node, at: str, problems: Problems) -> str | None:
+def _node(network: Network, value: Node, mark: Mark, problems: Problems) -> str | None:
     if not isinstance(value, Scalar):
-        problems.add(value.mark, at, "must be the name of a node")
+        problems.add(mark, "must be the name of a node")
         return None
     if value.text not in network.hosts and value.text not in network.routers:
-        problems.add(value.mark, at, network.node_problem(value.text))
+        problems.add(mark, network.node_problem(value.text))
         return None
     return value.text
 
 
-def _route(network: Network, item: Node, at: str, problems: Problems) -> None:
-    mapping = section(item, at, ("from", "to", "via"), problems, _ROUTE)
+def _route(network: Network, item: Node, problems: Problems) -> None:
+    mapping = section(item, ("from", "to", "via"), problems, _ROUTE)
     if mapping is None:
         return
     nodes: list[str] = []
@@ -128,27 +124,28 @@ def _route(network: Network, item: Node, at: str, problems: Problems) -> None:
         written = mapping.entries.get(key)
         if written is None:
             if key != "via":
-                problems.add(mapping.mark, at, f"needs the key {key}, such as {{{_ROUTE}}}")
+                problems.add(mapping.mark, f"needs the key {key}, such as {{{_ROUTE}}}")
                 return
             continue
         listed = written.items if isinstance(written, Sequence) else [written]
         for value in listed:
-            node = _node(network, value, join(at, key), problems)
+            mark = value.mark.at(mapping.mark.below(key))
+            node = _node(network, value, mark, problems)
             if node is None:
                 return
             if (node in network.hosts) == (key == "via"):
                 what = "a host, and packets do not pass through hosts" if key == "via" else "not a host"
-                problems.add(value.mark, join(at, key), f"{node} is {what}")
+                problems.add(mark, f"{node} is {what}")
                 return
             if node in nodes:
-                problems.add(value.mark, join(at, key), f"the route passes {node} twice")
+                problems.add(mark, f"the route passes {node} twice")
                 return
             nodes.append(node)
     links: list[Link] = []
     for here, there in itertools.pairwise(nodes):
         steps = [link for link in network.links if (link.origin, link.target) == (here, there)]
         if not steps:
-            problems.add(mapping.mark, at, f"there is no link from {here} to {there}")
+            problems.add(mapping.mark, f"there is no link from {here} to {there}")
             return
         links.append(steps[0])
     network.given[nodes[0], nodes[-1]] = links

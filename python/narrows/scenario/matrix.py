@@ -40,7 +40,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     found: list[tuple[dict[str, str], Scenario]] = []
     names = _short_names([key for key, _ in axes])
     for values in itertools.product(*(values for _, values in axes)):
-        changed = base.copy()
+        changed = base.copy("")
         told = {}
         for (key, _), value in zip(axes, values, strict=True):
             _place(changed, key, value)
@@ -59,27 +59,27 @@ def _place(tree: Mapping, key: str, value: Node) -> None:
 
 
 def _axes(value: Node, problems: Problems) -> list[tuple[str, list[Node]]]:
-    mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
+    mapping = problems.expect_mapping(value, _EXAMPLE)
     axes: list[tuple[str, list[Node]]] = []
     count = 1
     for key, mark, written in mapping or ():
         path = f"{KEY}.{key}"
         if key.split(".")[0] in FIXED:
-            problems.add(mark, path, f"{key.split('.')[0]} is the same for a whole campaign; remove it")
+            problems.add(mark, f"{key.split('.')[0]} is the same for a whole campaign; remove it")
         elif not isinstance(written, Sequence) or not written.items:
-            problems.add(written.mark, path, f"must be a list of values such as in {_EXAMPLE}")
+            problems.add(written.mark, f"must be a list of values such as in {_EXAMPLE}")
         else:
             shown = [in_words(item) for item in written.items]
             for index, item in enumerate(written.items):
                 if shown[index] in shown[:index]:
-                    problems.add(item.mark, path, f"{shorten(shown[index])} is in the list already")
+                    problems.add(item.mark.at(path), f"{shorten(shown[index])} is in the list already")
             count *= len(written.items)
             axes.append((key, written.items))
     if mapping is not None and not axes and not problems.found:
-        problems.add(mapping.mark, KEY, f"needs a key with a list of values, such as {_EXAMPLE}")
+        problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
     if count > MOST_COMBINATIONS:
         text = f"has {count} combinations, more than {MOST_COMBINATIONS}"
-        problems.add(value.mark, KEY, text)
+        problems.add(value.mark, text)
     return axes
 
 
@@ -89,7 +89,7 @@ def _check_for_hosts(tree: Mapping, axes: list[tuple[str, list[Node]]], problems
         if wrong is None and real_path.asks_for_both(tree) and key.startswith(real_path.KEY):
             wrong = f"{real_path.KEY} says both for it already; remove one of the two"
         if wrong is not None:
-            problems.add(values[0].mark, f"{KEY}.{key}", wrong)
+            problems.add(values[0].mark.at(f"{KEY}.{key}"), wrong)
 
 
 def _short_names(keys: list[str]) -> dict[str, str]:

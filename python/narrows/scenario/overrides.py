@@ -45,7 +45,7 @@ class Override:
 
 def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     """A copy of the tree with the changes made."""
-    result = tree.copy()
+    result = tree.copy("")
     for override in overrides:
         value = parse_value(override.text, override.option, is_option=True)
         if value is None:
@@ -78,16 +78,13 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
         here = _step(here, part, walked, override)
         walked.append(part)
     last = parts[-1]
-    mark = Mark(override.option)
     if isinstance(here, Mapping):
-        here.entries[last] = value
-        here.key_marks[last] = mark
+        path = here.mark.below(last)
+        here.entries[last] = value.copy(path)
+        here.key_marks[last] = Mark(override.option, path=path)
     elif isinstance(here, Sequence):
         index = _index(here, last, walked, override)
-        if index == len(here.items):
-            here.items.append(value)
-        else:
-            here.items[index] = value
+        here.items[index : index + 1] = [value.copy(here.mark.below(index))]
     else:
         raise UsageError(f"{override.option}: {'.'.join(walked)} is a single value, it has no key {last}")
 
@@ -102,8 +99,8 @@ def _step(here: Node, part: str, walked: list[str], override: Override) -> Node:
                     raise UsageError(
                         f"{override.option}: the scenario has no key {'.'.join([*walked, part])}{hint}"
                     )
-            here.entries[part] = Mapping(Mark(override.option))
-            here.key_marks[part] = Mark(override.option)
+            mark = Mark(override.option, path=here.mark.below(part))
+            here.entries[part], here.key_marks[part] = Mapping(mark), mark
         return here.entries[part]
     if isinstance(here, Sequence):
         index = _index(here, part, walked, override)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from narrows.errors import Problem, ScenarioError
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
@@ -18,24 +18,33 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[Problem] = []
 
-    def add(self, mark: Mark, key: str, text: str) -> None:
-        """Notes a problem with the value at `key`."""
-        position = str(mark)
+    def add(self, mark: Mark, text: str) -> None:
+        """Notes a problem with what was written there."""
+        position, key = str(mark), mark.path
         # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
         named = position.endswith(f" {key}") or position == f"--{key}"
         self.found.append(Problem(position, "" if named else key, text))
 
-    def unknown_key(self, mark: Mark, path: str, key: str, known: Iterable[str]) -> None:
+    def unknown_key(self, mark: Mark, key: str, known: Iterable[str]) -> None:
         """Notes a key that has no meaning at this place."""
         known = list(known)
         hint = did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
-        self.add(mark, join(path, key), f"unknown key{hint}")
+        self.add(mark, f"unknown key{hint}")
 
-    def expect_mapping(self, value: Node, path: str, example: str) -> Mapping | None:
+    def known_keys(self, mapping: Mapping | None, known: Iterable[str]) -> Iterator[tuple[str, Node]]:
+        """The known keys of a mapping with their values; notes the others."""
+        known = list(known)
+        for key, mark, value in mapping or ():
+            if key in known:
+                yield key, value
+            else:
+                self.unknown_key(mark, key, known)
+
+    def expect_mapping(self, value: Node, example: str) -> Mapping | None:
         """The value as a mapping, or a problem."""
         if isinstance(value, Mapping):
             return value
-        self.add(value.mark, path, f"must be keys with values, such as {example}")
+        self.add(value.mark, f"must be keys with values, such as {example}")
         return None
 
     def raise_if_any(self) -> None:
@@ -43,8 +52,3 @@ class Problems:
         if self.found:
             unique = list(dict.fromkeys(self.found))
             raise ScenarioError(unique[:MOST_PROBLEMS])
-
-
-def join(path: str, key: str | int) -> str:
-    """The address of a key below `path`, as `--set` takes it."""
-    return f"{path}.{key}" if path else str(key)

@@ -12,7 +12,7 @@ from typing import Any
 from narrows.errors import UsageError
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, join
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -20,10 +20,10 @@ from narrows.text import shorten
 KEY = "real_path"
 #: The value of `where` that it belongs to.
 WHERE = "hosts"
-#: Which machine something is on: the one that runs the campaign, or the other one.
+#: The machines: the one that runs the campaign, or the other one.
 LOCAL, REMOTE = "here", "there"
 BOTH, AUTO = "both", "auto"
-#: What happens when the other host is gone.
+#: Reactions to the loss of the other host.
 GO_ON, STOP = "go-on", "stop"
 #: The kind of the elements of a network of which nothing is known.
 KIND = "real"
@@ -32,7 +32,7 @@ KIND = "real"
 PORTS = (443, 3478, 5201, 33434, 50123)
 #: As many as leave the agent a port to ask from, and rounded.
 MOST_PORTS = 60
-#: What bears on how a campaign goes, and not on its results.
+#: Keys that bear on the course of a campaign, and not on its results.
 NOT_OF_RESULTS = ("retries", "vanished")
 _EXAMPLE = "{other: user@host}"
 
@@ -140,33 +140,30 @@ BY_NAME = {param.name: param for param in PARAMS}
 
 
 def is_wanted(tree: Mapping) -> bool:
-    """Whether a written scenario is for two hosts."""
+    """True if a written scenario is for two hosts."""
     where = tree.entries.get("where")
     return isinstance(where, Scalar) and where.text == WHERE
 
 
 def asks_for_both(tree: Mapping) -> bool:
-    """Whether every scheme is to be run in both directions."""
+    """True if every scheme is to be run in both directions."""
     written = tree.entries.get(KEY)
     sender = written.entries.get("sender") if isinstance(written, Mapping) else None
     return is_wanted(tree) and isinstance(sender, Scalar) and sender.text == BOTH
 
 
 def both_directions() -> tuple[str, list[Node]]:
-    """What `sender: both` is short for: an axis of a matrix."""
-    mark = Mark(f"{KEY}.sender")
+    """The axis of a matrix that `sender: both` is short for."""
+    mark = Mark(f"{KEY}.sender", path=f"{KEY}.sender")
     return f"{KEY}.sender", [Scalar(mark, LOCAL), Scalar(mark, REMOTE)]
 
 
 def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     """The key, with defaults filled in; empty if the scenario is not for two hosts."""
-    written: Node = tree.entries.get(KEY, Mapping(tree.mark))
-    mapping = problems.expect_mapping(written, KEY, _EXAMPLE)
+    written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
+    mapping = problems.expect_mapping(written, _EXAMPLE)
     found: dict[str, Any] = {param.name: param.default for param in PARAMS}
-    for key, mark, value in mapping or ():
-        if key not in BY_NAME:
-            problems.unknown_key(mark, KEY, key, BY_NAME)
-            continue
+    for key, value in problems.known_keys(mapping, BY_NAME):
         one = _value(value, BY_NAME[key], problems)
         if one is not None:
             found[key] = one
@@ -174,58 +171,57 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
         return {}
     if mapping is not None and "other" not in mapping.entries:
         text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
-        problems.add(written.mark, KEY, text)
+        problems.add(written.mark, text)
     if found["tunnel"] == "off":
         _check_bare(written, found, problems)
     addresses = [found[key] for key in ("address", "our_address") if found[key] is not None]
     if len({ipaddress.ip_address(one).version for one in addresses}) > 1:
         problems.add(
-            written.mark, KEY, "address and our_address are of different versions of IP; give two of the same"
+            written.mark, "address and our_address are of different versions of IP; give two of the same"
         )
     return found
 
 
 def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> None:
-    """What only a tunnel can do."""
+    """Refuses what only a tunnel can do."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
         if found[key] != BY_NAME[key].default:
             text = "is of the tunnel, and there is none with tunnel: off; remove it"
-            problems.add(marks[key].mark if key in marks else written.mark, join(KEY, key), text)
+            problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
     for key in ("address", "our_address"):
         if found[key] is not None and ipaddress.ip_address(found[key]).version != 4:
             text = "without a tunnel flows need addresses of IPv4; give one, or write tunnel: on"
-            problems.add(marks[key].mark if key in marks else written.mark, join(KEY, key), text)
+            problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
 
 
 def _value(value: Node, param: Param, problems: Problems) -> Any:
-    at = join(KEY, param.name)
     if param.kind == "ports":
-        return _ports(value, at, problems)
+        return _ports(value, problems)
     if param.kind == "interfaces":
-        return _interfaces(value, at, problems)
+        return _interfaces(value, problems)
     if param.kind not in OWN_KINDS:
-        return read_value(value, at, param, Context(problems))
+        return read_value(value, param, Context(problems))
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
     if param.kind == "address":
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
-            problems.add(value.mark, at, f'"{shorten(text)}" is no address; write figures, such as 192.0.2.7')
+            problems.add(value.mark, f'"{shorten(text)}" is no address; write figures, such as 192.0.2.7')
     elif not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        problems.add(value.mark, at, "must be a host as ssh takes it, such as user@host")
+        problems.add(value.mark, "must be a host as ssh takes it, such as user@host")
     else:
         return text
     return None
 
 
-def _ports(value: Node, at: str, problems: Problems) -> list[int] | None:
+def _ports(value: Node, problems: Problems) -> list[int] | None:
     items = value.items if isinstance(value, Sequence) else [value]
     texts = [item.text if isinstance(item, Scalar) else "" for item in items]
     try:
         return list(ports_of(",".join(texts)))
     except ValueError as error:
-        problems.add(value.mark, at, str(error))
+        problems.add(value.mark, str(error))
         return None
 
 
@@ -243,16 +239,14 @@ def ports_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _interfaces(value: Node, at: str, problems: Problems) -> dict[str, str] | None:
-    mapping = problems.expect_mapping(value, at, "{here: eth0, there: wwan0}")
+def _interfaces(value: Node, problems: Problems) -> dict[str, str] | None:
+    mapping = problems.expect_mapping(value, "{here: eth0, there: wwan0}")
     found: dict[str, str] = {}
-    for key, mark, written in mapping or ():
+    for key, written in problems.known_keys(mapping, (LOCAL, REMOTE)):
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
-        if key not in (LOCAL, REMOTE):
-            problems.unknown_key(mark, at, key, (LOCAL, REMOTE))
-        elif not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
+        if not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
             # The kernel's own limits (IFNAMSIZ, dev_valid_name).
-            problems.add(written.mark, join(at, key), "must be the name of a network interface, such as eth0")
+            problems.add(written.mark, "must be the name of a network interface, such as eth0")
         else:
             found[key] = name
     return found if mapping is not None else None
@@ -272,12 +266,12 @@ def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def sender_is_local(cell: dict[str, Any]) -> bool:
-    """Whether this machine is the sender of a cell's `forward` flows."""
+    """True if this machine is the sender of a cell's `forward` flows."""
     return bool(cell["network"]["forward"][0]["from"] == LOCAL)
 
 
 def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Problems) -> None:
-    """What other planes can do and a real path cannot."""
+    """Refuses what other planes can do and a real path cannot."""
     # Noise is of simulated hosts, and says nothing here.
     made = [settings.keys() - {"noise"} for settings in network.settings.values()]
     if found["tunnel"] == "off" and any(made):
@@ -287,23 +281,22 @@ def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Prob
             "settings of hosts are made in their namespaces, which there are only with a tunnel; remove them,"
             " or write tunnel: on"
         )
-        problems.add(mark, key, text)
+        problems.add(mark.at(key), text)
     if network.kind != "dumbbell":
         key = "network" if "network" in tree.entries else "topology"
         mark = tree.key_marks.get(key, tree.mark)
         text = "between two real hosts is one path; remove it, or run the scenario with --where emulate"
-        problems.add(mark, key, text)
+        problems.add(mark.at(key), text)
     timeline = tree.entries.get("timeline")
-    for index, item in enumerate(timeline.items if isinstance(timeline, Sequence) else []):
+    for item in timeline.items if isinstance(timeline, Sequence) else []:
         for key, mark, _ in item if isinstance(item, Mapping) else ():
             if key in ("set", "cut", "restore"):
-                at = join(join("timeline", index), key)
                 text = "a real path is not ours to change; remove it, or run the scenario with"
-                problems.add(mark, at, f"{text} --where emulate")
+                problems.add(mark, f"{text} --where emulate")
 
 
 def check_axis(key: str) -> str | None:
-    """What is wrong with a key in the matrix of a scenario for two hosts."""
+    """The problem of a key in the matrix of a scenario for two hosts."""
     first = key.partition(".")[0]
     if first in ("path", "topology", "network"):
         return "a real path is not ours to change; remove it, or run the scenario with --where emulate"
@@ -313,7 +306,7 @@ def check_axis(key: str) -> str | None:
 
 
 def example(param: Param) -> str:
-    """Which values a parameter of our own kinds takes, for the reference."""
+    """The values that a parameter of our own kinds takes, for the reference."""
     return {
         "text": "`user@host`",
         "address": "figures, such as `192.0.2.7`",

@@ -77,7 +77,7 @@ def _programs(registry: Registry) -> str:
 
 
 def short_form(entry: Entry) -> str:
-    """How an entry is written with one quantity, if it can be."""
+    """The short form of an entry with one quantity, if it has one."""
     kinds = [EXAMPLES[param.kind] for name in entry.shorthand if (param := entry.param(name))]
     return f"Short form: `{entry.name}:` with {' or '.join(kinds)}.\n\n" if kinds else ""
 
@@ -101,7 +101,7 @@ def _default(param: Param) -> str:
 
 
 def allowed(param: Param) -> str:
-    """Which values a parameter takes."""
+    """The values that a parameter takes."""
     if param.choices:
         return ", ".join(f"`{choice}`" for choice in param.choices)
     if param.kind == "flag":

@@ -145,7 +145,7 @@ def _scheme_name(registry: Registry) -> dict[str, Any]:
 
 
 def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
-    """What may be written beside the parameters of a scheme."""
+    """Keys beside the parameters of a scheme."""
     found: dict[str, Any] = {}
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())

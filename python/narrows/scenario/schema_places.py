@@ -38,7 +38,7 @@ def _names(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def real_path_schema() -> dict[str, Any]:
-    """What the key `real_path` takes."""
+    """Schema of the key `real_path`."""
     return _object({param.name: _of_real_path(param) for param in real_path.PARAMS})
 
 
@@ -57,7 +57,7 @@ def _of_real_path(param: Param) -> dict[str, Any]:
 
 
 def definitions(registry: Registry) -> dict[str, Any]:
-    """What the keys `topology`, `network` and `hosts` take."""
+    """Schemas of the keys `topology`, `network` and `hosts`."""
     access = {
         "access": {"description": "Elements of an access link, the same both ways.", "allOf": [_ELEMENTS]},
         "up": {"description": "Elements from the host to its router.", "allOf": [_ELEMENTS]},

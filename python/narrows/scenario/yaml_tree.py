@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,21 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,
 
 @dataclass(frozen=True)
 class Mark:
-    """Where something was written: a line of a file, or an option of the command line."""
+    """Where something was written: a line of a file or an option of the command line, and its address in the
+    tree, as `--set` takes it."""
 
     source: str
     line: int | None = None
     column: int | None = None
+    path: str = ""
+
+    def at(self, path: str) -> Mark:
+        """The same place under another address."""
+        return replace(self, path=path)
+
+    def below(self, key: str | int) -> str:
+        """The address of a key or an item below this one."""
+        return f"{self.path}.{key}" if self.path else str(key)
 
     def __str__(self) -> str:
         if self.line is None:
@@ -56,13 +66,13 @@ class Scalar:
     text: str
     quoted: bool = False
 
-    def copy(self) -> Scalar:
-        """Itself: it never changes."""
-        return self
+    def copy(self, path: str) -> Scalar:
+        """The same at another address."""
+        return replace(self, mark=self.mark.at(path))
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing (or `null`) was written."""
+        """True if nothing (or `null`) was written."""
         return not self.quoted and bool(_NULL.match(self.text))
 
     @property
@@ -90,9 +100,10 @@ class Sequence:
     mark: Mark
     items: list[Node] = field(default_factory=list)
 
-    def copy(self) -> Sequence:
-        """A list that may be changed without this one."""
-        return Sequence(self.mark, [item.copy() for item in self.items])
+    def copy(self, path: str) -> Sequence:
+        """A list at another address, which may be changed without this one."""
+        mark = self.mark.at(path)
+        return Sequence(mark, [item.copy(mark.below(index)) for index, item in enumerate(self.items)])
 
 
 @dataclass(frozen=True)
@@ -103,10 +114,11 @@ class Mapping:
     entries: dict[str, Node] = field(default_factory=dict)
     key_marks: dict[str, Mark] = field(default_factory=dict)
 
-    def copy(self) -> Mapping:
-        """A mapping that may be changed without this one."""
-        entries = {key: value.copy() for key, value in self.entries.items()}
-        return Mapping(self.mark, entries, dict(self.key_marks))
+    def copy(self, path: str) -> Mapping:
+        """A mapping at another address, which may be changed without this one."""
+        mark = self.mark.at(path)
+        entries = {key: value.copy(mark.below(key)) for key, value in self.entries.items()}
+        return Mapping(mark, entries, {key: one.at(mark.below(key)) for key, one in self.key_marks.items()})
 
     def __iter__(self) -> Iterator[tuple[str, Mark, Node]]:
         for key, value in self.entries.items():
@@ -117,7 +129,7 @@ Node = Scalar | Sequence | Mapping
 
 
 def size(value: Node) -> int:
-    """How many values there are in a value, itself among them."""
+    """Number of values in a value, itself among them."""
     if isinstance(value, Scalar):
         return 1
     inner = value.items if isinstance(value, Sequence) else value.entries.values()
@@ -181,14 +193,14 @@ class _Builder:
         self.is_option = is_option
         self.values = 0
         self.levels = 0
-        #: What anchors name; None while it is being read.
+        #: Values of anchors; None while one is being read.
         self.anchors: dict[str, Node | None] = {}
         self.events = iter(yaml.parse(text, Loader=_LOADER))
 
-    def mark(self, event: Any) -> Mark:
+    def mark(self, event: Any, path: str = "") -> Mark:
         if self.is_option:
-            return Mark(self.source)
-        return Mark(self.source, event.start_mark.line + 1, event.start_mark.column + 1)
+            return Mark(self.source, path=path)
+        return Mark(self.source, event.start_mark.line + 1, event.start_mark.column + 1, path)
 
     def fail(self, event: yaml.Event, text: str) -> ScenarioError:
         return ScenarioError([Problem(str(self.mark(event)), "", text)])
@@ -200,7 +212,7 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 if result is not None:
                     raise self.fail(event, "a second document begins here; a scenario is one document")
-                result = self.build(next(self.events))
+                result = self.build(next(self.events), "")
         return result
 
     def count(self, event: yaml.Event, more: int = 1) -> None:
@@ -208,9 +220,9 @@ class _Builder:
         if self.values > MOST_VALUES:
             raise self.fail(event, f"the scenario has more than {MOST_VALUES} values")
 
-    def build(self, event: Any) -> Node:
+    def build(self, event: Any, path: str) -> Node:
         if isinstance(event, yaml.AliasEvent):
-            return self.alias(event)
+            return self.alias(event, path)
         self.count(event)
         if self.levels > MOST_LEVELS:
             raise self.fail(event, f"values are nested more than {MOST_LEVELS} deep")
@@ -221,36 +233,35 @@ class _Builder:
             self.anchors[event.anchor] = None
         result: Node
         if isinstance(event, yaml.ScalarEvent):
-            result = Scalar(self.mark(event), event.value.strip(), event.style in ("'", '"'))
+            result = Scalar(self.mark(event, path), event.value.strip(), event.style in ("'", '"'))
         else:
             self.levels += 1
-            result = (
-                self.sequence(event) if isinstance(event, yaml.SequenceStartEvent) else self.mapping(event)
-            )
+            read = self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping
+            result = read(self.mark(event, path))
             self.levels -= 1
         if event.anchor is not None:
             self.anchors[event.anchor] = result
         return result
 
-    def alias(self, event: yaml.AliasEvent) -> Node:
+    def alias(self, event: yaml.AliasEvent, path: str) -> Node:
         if event.anchor not in self.anchors:
             raise self.fail(event, f"nothing before has the anchor &{event.anchor}")
         named = self.anchors[event.anchor]
         if named is None:
             raise self.fail(event, "this alias contains itself; write the value out")
         self.count(event, size(named))
-        return named.copy()
+        return named.copy(path)
 
-    def sequence(self, start: yaml.Event) -> Sequence:
-        result = Sequence(self.mark(start))
+    def sequence(self, mark: Mark) -> Sequence:
+        result = Sequence(mark)
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            result.items.append(self.build(event))
+            result.items.append(self.build(event, mark.below(len(result.items))))
         return result
 
-    def mapping(self, start: yaml.Event) -> Mapping:
-        result = Mapping(self.mark(start))
+    def mapping(self, mark: Mark) -> Mapping:
+        result = Mapping(mark)
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            key = self.build(event)
+            key = self.build(event, mark.path)
             if not isinstance(key, Scalar):
                 raise self.fail(event, "a key must be a word")
             if key.text in result.entries:
@@ -259,6 +270,7 @@ class _Builder:
                     event,
                     f"the key {key.text} is written twice (first in line {first.line}); remove one of them",
                 )
-            result.key_marks[key.text] = self.mark(event)
-            result.entries[key.text] = self.build(next(self.events))
+            path = mark.below(key.text)
+            result.key_marks[key.text] = self.mark(event, path)
+            result.entries[key.text] = self.build(next(self.events), path)
         return result

@@ -30,7 +30,7 @@ class SchemeInfo:
     summary: str
     source: str
     missing: str | None
-    #: Whether it is both ends of a real-time flow, and whether it sends frames of video.
+    #: Both ends of a real-time flow? Does it send frames of video?
     media: bool = False
     frames: bool = False
     #: The installed models that it can run with; None if it needs none.
@@ -54,7 +54,7 @@ class SchemeInfo:
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine offers, and why it can't emulate (None if it can)."""
+    """The facts about this machine, and why it can't emulate (None if it can)."""
 
     facts: dict[str, Any]
     trouble: str | None

@@ -109,7 +109,7 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
 
 
 def profiles(entry: Entry, known: Registry) -> dict[str, str]:
-    """What each set-up of a scheme is, and the settings that it changes."""
+    """The set-ups of a scheme, with the settings that each changes."""
     kinds = {param.name: param.kind for param in (*known.transport, *entry.params)}
     found = {}
     for one in entry.profiles.values():

@@ -1,1 +1,1 @@
-"""What the rules of the schemes say on paper, one law per file; see `validation.schemes.fluid`."""
+"""The rules of the schemes on paper, one law per file; see `validation.schemes.fluid`."""

@@ -1,4 +1,5 @@
-"""What a scheme that steers by delay leaves in the queue, alone on a path with room for everything."""
+"""The backlog that a scheme that steers by delay leaves in the queue, alone on a path with room for
+everything."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RATE_MBPS, RTT_MS = 24.0, 50.0
 
 @dataclass(frozen=True)
 class Backlog:
-    """What is expected of a scheme: packets in the queue, or (`milliseconds`) the time that they wait."""
+    """Expectation of a scheme: packets in the queue, or (`milliseconds`) the time that they wait."""
 
     scheme: str
     low: float

@@ -18,13 +18,13 @@ KIND = "bbr"
 RATE_MBPS, RTT_MS = 24.0, 40.0
 #: Start-up and drain are over by then.
 SETTLED_S = 5.0
-#: What is expected of means is compared with runs of these seeds.
+#: Seeds of the runs whose means are compared.
 SEEDS = range(1, 9)
 
 
 @dataclass(frozen=True)
 class Bbr:
-    """What is expected of a version of BBR."""
+    """Expectation of a version of BBR."""
 
     scheme: str
     #: Random loss that it bears without giving way, as shares.

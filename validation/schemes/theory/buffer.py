@@ -34,7 +34,7 @@ WHY = "windows and queues move in whole packets, 1 % of the buffers tried here, 
 
 @dataclass(frozen=True)
 class Buffer:
-    """What is expected of a scheme."""
+    """Expectation of a scheme."""
 
     scheme: str
     #: Share of the window removed by a loss.

@@ -1,4 +1,4 @@
-"""How long a window grows between reductions: (turn - start) / a round trips for additive increase.
+"""The time for which a window grows between reductions: (turn - start) / a round trips for additive increase.
 
 With a share b removed at a turn W, b W / a round trips; Scalable needs ln(8/7) / ln(1.01) = 13.42 of any
 window.
@@ -27,7 +27,7 @@ SKIP = 60
 
 @dataclass(frozen=True)
 class Growth:
-    """What is expected of a scheme."""
+    """Expectation of a scheme."""
 
     scheme: str
     #: Round trips from a reduction to the next turn, given the mean window at the turn.

@@ -21,7 +21,7 @@ from validation.schemes.paths import EVERY_PACKET, SimulatedPath, metrics_of
 from validation.schemes.states import PAYLOAD
 
 KIND = "losses"
-#: How losses are found: in words, and as parameters of the transport.
+#: Ways in which losses are found: in words, and as parameters of the transport.
 WAYS: dict[str, dict[str, str]] = {
     "with RACK": {},
     "without RACK": {"rack": "false", "tail_loss_probe": "false"},

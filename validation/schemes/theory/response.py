@@ -50,7 +50,7 @@ WHOLE = 5e-4
 
 @dataclass(frozen=True)
 class Response:
-    """What is expected of a scheme."""
+    """Expectation of a scheme."""
 
     scheme: str
     law: Callable[[], Law]

@@ -28,7 +28,7 @@ def curve(times: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Times:
-    """How long things of one kind took, by scheme over its valid runs, without those of background flows.
+    """Durations of things of one kind, by scheme over its valid runs, without those of background flows.
 
     `metric` names the one that a run has if it has such things, `series` the records of single ones, `ends`
     their columns of begin and end.

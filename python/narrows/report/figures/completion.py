@@ -34,7 +34,7 @@ def numbers(data: Campaign) -> Numbers:
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     text = (
         "Share of the transfers that took no longer than the time on the axis, from the application's "
         "request until the last byte arrived; further left is better. All transfers of a scheme's valid runs "

@@ -59,7 +59,7 @@ def _label(run: Run, number: int, label: str) -> str:
 
 
 def caption(_run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     return (
         "One-way delay of single packets, at the time of their arrival. Where there are more packets than "
         "dots, the smallest and largest delay of every column are kept."

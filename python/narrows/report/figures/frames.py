@@ -31,7 +31,7 @@ def numbers(data: Campaign) -> Numbers:
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     text = (
         "Share of the frames of video that were whole at the receiver no later than the time on the axis "
         "after their capture; further left is better. All frames of a scheme's valid runs together."

@@ -60,7 +60,7 @@ def numbers(data: Campaign) -> Numbers:
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     if not networks.is_dumbbell(data.settings.get("network") or {}):
         return (
             "Boxes are hosts, circles routers. Numbered links have what the list says, in the order in which "

@@ -38,7 +38,7 @@ class Dot:
 
     @property
     def degraded(self) -> bool:
-        """Whether the run counts with a warning."""
+        """True if the run counts with a warning."""
         return self.run.verdict == "degraded"
 
 
@@ -103,7 +103,7 @@ def numbers(data: Campaign) -> Numbers:
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     found = dots(data)
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
@@ -124,7 +124,7 @@ def caption(data: Campaign) -> str:
 
 
 def _shared(schemes: list[str]) -> list[str]:
-    """What most of many schemes have among their parameters: words that names can do without."""
+    """Parameters that most of many schemes have: words that names can do without."""
     counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
     brief = {_without(scheme, shared) for scheme in schemes}

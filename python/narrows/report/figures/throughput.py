@@ -38,7 +38,7 @@ def _columns(run: Run) -> dict[str, Any]:
 
 
 def _background(run: Run) -> dict[str, Any]:
-    """What arrived of all flows that are not under test, together."""
+    """Delivered rate of all flows that are not under test, together."""
     series = run.throughput["flows"]
     found = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
     return {"background_delivered_mbps": np.sum(found, axis=0) / 1e6} if found else {}
@@ -69,7 +69,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def caption(run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     shaded = (
         ", over the capacity of the bottleneck (shaded)"
         if run.throughput.get("capacity_bps") is not None

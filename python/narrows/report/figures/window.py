@@ -52,7 +52,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def caption(run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     sample = run.settings.get("sample_ns")
     every = f", sampled every {units.span(float(sample))}" if sample else ""
     return (
