@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -28,6 +28,14 @@ def any_of(words: Iterable[str]) -> str:
     if len(listed) < 2:
         return "".join(listed)
     return f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def markdown_table(
+    titles: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
+) -> str:
+    """A table in Markdown; columns with titles in `numbers` are flush right."""
+    lines = [titles, ["---:" if title in numbers else "---" for title in titles], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def printable(text: object) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from narrows import __version__
 from narrows.scenario.reference import cell
 from narrows.schemes.status import MARKS
+from narrows.text import markdown_table
 from validation.schemes.check import HOLDS
 from validation.schemes.compare import EQUAL_PACKETS, Comparison
 from validation.schemes.grid import Place
@@ -44,8 +45,7 @@ def compose(outcome: Outcome, figures: dict[tuple[str, str], str], root: Path | 
 
 
 def _overview(outcome: Outcome) -> str:
-    text = "| scheme | verdict | theory | comparison (median differences) | reason |\n"
-    text += "| --- | --- | --- | --- | --- |\n"
+    rows = []
     for name, entry in outcome.entries.items():
         theory = outcome.theory.get(name)
         held = sum(one["outcome"] == HOLDS for one in theory or ())
@@ -54,15 +54,16 @@ def _overview(outcome: Outcome) -> str:
             for one in outcome.comparisons
             if name in (one.scheme, one.reference)
         ]
-        cells = (
+        row = (
             f"`{name}`",
             f"{MARKS[entry['status']]} {entry['status']}",
             f"{held} of {len(theory)}" if theory else "–",
             "; ".join(comparisons) or "–",
             cell(entry["reason"]) or "–",
         )
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+        rows.append(row)
+    titles = ("scheme", "verdict", "theory", "comparison (median differences)", "reason")
+    return markdown_table(titles, rows)
 
 
 def _other(comparison: Comparison, name: str) -> str:
@@ -92,11 +93,10 @@ def _section(
 
 
 def _theory(findings: list[dict[str, Any]]) -> str:
-    text = "| simulated | expected | found | difference | tolerance | |\n"
-    text += "| --- | ---: | ---: | ---: | ---: | --- |\n"
-    for one in findings:
-        keys = ("what", "expected", "found", "difference", "tolerance", "outcome")
-        text += f"| {' | '.join(cell(str(one[key])) for key in keys)} |\n"
+    keys = ("what", "expected", "found", "difference", "tolerance", "outcome")
+    text = markdown_table(
+        ("simulated", *keys[1:5], ""), ([cell(str(one[key])) for key in keys] for one in findings), keys[1:5]
+    )
     reasons = dict.fromkeys(one["why"] for one in findings if one["why"])
     for why in reasons:
         text += f"\nTolerance: {why}.\n"
@@ -157,12 +157,16 @@ def _states(one: Comparison, place: str, outcome: Outcome) -> str:
 
 
 def _grid(places: tuple[Place, ...]) -> str:
-    text = "| rate | round trip | queue | random loss |\n| ---: | ---: | ---: | ---: |\n"
-    for place in places:
-        text += (
-            f"| {place.rate_mbps:g} Mbit/s | {place.rtt_ms:g} ms | {place.queue_packets} packets"
-            f" ({place.buffer_bdp:g} BDP) | {place.loss_percent:g} % |\n"
+    titles = ("rate", "round trip", "queue", "random loss")
+    rows = [
+        (
+            f"{place.rate_mbps:g} Mbit/s",
+            f"{place.rtt_ms:g} ms",
+            f"{place.queue_packets} packets ({place.buffer_bdp:g} BDP)",
+            f"{place.loss_percent:g} %",
         )
-    return text + (
+        for place in places
+    ]
+    return markdown_table(titles, rows, titles) + (
         f"\nDelays that differ by no more than {EQUAL_PACKETS:g} packets in the queue are taken to be equal."
     )

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from narrows import __version__
 from narrows.console import table
+from narrows.text import markdown_table
 from validation.tunnel.compare import (
     LEVEL_OF_TEST,
     MARGIN,
@@ -130,8 +131,7 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
 def _page(outcome: Outcome) -> str:
     """The same for a document."""
     road, machine = outcome.options.road, outcome.machine
-    rows = [_TITLES, ("---",) * len(_TITLES), *(_cells(row) for row in outcome.rows)]
-    table = [f"| {' | '.join(row)} |" for row in rows]
+    rows = markdown_table(_TITLES, map(_cells, outcome.rows))
     where = f"{machine['cpus']} x {machine['cpu_model']}, kernel {machine['kernel']}" if machine else "N/A"
     loss = f", {road.loss} loss" if road.loss else ""
     head = [
@@ -141,7 +141,7 @@ def _page(outcome: Outcome) -> str:
         f" {outcome.options.runs} of each; {where}.",
         "",
     ]
-    return "\n".join([*head, *table, *remarks(outcome)]) + "\n"
+    return "\n".join([*head, rows.rstrip("\n"), *remarks(outcome)]) + "\n"
 
 
 def remarks(outcome: Outcome) -> list[str]:

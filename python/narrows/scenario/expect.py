@@ -31,7 +31,7 @@ OF_MODE = {
 #: Questions about a value over time.
 OF_VALUE = ("first", "last", "min", "max", "mean")
 
-_OF = Param("", "choice", STATISTICS, "median", None, None, False, "", "")
+_OF = Param("", "choice", STATISTICS, default="median")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
 
 
@@ -117,7 +117,7 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]
     if "measure" not in mapping.entries:
         problems.add(mapping.mark, f"needs measure: {any_of(measures)}")
         return None
-    param = Param("", "choice", measures, None, None, None, False, "", "")
+    param = Param("", "choice", measures)
     measure = read_value(mapping.entries["measure"], param, Context(problems))
     if measure is None:
         return None

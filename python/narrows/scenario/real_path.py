@@ -37,103 +37,90 @@ NOT_OF_RESULTS = ("retries", "vanished")
 _EXAMPLE = "{other: user@host}"
 
 
-def _param(
-    name: str,
-    kind: str,
-    default: Any,
-    doc: str,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-) -> Param:
-    return Param(name, kind, choices, default, low, high, False, doc, "")
-
-
 #: Kinds of values that have readers here.
 OWN_KINDS = ("text", "address", "ports", "interfaces")
 #: The keys in it.
 PARAMS: tuple[Param, ...] = (
-    _param(
+    Param(
         "other",
         "text",
-        None,
-        "The other host as ssh takes it: user@host, or a name of its configuration. Required, here or as"
+        doc="The other host as ssh takes it: user@host, or a name of its configuration. Required, here or as"
         " `--host`.",
     ),
-    _param(
+    Param(
         "sender",
         "choice",
-        LOCAL,
-        "Which machine sends the data of `forward` flows. `both`: every scheme is run in both directions,"
-        " with rows of its own in the results.",
         choices=(LOCAL, REMOTE, BOTH),
+        default=LOCAL,
+        doc="Which machine sends the data of `forward` flows. `both`: every scheme is run in both directions,"
+        " with rows of its own in the results.",
     ),
-    _param(
+    Param(
         "tunnel",
         "choice",
-        "on",
-        "`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
-        " endpoints use the machines' own addresses, and only what they count is known.",
         choices=("on", "off"),
+        default="on",
+        doc="`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
+        " endpoints use the machines' own addresses, and only what they count is known.",
     ),
-    _param(
+    Param(
         "listener",
         "choice",
-        AUTO,
-        "Which machine waits for the other's datagrams. `auto`: the other one if it can be reached, else"
-        " this one.",
         choices=(AUTO, LOCAL, REMOTE),
+        default=AUTO,
+        doc="Which machine waits for the other's datagrams. `auto`: the other one if it can be reached, else"
+        " this one.",
     ),
-    _param(
+    Param(
         "ports",
         "ports",
-        list(PORTS),
-        "UDP ports that may be used, in order of preference; the first one that passes is taken.",
+        default=list(PORTS),
+        doc="UDP ports that may be used, in order of preference; the first one that passes is taken.",
     ),
-    _param(
-        "address", "address", None, "The other host's address for datagrams, if not the one that ssh uses."
+    Param(
+        "address",
+        "address",
+        doc="The other host's address for datagrams, if not the one that ssh uses.",
     ),
-    _param(
+    Param(
         "our_address",
         "address",
-        None,
-        "This machine's address as the other one shall use it, if not the one that datagrams come from.",
+        doc="This machine's address as the other one shall use it, if not the one that datagrams come from.",
     ),
-    _param(
+    Param(
         "interface",
         "interfaces",
-        {},
-        "Network interfaces by which the tunnel goes, instead of what the routes say: `here`, `there`.",
+        default={},
+        doc="Network interfaces by which the tunnel goes, instead of what the routes say: `here`, `there`.",
     ),
-    _param(
+    Param(
         "mtu",
         "bytes",
-        None,
-        "Largest IP packet outside of the tunnel. Default: the largest that passes, at most 1500 B.",
         low=1280,
         high=9000,
+        doc="Largest IP packet outside of the tunnel. Default: the largest that passes, at most 1500 B.",
     ),
-    _param(
+    Param(
         "prepare",
         "flag",
-        False,
-        "Raise limits of socket buffers of both machines for the time of the campaign.",
+        default=False,
+        doc="Raise limits of socket buffers of both machines for the time of the campaign.",
     ),
-    _param(
+    Param(
         "retries",
         "count",
-        1,
-        "How often a cell that failed is tried again, at the end of its round.",
+        default=1,
         low=0,
         high=100,
+        doc="How often a cell that failed is tried again, at the end of its round.",
     ),
-    _param(
+    Param(
         "vanished",
         "choice",
-        GO_ON,
-        "What happens when the other host is gone: the campaign goes on, connects anew before each cell and"
-        " counts those that fail meanwhile, or it stops and can be resumed.",
         choices=(GO_ON, STOP),
+        default=GO_ON,
+        doc="What happens when the other host is gone: the campaign goes on, connects anew before each cell"
+        " and counts those that fail meanwhile, or it stops and can be resumed.",
     ),
 )
 BY_NAME = {param.name: param for param in PARAMS}

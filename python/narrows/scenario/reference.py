@@ -10,6 +10,7 @@ from narrows.scenario.keys import KEYS
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Entry, Param, Registry
+from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
@@ -34,22 +35,22 @@ def markdown(registry: Registry) -> str:
 
 
 def _keys() -> str:
-    text = "| key | default | meaning | example |\n| --- | --- | --- | --- |\n"
+    rows = []
     for key in KEYS:
         default = "required" if key.required else _default(key.param) if key.param else ""
-        text += f"| `{key.name}` | {default} | {cell(key.doc)} | `{cell(key.example)}` |\n"
-    return text
+        rows.append((f"`{key.name}`", default, cell(key.doc), f"`{cell(key.example)}`"))
+    return markdown_table(("key", "default", "meaning", "example"), rows)
 
 
 def _real_path() -> str:
-    text = "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n"
+    rows = []
     for param in real_path.PARAMS:
         own = param.kind in real_path.OWN_KINDS
         listed = f"`{_listed(param.default)}`" if param.default else "none"
         default = listed if own else _default(param)
         values = real_path.example(param) if own else allowed(param)
-        text += f"| `{param.name}` | {default} | {cell(values)} | {cell(param.doc)} |\n"
-    return text
+        rows.append((f"`{param.name}`", default, cell(values), cell(param.doc)))
+    return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
 def _listed(value: object) -> str:
@@ -69,11 +70,11 @@ def _family(family: dict[str, Entry], what: str) -> str:
 
 def _programs(registry: Registry) -> str:
     """Our programs for the kernel; their parameters are those of the schemes of the same name."""
-    text = "| name | what it is | parameters |\n| --- | --- | --- |\n"
+    rows = []
     for entry in registry.bpf.values():
         names = ", ".join(f"`{param.name}`" for param in entry.params) or "none"
-        text += f"| `{entry.name}` | {cell(entry.summary)} | {names} |\n"
-    return text
+        rows.append((f"`{entry.name}`", cell(entry.summary), names))
+    return markdown_table(("name", "what it is", "parameters"), rows)
 
 
 def short_form(entry: Entry) -> str:
@@ -86,12 +87,11 @@ def parameters(params: tuple[Param, ...]) -> str:
     """A table of parameters."""
     if not params:
         return "None.\n"
-    text = "| parameter | default | allowed | meaning | source |\n| --- | --- | --- | --- | --- |\n"
+    rows = []
     for param in params:
         default = "required" if param.required else _default(param)
-        cells = (f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source))
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+        rows.append((f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source)))
+    return markdown_table(("parameter", "default", "allowed", "meaning", "source"), rows)
 
 
 def _default(param: Param) -> str:

@@ -22,13 +22,13 @@ class Param:
 
     name: str
     kind: str
-    choices: tuple[str, ...]
-    default: Any
-    low: float | None
-    high: float | None
-    required: bool
-    doc: str
-    source: str
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+    doc: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
