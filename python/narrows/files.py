@@ -12,7 +12,7 @@ from narrows.text import shorten
 #: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
 #: was named by mistake.
 MOST_BYTES = 200_000_000
-_IRREGULAR = "is no regular file; save its content in a file and name that"
+_IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 
 def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
@@ -35,8 +35,9 @@ def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     if content is None:
         raise DataError("can't be read: it has no end")
     if len(content) > most:
+        article = "an" if what[0] in "aeiou" else "a"
         size = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1_000} kB"
-        raise DataError(f"is larger than {size}, so it is no {what}")
+        raise DataError(f"is larger than {size}, so it is not {article} {what}")
     return content
 
 

@@ -26,7 +26,7 @@ def scalar(fits: Callable[[Any], bool], words: str) -> Shape:
 
     def shape(value: Any, at: str) -> None:
         if not fits(value):
-            raise ShapeError(f"{at} is no {words}")
+            raise ShapeError(f"{at} is not {words}")
 
     return shape
 
@@ -36,7 +36,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    # Neither infinities nor what is no number are less.
+    # Neither infinities nor what is not a number are less.
     return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
 
 
@@ -45,12 +45,12 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
 
 
-INTEGER = scalar(_is_integer, "whole number")
-COUNT = scalar(lambda value: _is_integer(value) and value >= 0, "count")
-LIST = scalar(lambda value: isinstance(value, list), "list")
-OBJECT = scalar(lambda value: isinstance(value, dict), "object")
-NUMBER = scalar(_is_number, "number")
-BOOLEAN = scalar(lambda value: isinstance(value, bool), "truth value")
+INTEGER = scalar(_is_integer, "a whole number")
+COUNT = scalar(lambda value: _is_integer(value) and value >= 0, "a count")
+LIST = scalar(lambda value: isinstance(value, list), "a list")
+OBJECT = scalar(lambda value: isinstance(value, dict), "an object")
+NUMBER = scalar(_is_number, "a number")
+BOOLEAN = scalar(lambda value: isinstance(value, bool), "a truth value")
 #: Text of any length, in lines.
 STRING = scalar(
     lambda value: isinstance(value, str) and all(line.isprintable() for line in value.splitlines()),
@@ -74,7 +74,7 @@ def list_of(inner: Shape) -> Shape:
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, list):
-            raise ShapeError(f"{at} is no list")
+            raise ShapeError(f"{at} is not a list")
         for index, one in enumerate(value):
             inner(one, f"{at}[{index}]")
 
@@ -86,7 +86,7 @@ def dict_of(key: Shape, inner: Shape) -> Shape:
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
-            raise ShapeError(f"{at} is no object")
+            raise ShapeError(f"{at} is not an object")
         for name, one in value.items():
             key(name, f"a name in {at}")
             inner(one, f"{at}.{name}")
@@ -99,7 +99,7 @@ def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) 
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
-            raise ShapeError(f"{at} is no object")
+            raise ShapeError(f"{at} is not an object")
         for name, inner in members.items():
             if name not in value:
                 raise ShapeError(f"{at}.{name} is missing")

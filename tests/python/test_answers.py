@@ -83,7 +83,7 @@ def _use(theirs: Any) -> None:
         schema.checked("far", theirs, schema.HOST)
     except UnavailableError as error:
         told = str(error)
-        assert told.startswith("far: the agent's answer makes no sense: ") and told.isprintable(), told
+        assert told.startswith("far: the agent's answer is malformed: ") and told.isprintable(), told
         return
     rows = check._machines(here(), Location("far", [], ROOT), facts(), theirs)
     assert all(word.isprintable() for row in rows for word in (row.here, row.there))
@@ -133,29 +133,33 @@ def _report(**changes: Any) -> str:
     ("number", "words", "told"),
     [
         (0, "no JSON", r"far: the agent answers with something that is no JSON object: b'no JSON'"),
-        (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is no whole number"),
+        (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is not a whole number"),
         (
             0,
             '{"event": "error", "message": {"a": 1}}',
             "far: something has gone wrong, and the agent does not",
         ),
-        (1, '{"opened": []}', "far: the agent has opened other ports than it was told"),
-        (1, '{"opened": {}}', "its answer.opened is no list"),
-        (1, _opened(index=True), r"opened\[0\].index is no count"),
+        (1, '{"opened": []}', "far: the agent opened other ports than it was asked for"),
+        (1, '{"opened": {}}', "its answer.opened is not a list"),
+        (1, _opened(index=True), r"opened\[0\].index is not a count"),
         (1, '{"opened": [{"asked": 0}]}', r"its answer.opened\[0\].port is missing"),
-        (1, '{"error": "\\u001b[2J"}', "far: something has gone wrong, and the agent does not tell what"),
+        (1, '{"error": "\\u001b[2J"}', "far: the agent failed without giving a reason"),
         pytest.param(
             2, "[" * 50_000, "far: the agent answers with something that is no JSON object", id="deep"
         ),
-        (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is no IP address with port"),
+        (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is not an IP address with port"),
         (
             2,
             _report(**{"from": "[fe80::1%\x1b]:9"}),
-            r"its answer.ports\[0\].from is no IP address with port",
+            r"its answer.ports\[0\].from is not an IP address with port",
         ),
-        (2, _report(answers={"127.0.0.1:x": 1}), r"a name in its answer.ports\[0\].answers is no IP address"),
-        (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is no whole number"),
-        (2, _report(largest=-1), r"its answer.ports\[0\].largest is no count"),
+        (
+            2,
+            _report(answers={"127.0.0.1:x": 1}),
+            r"a name in its answer.ports\[0\].answers is not an IP address",
+        ),
+        (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is not a whole number"),
+        (2, _report(largest=-1), r"its answer.ports\[0\].largest is not a count"),
     ],
 )
 def test_an_examination_with_a_liar_ends_with_what_is_wrong(

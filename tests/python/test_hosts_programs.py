@@ -194,7 +194,7 @@ def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest
     ("lack", "told"),
     [
         (("sha256sum", "shasum", "openssl"), "none of sha256sum, shasum and openssl"),
-        (("uname",), "does not run commands for us"),
+        (("uname",), "does not run commands"),
     ],
     ids=["hashes", "uname"],
 )

@@ -88,7 +88,7 @@ def test_a_table_of_three_signals_has_a_fourth_that_decides_nothing() -> None:
         (model_kit.table(4)[:-3], "ends within a field"),
         (model_kit.table(2), "lacks bounds"),
         (b"children {", "ends too early"),
-        (b"children { leaf { window_increment: x } }", '"x", which is no number'),
+        (b"children { leaf { window_increment: x } }", '"x", which is not a number'),
         (b"children ) leaf", "line 1 is no text form"),
         (b"leaf { window_increment: 3 }", "without a domain"),
         (model_kit.TEXT.replace("intersend: 1.5", "").encode(), "without an action"),

@@ -105,7 +105,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
 
     rows = json.loads(narrows("models", "list", "--json").output)["models"]
     problems = {row["name"]: row["problem"] for row in rows}
-    large = "is larger than 200 MB, so it is no model"
+    large = "is larger than 200 MB, so it is not a model"
     assert problems == {"large": large, "mine": None, r"\udcff\x1b": None}
     assert store.names_of_kind("indigo") == ("mine",), "scenarios can't name the other"
     assert "200000.0 kB" in narrows("models", "list").output
@@ -118,7 +118,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
 def test_only_regular_files_are_models(tmp_path: Path, home: Path, name: str) -> None:
     with nothing_regular(tmp_path / name, "fifo"):
         done = narrows("models", "add", "x", tmp_path / name)
-    assert f"{tmp_path / name}" in str(done.exception) and "is no regular file" in str(done.exception)
+    assert f"{tmp_path / name}" in str(done.exception) and "is not a regular file" in str(done.exception)
 
 
 def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: Path) -> None:

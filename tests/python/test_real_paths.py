@@ -322,10 +322,10 @@ def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None
         ("error", "well", "unavailable", "near: error of host 0"),
         ("well", "error", "unavailable", "far: error of host 1"),
         ("error", "late error", "unavailable", "near: error of host 0; far: late error of host 1"),
-        ("well", "dies", "internal", "far: the agent has ended without a reason (killed by signal 9)"),
-        ("well", "babbles", "internal", "far: the agent says a line that does not end"),
-        ("well", "raves", "internal", "far: something has gone wrong, and the agent does not tell what"),
-        ("silent end", "well", "internal", "near: the agent has ended without a reason (exit code 0)"),
+        ("well", "dies", "internal", "far: the agent ended without giving a reason (killed by signal 9)"),
+        ("well", "babbles", "internal", "far: the agent sent a line without an end"),
+        ("well", "raves", "internal", "far: the agent failed without giving a reason"),
+        ("silent end", "well", "internal", "near: the agent ended without giving a reason (exit code 0)"),
     ],
 )
 def test_failures_of_agents_are_told(tmp_path: Path, near: str, far: str, kind: str, told: str) -> None:
@@ -349,7 +349,7 @@ def test_a_connection_that_breaks_is_a_host_that_vanished(tmp_path: Path) -> Non
 def test_agents_that_say_nothing_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_SILENCE_S", 0.5)
     pair = Pair(tmp_path, "well", "mute")
-    with pytest.raises(PeerFailure, match=r"far: no sign of life for 0\.5 s"):
+    with pytest.raises(PeerFailure, match=r"far: no output for 0\.5 s"):
         pair.run()
     assert all(peer.process.poll() is not None for peer in (pair.near, pair.far))
 

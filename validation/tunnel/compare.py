@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
-from narrows.campaign.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio, median
+from narrows.campaign.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio
 from validation.tunnel.lab import INSIDE, OUTSIDE
 from validation.tunnel.smirnov import holm, test
 

@@ -142,7 +142,7 @@ class CellRun:
                 return CellOutcome("finished")
             return CellOutcome("failed", "internal", "the agent ended without leaving a record", exit_code)
         if self._hung:
-            silent = f"the agent gave no sign of life for {self._silence_s:g} s and was killed"
+            silent = f"the agent gave no output for {self._silence_s:g} s and was killed"
             return CellOutcome("failed", "internal", silent, 1)
         if self._stopped or exit_code in (130, 143):
             return CellOutcome("interrupted", exit_code=exit_code)

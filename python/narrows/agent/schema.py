@@ -51,8 +51,8 @@ def _is_socket(value: Any) -> bool:
         return False
 
 
-ADDRESS = scalar(_is_address, "IP address")
-SOCKET = scalar(_is_socket, "IP address with port")
+ADDRESS = scalar(_is_address, "an IP address")
+SOCKET = scalar(_is_socket, "an IP address with port")
 
 
 def parse(text: bytes) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ def complaint(document: dict[str, Any]) -> str | None:
         told = document["error"]
     else:
         return None
-    return told if told and is_text(told) else "something has gone wrong, and the agent does not tell what"
+    return told if told and is_text(told) else "the agent failed without giving a reason"
 
 
 def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
@@ -82,9 +82,7 @@ def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
     try:
         shape(document, "its answer")
     except ShapeError as error:
-        raise UnavailableError(
-            f"{place}: the agent's answer makes no sense: {error}; see whether the host is what it should be"
-        ) from None
+        raise UnavailableError(f"{place}: the agent's answer is malformed: {error}; check the host") from None
     found: dict[str, Any] = document
     return found
 

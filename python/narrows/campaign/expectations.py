@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean, median
 from typing import Any
 
-from narrows.campaign.statistics import mean, median
 from narrows.scenario.expect import ALL, kind_of
 from narrows.scenario.quantity import show
 
@@ -15,7 +15,7 @@ INVALID = "invalid"
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "median": median,
-    "mean": mean,
+    "mean": fmean,
     "min": min,
     "max": max,
 }

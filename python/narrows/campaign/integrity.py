@@ -46,7 +46,7 @@ def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
     """The problem of an entry whose members are of the right types (narrows.campaign.schema)."""
     name, state = entry["id"], entry["state"]
     if not _ID.fullmatch(name):
-        return f"has the id {name[:60]!r}, which is no name of a folder"
+        return f"has the id {name[:60]!r}, which is not a valid name of a folder"
     if name in seen:
         return f"has the same id as an earlier one, {name}"
     if state not in _STATES:
@@ -90,7 +90,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
         else:
             raise DataError(
-                f"{entry.path}: is no plain file, and records hold nothing else; remove the cell's folder"
+                f"{entry.path}: is not a plain file, and records hold nothing else; remove the cell's folder"
             )
 
 

@@ -116,7 +116,7 @@ class Peer(Session):
             if event is not None and event.get("event") in _EVENTS:
                 self.events[event["event"]] = event
         if self._lines.endless:
-            self.events["error"] = {"event": "error", "message": "the agent says a line that does not end"}
+            self.events["error"] = {"event": "error", "message": "the agent sent a line without an end"}
 
     def keep_log(self) -> None:
         """Keeps what it complains about."""
@@ -152,7 +152,7 @@ class Peer(Session):
         code = self.process.poll()
         if self.location.ssh is not None and (not is_connected or code == CONNECTION_FAILED):
             return "vanished", f"{self.location.name} has vanished: the connection by ssh broke off"
-        return "internal", f"{self.location.name}: the agent has ended without a reason ({_how(code)})"
+        return "internal", f"{self.location.name}: the agent ended without giving a reason ({_how(code)})"
 
 
 def _how(code: int | None) -> str:
@@ -242,7 +242,7 @@ class PeerPair:
         silent = time.monotonic() - self._last_heard
         if silent > _SILENCE_S:
             who = " and ".join(peer.location.name for peer in peers if name not in peer.events)
-            raise PeerFailure("internal", f"{who}: no sign of life for {_SILENCE_S:g} s; the agent was ended")
+            raise PeerFailure("internal", f"{who}: no output for {_SILENCE_S:g} s; the agent was ended")
 
     def _failure(self, first: Peer) -> PeerFailure:
         """The failure of both when one has failed: it may only have noticed what happened at the other."""

@@ -26,7 +26,7 @@ from narrows.json_shapes import (
 )
 
 _REASON = record({}, {"severity": STRING, "code": STRING, "text": STRING})
-_NAME = scalar(lambda value: is_text(value) or (isinstance(value, int) and value >= 0), "name or number")
+_NAME = scalar(lambda value: is_text(value) or (isinstance(value, int) and value >= 0), "a name or number")
 _CELL = record(
     {"id": STRING, "scheme": STRING, "run": COUNT, "state": STRING},
     {

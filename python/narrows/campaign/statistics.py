@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,20 +18,6 @@ FEWEST_FOR_INTERVAL = 6
 RESAMPLES = 10_000
 SEED = 20_010_101
 LEVEL = 0.95
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two in the middle."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean, summed without rounding error so that the order does not matter."""
-    return math.fsum(values) / len(values)
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -75,7 +62,7 @@ def summarise(values: Sequence[float]) -> dict[str, Any]:
     """Mean, median and, for enough runs, the interval of the median."""
     interval = bootstrap_interval(values) if len(values) >= FEWEST_FOR_INTERVAL else None
     return {
-        "mean": mean(values),
+        "mean": fmean(values),
         "median": median(values),
         "ci95": list(interval) if interval else None,
         "n": len(values),

@@ -70,7 +70,7 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
         document = json.loads(read_whole(path, "file of a campaign"))
     except DataError as error:
         if not path.exists():
-            raise DataError(f"{path}: there is no such file, so this is no folder of results") from None
+            raise DataError(f"{path}: there is no such file, so this is not a folder of results") from None
         raise DataError(f"{path}: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: is damaged: it nests too deeply") from None

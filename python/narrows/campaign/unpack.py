@@ -76,7 +76,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
     way = PurePosixPath(member.name)
     path = target / way
     if way.is_absolute() or ".." in way.parts or not (member.isdir() or member.isreg()):
-        raise tarfile.TarError(f"{member.name!r} is no plain file or folder of a run")
+        raise tarfile.TarError(f"{member.name!r} is not a plain file or folder")
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
         return

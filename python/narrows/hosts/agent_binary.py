@@ -71,7 +71,7 @@ def examine(path: Path) -> Program:
 def _header(path: Path, head: bytes) -> tuple[int, bool]:
     """Architecture, and whether no loader of libraries is asked for."""
     if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
-        raise DataError(f"{path} is no program for Linux; name a narrows-agent with --agent")
+        raise DataError(f"{path} is not a Linux program; name a narrows-agent with --agent")
     order = "<" if head[5] == 1 else ">"
     wide = head[4] == 2
     machine = struct.unpack_from(f"{order}H", head, 18)[0]

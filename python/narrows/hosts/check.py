@@ -94,7 +94,7 @@ def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str],
             ipaddress.ip_address(options.our_address)
         except ValueError:
             raise UsageError(
-                f"--our-address: {options.our_address!r} is no address; write it in figures, such as"
+                f"--our-address: {options.our_address!r} is not an address; write it in figures, such as"
                 " 192.0.2.7"
             ) from None
     local = with_best_rights()

@@ -99,10 +99,9 @@ def _hello(ssh: Ssh, folder: str | None) -> _Hello:
     done = ssh.run(_HELLO)
     lines = done.stdout.decode(errors="replace").splitlines()
     if len(lines) < 7:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no output"]
         raise UnavailableError(
-            f"{ssh.host} does not run commands for us ({last[0]}); the login shell there must be able to"
-            " run: sh -c"
+            f"{ssh.host} does not run commands ({last[0]}); the login shell there must be able to run: sh -c"
         )
     kernel, machine, user, home, cache, connection, sudo = lines[:7]
     if kernel != "Linux":

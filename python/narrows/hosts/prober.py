@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from types import TracebackType
 from typing import Any
 
 from narrows.agent import schema
@@ -103,9 +102,7 @@ class Prober:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._session
         self._session.end()
 
@@ -115,7 +112,9 @@ class Prober:
         """Opens ports (0: any) of a local address."""
         answer = self._by(schema.OPENED, do="open", address=address, ports=ports)["opened"]
         if [one["asked"] for one in answer] != ports:
-            raise UnavailableError(f"{self.location.name}: the agent has opened other ports than it was told")
+            raise UnavailableError(
+                f"{self.location.name}: the agent opened other ports than it was asked for"
+            )
         return [Opened(*(one[each.name] for each in fields(Opened))) for one in answer]
 
     def send(

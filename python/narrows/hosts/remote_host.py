@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from narrows.agent import schema
@@ -118,9 +117,7 @@ class RemoteHost:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(NarrowsError):
             if self.alive:
                 self._remove_all()
@@ -334,8 +331,8 @@ class RemoteHost:
         override.__exit__(None, None, None)
         for change in override.not_restored:
             self.say(
-                f"{self.location(name).name}: {change.name} was not put back to {change.before}, or nobody"
-                f" could tell us; narrows hosts check {self.name} shows what is left behind"
+                f"{self.location(name).name}: {change.name} was not put back to {change.before}, or this"
+                f" is unknown; narrows hosts check {self.name} shows what is left behind"
             )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from narrows.agent import schema
@@ -97,9 +96,7 @@ class SysctlOverride:
         """True while the agent is there."""
         return self._session is not None and self._session.process.poll() is None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # What went wrong before is what matters; the caller compares `changed` and `restored`.
         with contextlib.suppress(UnavailableError):
             self.restored = self._finish()

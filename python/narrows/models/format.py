@@ -64,7 +64,7 @@ def summary(content: bytes) -> Summary:
         raise DataError(
             "it is a model file of another version; make it again"
             if content.startswith(FAMILY)
-            else "it is no model file"
+            else "it is not a model file"
         )
     start = len(MAGIC) + 4
     length = int.from_bytes(content[len(MAGIC) : start], "little")

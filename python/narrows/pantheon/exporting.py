@@ -131,7 +131,9 @@ def _moment(text: str, cell: Path) -> datetime:
     except (ValueError, OverflowError):
         moment = None
     if moment is None or moment.year not in YEARS:
-        raise DataError(f"{cell}: {text[:40]} is no time of a run; expected {YEARS[0]} to {YEARS[-1]}")
+        raise DataError(
+            f"{cell}: {text[:40]} is not a plausible time of a run; expected {YEARS[0]} to {YEARS[-1]}"
+        )
     return moment
 
 

@@ -138,7 +138,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
             raise DataError(f"{path}: there is no such folder") from None
         return {}, ""  # a test that was broken off leaves none
     except NotADirectoryError:
-        raise DataError(f"{path}: is no folder; name the data folder with its logs") from None
+        raise DataError(f"{path}: is not a folder; name the data folder with its logs") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: can't be read: {error}") from None
     try:
@@ -147,7 +147,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         wrong = _TOO_DEEP if isinstance(error, RecursionError) else f"is damaged: {error}"
         raise DataError(f"{file}: {wrong}; without this file its logs can still be read") from None
     if not isinstance(content, dict) or not isinstance(content.get("cc_schemes", []), list):
-        raise DataError(f"{file}: is no metadata of Pantheon; without this file its logs can still be read")
+        raise DataError(f"{file}: is not Pantheon's metadata; without this file its logs can still be read")
     runtime = content.get("runtime")
     if runtime is not None and not _is_time(runtime):
         raise DataError(
@@ -162,7 +162,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     run_times = content.get("run_times")
     if isinstance(run_times, int) and run_times > MOST_RUNS:
         raise DataError(
-            f'{file}: "run_times" promises more than {MOST_RUNS} runs of each scheme, which nobody made;'
+            f'{file}: "run_times" promises more than {MOST_RUNS} runs of each scheme, which is implausible;'
             " without this file its logs can still be read"
         )
     return content, text
@@ -174,9 +174,9 @@ def _not_for_records(content: Any) -> str | None:
     for _ in range(MOST_LEVELS):
         for one in level:
             if isinstance(one, str) and _LONE.search(one):
-                return "has half a character (a lone surrogate), so records can't tell it"
+                return "has half a character (a lone surrogate), which records can't hold"
             if isinstance(one, int | float) and not -(2**63) <= one < 2**63:
-                return "is no number that records can tell"
+                return "is not a number that records can tell"
         level = [inner for one in level for inner in _inside(one)]
     return _TOO_DEEP if level else None
 
@@ -191,7 +191,7 @@ def _inside(value: Any) -> list[Any]:
 def regular(file: Path) -> Path:
     """The file, if it is a regular one: whatever else has its name might block, or never end."""
     if file.exists() and not file.is_file():
-        raise DataError(f"{file}: can't be read: it is no regular file")
+        raise DataError(f"{file}: can't be read: it is not a regular file")
     return file
 
 
@@ -229,7 +229,7 @@ def _in_utf_8(file: Path) -> None:
         str(file).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(file).decode(errors="backslashreplace")
-        raise DataError(f"{shown}: is no name in UTF-8, so records can't tell it; rename it") from None
+        raise DataError(f"{shown}: is not valid UTF-8, so records can't hold it; rename it") from None
 
 
 def _logs(runs: dict[tuple[str, int], Run], match: re.Match[str]) -> Logs:

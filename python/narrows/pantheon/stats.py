@@ -75,7 +75,7 @@ def _moment(file: Path, number: int, text: str) -> str:
         moment = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         raise DataError(
-            f'{file}:{number}: "{text[:40]}" is no time; expected YYYY-MM-DD HH:MM:SS in UTC'
+            f'{file}:{number}: "{text[:40]}" is not a time; expected YYYY-MM-DD HH:MM:SS in UTC'
         ) from None
     if moment.year not in YEARS:
         raise DataError(
@@ -90,7 +90,7 @@ def _offset(file: Path, number: int, text: str) -> int:
     except ValueError:
         value = float("inf")
     if abs(value) > _LARGEST_OFFSET_MS:
-        raise DataError(f"{file}:{number}: {text[:40]} ms is no offset of a clock that was set")
+        raise DataError(f"{file}:{number}: {text[:40]} ms is not a plausible clock offset")
     return round(value * 1e6)
 
 

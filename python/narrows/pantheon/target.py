@@ -45,7 +45,7 @@ def filled(target: Path, last: str) -> Iterator[Path]:
 def _check(target: Path, place: Path) -> None:
     # A path that was followed to its end is a link only if links lead in a circle.
     if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise UsageError(f"{target} exists and is no folder; choose another name with -o")
+        raise UsageError(f"{target} exists and is not a folder; choose another name with -o")
     if place.exists() and any(one.name != _PARTIAL for one in place.iterdir()):
         raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from narrows.report import networks, real_path, units
@@ -258,13 +259,6 @@ def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def _centre(values: list[float]) -> float:
-    """The median, as in the tables."""
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
 def _indistinct(best: list[float], other: list[float]) -> bool:
     """True if the ranges of two schemes' runs overlap, so that the order of their means proves nothing."""
     return max(min(best), min(other)) <= min(max(best), max(other))
@@ -277,7 +271,7 @@ def _leader(
     if not known:
         return None
     pick = max if highest else min
-    best = pick(known, key=lambda s: _centre(known[s]))
+    best = pick(known, key=lambda s: median(known[s]))
     return best, [s for s in known if s != best and _indistinct(known[best], known[s])]
 
 
@@ -291,11 +285,11 @@ def answer(campaign: Campaign) -> list[str]:
         return ["No run is valid, so this campaign has no answer; the verdicts below say why."]
 
     def rate(scheme: str) -> str:
-        return f"{units.number(_centre(totals[scheme][measures.rate]) / 1e6)} Mbit/s"
+        return f"{units.number(median(totals[scheme][measures.rate]) / 1e6)} Mbit/s"
 
     def delay(scheme: str) -> str:
         values = totals[scheme].get(measures.delay)
-        return f"{units.number(_centre(values) / 1e6)} ms" if values else "no known delay"
+        return f"{units.number(median(values) / 1e6)} ms" if values else "no known delay"
 
     first, second = _leader(totals, measures.rate, True), _leader(totals, measures.delay, False)
     assert first is not None

@@ -30,7 +30,7 @@ def has_only_ends(run: Run) -> bool:
     return is_real(run) and "tunnel" in record and record["tunnel"] is None
 
 
-NOT_SEEN = "There was no tunnel, so that nobody saw the packets."
+NOT_SEEN = "There was no tunnel, so packets were not observed."
 """Why a figure of packets is missing."""
 
 

@@ -25,7 +25,7 @@ def read_dscp(value: Node, problems: Problems) -> int:
         if value.integer is not None and 0 <= value.integer <= LARGEST:
             return value.integer
         hint = did_you_mean(value.text, NAMES) or "; write a number from 0 to 63, or EF, AF41, CS1"
-        problems.add(value.mark, f'"{shorten(value.text)}" is no code point{hint}')
+        problems.add(value.mark, f'"{shorten(value.text)}" is not a code point{hint}')
     else:
         problems.add(value.mark, "must be a code point such as 46 or EF")
     return 0

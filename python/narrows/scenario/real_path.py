@@ -194,7 +194,9 @@ def _value(value: Node, param: Param, problems: Problems) -> Any:
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
-            problems.add(value.mark, f'"{shorten(text)}" is no address; write figures, such as 192.0.2.7')
+            problems.add(
+                value.mark, f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
+            )
     elif not text or text.startswith("-") or any(letter.isspace() for letter in text):
         problems.add(value.mark, "must be a host as ssh takes it, such as user@host")
     else:
@@ -219,7 +221,7 @@ def ports_of(text: str) -> tuple[int, ...]:
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
         if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
-            raise ValueError(f"{part.strip()!r} is no port and no range of ports; write 443,5000-5003")
+            raise ValueError(f"{part.strip()!r} is neither a port nor a range of ports; write 443,5000-5003")
         if len(found) + int(last) - int(first) + 1 > MOST_PORTS:
             raise ValueError(f"more than {MOST_PORTS} ports; name fewer")
         found |= dict.fromkeys(range(int(first), int(last) + 1))

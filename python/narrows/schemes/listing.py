@@ -70,7 +70,7 @@ class Machine:
             fact = facts.get(key) or {}
             if fact.get("ok") is False:
                 why = fact.get("why") or key + " are not permitted"
-                return cls(facts, f"emulation is not possible here: {why}; narrows doctor tells more")
+                return cls(facts, f"emulation is not possible here: {why}; see narrows doctor")
         return cls(facts, None)
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "One-way delay"
 SCOPE = "run"
 ORDER = 20
-PAPER_NOTE = "Dots drawn large only tell the flows apart."
+PAPER_NOTE = "Large dots only distinguish the flows."
 
 DOTS_ON_PAPER = 20_000
 DOTS_ON_PAGE = 3_000

@@ -29,7 +29,7 @@ def absent(data: Campaign) -> str | None:
     """Without a record there is no path to draw."""
     network = data.settings.get("network") or {}
     if not network:
-        return "No record tells the path, so it is only in the scenario below."
+        return "No record describes the path; see the scenario below."
     if not networks.is_dumbbell(network) and not network.get("hosts"):
         return f"No picture is drawn for networks of the kind {network.get('kind')!r}."
     return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput"
 SCOPE = "run"
 ORDER = 10
-PAPER_NOTE = "The legend has the means. Markers on the lines only tell the flows apart."
+PAPER_NOTE = "The legend has the means. Markers only distinguish the flows."
 
 
 def _columns(run: Run) -> dict[str, Any]:
