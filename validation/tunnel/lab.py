@@ -300,15 +300,15 @@ class Lab:
 
     def _read_tunnel(self, cell: Cell, ran: Ran) -> None:
         for host in (SENDER, RECEIVER):
-            told = _document(self._host(host) / "tunnel.json")
-            lost = sum(told["lost_here"].values())
+            tunnel = _document(self._host(host) / "tunnel.json")
+            lost = sum(tunnel["lost_here"].values())
             if lost:
                 ran.verdict = INVALID
                 ran.reasons.append(
                     f"{lost} packets were lost at an end of the tunnel, which the path never saw"
                 )
             if host == SENDER:
-                ran.waited_p99_ns = told["waited"]["p99_ns"]
+                ran.waited_p99_ns = tunnel["waited"]["p99_ns"]
         record, cell_file = self._folder / "record", self._folder / "cell.json"
         cell_file.write_text(json.dumps(cell.content), encoding="utf-8")
         folders = [

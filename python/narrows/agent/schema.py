@@ -67,18 +67,18 @@ def parse(text: bytes) -> dict[str, Any] | None:
 def complaint(document: dict[str, Any]) -> str | None:
     """The failure that a document tells of, if it does."""
     if document.get("event") == "error":
-        told = document.get("message")
+        message = document.get("message")
     elif "error" in document:
-        told = document["error"]
+        message = document["error"]
     else:
         return None
-    return told if told and is_text(told) else "the agent failed without giving a reason"
+    return message if message and is_text(message) else "the agent failed without giving a reason"
 
 
 def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
     """The document, if it has the shape; raises `UnavailableError` with"""
-    if isinstance(document, dict) and (told := complaint(document)):
-        raise UnavailableError(f"{place}: {told}")
+    if isinstance(document, dict) and (message := complaint(document)):
+        raise UnavailableError(f"{place}: {message}")
     try:
         shape(document, "its answer")
     except ShapeError as error:

@@ -21,8 +21,8 @@ def network_in_words(scenario: Scenario) -> list[str]:
     for name, elements in links:
         # Gates are there for the timeline, which is told below.
         shown = (element for element in elements if element["kind"] != GATE)
-        told = " -> ".join(element_in_words(element, registry) for element in shown)
-        lines.append(f"  {name:{width}}  {told or 'nothing on the way'}")
+        parts = " -> ".join(element_in_words(element, registry) for element in shown)
+        lines.append(f"  {name:{width}}  {parts or 'nothing on the way'}")
     for change in scenario.timeline:
         lines.append(f"  at {show('span', change['at_ns'])}  {change_in_words(change)}")
     values: dict[str, dict[str, None]] = {}
@@ -47,21 +47,21 @@ def network_in_words(scenario: Scenario) -> list[str]:
 
 def flows_in_words(flows: list[dict[str, Any]]) -> str:
     """`2, right -> left, starting at 0 s, 3 s`: where they go, when they start and what sets them apart."""
-    told = [str(len(flows))]
+    parts = [str(len(flows))]
     ways = list(dict.fromkeys(f"{flow['from']} -> {flow['to']}" for flow in flows if "from" in flow))
     if ways:
-        told.append(_some(ways))
+        parts.append(_some(ways))
     starts = [show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows]
-    told.append(f"starting at {_some(starts if len(set(starts)) > 1 else starts[:1])}")
+    parts.append(f"starting at {_some(starts if len(set(starts)) > 1 else starts[:1])}")
     if any(flow["extra_rtt_ns"] for flow in flows):
-        told.append(f"extra RTT {_some([show('span', flow['extra_rtt_ns']) for flow in flows])}")
+        parts.append(f"extra RTT {_some([show('span', flow['extra_rtt_ns']) for flow in flows])}")
     kinds = list(dict.fromkeys(flow["traffic"]["kind"] for flow in flows if "traffic" in flow))
     if kinds:
-        told.append(f"traffic {', '.join(kinds)}")
+        parts.append(f"traffic {', '.join(kinds)}")
     connections = sum(flow.get("connections", 1) for flow in flows)
     if connections > len(flows):
-        told.append(f"{connections} connections")
-    return ", ".join(told)
+        parts.append(f"{connections} connections")
+    return ", ".join(parts)
 
 
 def _some(words: list[str], most: int = 6) -> str:
@@ -81,14 +81,14 @@ def change_in_words(change: dict[str, Any]) -> str:
     if set(values) == {"open"}:
         link = change["element"].rpartition(".")[0]
         return f"{link} {'works again' if values['open'] else 'is cut'}"
-    told = []
+    parts = []
     registry = registries.load()
     for key, value in values.items():
         if key == "rate" and isinstance(value, dict):
-            told.append(f"rate {_entry_in_words(value, registry.rates, hide='constant')}")
+            parts.append(f"rate {_entry_in_words(value, registry.rates, hide='constant')}")
         else:
-            told.append(f"{key} {value}")
-    return f"{change['element']}: {', '.join(told)}"
+            parts.append(f"{key} {value}")
+    return f"{change['element']}: {', '.join(parts)}"
 
 
 def element_in_words(element: dict[str, Any], registry: Registry) -> str:

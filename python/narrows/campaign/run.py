@@ -178,7 +178,7 @@ def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
     return path
 
 
-@signals.told("interrupted; nothing was run")
+@signals.interruptible("interrupted; nothing was run")
 def run_campaign(
     loaded: Loaded,
     output: Path | None,

@@ -109,8 +109,8 @@ def show(
     print(f"  file    {one.path} ({one.size} bytes)")
     print(f"  sha256  {one.sha256}")
     for key, value in one.summary.notes.items():
-        told = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"  {printable(key):7} {printable(told)}")
+        text = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        print(f"  {printable(key):7} {printable(text)}")
     for array, code, shape in one.summary.arrays:
         print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
 

@@ -234,7 +234,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
     from narrows.cli.common import print_json
     from narrows.console import say, stdout_console
 
-    interrupted = signals.told("interrupted; nothing was run")
+    interrupted = signals.interruptible("interrupted; nothing was run")
     with interrupted, planned(loaded, this_machine(), reach, say) as found:
         plan = found.plan
         joined = found.remote.describe(found.rendezvous) if found.remote is not None else None

@@ -126,12 +126,12 @@ def _print_page(console: Console, page: Page) -> None:
     if info.models:
         console.print(f"installed models: {', '.join(info.models)}", soft_wrap=True)
     if page.ecn:
-        told = {
+        meanings = {
             "none": "none; packets carry no ECN codepoint",
             "classic": "classic (ECT(0), RFC 3168), where the transport has it on",
             "scalable": "scalable (ECT(1), RFC 9331), where the transport has it on",
         }
-        console.print(f"ECN: {told.get(page.ecn, page.ecn)}")
+        console.print(f"ECN: {meanings.get(page.ecn, page.ecn)}")
     if page.transport:
         listed = ", ".join(f"{name}: {value}" for name, value in page.transport.items())
         console.print(f"defined with these settings of the transport: {listed}")

@@ -42,8 +42,8 @@ def show(
     if as_json:
         from narrows.analysis.attempts import with_failed
 
-        told = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
-        print_json(told[0] if len(told) == 1 else told)
+        documents = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
+        print_json(documents[0] if len(documents) == 1 else documents)
         return
     from narrows.analysis.attempts import print_attempts
     from narrows.analysis.tables import (

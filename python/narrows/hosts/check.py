@@ -267,13 +267,13 @@ def _prepared(
     say: Callable[[str], None],
 ) -> list[Row]:
     """Tries the changes of settings that runs would make, and that they can be undone."""
-    told = []
+    columns = []
     state = OK
     remedies = []
     for location, facts in ((local, ours), (remote, theirs)):
         plan = sysctls.planned(facts)
         if not plan and not facts["left_behind"]:
-            told.append("nothing to change")
+            columns.append("nothing to change")
             continue
         for change in plan:
             say(f"{location.name}: changes {change}, and back afterwards")
@@ -281,7 +281,7 @@ def _prepared(
             with sysctls.SysctlOverride(location) as held:
                 pass
         except UnavailableError as error:
-            told.append(str(error))
+            columns.append(str(error))
             state = NO
             remedies.append(f"{location.name}: set them as root, once and for all: sysctl -w NAME=VALUE")
             continue
@@ -291,8 +291,8 @@ def _prepared(
             state = NO
             words += [f"{change.name} was NOT put back to {change.before}" for change in held.not_restored]
             remedies.append(f"{location.name}: put them back as root: sysctl -w NAME=VALUE")
-        told.append("; ".join(words))
-    return [Row("preparation", state, told[0], told[1], "; ".join(remedies) or None)]
+        columns.append("; ".join(words))
+    return [Row("preparation", state, columns[0], columns[1], "; ".join(remedies) or None)]
 
 
 # -- the way between them --------------------------------------------------------------------------

@@ -31,12 +31,12 @@ def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | Non
 def against(measured: dict[str, Any]) -> str | None:
     """The account of the programs that keep both clocks of a run, against what the tunnel has measured
     (the member `clock` of run.json), in words; None unless both are kept."""
-    told = measured.get("by_ntp")
-    if not told:
+    account = measured.get("by_ntp")
+    if not account:
         return None
     # Both are of the start of the run.
-    off_ns = told["offset_ns"] - measured["offset_ns"]
-    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {told['bound_ns'] / 1e6:.3f} ms"
+    off_ns = account["offset_ns"] - measured["offset_ns"]
+    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {account['bound_ns'] / 1e6:.3f} ms"
 
 
 def keeper(clock: dict[str, Any]) -> str:

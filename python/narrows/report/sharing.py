@@ -47,8 +47,8 @@ def _table(
     campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: tuple[str, ...]
 ) -> Json | None:
     """A row per line, a column per metric of which any line has something."""
-    told = [name for name in names if any(name in found for _, found in lines)]
-    metrics = [metric for name in told if (metric := campaign.metric(name)) is not None]
+    present = [name for name in names if any(name in found for _, found in lines)]
+    metrics = [metric for name in present if (metric := campaign.metric(name)) is not None]
     if not lines or not metrics:
         return None
     head = [cell(title) for title in titles]

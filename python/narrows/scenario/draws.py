@@ -72,8 +72,8 @@ class Law:
             law = NormalDist(low, high)
             below = law.cdf(0.0)
             amount = law.inv_cdf(min(max(below + share * (1 - below), 2**-53), 1 - 2**-53))
-        text, told = _written(self.kind, amount)
-        return Scalar(self.written.mark, text), told
+        text, shown = _written(self.kind, amount)
+        return Scalar(self.written.mark, text), shown
 
 
 def share_of(seed: int, path: str) -> float:
@@ -100,12 +100,12 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     runs: list[Drawn] = []
     for run in range(1, scenario.runs + 1):
         seed = run_seed(scenario.seed, run)
-        placed, told = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
+        placed, shown = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
         one = resolve(placed)
         names = (name for name in OVERLAID if name != "drawn")
         changed = {name: getattr(one, name) for name in names}
         overlay = {name: value for name, value in changed.items() if value != getattr(scenario, name)}
-        runs.append(Drawn(told, overlay))
+        runs.append(Drawn(shown, overlay))
         scenario.files.contents.update(one.files.contents)
         scenario.files.names.update(one.files.names)
     return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs)
@@ -117,17 +117,17 @@ def _with_values(
     """A copy of the scenario with a value in the place of every law, and the values in words."""
     changed = copy.deepcopy(base)
     by_path = {law.path: law for law in laws}
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for law in laws:
         source = by_path[_in_words(law.values[0])] if law.name == "same" else law
-        value, told[law.path] = source.at(share(source.path))
+        value, shown[law.path] = source.at(share(source.path))
         option = str(law.written.mark)
         try:
             overrides.place(changed, law.path, value, option)
         except UsageError as error:
             text = str(error).removeprefix(f"{option}: ")
             raise ScenarioError([Problem(option, f"{KEY}.{law.path}", text)]) from None
-    return changed, told
+    return changed, shown
 
 
 def _laws(value: Node, problems: Problems) -> list[Law]:

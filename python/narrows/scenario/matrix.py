@@ -41,11 +41,11 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     names = _short_names([key for key, _ in axes])
     for values in itertools.product(*(values for _, values in axes)):
         changed = base.copy("")
-        told = {}
+        words = {}
         for (key, _), value in zip(axes, values, strict=True):
             _place(changed, key, value)
-            told[names[key]] = in_words(value)
-        found.append((told, resolve(changed)))
+            words[names[key]] = in_words(value)
+        found.append((words, resolve(changed)))
     return _merge(found)
 
 
@@ -115,14 +115,14 @@ def _merge(found: list[tuple[dict[str, str], Scenario]]) -> Scenario:
     rows: list[SchemeRow] = []
     labels: dict[str, list[str]] = {}
     base = {name: getattr(first, name) for name in OVERLAID}
-    for told, scenario in found:
+    for words, scenario in found:
         overlay = {
             name: getattr(scenario, name) for name in OVERLAID if getattr(scenario, name) != base[name]
         }
         for row in scenario.schemes:
-            label = f"{row.label} ({', '.join(f'{name} {value}' for name, value in told.items())})"
+            label = f"{row.label} ({', '.join(f'{name} {value}' for name, value in words.items())})"
             slug = free_slug(slug_of(label), [one.slug for one in rows])
-            rows.append(SchemeRow(label, slug, row.flows, overlay, told))
+            rows.append(SchemeRow(label, slug, row.flows, overlay, words))
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)

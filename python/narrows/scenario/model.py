@@ -151,8 +151,8 @@ class Scenario:
         """The identity of the scenario: everything that can change a result, and nothing else."""
         content = {key: value for key, value in self.to_json().items() if key not in FOR_PEOPLE}
         if "real_path" in content:
-            told = content["real_path"].items()
-            content["real_path"] = {key: value for key, value in told if key not in NOT_OF_RESULTS}
+            items = content["real_path"].items()
+            content["real_path"] = {key: value for key, value in items if key not in NOT_OF_RESULTS}
         return content_hash(content)
 
 

@@ -203,8 +203,8 @@ def _program(item: dict[str, Any]) -> Entry:
 def _setting(item: dict[str, Any]) -> Param:
     """A setting of hosts, with what our own transport makes of it."""
     mirrored = item.get("mirrored")
-    told = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
-    return _param({**item, "doc": f"{item.get('doc', '')}{told}"})
+    note = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
+    return _param({**item, "doc": f"{item.get('doc', '')}{note}"})
 
 
 def _param(item: dict[str, Any]) -> Param:

@@ -50,21 +50,21 @@ def markdown(registry: Registry) -> str:
 def _overview(entries: dict[str, Entry]) -> str:
     lines = []
     for entry in entries.values():
-        told = header.read(entry.page)
-        texts = (entry.summary, _sentence(told.provenance or entry.source))
+        head = header.read(entry.page)
+        texts = (entry.summary, _sentence(head.provenance or entry.source))
         lines.append(
             [
                 f"[`{entry.name}`](#{_anchor(entry.name)})",
-                *map(cell, (*texts, _sentence(told.deviations or "not told"))),
+                *map(cell, (*texts, _sentence(head.deviations or "not told"))),
             ]
         )
     return markdown_table(("scheme", "what it is", "provenance", "deviations"), lines)
 
 
 def _section(entry: Entry, known: Registry) -> str:
-    told = header.read(entry.page)
-    text = f"\n## `{entry.name}`\n\n**{told.first or entry.summary}**\n"
-    for paragraph in told.paragraphs:
+    head = header.read(entry.page)
+    text = f"\n## `{entry.name}`\n\n**{head.first or entry.summary}**\n"
+    for paragraph in head.paragraphs:
         text += f"\n{paragraph}\n"
     if entry.media:
         load = "the frames of an encoder" if entry.frames else "as much as it lets through"
@@ -85,7 +85,7 @@ def _section(entry: Entry, known: Registry) -> str:
         return text + "\nNo parameters.\n"
     lines = [
         map(cell, (f"`{row.name}`", row.unit, row.default, row.allowed, row.doc, row.source))
-        for row in rows(entry, told)
+        for row in rows(entry, head)
     ]
     titles = ("parameter", "unit", "default", "allowed", "meaning", "source")
     return f"{text}\n{markdown_table(titles, lines)}"
