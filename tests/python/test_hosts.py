@@ -187,7 +187,7 @@ def test_host_keys_are_checked_whatever_the_configuration_says(pair: Hosts) -> N
 
 
 def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
-    assert "does not let us in" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
+    assert "refuses the login" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
     assert "Connection refused" in refusal("-p", "9", pair=pair)
     # The whole command makes a row of it.
     done = pair.narrows("check", "no-such-host.invalid", "--json")
@@ -203,7 +203,7 @@ def test_nobody_can_ask_for_unchecked_host_keys() -> None:
 
 @pytest.mark.parametrize("host", ["", "-oProxyCommand=touch"])
 def test_options_are_no_hosts(host: str) -> None:
-    with pytest.raises(UsageError, match="is no host"):
+    with pytest.raises(UsageError, match="is not a host"):
         Ssh(host, ["true"])
 
 

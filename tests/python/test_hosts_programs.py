@@ -56,7 +56,7 @@ def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
 def test_what_is_no_program_is_not_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "agent"
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"is no program|is damaged"):
+    with pytest.raises(DataError, match=r"is not a Linux program|is damaged"):
         agent_binary.examine(file)
 
 
@@ -65,7 +65,7 @@ def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_
     file.write_text("no program")
     command = ["check", "host.invalid", "--agent", str(file), "--ssh", "true"]
     done = processes.run([sys.executable, "-m", "narrows", "hosts", *command])
-    assert done.returncode == 3 and "is no program" in done.stderr, done
+    assert done.returncode == 3 and "is not a Linux program" in done.stderr, done
 
 
 @pytest.mark.parametrize("ports", ["", "0", "65536", "5-4", "1-100", "a", "5000-", "5000,,5001"])

@@ -89,7 +89,7 @@ def test_a_table_of_three_signals_has_a_fourth_that_decides_nothing() -> None:
         (model_kit.table(2), "lacks bounds"),
         (b"children {", "ends too early"),
         (b"children { leaf { window_increment: x } }", '"x", which is not a number'),
-        (b"children ) leaf", "line 1 is no text form"),
+        (b"children ) leaf", "line 1 is not a protocol buffer in text form"),
         (b"leaf { window_increment: 3 }", "without a domain"),
         (model_kit.TEXT.replace("intersend: 1.5", "").encode(), "without an action"),
         (b"children {" * 100, "levels within each other"),

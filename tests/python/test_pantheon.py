@@ -319,7 +319,7 @@ def test_stats_files(tmp_path: Path) -> None:
     assert stats.printed is not None
     assert numbers_of(stats.printed) == {"all": Printed(0.99, 268.11, -0.2), "1": Printed(0.0)}
     file.write_text("ok\nStart at: noon\n")
-    with pytest.raises(DataError, match=r'run1.log:2: "noon" is no time'):
+    with pytest.raises(DataError, match=r'run1.log:2: "noon" is not a time'):
         read_stats(file)
     file.write_text("Local clock offset: 99999999999 ms\n")
     with pytest.raises(DataError, match="is not a plausible clock offset"):
