@@ -225,7 +225,7 @@ def test_a_folder_without_metadata_or_logs(data: Path, tmp_path: Path) -> None:
         read_source(tmp_path / "empty")
     with pytest.raises(DataError, match="there is no such folder"):
         read_source(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"cubic_stats_run1\.log: is no folder"):
+    with pytest.raises(DataError, match=r"cubic_stats_run1\.log: is not a folder"):
         read_source(data / "cubic_stats_run1.log")
     (data / "pantheon_metadata.json").write_text("{")
     with pytest.raises(DataError, match=r"pantheon_metadata\.json: is damaged"):
