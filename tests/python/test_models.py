@@ -169,7 +169,7 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     assert "can't be read: no such file" in refusal()
     data.write_bytes(good_data)
     index.write_bytes(good_index[:-1])
-    assert "no index of a checkpoint" in refusal()
+    assert "not the index of a checkpoint" in refusal()
     index.write_bytes(b"\x01" + good_index[1:])
     assert "checksum" in refusal()
     model_kit.checkpoint(tmp_path, model_kit.tensors(10, 3, 1))
@@ -203,7 +203,8 @@ def test_a_model_file_is_what_the_guide_says() -> None:
     assert content == MAGIC + bytes([len(header), 0, 0, 0]) + header + bytes([1, 0, 0, 0, 2, 1, 0, 0])
     found = summary(content)
     assert (found.kind, found.arrays, found.notes) == ("k", (("n", "i32", (2,)),), {"source": "here"})
-    for bad, word in [(b"x", "no model file"), (b"narrows/model/2\n", "another version"), (MAGIC, "damaged")]:
+    refused = [(b"x", "not a model file"), (b"narrows/model/2\n", "another version"), (MAGIC, "damaged")]
+    for bad, word in refused:
         with pytest.raises(DataError, match=word):
             summary(bad)
 
