@@ -251,7 +251,8 @@ def test_only_regular_files_are_read(data: Path, tmp_path: Path, name: str, kind
     with nothing_regular(data / name, kind):
         done = narrows("import", "pantheon", data, "-o", tmp_path / "out", "--no-report")
     assert isinstance(done.exception, DataError)
-    assert str(done.exception).startswith(f"{data / name}: can't be read: it is not a regular file")
+    assert str(done.exception).startswith(f"{data / name}: can't be read: it is no")
+    assert "regular file" in str(done.exception)
 
 
 def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path) -> None:
@@ -287,9 +288,9 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
         ("remote_desc", '"\\ud800"', "half a character"),
         ("test-name", '"\\udfff"', "half a character"),
         ("uplink_trace", '{"a": [{"\\ud800": 1}]}', "half a character"),
-        ("prepend_mm_cmds", "1e999", "no number"),
-        ("uplink_trace", "[NaN]", "no number"),
-        ("flows", "1" + 400 * "0", "no number"),
+        ("prepend_mm_cmds", "1e999", "not a number"),
+        ("uplink_trace", "[NaN]", "not a number"),
+        ("flows", "1" + 400 * "0", "not a number"),
         ("mode", "[" * 30 + "]" * 30, "nested more deeply"),
         (None, "[" * 100_000, "nested more deeply"),
         (None, '{"a":' * 50_000, "nested more deeply"),
