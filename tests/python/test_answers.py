@@ -137,7 +137,7 @@ def _report(**changes: Any) -> str:
         (
             0,
             '{"event": "error", "message": {"a": 1}}',
-            "far: something has gone wrong, and the agent does not",
+            "far: the agent failed without giving a reason",
         ),
         (1, '{"opened": []}', "far: the agent opened other ports than it was asked for"),
         (1, '{"opened": {}}', "its answer.opened is not a list"),
