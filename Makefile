@@ -83,8 +83,8 @@ check: build ## formatting, lints, types, generated files, licences, features
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	tests/lint-violation/check.sh
-	$(BIN)/ruff format --check --quiet python tests/python
-	$(BIN)/ruff check python tests/python
+	$(BIN)/ruff format --check --quiet python validation tests/python
+	$(BIN)/ruff check python validation tests/python
 	$(BIN)/mypy
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }

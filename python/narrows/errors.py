@@ -1,4 +1,4 @@
-"""What can go wrong, with the exit code that each kind of failure has on the command line.
+"""The kinds of failures, each with its exit code on the command line.
 
 Every message is one sentence that a user can act on; the command line prints it as it stands and
 never a traceback.
@@ -73,13 +73,18 @@ class ScenarioError(DataError):
         self.problems = problems
 
 
-#: What the system says when it can't do what is asked; anything else it says of a path is about the path.
+def reason(error: OSError) -> str:
+    """Why the system refused something, as part of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
+#: Errors of the system that are not about the path that they name.
 _OUT_OF = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS)
 _LONGEST_SHOWN = 200
 
 
 def refused_path(error: Exception) -> NarrowsError | None:
-    """What the system said about a file or folder that nobody foresaw, in one sentence; None for all other
+    """An unforeseen error of the system about a file or folder, in one sentence; None for all other
     errors. Names that are too long, loops of links and folders without permission can be met anywhere."""
     if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
         return None

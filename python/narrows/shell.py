@@ -1,4 +1,4 @@
-"""What `narrows shell` does before the agent takes over: the path in base units, and the program.
+"""`narrows shell`, before the agent takes over: the path in base units, and the program.
 
 The elements are those of scenarios, read by the same code, so that everything a scenario can say of a
 path can be said here.
@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.errors import DataError, UnavailableError, UsageError, reason
 from narrows.scenario import load
 from narrows.scenario import registry as registries
 from narrows.scenario.elements import Item, Link, list_items, same_names
@@ -25,7 +25,7 @@ from narrows.scenario.files import Files, stored_name
 from narrows.scenario.params import Context
 from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
 
 FORMAT = "narrows/shell/1"
 #: Up is from inside to outside.
@@ -34,7 +34,7 @@ _EXAMPLE = 'narrows shell --rate "12 Mbit/s" --delay "20 ms" --queue "droptail 6
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ShellOptions:
     """The options of the command."""
 
     rate: str | None = None
@@ -56,37 +56,37 @@ class Wishes:
 
     @property
     def describes_path(self) -> bool:
-        """Whether any option describes the path itself."""
+        """True if any option describes the path itself."""
         options = (self.rate, self.delay, self.queue, self.loss, self.up, self.down)
         return any(option is not None for option in (*options, self.trace_up, self.trace_down))
 
 
-def plan(wishes: Wishes) -> tuple[dict[str, Any], Files]:
+def plan(options: ShellOptions) -> tuple[dict[str, Any], Files]:
     """The plan for the agent, and the files that it names."""
-    if wishes.scenario is not None:
-        if wishes.describes_path:
+    if options.scenario is not None:
+        if options.describes_path:
             raise UsageError(
                 "--scenario brings the whole path; leave out either it or the other options that describe one"
             )
-        network, timeline, seed, files = _from_scenario(wishes.scenario)
-    elif wishes.describes_path:
+        network, timeline, seed, files = _from_scenario(options.scenario)
+    elif options.describes_path:
         files = Files()
-        network = _from_options(wishes, registries.load(), files)
-        timeline, seed = [], wishes.seed
+        network = _from_options(options, registries.load(), files)
+        timeline, seed = [], options.seed
     else:
         raise UsageError(f"the path is not described; write for example {_EXAMPLE}")
-    congestion = wishes.congestion and wishes.congestion.removeprefix("linux:")
+    congestion = options.congestion and options.congestion.removeprefix("linux:")
     return {
         "format": FORMAT,
         "network": network,
         "timeline": timeline,
         "seed": seed,
         "congestion": congestion,
-        "live": wishes.live,
-        "live_anywhere": wishes.live_lines,
-        "quiet": wishes.quiet,
-        "log": _absolute(wishes.log),
-        "summary": "-" if str(wishes.summary) == "-" else _absolute(wishes.summary),
+        "live": options.live,
+        "live_anywhere": options.live_lines,
+        "quiet": options.quiet,
+        "log": _absolute(options.log),
+        "summary": "-" if str(options.summary) == "-" else _absolute(options.summary),
     }, files
 
 
@@ -111,16 +111,16 @@ def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int
     return network, timeline, scenario.seed, scenario.files
 
 
-def _check_queue(entries: dict[str, Written], option: str | None) -> None:
+def _check_queue(entries: dict[str, Node], option: str | None) -> None:
     if option and "rate" not in entries:
         raise UsageError(f"{option}: a queue stands before a rate; write its rate as well")
 
 
-def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str, Any]:
+def _from_options(options: ShellOptions, registry: Registry, files: Files) -> dict[str, Any]:
     problems = Problems()
     links = [
-        _link(UP, "up", wishes.up, wishes.trace_up, wishes, problems),
-        _link(DOWN, "down", wishes.down, wishes.trace_down, wishes, problems),
+        _link(UP, "up", options.up, options.trace_up, options, problems),
+        _link(DOWN, "down", options.down, options.trace_down, options, problems),
     ]
     context = Context(problems, files=files)
     for link in links:
@@ -131,7 +131,7 @@ def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str,
         link.resolve(registry, Context(problems, bdp, files=files))
     same_names(links, problems)
     problems.raise_if_any()
-    if wishes.queue and not any(
+    if options.queue and not any(
         element["kind"] == "bottleneck" for link in links for element in link.elements
     ):
         raise UsageError("--queue: a queue stands before a rate; write --rate as well")
@@ -139,13 +139,13 @@ def _from_options(wishes: Wishes, registry: Registry, files: Files) -> dict[str,
 
 
 def _link(
-    name: str, side: str, own: str | None, trace: str | None, wishes: Wishes, problems: Problems
+    name: str, side: str, own: str | None, trace: str | None, options: ShellOptions, problems: Problems
 ) -> Link:
     """One direction: what it says itself, else what is said of both."""
     link = Link(name, side, side)
-    entries: dict[str, Written] = {}
+    entries: dict[str, Node] = {}
     for key in ("rate", "queue", "delay", "loss"):
-        text = getattr(wishes, key)
+        text = getattr(options, key)
         if text is not None:
             entries[key] = _value(text, f"--{key}")
     if trace is not None:
@@ -159,11 +159,11 @@ def _link(
                 raise UsageError(
                     f"--{side} lists all elements; put the trace of --trace-{side} into the list"
                 )
-            link.items = list_items(found, side, name, problems)
+            link.items = list_items(found.copy(side), name, problems)
             return link
         entries |= found.entries if found else {}
         _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
-    link.items = [Item(written, "", f"{name}.{index}") for index, written in enumerate(_elements(entries))]
+    link.items = [Item(written, f"{name}.{index}") for index, written in enumerate(_elements(entries))]
     return link
 
 
@@ -177,7 +177,7 @@ def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | Non
     if not isinstance(found, Mapping) or any(
         isinstance(value, Scalar) and value.is_null for value in found.entries.values()
     ):
-        problems.add(Mark(option), "", 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
+        problems.add(Mark(option), 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
         return None
     entries = {
         key: _queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
@@ -186,7 +186,7 @@ def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | Non
     return Mapping(found.mark, entries, found.key_marks)
 
 
-def _value(text: str, option: str) -> Written:
+def _value(text: str, option: str) -> Node:
     mark = Mark(option)
     if text.strip()[:1] in ("{", "["):
         return parse_value(text, option, is_option=True) or Scalar(mark, "")
@@ -195,7 +195,7 @@ def _value(text: str, option: str) -> Written:
     return Scalar(mark, text.strip())
 
 
-def _queue(text: str, mark: Mark) -> Written:
+def _queue(text: str, mark: Mark) -> Node:
     """`droptail 60 kB` is short for `{droptail: 60 kB}`."""
     name, _, amount = text.strip().partition(" ")
     # Where the name is missing, the amount stands first.
@@ -205,12 +205,12 @@ def _queue(text: str, mark: Mark) -> Written:
     return Mapping(mark, {name: Scalar(mark, amount.strip())}, {name: mark})
 
 
-def _elements(entries: dict[str, Written]) -> list[Mapping]:
+def _elements(entries: dict[str, Node]) -> list[Mapping]:
     """Queue and rate first, then the delay, then the loss, then the rest in the order given."""
 
     def element(*keys: str) -> Mapping:
-        mark = entries[keys[0]].mark
-        return Mapping(mark, {key: entries[key] for key in keys}, {key: entries[key].mark for key in keys})
+        marks = {key: entries[key].mark for key in keys}
+        return Mapping(marks[keys[0]], {key: entries[key] for key in keys}, marks).copy("")
 
     found: list[Mapping] = []
     if "rate" in entries:
@@ -219,13 +219,13 @@ def _elements(entries: dict[str, Written]) -> list[Mapping]:
     return found + [element(key) for key in ("delay", "loss", *rest) if key in entries]
 
 
-def run(agent: Path, wishes: Wishes, program: list[str]) -> NoReturn:
+def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
     """Becomes the agent, which runs the program; its exit code is the program's."""
-    document, files = plan(wishes)
+    document, files = plan(options)
     environment = dict(os.environ)
     if not program:
         program = [os.environ.get("SHELL") or "/bin/sh"]
-        environment |= _prompt(wishes, program[0])
+        environment |= _prompt(options, program[0])
     elif shutil.which(program[0]) is None:
         raise UsageError(f"there is no program {shlex.quote(program[0])}; check its name, or install it")
     folder = Path(tempfile.mkdtemp(prefix="narrows-shell-"))
@@ -241,17 +241,15 @@ def run(agent: Path, wishes: Wishes, program: list[str]) -> NoReturn:
         os.execve(agent, [str(agent), *arguments], environment)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise UnavailableError(
-            f"{agent} can't be started: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise UnavailableError(f"{agent} can't be started: {reason(error)}") from None
 
 
-def _prompt(wishes: Wishes, shell: str) -> dict[str, str]:
+def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:
     """A reminder in the prompt, where the shell lets itself be told from outside."""
-    if wishes.scenario is not None:
-        words = [Path(wishes.scenario).stem]
+    if options.scenario is not None:
+        words = [Path(options.scenario).stem]
     else:
-        words = [word for word in (wishes.rate, wishes.delay, wishes.loss) if word]
+        words = [word for word in (options.rate, options.delay, options.loss) if word]
     outer = os.environ.get("NARROWS_PROMPT", "")
     hint = f"{outer}[{' '.join(['narrows', *words])}] "
     found = {"NARROWS_PROMPT": hint}

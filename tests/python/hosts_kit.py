@@ -22,8 +22,7 @@ from pathlib import Path
 import pytest
 
 import processes
-from narrows.campaign.agent import find_agent
-from narrows.hosts.place import ROOT, Place
+from narrows.agent.location import ROOT, Location, find_agent
 from narrows.hosts.ssh import Ssh
 from processes import eventually
 from shell_kit import needs
@@ -87,13 +86,13 @@ class Hosts:
     #: Rules of the router's firewall, to be removed.
     rules: list[str] = field(default_factory=list)
 
-    def near(self, *before: str) -> Place:
+    def near(self, *before: str) -> Location:
         """The near end as a place, without ssh; `before` stands before the agent, such as `env
         NAME=VALUE`."""
-        return Place("near", [*self.here.enter, *before, str(self.agent)], ROOT)
+        return Location("near", [*self.here.enter, *before, str(self.agent)], ROOT)
 
-    def far(self, *before: str) -> Place:
-        return Place("far", [*self.there.enter, *before, str(self.agent)], ROOT)
+    def far(self, *before: str) -> Location:
+        return Location("far", [*self.there.enter, *before, str(self.agent)], ROOT)
 
     # -- ssh ---------------------------------------------------------------------------------------
 

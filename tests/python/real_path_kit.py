@@ -15,7 +15,7 @@ from typing import Any
 
 import processes
 from hosts_kit import Hosts
-from narrows.campaign.agent import find_agent
+from narrows.agent.location import find_agent
 from processes import eventually
 
 #: A setting that campaigns raise here in place of the largest buffers of sockets: those are the machine's,
@@ -24,8 +24,8 @@ SETTING, RAISED = "net.ipv4.conf.all.rp_filter", 2
 #: The command line with this setting to be prepared.
 PREPARING = f"""
 from narrows.cli import main
-from narrows.hosts import settings
-settings.LEAST = {{{SETTING!r}: {RAISED}}}
+from narrows.hosts import sysctls
+sysctls.LEAST = {{{SETTING!r}: {RAISED}}}
 main()
 """
 #: The name in the kernel of the BPF program that campaigns of these tests load, and of any. Other tests load

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 import processes
-from narrows.campaign import agent as agents
-from narrows.shell import Wishes, plan
+from narrows.agent.location import find_agent, this_machine
+from narrows.shell import ShellOptions, plan
 from processes import eventually, is_alive
 
 #: A user without any rights here. No name belongs to the number, which must not matter.
@@ -47,7 +47,7 @@ def needs(*programs: str) -> None:
 @functools.cache
 def refusal() -> str:
     """Why this machine runs no shells; empty if it does."""
-    facts = agents.ask(agents.find_agent(), "doctor")
+    facts = this_machine().doctor()
     for key in ("namespaces", "packet_socket"):
         if not facts[key]["ok"]:
             return f"{facts[key]['why']}"
@@ -124,10 +124,10 @@ class Shell:
     def inner(self, **wishes: Any) -> list[str]:
         """The beginning of a command that starts a shell in a shell. (It is the agent's own, because our
         Python may lie where only root can go.)"""
-        document, _ = plan(Wishes(quiet=True, **wishes))
+        document, _ = plan(ShellOptions(quiet=True, **wishes))
         file = self.folder / f"{abs(hash(str(wishes)))}.json"
         file.write_text(json.dumps(document))
-        return [str(agents.find_agent()), "shell", "--plan", str(file), "--"]
+        return [str(find_agent()), "shell", "--plan", str(file), "--"]
 
 
 @contextlib.contextmanager

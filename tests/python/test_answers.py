@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows.campaign.agent import find_agent
+from narrows.agent import schema
+from narrows.agent.location import ROOT, USER, Location, find_agent
+from narrows.agent.session import Lines
 from narrows.errors import UnavailableError
-from narrows.hosts import answers, between, check, clocks, settings
-from narrows.hosts.lines import Lines
-from narrows.hosts.place import ROOT, USER, Place
+from narrows.hosts import check, clocks, path_probe, sysctls
 
 _LIAR = Path(__file__).with_name("lying_agent.py")
 
@@ -36,13 +36,13 @@ _ANYTHING = st.recursive(
 )
 
 
-def here() -> Place:
-    return Place("near", [str(find_agent())], USER)
+def here() -> Location:
+    return Location("near", [str(find_agent())], USER)
 
 
 @cache
 def facts() -> dict[str, Any]:
-    found = here().ask(answers.HOST, "host")
+    found = here().ask(schema.HOST, "host")
     change = {"name": "net.core.rmem_max", "before": 1, "now": 2}
     keeper = {"program": "chrony", "reference": "192.0.2.7", "stratum": 2}
     found["clock"] |= {"bound_ns": 5, "correction_ppb": 7, "keeper": keeper}
@@ -80,14 +80,14 @@ def _without(document: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
 def _use(theirs: Any) -> None:
     """All that is done with what a host says of itself; it is understood, or refused in one line."""
     try:
-        answers.checked("far", theirs, answers.HOST)
+        schema.checked("far", theirs, schema.HOST)
     except UnavailableError as error:
         told = str(error)
-        assert told.startswith("far: the agent's answer makes no sense: ") and told.isprintable(), told
+        assert told.startswith("far: the agent's answer is malformed: ") and told.isprintable(), told
         return
-    rows = check._machines(here(), Place("far", [], ROOT), facts(), theirs)
+    rows = check._machines(here(), Location("far", [], ROOT), facts(), theirs)
     assert all(word.isprintable() for row in rows for word in (row.here, row.there))
-    settings.planned(theirs)
+    sysctls.planned(theirs)
     clocks.by_ntp(facts()["clock"], theirs["clock"])
 
 
@@ -104,7 +104,7 @@ def test_whatever_a_host_leaves_out_is_done_without_or_refused() -> None:
 
 @given(st.binary(max_size=60) | st.integers(1, 100_000).map(lambda depth: b"[" * depth))
 def test_lines_that_are_no_objects_are_none(line: bytes) -> None:
-    found = answers.parse(line)
+    found = schema.parse(line)
     assert found is None or isinstance(found, dict)
 
 
@@ -132,37 +132,43 @@ def _report(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "words", "told"),
     [
-        (0, "no JSON", r"far: strange words instead of an answer: b'no JSON'"),
-        (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is no whole number"),
+        (0, "no JSON", r"far: the agent answers with something that is no JSON object: b'no JSON'"),
+        (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is not a whole number"),
         (
             0,
             '{"event": "error", "message": {"a": 1}}',
-            "far: something has gone wrong, and the agent does not",
+            "far: the agent failed without giving a reason",
         ),
-        (1, '{"opened": []}', "far: the agent has opened other ports than it was told"),
-        (1, '{"opened": {}}', "its answer.opened is no list"),
-        (1, _opened(index=True), r"opened\[0\].index is no count"),
+        (1, '{"opened": []}', "far: the agent opened other ports than it was asked for"),
+        (1, '{"opened": {}}', "its answer.opened is not a list"),
+        (1, _opened(index=True), r"opened\[0\].index is not a count"),
         (1, '{"opened": [{"asked": 0}]}', r"its answer.opened\[0\].port is missing"),
-        (1, '{"error": "\\u001b[2J"}', "far: something has gone wrong, and the agent does not tell what"),
-        pytest.param(2, "[" * 50_000, "far: strange words instead of an answer", id="deep"),
-        (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is no IP address with port"),
+        (1, '{"error": "\\u001b[2J"}', "far: the agent failed without giving a reason"),
+        pytest.param(
+            2, "[" * 50_000, "far: the agent answers with something that is no JSON object", id="deep"
+        ),
+        (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is not an IP address with port"),
         (
             2,
             _report(**{"from": "[fe80::1%\x1b]:9"}),
-            r"its answer.ports\[0\].from is no IP address with port",
+            r"its answer.ports\[0\].from is not an IP address with port",
         ),
-        (2, _report(answers={"127.0.0.1:x": 1}), r"a name in its answer.ports\[0\].answers is no IP address"),
-        (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is no whole number"),
-        (2, _report(largest=-1), r"its answer.ports\[0\].largest is no count"),
+        (
+            2,
+            _report(answers={"127.0.0.1:x": 1}),
+            r"a name in its answer.ports\[0\].answers is not an IP address",
+        ),
+        (2, _report(best=_best(back_ns=1e300)), r"best.back_ns is not a whole number"),
+        (2, _report(largest=-1), r"its answer.ports\[0\].largest is not a count"),
     ],
 )
 def test_an_examination_with_a_liar_ends_with_what_is_wrong(
     number: int, words: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(between, "_PATIENCE_S", 0.1)
-    liar = Place("far", [sys.executable, str(_LIAR), str(number), words, str(find_agent())], USER)
+    monkeypatch.setattr(path_probe, "_PATIENCE_S", 0.1)
+    liar = Location("far", [sys.executable, str(_LIAR), str(number), words, str(find_agent())], USER)
     with pytest.raises(UnavailableError, match=told) as caught:
-        between.examine(here(), liar, "127.0.0.1", [0])
+        path_probe.probe_path(here(), liar, "127.0.0.1", [0])
     assert str(caught.value).isprintable()
 
 
@@ -176,11 +182,11 @@ def test_an_examination_with_a_liar_ends_with_what_is_wrong(
     ids=["half a line", "a letter now and then", "a line without end"],
 )
 def test_an_answer_without_end_is_not_waited_for(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "_ANSWER_S", 0.5)
-    liar = Place("far", ["sh", "-c", says], ROOT)
+    monkeypatch.setattr(sysctls, "_ANSWER_S", 0.5)
+    liar = Location("far", ["sh", "-c", says], ROOT)
     begun = time.monotonic()
-    with pytest.raises(UnavailableError, match="far: the agent that changes settings says nothing"):
-        settings.Holding(liar).__enter__()
+    with pytest.raises(UnavailableError, match="far: the agent does not answer any more"):
+        sysctls.SysctlOverride(liar).__enter__()
     # One that did not end with its pipes would be waited for ten seconds.
     assert time.monotonic() - begun < 8
 
@@ -192,7 +198,7 @@ def test_lines_come_whole_however_they_are_cut(pieces: list[bytes]) -> None:
         heard = Lines(stream, 1 << 10)
         for piece in filter(None, pieces):
             os.write(ends[1], piece)
-            heard.hear()
+            heard.read()
         os.close(ends[1])
         told = iter(lambda: heard.next(5.0), None)
         assert list(told) == b"".join(pieces).split(b"\n")[:-1]
@@ -200,7 +206,7 @@ def test_lines_come_whole_however_they_are_cut(pieces: list[bytes]) -> None:
 
 
 def test_with_an_honest_agent_in_its_place_the_examination_finds_the_way() -> None:
-    honest = Place("far", [sys.executable, str(_LIAR), "-1", "", str(find_agent())], USER)
-    way = between.examine(here(), honest, "127.0.0.1", [39_471])
+    honest = Location("far", [sys.executable, str(_LIAR), "-1", "", str(find_agent())], USER)
+    way = path_probe.probe_path(here(), honest, "127.0.0.1", [39_471])
     # One machine has the port only once.
     assert way.we_may_listen == [39_471] and way.rtt_ns

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from narrows.campaign.agent import find_agent
-from narrows.hosts import answers, clocks
-from narrows.hosts.place import USER, Place
+from narrows.agent import schema
+from narrows.agent.location import USER, Location, find_agent
+from narrows.hosts import clocks
 
 #: A report of `chronyc -c tracking`: 40 us fast, and 40 us + 300 us + 1 ms / 2 wrong at most.
 _TRACKING = (
@@ -18,17 +18,17 @@ _TRACKING = (
 )
 
 
-def place(folder: Path, **programs: str) -> Place:
+def place(folder: Path, **programs: str) -> Location:
     """The agent with these programs in its path and no others."""
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
-    return Place("near", ["/usr/bin/env", f"PATH={folder}", str(find_agent())], USER)
+    return Location("near", ["/usr/bin/env", f"PATH={folder}", str(find_agent())], USER)
 
 
-def read(place: Place) -> dict[str, Any]:
+def read(place: Location) -> dict[str, Any]:
     """The clock as it is now."""
-    return place.ask(answers.CLOCK, "clock")
+    return place.ask(schema.CLOCK, "clock")
 
 
 def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ GUIDES = [
     for path in DOCUMENTS
     if path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md") or path.parent.name == "guide"
 ]
-#: Written in pieces, so that this file does not contain them itself.
+#: Node in pieces, so that this file does not contain them itself.
 FORBIDDEN = ["../" + "shared", "." + "library", "/work" + "/", "/tmp" + "/", "sub" + "agent"]
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,12 +15,12 @@ import pytest
 import hosts_kit as kit
 import processes
 from hosts_kit import NAME, THERE, Hosts
-from narrows.campaign.agent import find_agent
+from narrows.agent.location import ROOT, Location, find_agent
 from narrows.errors import UnavailableError, UsageError
-from narrows.hosts import between, settings, travel
-from narrows.hosts.between import Way
+from narrows.hosts import agent_binary, path_probe, sysctls
 from narrows.hosts.check import their_address
-from narrows.hosts.place import ROOT, Place, arrive
+from narrows.hosts.deploy import deploy
+from narrows.hosts.path_probe import PathFacts
 from narrows.hosts.prober import Exchange, Prober
 from narrows.hosts.ssh import Ssh
 from processes import eventually
@@ -69,14 +67,14 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert (way["our_address"], way["their_address"], way["translated"]) == (kit.HERE, THERE, False)
     # Only the agent and the loader beside it are there, readable by nobody else, and they are what was sent.
     copies = {file.name: file for file in pair.remote_folder.rglob("*") if file.is_file()}
-    loader = find_agent().with_name(travel.LOADER)
-    assert set(copies) == {travel.AGENT} | ({travel.LOADER} if loader.is_file() else set())
+    loader = find_agent().with_name(agent_binary.LOADER)
+    assert set(copies) == {agent_binary.AGENT} | ({agent_binary.LOADER} if loader.is_file() else set())
     assert {copy.stat().st_mode & 0o777 for copy in copies.values()} == {0o700}
-    copy = copies[travel.AGENT]
-    assert travel.examine(copy).sha256 == copy.parent.name
+    copy = copies[agent_binary.AGENT]
+    assert agent_binary.examine(copy).sha256 == copy.parent.name
     for name, file in copies.items():
-        sent = travel.lightened(travel.examine(find_agent().with_name(name)))
-        assert travel.examine(file).sha256 == sent.sha256
+        sent = agent_binary.lightened(agent_binary.examine(find_agent().with_name(name)))
+        assert agent_binary.examine(file).sha256 == sent.sha256
     bpf = rows["programs for the kernel"]
     assert bpf["here"] == bpf["there"], "both are of one kernel"
     # Nothing is left running, and no socket of the connection.
@@ -90,15 +88,15 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert f"{NAME}: runs between this machine and it would work" in done.stdout
 
     # Damaged copies are noticed and replaced.
-    hashes = {name: travel.examine(one).sha256 for name, one in copies.items()}
+    hashes = {name: agent_binary.examine(one).sha256 for name, one in copies.items()}
     for one in copies.values():
         with one.open("r+b") as stream:
             stream.seek(5000)
             stream.write(b"damage")
     with pair.ssh() as connection:
-        again = arrive(connection, None, str(pair.remote_folder))
+        again = deploy(connection, None, str(pair.remote_folder))
     assert again.copied
-    assert {name: travel.examine(one).sha256 for name, one in copies.items()} == hashes
+    assert {name: agent_binary.examine(one).sha256 for name, one in copies.items()} == hashes
 
     # What is not ours stays, in whatever folder somebody has named.
     others = [pair.remote_folder / "thesis.tex", pair.remote_folder / "runs" / "results" / "table.csv"]
@@ -114,7 +112,7 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
         other.unlink()
     others[1].parent.rmdir()
     with pair.ssh() as connection:
-        arrive(connection, None, str(pair.remote_folder))
+        deploy(connection, None, str(pair.remote_folder))
     done = pair.narrows("clean", NAME)
     assert (done.returncode, done.stdout) == (
         0,
@@ -189,7 +187,7 @@ def test_host_keys_are_checked_whatever_the_configuration_says(pair: Hosts) -> N
 
 
 def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
-    assert "does not let us in" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
+    assert "refuses the login" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
     assert "Connection refused" in refusal("-p", "9", pair=pair)
     # The whole command makes a row of it.
     done = pair.narrows("check", "no-such-host.invalid", "--json")
@@ -205,7 +203,7 @@ def test_nobody_can_ask_for_unchecked_host_keys() -> None:
 
 @pytest.mark.parametrize("host", ["", "-oProxyCommand=touch"])
 def test_options_are_no_hosts(host: str) -> None:
-    with pytest.raises(UsageError, match="is no host"):
+    with pytest.raises(UsageError, match="is not a host"):
         Ssh(host, ["true"])
 
 
@@ -228,29 +226,31 @@ def test_the_address_for_datagrams_is_the_one_of_ssh_unless_it_goes_through_anot
     pair: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pair.ssh() as connection:
-        arrival = arrive(connection, None, str(pair.remote_folder))
-        assert arrival.connection[0] == kit.HERE
-        assert their_address(connection, arrival, None) == THERE
-        assert their_address(connection, arrival, kit.THERE_6) == kit.THERE_6
+        deployment = deploy(connection, None, str(pair.remote_folder))
+        assert deployment.connection[0] == kit.HERE
+        assert their_address(connection, deployment, None) == THERE
+        assert their_address(connection, deployment, kit.THERE_6) == kit.THERE_6
         with pytest.raises(UnavailableError, match="--address"):
-            their_address(connection, arrival, "no..name")
+            their_address(connection, deployment, "no..name")
     with pair.ssh(name=kit.BEHIND) as connection:
         assert connection.configuration()["proxyjump"] == NAME
-        arrival = arrive(connection, None, str(pair.remote_folder))
-        assert arrival.connection[0] == THERE, "the host between is who the other one sees"
+        deployment = deploy(connection, None, str(pair.remote_folder))
+        assert deployment.connection[0] == THERE, "the host between is who the other one sees"
         # The name that ssh is given may mean something only to the host between.
         monkeypatch.setattr(connection, "configuration", lambda: {"hostname": "inside", "proxyjump": NAME})
-        assert their_address(connection, arrival, None) == THERE
+        assert their_address(connection, deployment, None) == THERE
 
 
 # -- the way ---------------------------------------------------------------------------------------
 
 
-def examine(pair: Hosts, *, ports: list[int] = PORTS, far: Place | None = None, address: str = THERE) -> Way:
-    return between.examine(pair.near(), far or pair.far(), address, ports)
+def examine(
+    pair: Hosts, *, ports: list[int] = PORTS, far: Location | None = None, address: str = THERE
+) -> PathFacts:
+    return path_probe.probe_path(pair.near(), far or pair.far(), address, ports)
 
 
-def passes(way: Way) -> list[tuple[bool | None, ...]]:
+def passes(way: PathFacts) -> list[tuple[bool | None, ...]]:
     return [(one.there, one.there_answered, one.here, one.here_answered) for one in way.ports]
 
 
@@ -280,7 +280,7 @@ def test_one_side_that_can_be_reached_is_enough(pair: Hosts, reachable: str) -> 
 
 def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> None:
     by = {"here": "eth0", "there": "eth0"}
-    way = between.examine(pair.near(), pair.far(), THERE, [5001], interfaces=by)
+    way = path_probe.probe_path(pair.near(), pair.far(), THERE, [5001], interfaces=by)
     assert (way.our_address, way.they_may_listen, way.we_may_listen) == (kit.HERE, [5001], [5001])
     with Prober(pair.near(), "0" * 32, "wwan7") as prober:
         with pytest.raises(UnavailableError, match=f"there is no way to {THERE} by wwan7: no such device"):
@@ -288,17 +288,17 @@ def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> 
         assert all(one.index is None for one in prober.open("0.0.0.0", [0]))
     for end, told in (("here", f"no way to {THERE} by wwan7"), ("there", "on the interface wwan7")):
         with pytest.raises(UnavailableError, match=rf"{told}.*no such device.*real_path\.interface\.{end}"):
-            between.examine(pair.near(), pair.far(), THERE, [5001], interfaces={end: "wwan7"})
+            path_probe.probe_path(pair.near(), pair.far(), THERE, [5001], interfaces={end: "wwan7"})
 
 
 def test_clocks_are_compared_anew_over_what_passes(pair: Hosts) -> None:
     way = examine(pair, ports=[5001])
     far = pair.far("env", "NARROWS_CLOCK_SHIFT_NS=2500000000")
-    apart = between.compare(pair.near(), far, way)
+    apart = path_probe.compare_clocks(pair.near(), far, way)
     assert apart is not None and abs(apart.offset_ns - 2_500_000_000) <= apart.bound_ns
     assert apart.error_ns() > apart.bound_ns
     with pair.blocked(pair.to_there(5001)):
-        assert between.compare(pair.near(), pair.far(), way) is None
+        assert path_probe.compare_clocks(pair.near(), pair.far(), way) is None
 
 
 def test_the_largest_packet_is_found_exactly_in_both_protocols(pair: Hosts) -> None:
@@ -371,17 +371,17 @@ def test_a_port_that_is_taken_is_not_called_blocked(pair: Hosts) -> None:
 def test_ports_that_another_campaign_examines_are_waited_for(
     pair: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(between, "_AGAIN_S", 0.2)
+    monkeypatch.setattr(path_probe, "_AGAIN_S", 0.2)
     with taken(pair.here, *PORTS, seconds=2), taken(pair.there, *PORTS, seconds=2):
         way = examine(pair)
     assert way.they_may_listen == way.we_may_listen == PORTS and way.in_use == []
     with taken(pair.there, PORTS[0], seconds=2):
-        assert between.compare(pair.near(), pair.far(), way) is not None
+        assert path_probe.compare_clocks(pair.near(), pair.far(), way) is not None
 
 
 def test_ports_that_stay_in_use_are_told_as_such(pair: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(between, "_BUSY_S", 1.0)
-    monkeypatch.setattr(between, "_AGAIN_S", 0.2)
+    monkeypatch.setattr(path_probe, "_BUSY_S", 1.0)
+    monkeypatch.setattr(path_probe, "_AGAIN_S", 0.2)
     with taken(pair.there, 5001), pair.blocked(pair.to_here(5001)):
         way = examine(pair, ports=[5001])
     assert way.in_use == ["there"] and not way.we_may_listen
@@ -404,9 +404,9 @@ sys.stdin.read()
 
 def test_an_agent_that_dies_is_told(pair: Hosts) -> None:
     with Prober(pair.far(), "0" * 32) as prober:
-        assert prober._agent
-        prober._agent.kill()
-        with pytest.raises(UnavailableError, match="has broken off"):
+        assert prober._session
+        prober._session.process.kill()
+        with pytest.raises(UnavailableError, match="does not answer any more"):
             prober.source(kit.HERE)
     with pytest.raises(UnavailableError, match="32 hexadecimal digits"), Prober(pair.far(), "short"):
         pytest.fail("the token is taken")
@@ -422,7 +422,7 @@ SETTING = "net.ipv4.tcp_fin_timeout"
 def harmless(monkeypatch: pytest.MonkeyPatch, pair: Hosts) -> int:
     """Preparation raises this setting instead of the machine's; its value."""
     before = value_there(pair)
-    monkeypatch.setattr(settings, "LEAST", {SETTING: before + 7})
+    monkeypatch.setattr(sysctls, "LEAST", {SETTING: before + 7})
     return before
 
 
@@ -437,13 +437,13 @@ def journal(pair: Hosts) -> str:
 
 def test_settings_are_held_and_put_back(pair: Hosts, harmless: int) -> None:
     with pair.ssh() as connection:
-        place = arrive(connection, None, str(pair.remote_folder)).place
-        with settings.Holding(place, journal(pair)) as held:
+        place = deploy(connection, None, str(pair.remote_folder)).location
+        with sysctls.SysctlOverride(place, journal(pair)) as held:
             assert value_there(pair) == harmless + 7
             (change,) = held.changed
             assert str(change) == f"{SETTING} from {harmless} to {harmless + 7}"
             with pytest.raises(UnavailableError, match="another run holds"):
-                settings.Holding(place, journal(pair)).__enter__()
+                sysctls.SysctlOverride(place, journal(pair)).__enter__()
         assert held.restored == held.changed and not held.not_restored
         assert value_there(pair) == harmless
         assert not Path(journal(pair)).exists()
@@ -451,8 +451,8 @@ def test_settings_are_held_and_put_back(pair: Hosts, harmless: int) -> None:
 
 def test_settings_are_put_back_when_the_connection_breaks(pair: Hosts, harmless: int) -> None:
     with pair.ssh() as connection:
-        place = arrive(connection, None, str(pair.remote_folder)).place
-        with settings.Holding(place, journal(pair)) as held:
+        place = deploy(connection, None, str(pair.remote_folder)).location
+        with sysctls.SysctlOverride(place, journal(pair)) as held:
             assert value_there(pair) == harmless + 7
             assert connection._master
             connection._master.kill()
@@ -462,33 +462,33 @@ def test_settings_are_put_back_when_the_connection_breaks(pair: Hosts, harmless:
 
 def test_what_a_killed_agent_left_is_put_back_by_the_next(pair: Hosts, harmless: int) -> None:
     place = pair.far()
-    held = settings.Holding(place, journal(pair)).__enter__()
+    held = sysctls.SysctlOverride(place, journal(pair)).__enter__()
     kill_agent(held)
     held.close()
     assert not held.is_held and value_there(pair) == harmless + 7
-    with settings.Holding(place, journal(pair)) as again:
+    with sysctls.SysctlOverride(place, journal(pair)) as again:
         assert [change.before for change in again.recovered] == [harmless]
     assert value_there(pair) == harmless
 
     # By whoever has started it, if that one is still there.
-    with settings.Holding(place, journal(pair)) as held:
+    with sysctls.SysctlOverride(place, journal(pair)) as held:
         kill_agent(held)
     assert held.restored == held.changed and value_there(pair) == harmless
 
 
-def kill_agent(held: settings.Holding) -> None:
-    assert held._agent
+def kill_agent(held: sysctls.SysctlOverride) -> None:
+    assert held._session
     # nsenter has become the agent.
-    os.kill(held._agent.pid, signal.SIGKILL)
-    held._agent.wait()
+    held._session.process.kill()
+    held._session.process.wait()
 
 
 def test_settings_are_put_back_when_nothing_is_heard_any_more(
     monkeypatch: pytest.MonkeyPatch, pair: Hosts, harmless: int
 ) -> None:
     """As after a power cut here, which closes nothing."""
-    monkeypatch.setattr(settings, "_PATIENCE_S", 1)
-    with settings.Holding(pair.far(), journal(pair)) as held:
+    monkeypatch.setattr(sysctls, "_PATIENCE_S", 1)
+    with sysctls.SysctlOverride(pair.far(), journal(pair)) as held:
         # The first sign of life would come after two seconds.
         assert [change.before for change in held.changed] == [harmless]
         eventually("the setting is put back", lambda: value_there(pair) == harmless)
@@ -496,16 +496,16 @@ def test_settings_are_put_back_when_nothing_is_heard_any_more(
 
 
 def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
+    monkeypatch.setattr(sysctls, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
     facts = {"sysctls": {"a.b": "99", "c.d": "100"}}
-    assert [str(change) for change in settings.planned(facts)] == ["a.b from 99 to 100"]
+    assert [str(change) for change in sysctls.planned(facts)] == ["a.b from 99 to 100"]
 
 
 def test_settings_of_the_machine_that_cannot_be_changed_are_told(pair: Hosts) -> None:
     """A namespace can read the machine's largest buffers but not change them."""
-    place = Place("there", pair.far().prefix, ROOT)
+    place = Location("there", pair.far().prefix, ROOT)
     with pytest.raises(UnavailableError, match=r"there: .*core\.rmem_max cannot be (set|read)"):
         with_large = {"net.core.rmem_max": 2**31 - 1}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(settings, "LEAST", with_large)
-            settings.Holding(place, journal(pair)).__enter__()
+            patch.setattr(sysctls, "LEAST", with_large)
+            sysctls.SysctlOverride(place, journal(pair)).__enter__()

@@ -15,12 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 import processes
-from narrows.campaign.agent import find_agent
+from narrows.agent import location, schema
+from narrows.agent.location import SUDO, USER, find_agent
 from narrows.cli.app import app
 from narrows.cli.hosts import _ports
 from narrows.errors import DataError, UnavailableError, UsageError
-from narrows.hosts import answers, place, settings, ssh, travel
-from narrows.hosts.place import SUDO, USER, arrive
+from narrows.hosts import agent_binary, ssh, sysctls
+from narrows.hosts.deploy import deploy, named_folder
 from narrows.hosts.ssh import Ssh
 from shell_kit import SOMEBODY, folder_for_everybody, needs
 
@@ -37,15 +38,15 @@ def elf(machine: int, *segments: int) -> bytes:
 def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "agent"
     file.write_bytes(elf(183, 1, 2))
-    program = travel.examine(file)
+    program = agent_binary.examine(file)
     assert program.static and program.runs_on("aarch64") and not program.runs_on("x86_64")
     with pytest.raises(
         UnavailableError, match=r"there is x86_64, and .* is for aarch64; build narrows-agent"
     ):
-        travel.fitting(program, "x86_64", "there")
+        agent_binary.fitting(program, "x86_64", "there")
     file.write_bytes(elf(62, 3, 1))
-    assert not travel.examine(file).static and travel.examine(file).size == 64 + 2 * 56
-    own = travel.examine(find_agent())
+    assert not agent_binary.examine(file).static and agent_binary.examine(file).size == 64 + 2 * 56
+    own = agent_binary.examine(find_agent())
     assert own.runs_on(os.uname().machine)
 
 
@@ -55,8 +56,8 @@ def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
 def test_what_is_no_program_is_not_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "agent"
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"is no program|is damaged"):
-        travel.examine(file)
+    with pytest.raises(DataError, match=r"is not a Linux program|is damaged"):
+        agent_binary.examine(file)
 
 
 def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_program_of_another_kind_ends_the_command_before_anything_is_sent(tmp_
     file.write_text("no program")
     command = ["check", "host.invalid", "--agent", str(file), "--ssh", "true"]
     done = processes.run([sys.executable, "-m", "narrows", "hosts", *command])
-    assert done.returncode == 3 and "is no program" in done.stderr, done
+    assert done.returncode == 3 and "is not a Linux program" in done.stderr, done
 
 
 @pytest.mark.parametrize("ports", ["", "0", "65536", "5-4", "1-100", "a", "5000-", "5000,,5001"])
@@ -86,7 +87,7 @@ def test_ports_that_make_no_sense_are_refused(ports: str) -> None:
     ],
 )
 def test_a_folder_there_may_be_named_from_the_home_folder(written: str | None, meant: str | None) -> None:
-    assert travel.named_folder(written) == meant
+    assert named_folder(written) == meant
 
 
 @pytest.mark.parametrize("written", ["~other/x", "~other", "~", "~/", "", ".", "~/../x", "/"])
@@ -129,12 +130,15 @@ def somebody(*programs: tuple[str, str]) -> Iterator[tuple[Ssh, Path]]:
 
 def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
     with somebody(("sudo", "exit 1")) as (connection, home):
-        arrival = arrive(connection)
-        assert arrival.place.rights == USER
-        assert Path(arrival.folder) == home / ".cache/narrows/agents"
-        with pytest.raises(UnavailableError, match="by root only"), settings.Holding(arrival.place):
+        deployment = deploy(connection)
+        assert deployment.location.rights == USER
+        assert Path(deployment.folder) == home / ".cache/narrows/agents"
+        with (
+            pytest.raises(UnavailableError, match="by root only"),
+            sysctls.SysctlOverride(deployment.location),
+        ):
             pytest.fail("settings are held without rights")
-        facts = arrival.place.ask(answers.HOST, "host")
+        facts = deployment.location.ask(schema.HOST, "host")
         assert not facts["root"]
         if not facts["namespaces"]["ok"]:
             pytest.skip(f"no user namespaces here: {facts['namespaces']['why']}")
@@ -149,9 +153,9 @@ def test_sudo_without_a_password_is_used() -> None:
         connection,
         home,
     ):
-        arrival = arrive(connection)
-        assert arrival.place.rights == SUDO
-        agent = f"{arrival.folder}/{arrival.program.sha256}/narrows-agent"
+        deployment = deploy(connection)
+        assert deployment.location.rights == SUDO
+        agent = f"{deployment.folder}/{deployment.program.sha256}/narrows-agent"
         assert (home / "called").read_text().splitlines() == ["-n true", f"-n {agent} version"]
 
 
@@ -173,7 +177,7 @@ def test_an_ssh_that_does_not_tell_its_configuration_is_told(
 
 
 def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_SUDO_S", 0.2)
+    monkeypatch.setattr(location, "_SUDO_S", 0.2)
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
     monkeypatch.setenv("PATH", f"{sleeper(tmp_path, 'sudo').parent}:{os.environ['PATH']}")
 
@@ -183,14 +187,14 @@ def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest
     # A sudo that has become root is not ours to kill.
     monkeypatch.setattr(subprocess.Popen, "kill", refuse)
     with pytest.raises(UnavailableError, match=r"sudo has not answered for 0\.2 s.*: sudo -n true"):
-        place.here()
+        location.with_best_rights()
 
 
 @pytest.mark.parametrize(
     ("lack", "told"),
     [
         (("sha256sum", "shasum", "openssl"), "none of sha256sum, shasum and openssl"),
-        (("uname",), "does not run commands for us"),
+        (("uname",), "does not run commands"),
     ],
     ids=["hashes", "uname"],
 )
@@ -219,4 +223,4 @@ def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
         ssh = Path(connection._command[0])
         ssh.write_text(ssh.read_text().replace(":$PATH", ""))
         with pytest.raises(UnavailableError, match=told):
-            arrive(connection)
+            deploy(connection)

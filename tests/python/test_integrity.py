@@ -77,7 +77,7 @@ def test_ids_are_names_of_folders(campaign: Path, tmp_path: Path, command: str, 
     )
     code, said = _call(*words)
     assert code == 3, said
-    assert "is no name of a folder" in said if isinstance(bad, str) else "id" in said, said
+    assert "is not a valid name of a folder" in said if isinstance(bad, str) else "id" in said, said
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -146,7 +146,7 @@ def test_links_and_pipes_in_records_are_refused(campaign: Path, tmp_path: Path) 
     (cell / "states.parquet").unlink()
     (cell / "states.parquet").symlink_to(tmp_path / "secret")
     code, said = _call("report", campaign)
-    assert (code, "is no plain file" in said) == (3, True), said
+    assert (code, "is not a plain file" in said) == (3, True), said
     cell.rename(tmp_path / "moved")
     cell.symlink_to(tmp_path / "moved")
     code, said = _call("report", campaign)

@@ -8,7 +8,7 @@ from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.resolve import MOST_ELEMENTS
 from narrows.scenario.routes import Routes
-from narrows.scenario.written import MOST_VALUES, parse
+from narrows.scenario.yaml_tree import MOST_VALUES, parse
 
 HEAD = """schema: narrows/scenario/1
 question: Can it be planned?
@@ -43,7 +43,9 @@ def test_aliases_count_as_what_they_stand_for() -> None:
 
 def test_aliases_are_values_of_their_own() -> None:
     tree = parse("a: &x {k: [1]}\nb: *x\n", "alias.yaml")
-    assert tree.entries["a"] == tree.entries["b"] and tree.entries["a"] is not tree.entries["b"]
+    first, second = tree.entries["a"], tree.entries["b"]
+    assert second is not first and second == first.copy("b")
+    assert (first.mark.path, second.mark.path) == ("a", "b")
 
 
 def test_more_elements_than_a_network_may_have_are_refused() -> None:

@@ -23,7 +23,7 @@ from narrows.models.format import MAGIC, summary, write
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
-from narrows.scenario.written import parse
+from narrows.scenario.yaml_tree import parse
 
 SCENARIO = """\
 schema: narrows/scenario/1
@@ -88,8 +88,8 @@ def test_a_table_of_three_signals_has_a_fourth_that_decides_nothing() -> None:
         (model_kit.table(4)[:-3], "ends within a field"),
         (model_kit.table(2), "lacks bounds"),
         (b"children {", "ends too early"),
-        (b"children { leaf { window_increment: x } }", '"x", which is no number'),
-        (b"children ) leaf", "line 1 is no text form"),
+        (b"children { leaf { window_increment: x } }", '"x", which is not a number'),
+        (b"children ) leaf", "line 1 is not a protocol buffer in text form"),
         (b"leaf { window_increment: 3 }", "without a domain"),
         (model_kit.TEXT.replace("intersend: 1.5", "").encode(), "without an action"),
         (b"children {" * 100, "levels within each other"),
@@ -169,7 +169,7 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     assert "can't be read: no such file" in refusal()
     data.write_bytes(good_data)
     index.write_bytes(good_index[:-1])
-    assert "no index of a checkpoint" in refusal()
+    assert "not the index of a checkpoint" in refusal()
     index.write_bytes(b"\x01" + good_index[1:])
     assert "checksum" in refusal()
     model_kit.checkpoint(tmp_path, model_kit.tensors(10, 3, 1))
@@ -203,7 +203,8 @@ def test_a_model_file_is_what_the_guide_says() -> None:
     assert content == MAGIC + bytes([len(header), 0, 0, 0]) + header + bytes([1, 0, 0, 0, 2, 1, 0, 0])
     found = summary(content)
     assert (found.kind, found.arrays, found.notes) == ("k", (("n", "i32", (2,)),), {"source": "here"})
-    for bad, word in [(b"x", "no model file"), (b"narrows/model/2\n", "another version"), (MAGIC, "damaged")]:
+    refused = [(b"x", "not a model file"), (b"narrows/model/2\n", "another version"), (MAGIC, "damaged")]
+    for bad, word in refused:
         with pytest.raises(DataError, match=word):
             summary(bad)
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import model_kit
-from narrows import reading
+from narrows import files
 from narrows.cli.app import app
 from narrows.errors import DataError
+from narrows.files import MOST_BYTES
 from narrows.models import store
 from narrows.models.convert import convert
 from narrows.models.format import MAGIC, summary
-from narrows.reading import MOST_BYTES
 from test_models import home, scenario
 from test_pantheon_trips import nothing_regular
 
@@ -96,7 +96,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
         stream.truncate(MOST_BYTES + 1)
     name = os.fsdecode(b"\xff\x1b.model")
     (home / name).write_bytes(model_kit.small_network())
-    read_whole = reading.read_whole
+    read_whole = files.read_whole
 
     def refused(path: Path, what: str) -> bytes:
         if path.name == "large.model":
@@ -105,7 +105,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
 
     rows = json.loads(narrows("models", "list", "--json").output)["models"]
     problems = {row["name"]: row["problem"] for row in rows}
-    large = "is larger than 200 MB, so it is no model"
+    large = "is larger than 200 MB, so it is not a model"
     assert problems == {"large": large, "mine": None, r"\udcff\x1b": None}
     assert store.names_of_kind("indigo") == ("mine",), "scenarios can't name the other"
     assert "200000.0 kB" in narrows("models", "list").output
@@ -118,7 +118,7 @@ def test_models_that_cannot_be_read_are_rows_with_a_problem(
 def test_only_regular_files_are_models(tmp_path: Path, home: Path, name: str) -> None:
     with nothing_regular(tmp_path / name, "fifo"):
         done = narrows("models", "add", "x", tmp_path / name)
-    assert f"{tmp_path / name}" in str(done.exception) and "is no regular file" in str(done.exception)
+    assert f"{tmp_path / name}" in str(done.exception) and "is not a regular file" in str(done.exception)
 
 
 def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import processes
 from narrows.errors import NarrowsError, refused_path
-from narrows.reading import named_path, read_whole
+from narrows.files import named_path, read_whole
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 LONG = "x" * 300
@@ -51,7 +51,7 @@ def refusal(*arguments: str | Path) -> str:
 )
 def test_pipes_and_devices_are_not_waited_for(pipe: Path, command: tuple[str, ...]) -> None:
     for path in (pipe, Path("/dev/zero")):
-        assert "is no regular file" in refusal(*command, path)
+        assert "is not a regular file" in refusal(*command, path)
 
 
 def test_files_of_the_kernel_that_never_end_are_refused() -> None:
@@ -74,8 +74,8 @@ def test_names_that_are_too_long_are_told_as_such(command: tuple[str, ...]) -> N
         ("'~nobody-of-this-name/x'", "names the home folder of a user who is not there"),
         ('"a\\x00b"', "has the character NUL in it"),
         (LONG, "file name too long"),
-        ("/dev/zero", "is no regular file"),
-        ("pipe", "is no regular file"),
+        ("/dev/zero", "is not a regular file"),
+        ("pipe", "is not a regular file"),
     ],
 )
 def test_what_a_scenario_names_is_refused_at_its_place(

@@ -225,7 +225,7 @@ def test_a_folder_without_metadata_or_logs(data: Path, tmp_path: Path) -> None:
         read_source(tmp_path / "empty")
     with pytest.raises(DataError, match="there is no such folder"):
         read_source(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"cubic_stats_run1\.log: is no folder"):
+    with pytest.raises(DataError, match=r"cubic_stats_run1\.log: is not a folder"):
         read_source(data / "cubic_stats_run1.log")
     (data / "pantheon_metadata.json").write_text("{")
     with pytest.raises(DataError, match=r"pantheon_metadata\.json: is damaged"):
@@ -319,10 +319,10 @@ def test_stats_files(tmp_path: Path) -> None:
     assert stats.printed is not None
     assert numbers_of(stats.printed) == {"all": Printed(0.99, 268.11, -0.2), "1": Printed(0.0)}
     file.write_text("ok\nStart at: noon\n")
-    with pytest.raises(DataError, match=r'run1.log:2: "noon" is no time'):
+    with pytest.raises(DataError, match=r'run1.log:2: "noon" is not a time'):
         read_stats(file)
     file.write_text("Local clock offset: 99999999999 ms\n")
-    with pytest.raises(DataError, match="is no offset of a clock that was set"):
+    with pytest.raises(DataError, match="is not a plausible clock offset"):
         read_stats(file)
 
 

@@ -56,7 +56,7 @@ def test_what_is_no_empty_folder_is_refused_before_any_work(data: Path, empty: P
     (empty / "circle").symlink_to("circle")
     for name in (str(log), "link", "circle"):
         done = narrows("import", "pantheon", data, "-o", name)
-        assert isinstance(done.exception, UsageError) and "is no folder" in str(done.exception)
+        assert isinstance(done.exception, UsageError) and "is not a folder" in str(done.exception)
     for name in ("x" * 300, f"{log}/below"):
         done = narrows("import", "pantheon", data, "-o", name)
         assert type(done.exception) is NarrowsError and "can't be written" in str(done.exception)

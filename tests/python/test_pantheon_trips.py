@@ -251,7 +251,8 @@ def test_only_regular_files_are_read(data: Path, tmp_path: Path, name: str, kind
     with nothing_regular(data / name, kind):
         done = narrows("import", "pantheon", data, "-o", tmp_path / "out", "--no-report")
     assert isinstance(done.exception, DataError)
-    assert str(done.exception).startswith(f"{data / name}: can't be read: it is no regular file")
+    assert str(done.exception).startswith(f"{data / name}: can't be read: it is no")
+    assert "regular file" in str(done.exception)
 
 
 def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
     strange = os.fsdecode(bytes(data) + b"/\xff_datalink_run1.log")
     Path(strange).write_text(events(constant(2.0)))
     assert (
-        told() == rf"{data}/\xff_datalink_run1.log: is no name in UTF-8, so records can't tell it; rename it"
+        told() == rf"{data}/\xff_datalink_run1.log: is not valid UTF-8, so records can't hold it; rename it"
     )
     Path(strange).unlink()
     log.write_text(events(["1.000 + 1500 1", "1.500 - 1500"]))
@@ -287,9 +288,9 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
         ("remote_desc", '"\\ud800"', "half a character"),
         ("test-name", '"\\udfff"', "half a character"),
         ("uplink_trace", '{"a": [{"\\ud800": 1}]}', "half a character"),
-        ("prepend_mm_cmds", "1e999", "no number"),
-        ("uplink_trace", "[NaN]", "no number"),
-        ("flows", "1" + 400 * "0", "no number"),
+        ("prepend_mm_cmds", "1e999", "not a number"),
+        ("uplink_trace", "[NaN]", "not a number"),
+        ("flows", "1" + 400 * "0", "not a number"),
         ("mode", "[" * 30 + "]" * 30, "nested more deeply"),
         (None, "[" * 100_000, "nested more deeply"),
         (None, '{"a":' * 50_000, "nested more deeply"),
@@ -327,7 +328,7 @@ def test_a_time_that_is_imported_can_be_exported(data: Path, tmp_path: Path, yea
     del listed["cells"][0]["digest"]
     (campaign / "campaign.json").write_text(json.dumps(listed))
     done = narrows("export", campaign, "--format", "pantheon", "-o", tmp_path / "out")
-    assert isinstance(done.exception, DataError) and "is no time of a run" in str(done.exception)
+    assert isinstance(done.exception, DataError) and "is not a plausible time of a run" in str(done.exception)
 
 
 WORDS = st.text() | st.sampled_from(["\ud800", "a\udfffb"])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from narrows.agent.cell import CellOutcome
 from narrows.campaign import execute
-from narrows.campaign.agent import CellOutcome
 from narrows.campaign.execute import Executor
 from narrows.errors import NarrowsError, UnavailableError
-from narrows.hosts.partner import meeting_of
+from narrows.hosts.remote_host import rendezvous_of
 from test_real_paths import FakePlane, Quiet, campaign, way, wishes
 
 pytestmark = pytest.mark.usefixtures("fixed_registry")
@@ -31,7 +31,7 @@ def test_ports_in_use_are_not_called_blocked(there: bool, here: bool, told: str)
         one.why_there = "address already in use" if there else None
         one.why_here = "Address already in use (os error 98)" if here else None
     with pytest.raises(UnavailableError, match=told):
-        meeting_of(found, "there", wishes())
+        rendezvous_of(found, "there", wishes())
 
 
 def test_a_listener_whose_ports_are_in_use_is_told() -> None:
@@ -39,7 +39,7 @@ def test_a_listener_whose_ports_are_in_use_is_told() -> None:
     for one in found.ports:
         one.why_there = "address already in use"
     with pytest.raises(UnavailableError, match=r"are in use at there, but the other way .*listener: auto"):
-        meeting_of(found, "there", wishes(listener="there"))
+        rendezvous_of(found, "there", wishes(listener="there"))
 
 
 @pytest.mark.parametrize(

@@ -15,25 +15,25 @@ import pytest
 
 import processes
 import shell_kit
-from narrows.analysis.words import network_in_words
-from narrows.campaign import sides
-from narrows.campaign.agent import CellOutcome, find_agent
+from narrows.agent.cell import CellOutcome
+from narrows.agent.location import ROOT, Location, find_agent
+from narrows.analysis.prose import network_in_words
+from narrows.campaign import peers
 from narrows.campaign.execute import Executor
+from narrows.campaign.peers import ARGUMENTS, Peer, PeerFailure, PeerPair, Stopped
 from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
-from narrows.campaign.sides import Side, Sides, SidesFailed, Stopped
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
-from narrows.hosts.between import Apart, Port, Way
-from narrows.hosts.partner import _LEAST_MTU, Meeting, Partner, Reach, meeting_of
-from narrows.hosts.place import ROOT, Place
+from narrows.hosts.path_probe import ClockOffset, PathFacts, Port
+from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Rendezvous, rendezvous_of
 from narrows.hosts.ssh import _DEAF
 from narrows.scenario import Scenario, cells_of, loads
 from narrows.scenario.model import Cell
 from narrows.scenario.overrides import Override, apply
-from narrows.scenario.realpath import named_host, sender_is_here
-from narrows.scenario.written import parse
+from narrows.scenario.real_path import named_host, sender_is_local
+from narrows.scenario.yaml_tree import parse
 
 FAKE = Path(__file__).resolve().parent / "fake_side.py"
 PATH = "path: {forward: [{rate: 12 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}\n"
@@ -91,7 +91,7 @@ def test_both_directions_are_rows_of_their_own() -> None:
         "cubic (sender there)",
         "linux:bbr (sender there)",
     ]
-    here = [sender_is_here(cell.content) for cell in cells_of(found)]
+    here = [sender_is_local(cell.content) for cell in cells_of(found)]
     assert here == [True] * 4 + [False] * 4
     assert len({cell.hash for cell in cells_of(found)}) == 8
     more = scenario("real_path: {other: me@there, sender: both}\nmatrix: {flows.count: [1, 2]}\n")
@@ -119,11 +119,11 @@ def test_the_command_line_names_the_host() -> None:
             "real_path: {other: a, tunnel: off}\nhosts: {sender: {tcp_sack: 0}}\n",
             "only with a tunnel",
         ),
-        ("real_path: {other: a, ports: 5-4}\n", "is no port and no range"),
+        ("real_path: {other: a, ports: 5-4}\n", "is neither a port nor a range"),
         ("real_path: {other: a, ports: [443, 1-100]}\n", "more than 60 ports"),
-        ("real_path: {other: a, ports: 1-4000000000}\n", "is no port and no range"),
+        ("real_path: {other: a, ports: 1-4000000000}\n", "is neither a port nor a range"),
         ("real_path: {other: a, mtu: 1000 B}\n", "must be between 1.28 kB and 9 kB"),
-        ("real_path: {other: a, address: there.example}\n", "is no address"),
+        ("real_path: {other: a, address: there.example}\n", "is not an address"),
         ("real_path: {other: a, address: 192.0.2.1, our_address: '2001:db8::1'}\n", "versions of IP"),
         ("real_path: {other: a, interface: {left: eth0}}\n", "unknown key"),
         ("real_path: {other: a, interface: {here: ../x}}\n", "name of a network interface"),
@@ -178,14 +178,14 @@ def test_programs_for_the_kernel_are_sent_from_where_they_can_be_loaded() -> Non
 # -- who waits for whom ----------------------------------------------------------------------------
 
 
-def way(there: list[int], here: list[int], mtu: tuple[int | None, int | None] = (1500, 1500)) -> Way:
+def way(there: list[int], here: list[int], mtu: tuple[int | None, int | None] = (1500, 1500)) -> PathFacts:
     ports = [
         Port(port, there=port in there, there_answered=port in there, here=port in here, here_answered=True)
         for port in (443, 5201)
     ]
     for one in ports:
         one.here_answered = one.here
-    return Way("10.0.0.1", "192.0.2.7", "198.51.100.9", ports, mtu[0], mtu[1], 40_000_000)
+    return PathFacts("10.0.0.1", "192.0.2.7", "198.51.100.9", ports, mtu[0], mtu[1], 40_000_000)
 
 
 def wishes(**more: Any) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def wishes(**more: Any) -> dict[str, Any]:
 
 
 def test_the_other_host_waits_if_it_can_be_reached() -> None:
-    found = meeting_of(way([443, 5201], [443]), "there", wishes())
+    found = rendezvous_of(way([443, 5201], [443]), "there", wishes())
     assert (found.listener, found.port, found.address, found.mtu) == ("there", 443, "192.0.2.7", 1500)
     tunnel = found.tunnel("here", "ab", {"here": "wwan0"})
     assert (tunnel["bind"], tunnel["dial"], tunnel["interface"]) == ("0.0.0.0:0", "192.0.2.7:443", "wwan0")
@@ -202,9 +202,9 @@ def test_the_other_host_waits_if_it_can_be_reached() -> None:
 
 
 def test_otherwise_we_wait_where_our_packets_come_from() -> None:
-    found = meeting_of(way([], [5201], mtu=(1400, 9000)), "there", wishes())
+    found = rendezvous_of(way([], [5201], mtu=(1400, 9000)), "there", wishes())
     assert (found.listener, found.port, found.address, found.mtu) == ("here", 5201, "198.51.100.9", 1400)
-    found = meeting_of(way([443], [5201]), "there", wishes(listener="here", our_address="2001:db8::1"))
+    found = rendezvous_of(way([443], [5201]), "there", wishes(listener="here", our_address="2001:db8::1"))
     assert found.tunnel("there", "ab", {})["dial"] == "[2001:db8::1]:5201"
     assert found.tunnel("here", "ab", {})["bind"] == "[::]:5201"
 
@@ -219,9 +219,9 @@ def test_otherwise_we_wait_where_our_packets_come_from() -> None:
         (way([443], [], mtu=(1500, None)), {}, "back: none"),
     ],
 )
-def test_what_does_not_pass_is_told(found: Way, wished: dict[str, Any], told: str) -> None:
+def test_what_does_not_pass_is_told(found: PathFacts, wished: dict[str, Any], told: str) -> None:
     with pytest.raises(UnavailableError, match=told):
-        meeting_of(found, "there", wishes(**wished))
+        rendezvous_of(found, "there", wishes(**wished))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -230,7 +230,7 @@ def test_the_agent_reckons_with_the_same_sizes(tmp_path: Path, address: str) -> 
         pytest.skip(shell_kit.refusal())
 
     def said(mtu: int) -> list[dict[str, Any]]:
-        found = Meeting("there", 0, address, mtu)
+        found = Rendezvous("there", 0, address, mtu)
         plan = found.tunnel("there", "ab" * 32, {}) | {
             "format": "narrows/tunnel/1",
             "folder": str(tmp_path / "end"),
@@ -241,7 +241,7 @@ def test_the_agent_reckons_with_the_same_sizes(tmp_path: Path, address: str) -> 
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     least = said(_LEAST_MTU)[0]
-    assert least["inner_mtu"] == Meeting("there", 0, address, _LEAST_MTU).inner_mtu
+    assert least["inner_mtu"] == Rendezvous("there", 0, address, _LEAST_MTU).inner_mtu
     (refused,) = said(_LEAST_MTU - 1)
     assert f"it must be from {_LEAST_MTU} to" in refused["message"]
 
@@ -258,22 +258,22 @@ class Pair:
         self.shares: list[float] = []
         self.stopped = False
         self.stands = True
-        self.near, self.far = (self._side(name, how) for name, how in (("near", near), ("far", far)))
+        self.near, self.far = (self._peer(name, how) for name, how in (("near", near), ("far", far)))
 
-    def _side(self, name: str, how: str) -> Side:
+    def _peer(self, name: str, how: str) -> Peer:
         words = ["env", f"FAKE_SIDE={how}", f"FAKE_SIDE_LOG={self.folder / name}.told"]
-        place = Place(name, [*words, sys.executable, str(FAKE)], ROOT)
-        return Side(place, place.start("side", "--plan", "-"), self.log)
+        location = Location(name, [*words, sys.executable, str(FAKE)], ROOT)
+        return Peer(location, self.log, *ARGUMENTS)
 
-    def run(self, apart: Apart | None = None) -> None:
+    def run(self, offset: ClockOffset | None = None) -> None:
         plans = tuple(
             # Larger than a pipe, as models are.
             {"host": host, "folder": str(self.folder / name), "files": {"model": "A" * 300_000}}
             for host, name in enumerate(("near", "far"))
         )
-        pair = Sides(self.near, self.far, lambda: self.stopped, lambda: self.stands, self.shares.append)
+        pair = PeerPair(self.near, self.far, lambda: self.stopped, lambda: self.stands, self.shares.append)
         with pair:
-            pair.run((plans[0], plans[1]), 500, apart)
+            pair.run((plans[0], plans[1]), 500, offset)
 
     def told(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((self.folder / f"{name}.told").read_text())
@@ -286,30 +286,30 @@ def test_both_agents_are_told_when_to_start(tmp_path: Path) -> None:
     assert pair.told("near")[1:] == [{"order": "start", "in_ns": 500}]
     assert pair.told("far")[1:] == [{"order": "start", "at_ns": 12345}]
     assert pair.shares[-1] == 1.0 and pair.log.getvalue() == b"a complaint\n" * 2
-    assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
+    assert [peer.process.returncode for peer in (pair.near, pair.far)] == [0, 0]
 
 
 def test_datagrams_that_do_not_fit_into_the_tunnel_are_refused_before() -> None:
     more = "real_path: {other: a}\nbackground: [{traffic: {cbr: {rate: 1 Mbit/s}}}]\n"
     plan = make_plan(scenario(more), {"congestion_controls": []})
-    _check_sizes(plan, Meeting("there", 443, "192.0.2.7", 1556))
+    _check_sizes(plan, Rendezvous("there", 443, "192.0.2.7", 1556))
     with pytest.raises(UnavailableError, match=r"flow 2 \(cbr\) sends packets of 1500 B.* packet: 1424 B"):
-        _check_sizes(plan, Meeting("there", 443, "fd77::1", 1500))
+        _check_sizes(plan, Rendezvous("there", 443, "fd77::1", 1500))
 
 
 def test_without_a_tunnel_something_must_pass_to_compare_clocks() -> None:
-    partner = Partner({**wishes(), "other": "there"}, Reach(), lambda _: None)
-    partner.way = way([], [])
+    remote = RemoteHost({**wishes(), "other": "there"}, RemoteOptions(), lambda _: None)
+    remote.path = way([], [])
     with pytest.raises(UnavailableError, match=r"no datagram passes .*; without a tunnel the clocks are"):
-        partner.check_bare()
-    partner.way.their_address = "2001:db8::7"
+        remote.check_bare()
+    remote.path.their_address = "2001:db8::7"
     with pytest.raises(UnavailableError, match="without a tunnel flows need IPv4"):
-        partner.check_bare()
+        remote.check_bare()
 
 
 def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
-    pair.run(Apart(offset_ns=-7, bound_ns=100))
+    pair.run(ClockOffset(offset_ns=-7, bound_ns=100))
     (near,), (far,) = (pair.told(name)[1:] for name in ("near", "far"))
     assert far == {**near, "real_ns": near["real_ns"] - 7}
     # Clocks drift apart between their comparison and the start.
@@ -322,36 +322,36 @@ def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None
         ("error", "well", "unavailable", "near: error of host 0"),
         ("well", "error", "unavailable", "far: error of host 1"),
         ("error", "late error", "unavailable", "near: error of host 0; far: late error of host 1"),
-        ("well", "dies", "internal", "far: the agent has ended without a reason (killed by signal 9)"),
-        ("well", "babbles", "internal", "far: the agent says a line that does not end"),
-        ("well", "raves", "internal", "far: something has gone wrong, and the agent does not tell what"),
-        ("silent end", "well", "internal", "near: the agent has ended without a reason (exit code 0)"),
+        ("well", "dies", "internal", "far: the agent ended without giving a reason (killed by signal 9)"),
+        ("well", "babbles", "internal", "far: the agent sent a line without an end"),
+        ("well", "raves", "internal", "far: the agent failed without giving a reason"),
+        ("silent end", "well", "internal", "near: the agent ended without giving a reason (exit code 0)"),
     ],
 )
 def test_failures_of_agents_are_told(tmp_path: Path, near: str, far: str, kind: str, told: str) -> None:
     pair = Pair(tmp_path, near, far)
-    with pytest.raises(SidesFailed) as caught:
+    with pytest.raises(PeerFailure) as caught:
         pair.run()
     assert (caught.value.kind, caught.value.message) == (kind, told)
-    assert all(side.process.poll() is not None for side in (pair.near, pair.far))
+    assert all(peer.process.poll() is not None for peer in (pair.near, pair.far))
 
 
 def test_a_connection_that_breaks_is_a_host_that_vanished(tmp_path: Path) -> None:
     pair = Pair(tmp_path, "mute", "mute")
     # The far one is reached by ssh, as far as this is concerned.
-    pair.far.place.ssh = object()  # type: ignore[assignment]
+    pair.far.location.ssh = object()  # type: ignore[assignment]
     pair.stands = False
-    with pytest.raises(SidesFailed, match="far has vanished") as caught:
+    with pytest.raises(PeerFailure, match="far has vanished") as caught:
         pair.run()
     assert caught.value.kind == "vanished"
 
 
 def test_agents_that_say_nothing_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sides, "_SILENCE_S", 0.5)
+    monkeypatch.setattr(peers, "_SILENCE_S", 0.5)
     pair = Pair(tmp_path, "well", "mute")
-    with pytest.raises(SidesFailed, match=r"far: no sign of life for 0\.5 s"):
+    with pytest.raises(PeerFailure, match=r"far: no output for 0\.5 s"):
         pair.run()
-    assert all(side.process.poll() is not None for side in (pair.near, pair.far))
+    assert all(peer.process.poll() is not None for peer in (pair.near, pair.far))
 
 
 def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         pair.run()
     assert [len(pair.told(name)) for name in ("near", "far")] == [1, 1]
-    assert [side.process.returncode for side in (pair.near, pair.far)] == [0, 0]
+    assert [peer.process.returncode for peer in (pair.near, pair.far)] == [0, 0]
 
 
 # -- rounds and tries ------------------------------------------------------------------------------

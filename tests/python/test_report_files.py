@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from narrows import report
+from narrows.errors import DataError
 from narrows.report import assemble, document
 from narrows.report.data import load
 from report_campaigns import Spec, write_campaign
@@ -112,11 +113,11 @@ def test_old_records_without_newer_fields_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("campaign.json", None, "campaign.json is missing; is .* a folder that `narrows run` wrote"),
-        ("campaign.json", "{", "campaign.json can't be read"),
-        ("campaign.json", "[]", "campaign.json does not hold a JSON object"),
-        ("campaign.json", '{"format": "narrows/campaign/2"}', "written by a newer Narrows"),
-        ("results.json", '{"format": "narrows/run/1"}', "expected 'narrows/results/1'"),
+        ("campaign.json", None, "campaign.json: there is no such file, so this is not a folder of results"),
+        ("campaign.json", "{", "campaign.json: is damaged"),
+        ("campaign.json", "[]", "campaign.json: is not a file of the format"),
+        ("campaign.json", '{"format": "narrows/campaign/2"}', "update narrows"),
+        ("results.json", '{"format": "narrows/run/1"}', "is not a file of the format narrows/results/1"),
     ],
 )
 def test_bad_folders_are_refused_in_one_sentence(
@@ -127,7 +128,7 @@ def test_bad_folders_are_refused_in_one_sentence(
         (folder / file).unlink()
     else:
         (folder / file).write_text(content)
-    with pytest.raises(report.ReportError, match=message) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         report.build(folder)
     assert "\n" not in str(caught.value)
     assert not list(folder.glob(".report.*"))

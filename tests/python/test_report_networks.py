@@ -13,7 +13,7 @@ import pytest
 
 import processes
 from narrows import _native
-from narrows.report import document, networks, tables, words
+from narrows.report import document, networks, prose, tables
 from narrows.report.assemble import build_report
 from narrows.report.data import Campaign, load
 from narrows.report.figures import _layout, _network, completion, throughput
@@ -91,7 +91,7 @@ def test_capacity_follows_the_timeline(campaign: Campaign) -> None:
     assert columns["capacity_mbps"][after] == pytest.approx(5)
     assert run.change_times_s == [2.0]
     assert throughput.chart(run)["marks"] == [2.0]
-    assert "At 2 s, forward.0: rate 5 Mbit/s." in words.workload_sentences(campaign)
+    assert "At 2 s, forward.0: rate 5 Mbit/s." in prose.workload_sentences(campaign)
 
 
 def test_capacities_of_all_bottlenecks(folder: Path, campaign: Campaign) -> None:

@@ -13,7 +13,7 @@ from narrows.errors import DataError, ScenarioError
 from narrows.scenario import registry
 from narrows.scenario.registry import Entry, Param
 from narrows.scenario.resolve import resolve
-from narrows.scenario.written import parse
+from narrows.scenario.yaml_tree import parse
 from narrows.schemes import header, listing, page, reference, status
 from narrows.schemes.listing import Machine
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from narrows import console as consoles
 from narrows.analysis.tables import print_cells
 from narrows.campaign.progress import bars
-from narrows.cli import common
 from test_pantheon import data, narrows
 
 __all__ = ["data"]
@@ -22,7 +22,7 @@ WORDS = (":x:", ":fire:", "[red]", "[/]", "[bold", "\\[", "[link=https://example
 
 @pytest.fixture(params=["stdout_console", "stderr_console"])
 def console(request: pytest.FixtureRequest) -> Console:
-    made: Console = getattr(common, request.param)()
+    made: Console = getattr(consoles, request.param)()
     made._force_terminal, made.width, made.file = True, 200, io.StringIO()
     made.no_color = True
     return made

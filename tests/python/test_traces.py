@@ -174,7 +174,7 @@ def test_a_mahimahi_log_gives_its_opportunities() -> None:
     assert _same(_parse(log), _opportunities(2, 5))
     with pytest.raises(DataError, match=r"^some\.trace: the log has no delivery opportunity"):
         _parse("1 + 1504\n")
-    with pytest.raises(DataError, match=r'^some\.trace:2: "2 \? 1504" is no event'):
+    with pytest.raises(DataError, match=r'^some\.trace:2: "2 \? 1504" is not an event'):
         _parse("1 # 1504\n2 ? 1504\n")
 
 
@@ -184,8 +184,8 @@ def test_a_mahimahi_log_gives_its_opportunities() -> None:
         ("", r"^some\.trace: is empty"),
         ("\n\n", r"^some\.trace: is empty"),
         ("# only\n", r"^some\.trace: holds nothing but comments"),
-        ("1\n\n2\n", r"^some\.trace:2: an empty line is no time"),
-        ("1\n2x\n", r'^some\.trace:2: "2x" is no time'),
+        ("1\n\n2\n", r"^some\.trace:2: an empty line is not a time"),
+        ("1\n2x\n", r'^some\.trace:2: "2x" is not a time'),
         ("3\n2\n", r"^some\.trace:2: the time 2 ms comes before 3 ms of the line above"),
         ("0\n0\n", r"^some\.trace: the last time is 0 ms"),
         ("1\n" + "9" * 5000, r"^some\.trace:2: the time 9+… ms is too large"),

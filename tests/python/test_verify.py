@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from narrows.agent.cell import CellOutcome
 from narrows.scenario import cells_of, loads, registry
-from narrows.verify import emulate, fluid, grid, pairs, verdict
-from narrows.verify.cells import metrics_of, simulated
-from narrows.verify.check import Finding
-from narrows.verify.compare import LOOSE, STRICT, Measured, compare
-from narrows.verify.grid import Place
-from narrows.verify.laws.aimd import Aimd, Counted, Scalable
-from narrows.verify.laws.cubic import Cubic
-from narrows.verify.registry import all_checks
-from narrows.verify.store import Store
-from narrows.verify.vectors import unit_tests
+from validation.campaign import cell_of
+from validation.schemes import emulate, fluid, grid, pairs, verdict
+from validation.schemes.check import Finding
+from validation.schemes.compare import LOOSE, STRICT, Measured, compare
+from validation.schemes.grid import Place
+from validation.schemes.laws.aimd import Aimd, Counted, Scalable
+from validation.schemes.laws.cubic import Cubic
+from validation.schemes.paths import SimulatedPath, metrics_of
+from validation.schemes.registry import all_checks
+from validation.schemes.vectors import unit_tests
+from verify_kit import simulated
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -205,16 +207,19 @@ def test_cells_carry_no_more_than_the_machine_can(scheme: str, most: int) -> Non
 # -- runs on the emulator ----------------------------------------------------------------------------
 
 
-class _Agent:
-    """In place of the agent: gives these verdicts one after the other."""
+class _Run:
+    """In place of a run by the agent: leaves a record with a verdict."""
 
-    def __init__(self, verdicts: list[str]) -> None:
-        self.verdicts = verdicts
+    def __init__(self, out: Path, verdict: str) -> None:
+        self.out, self.verdict = out, verdict
 
-    def __call__(self, *_: Any) -> emulate.Ran:
-        word = self.verdicts.pop(0)
-        flow: dict[str, float | None] = {"throughput_bps": 1e6, "delay_p95_ns": 1e6}
-        return emulate.Ran(word, ["busy"] if word == "invalid" else [], 0, [flow], [])
+    def run(self) -> CellOutcome:
+        self.out.mkdir()
+        (self.out / "run.json").write_text(json.dumps({"verdict": self.verdict}))
+        return CellOutcome("finished")
+
+    def stop(self, kill: bool = False) -> None:
+        raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -224,13 +229,31 @@ class _Agent:
 def test_spoiled_runs_are_repeated_and_never_used(
     verdicts: list[str], attempts: int, word: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(emulate, "_once", _Agent(list(verdicts)))
-    told: list[str] = []
-    places = (Place(10, 10, 1),)
-    ran = emulate.run("reno", places, 5, 1, tmp_path / "agent", tmp_path, told.append)
-    assert (ran.attempts, ran.verdict) == (attempts, word)
-    assert len(told) == verdicts[:attempts].count("invalid")
-    assert bool(emulate.measured([ran.to_json()], places)) == (word != "invalid")
+    flow: dict[str, float | None] = {"throughput_bps": 1e6, "delay_p95_ns": 1e6}
+    monkeypatch.setattr(emulate, "read", lambda *_: {"flows": [flow], "windows": []})
+    (cell,) = emulate.cells_of_run("reno", (Place(10, 10, 1),), 5, 1)
+    out = tmp_path / "cells" / cell.cell.id
+    out.parent.mkdir()
+    left = list(verdicts)
+    run = emulate.GridRun(lambda: _Run(out, left.pop(0)), out, 1, emulate.ATTEMPTS)
+    assert run.run().state == "finished"
+    assert len(verdicts) - len(left) == attempts
+    assert json.loads((out / "run.json").read_text())["verdict"] == word
+    entry = {"id": cell.cell.id, "verdict": word, "reasons": []}
+    ran = emulate.gather([cell], {cell.cell.id: entry}, tmp_path)
+    assert ran is not None and ran.verdict == word
+    assert bool(emulate.measured([ran], cell.places)) == (word != "invalid")
+    assert emulate.gather([cell], {}, tmp_path) is None, "not run yet"
+
+
+def test_what_is_too_much_for_the_machine_is_run_in_halves() -> None:
+    (cell,) = emulate.cells_of_run("reno", _PLACES, 5, 1)
+    entries = {cell.cell.id: {"verdict": "invalid"}}
+    first, second = cell.parts(entries)
+    assert first.places + second.places == _PLACES
+    assert cell.parts({cell.cell.id: {"verdict": "degraded"}}) == [cell]
+    entries[first.cell.id] = {"verdict": "invalid"}
+    assert [len(part.places) for part in cell.parts(entries)] == [1, 1, 2]
 
 
 # -- verdicts and what is kept -----------------------------------------------------------------------
@@ -264,18 +287,12 @@ def test_a_program_and_its_scheme_share_their_comparison() -> None:
     assert verdict.verdict("bpf:vegas", [], [pair], {}, {})["reason"] == "not compared with vegas yet"
 
 
-def test_what_is_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
-    store = Store(tmp_path, again=False)
-    key = {"version": "1"}
-    assert store.load("theory", "ledbat++", key) is None
-    store.save("theory", "ledbat++", key, {"findings": [_GOOD]})
-    kept = store.load("theory", "ledbat++", key)
-    assert kept is not None
-    assert kept["findings"] == [_GOOD]
-    # Made under other conditions, or asked for anew: to be made again.
-    assert store.load("theory", "ledbat++", {"version": "2"}) is None
-    assert Store(tmp_path, again=True).load("theory", "ledbat++", key) is None
-    assert not list(tmp_path.rglob("*.partial"))
+def test_cells_are_known_by_what_they_are() -> None:
+    text = SimulatedPath("ledbat++", 40, 1).text()
+    assert cell_of(text) == cell_of(text)
+    assert re.fullmatch(r"ledbatpp-[0-9a-f]{12}", cell_of(text).id)
+    others = {cell_of(text).id, cell_of(text, ["inside"]).id, cell_of(text.replace("20 ms", "30 ms")).id}
+    assert len(others) == 3
 
 
 def test_unit_tests_of_all_schemes_are_found() -> None:

@@ -10,17 +10,17 @@ import pytest
 from typer.testing import CliRunner
 
 from narrows.cli.app import app
-from narrows.report import standing
+from narrows.report import verification
 from narrows.report.data import load
 from narrows.schemes import status
-from narrows.verify import emulate, grid
-from narrows.verify.cells import simulated
-from narrows.verify.compare import STRICT, compare
-from narrows.verify.grid import Place
-from narrows.verify.output import write
-from narrows.verify.pairs import Pair
-from narrows.verify.verdict import verdict
-from narrows.verify.work import Outcome
+from validation.schemes import emulate, grid
+from validation.schemes.compare import STRICT, compare
+from validation.schemes.grid import Place
+from validation.schemes.output import write
+from validation.schemes.pairs import Pair
+from validation.schemes.verdict import verdict
+from validation.schemes.work import Outcome
+from verify_kit import simulated
 
 PLACES = (Place(5, 20, 1), Place(5, 30, 0.5, 0.2))
 
@@ -29,12 +29,12 @@ def _ran(scheme: str) -> emulate.Ran:
     """A run on two paths; simulated records are read like emulated ones."""
     text = grid.scenario("reno", PLACES, 5, 1).replace("where: emulate", "where: simulate")
     with simulated(text.replace('scheme: "reno"', f"scheme: {scheme}")) as record:
-        return emulate._read(record, PLACES)
+        return emulate.Ran("ok", [], **emulate.read(record, len(PLACES)))
 
 
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
-    runs = {"reno": [_ran("reno").to_json()], "linux:reno": [_ran("{scheme: reno, beta: 0.55}").to_json()]}
+    runs = {"reno": [_ran("reno")], "linux:reno": [_ran("{scheme: reno, beta: 0.55}")]}
     ours, theirs = (emulate.measured(runs[name], PLACES) for name in ("reno", "linux:reno"))
     one = compare("reno", "linux:reno", ours, theirs, STRICT)
     pair = Pair("reno", "linux:reno", STRICT)
@@ -45,12 +45,12 @@ def outcome() -> Outcome:
 
 def test_records_of_the_grid_are_read(outcome: Outcome) -> None:
     (ran,) = outcome.runs["reno"]
-    assert ran["verdict"] == "ok"
-    assert len(ran["flows"]) == len(ran["windows"]) == len(PLACES)
+    assert ran.verdict == "ok"
+    assert len(ran.flows) == len(ran.windows) == len(PLACES)
     for place, one in zip(PLACES, emulate.measured([ran], PLACES), strict=True):
         assert 0.5 * place.rate_mbps < one.throughput_mbps <= place.rate_mbps
         assert one.packet_ms == pytest.approx(12 / place.rate_mbps)
-    assert max(ran["windows"][0]["cwnd_packets"]) > 5
+    assert max(ran.windows[0]["cwnd_packets"]) > 5
 
 
 def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) 
     assert (marks["reno"], marks["reno beta=0.8"]) == ("✓", "?")
     assert "reno beta=0.8: verified with its defaults only" in done.stdout
     campaign = load(out)
-    assert standing.mark(campaign, "reno")["status"] == "verified"
-    assert standing.mark(campaign, "reno beta=0.8")["status"] == "unverified"
-    assert standing.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]
+    assert verification.mark(campaign, "reno")["status"] == "verified"
+    assert verification.mark(campaign, "reno beta=0.8")["status"] == "unverified"
+    assert verification.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]

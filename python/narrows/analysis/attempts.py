@@ -37,7 +37,7 @@ def with_failed(results: dict[str, Any], cells: Iterable[Entry]) -> dict[str, An
 
 
 def count(cells: Iterable[Entry]) -> int:
-    """How many such attempts there were."""
+    """The number of such attempts."""
     return sum(len(one["failures"]) for one in failed(cells))
 
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from narrows.campaign.documents import resolved
+from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
+from narrows.console import table
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
 
@@ -27,7 +28,7 @@ SUMMARY = (
 )
 #: The metrics of both tables where nobody saw packets, as between hosts without a tunnel.
 ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
-#: What is shown of a single flow.
+#: Metrics of a single flow.
 PER_FLOW = (
     "throughput_bps",
     "goodput_bps",
@@ -37,11 +38,11 @@ PER_FLOW = (
     "retransmitted_ratio",
 )
 
-#: What is shown of several flows together.
+#: Metrics of several flows together.
 SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
 #: Of these the first that any run has an answer to.
 CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
-#: What is shown of a link.
+#: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
 NOT_AVAILABLE = "N/A"
@@ -80,7 +81,7 @@ def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> st
 
 
 def _has_packets(results: dict[str, Any]) -> bool:
-    """Whether packets were seen in any run, or nothing tells that they were not."""
+    """True if packets were seen in any run, or nothing tells that they were not."""
     found = [row["metrics"] for row in results["rows"]]
     return not found or any(
         row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
@@ -124,7 +125,7 @@ def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _names(campaigns: list[Campaign], wheres: list[str]) -> list[str]:
-    """What to call each campaign: its plane if that tells them apart, else its folder."""
+    """The name of each campaign: its plane if that tells them apart, else its folder."""
     return wheres if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
 
 
@@ -132,20 +133,18 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     """The table per scheme; of several campaigns side by side, column by column."""
     several = len(campaigns) > 1
     names = _names(campaigns, wheres or [""] * len(campaigns)) if several else [""]
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("scheme", no_wrap=True)
-
+    made = table("scheme", whole=("scheme",))
     seen = any(_has_packets(results) for _, results in campaigns)
     metrics = _metrics(campaigns[0][1], SUMMARY if seen else ENDS)
     for title in ("runs", *(_title(metric) for metric in metrics)):
         for name in names:
-            table.add_column(
+            made.add_column(
                 f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom"
             )
-    table.add_column("status", vertical="bottom")
+    made.add_column("status", vertical="bottom")
     notes: list[tuple[str, str]] = []
     flows = _flows(campaigns)
-    standings: list[Status] = []
+    statuses_shown: list[Status] = []
     for scheme in _schemes(campaigns):
         found = [_line(results, scheme) for _, results in campaigns]
         cells = [
@@ -158,15 +157,15 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
             statuses_of(flows.get(scheme) or [{"scheme": scheme.split(" ", maxsplit=1)[0]}]).values()
         )
         status = weakest(statuses)
-        standings += statuses
+        statuses_shown += statuses
         cells.append(status.mark if status else "")
         if status and status.reason == DEFAULTS_ONLY:
             notes.append((scheme, f": {DEFAULTS_ONLY}"))
-        table.add_row(*cells, style="dim" if not any(found) else None)
+        made.add_row(*cells, style="dim" if not any(found) else None)
         for name, (_, results), line in zip(names, campaigns, found, strict=True):
             where = f" ({name})" if several else ""
             notes += [(scheme, where + note) for note in _notes(results, scheme, line, metrics)]
-    console.print(table)
+    console.print(made)
     if any(
         line["metrics"].get(metric["name"], {}).get("n", 0) > 1
         for _, results in campaigns
@@ -177,7 +176,7 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
         console.print("Values are medians over the valid runs, of all flows together.")
     for note in _grouped(notes, len(_schemes(campaigns))):
         console.print(note, soft_wrap=True)
-    marks = legend(standings)
+    marks = legend(statuses_shown)
     if marks:
         shown = "; ".join(f"{mark} {word}: {meaning}" for mark, word, meaning in marks)
         console.print(shown, soft_wrap=True)
@@ -216,7 +215,7 @@ def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
 def _notes(
     results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]
 ) -> list[str]:
-    """What a reader must know about a row besides its numbers."""
+    """Remarks on a row besides its numbers."""
     if line is None:
         reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
@@ -243,25 +242,29 @@ def _reason(results: dict[str, Any], scheme: str, name: str) -> str | None:
     return None
 
 
+def _metric_table(titles: Iterable[str], metrics: Iterable[dict[str, Any]]) -> Table:
+    """A table with columns for metrics behind those with these titles."""
+    made = table(*titles, whole=("scheme", "link"), right=("flow",))
+    for metric in metrics:
+        made.add_column(_title(metric), justify="right", no_wrap=True)
+    return made
+
+
 def print_flows(console: Console, results: dict[str, Any]) -> None:
     """The table per scheme and flow."""
     lines = [line for line in results["summary"] if line["flow"] != "all"]
     if not lines or all(line["flow"] == 1 for line in lines):
         return
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("scheme", no_wrap=True)
-    table.add_column("flow", justify="right")
     metrics = _metrics(results, PER_FLOW if _has_packets(results) else ENDS)
-    for metric in metrics:
-        table.add_column(_title(metric), justify="right", no_wrap=True)
+    made = _metric_table(("scheme", "flow"), metrics)
     for line in lines:
         flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
-        table.add_row(line["scheme"], flow, *(_value(line, metric) for metric in metrics))
-    console.print(table)
+        made.add_row(line["scheme"], flow, *(_value(line, metric) for metric in metrics))
+    console.print(made)
 
 
 def print_sharing(console: Console, results: dict[str, Any]) -> None:
-    """How several flows under test share: nothing where there is one."""
+    """The table of several flows under test together; nothing where there is one."""
     lines = [line for line in results["summary"] if line["flow"] == "all"]
     lines = [line for line in lines if line["metrics"].get(SHARING[0])]
     if not lines:
@@ -269,22 +272,17 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
     console.print()
     metrics = _metrics(results, SHARING)
     times = [one for one in _metrics(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("scheme", no_wrap=True)
-    for metric in [*metrics, *times[:1]]:
-        table.add_column(_title(metric), justify="right", no_wrap=True)
+    made = _metric_table(("scheme",), [*metrics, *times[:1]])
     if times:
-        table.add_column("runs\nconverged", justify="right", no_wrap=True)
+        made.add_column("runs\nconverged", justify="right", no_wrap=True)
     for line in lines:
         cells = [_value(line, metric) for metric in metrics]
         if times:
             found = line["metrics"].get(times[0]["name"])
-            cells += [
-                _with_interval(found, times[0]),
-                f"{found['happened']} of {found['of']}" if found else "",
-            ]
-        table.add_row(line["scheme"], *cells)
-    console.print(table)
+            converged = f"{found['happened']} of {found['of']}" if found else ""
+            cells += [_with_interval(found, times[0]), converged]
+        made.add_row(line["scheme"], *cells)
+    console.print(made)
 
 
 def print_links(console: Console, results: dict[str, Any]) -> None:
@@ -293,22 +291,16 @@ def print_links(console: Console, results: dict[str, Any]) -> None:
     if not lines:
         return
     console.print()
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("scheme", no_wrap=True)
-    table.add_column("link", no_wrap=True)
     metrics = _metrics(results, PER_LINK)
-    for metric in metrics:
-        table.add_column(_title(metric), justify="right", no_wrap=True)
+    made = _metric_table(("scheme", "link"), metrics)
     for line in lines:
-        table.add_row(line["scheme"], line["link"], *(_value(line, metric) for metric in metrics))
-    console.print(table)
+        made.add_row(line["scheme"], line["link"], *(_value(line, metric) for metric in metrics))
+    console.print(made)
 
 
 def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
     """The verdict of each cell, with its reasons."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("cell", "verdict", "why"):
-        table.add_column(title, overflow="fold")
+    made = table("cell", "verdict", "why", overflow="fold")
     for cell in cells:
         if cell["state"] == "finished":
             verdict = str(cell["verdict"])
@@ -316,5 +308,5 @@ def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
         else:
             verdict = cell["state"]
             why = (cell.get("error") or {}).get("message", "")
-        table.add_row(cell["id"], Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
-    console.print(table)
+        made.add_row(cell["id"], Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
+    console.print(made)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 
 _FULL = ("no space left", "disk is full", "disk quota", "enospc")
-#: How Python writes errors of the system. It runs here alone; agents write `(os error 28)`.
+#: The beginning of errors of the system as Python writes them. It runs here alone; agents write `(os error
+#: 28)`.
 _OURS = "[errno "
 #: The folder of all that is ours on the other host, before that of a run (`Partner.new_folder`).
 _FOLDER = re.compile(r"(/[^:]*)/runs/[0-9a-f]{16}-")
 
 
 def is_full(message: str) -> bool:
-    """Whether some disk was full."""
+    """True if a message says that some disk was full."""
     return any(sign in message.lower() for sign in _FULL)
 
 
 def full_there(message: str, host: str | None) -> str | None:
-    """What to say if it was the other host that had no room; None if it was not, or is not known."""
+    """The message if it was the other host that had no room; None if it was not, or is not known."""
     if host is None:
         return None
     # Of runs between hosts, each end's part of a message begins with its name.

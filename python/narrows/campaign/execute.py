@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from narrows.agent.cell import CellOutcome
 from narrows.campaign import disk, integrity
-from narrows.campaign.agent import CellOutcome
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder, now
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
@@ -56,7 +56,7 @@ class _Event:
     cell: Cell
     share: float = 0.0
     outcome: CellOutcome | None = None
-    #: What is noted about a round.
+    #: Notes about a round.
     state: dict[str, Any] | None = None
 
 
@@ -70,7 +70,7 @@ class Executor:
         self.events: queue.Queue[_Event] = queue.Queue()
         self.waiting: deque[Cell] = deque()
         self.running: dict[str, Run] = {}
-        #: How often cells have failed and are tried again.
+        #: Number of times that cells have failed and are tried again.
         self.again: Counter[str] = Counter()
         #: The round that is being run.
         self.round = 0
@@ -296,7 +296,7 @@ class Executor:
         return outcome
 
     def _keep_log(self, cell: Cell, log_file: Path, outcome: CellOutcome) -> None:
-        """What the agent wrote to its standard error is kept only if the cell failed."""
+        """Keeps the agent's standard error only if the cell failed."""
         try:
             if outcome.state == "failed" and log_file.stat().st_size > 0:
                 logs = self.folder.path / "logs"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean, median
 from typing import Any
 
-from narrows.analysis.statistics import mean, median
 from narrows.scenario.expect import ALL, kind_of
 from narrows.scenario.quantity import show
 
@@ -15,7 +15,7 @@ INVALID = "invalid"
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "median": median,
-    "mean": mean,
+    "mean": fmean,
     "min": min,
     "max": max,
 }
@@ -80,8 +80,8 @@ def _judge_one(
     # It would have taken longer than the run: a scheme gains nothing by never getting there.
     values += [math.inf for row in valid if happened and row["metrics"].get(happened) == 0]
     if not values:
-        told = [row["absent"].get(expectation["metric"]) for row in valid]
-        why = next((reason for reason in told if reason), None)
+        texts = [row["absent"].get(expectation["metric"]) for row in valid]
+        why = next((reason for reason in texts if reason), None)
         return {"outcome": FAILS, "value": None, "reason": why or "no valid run gave a value"}
     value = _STATISTICS[expectation["of"]](values)
     low, high = expectation["at_least"], expectation["at_most"]
@@ -126,14 +126,14 @@ def amount(value: float | None, metric: dict[str, Any]) -> str:
 def lines(findings: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> list[str]:
     """The findings as sentences for the terminal."""
     known = {metric["name"]: metric for metric in metrics}
-    told = []
+    texts = []
     left_out = [one["scheme"] for one in findings if one["outcome"] == SKIPPED]
     for one in findings:
         if one["outcome"] == SKIPPED:
             continue
         metric = one.get("about") or known.get(one["metric"], {"unit": ""})
         what = f": {one['reason']}" if one["reason"] else f" ({amount(one['value'], metric)})"
-        told.append(f"{one['outcome']:7} {one['text']}{what}")
+        texts.append(f"{one['outcome']:7} {one['text']}{what}")
     if left_out:
-        told.append(f"{SKIPPED} {len(left_out)} about {', '.join(dict.fromkeys(left_out))}")
-    return told
+        texts.append(f"{SKIPPED} {len(left_out)} about {', '.join(dict.fromkeys(left_out))}")
+    return texts

@@ -1,4 +1,4 @@
-"""Whether a campaign's folder is what its campaign.json says.
+"""Integrity of a campaign's folder: is it what its campaign.json says?
 
 Folders of results travel: they are mailed, shared and unpacked. So nothing that such a file says leads out of
 its folder, and each finished cell has a digest over all its files, by which exchanged or edited ones are
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import DataError
+from narrows.errors import DataError, reason
 
 #: Folders of a campaign that commands write into and remove leftovers from.
 _PARTS = ("cells", "files", "logs", "figures")
@@ -43,10 +43,10 @@ def check_document(path: Path, document: dict[str, Any]) -> None:
 
 
 def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
-    """What is wrong with an entry whose members are of the right types (narrows.campaign.documents)."""
+    """The problem of an entry whose members are of the right types (narrows.campaign.schema)."""
     name, state = entry["id"], entry["state"]
     if not _ID.fullmatch(name):
-        return f"has the id {name[:60]!r}, which is no name of a folder"
+        return f"has the id {name[:60]!r}, which is not a valid name of a folder"
     if name in seen:
         return f"has the same id as an earlier one, {name}"
     if state not in _STATES:
@@ -69,7 +69,7 @@ def digest(cell: Path) -> str:
                 one = hashlib.file_digest(file, "sha256").hexdigest()
                 size = file.tell()
         except OSError as error:
-            raise DataError(f"{path}: can't be read: {(error.strerror or str(error)).lower()}") from None
+            raise DataError(f"{path}: can't be read: {reason(error)}") from None
         name = path.relative_to(cell).as_posix()
         whole.update(f"{one}  {size}  {name}\n".encode("utf-8", "surrogateescape"))
     return f"sha256:{whole.hexdigest()}"
@@ -81,7 +81,7 @@ def _files(folder: Path) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             found = list(entries)
     except OSError as error:
-        raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        raise DataError(f"{folder}: can't be read: {reason(error)}") from None
     for entry in found:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
@@ -90,7 +90,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
         else:
             raise DataError(
-                f"{entry.path}: is no plain file, and records hold nothing else; remove the cell's folder"
+                f"{entry.path}: is not a plain file, and records hold nothing else; remove the cell's folder"
             )
 
 
@@ -104,7 +104,7 @@ def check_plain(cell: Path) -> None:
 
 
 def changed(cell: Path, entry: dict[str, Any]) -> str | None:
-    """How the files of a finished cell differ from those that were noted; None if they don't, or if
+    """The difference of the files of a finished cell from those that were noted; None if they don't, or if
     campaign.json is of a version that noted no digests."""
     noted = entry.get("digest")
     if not noted:

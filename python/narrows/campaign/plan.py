@@ -1,4 +1,4 @@
-"""What a campaign will run: cells in their order, and schemes that can't run here with the reason."""
+"""The plan of a campaign: cells in their order, and schemes that can't run here with the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
-from narrows.scenario.realpath import HERE, WHERE, sender_is_here
+from narrows.scenario.real_path import LOCAL, WHERE, sender_is_local
 from narrows.scenario.schemes import missing_model
 
 #: More flows or schemes than this are counted in plans, not listed.
@@ -34,7 +34,7 @@ class Plan:
     scenario: Scenario
     cells: list[Cell]
     skipped: list[Skipped]
-    #: What bounds the flows of each scheme's cells, by the labels of schemes: number of the flow and what
+    #: The bounds of the flows of each scheme's cells, by the labels of schemes: number of the flow and what
     #: bounds it, as part of a sentence.
     bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
@@ -74,9 +74,9 @@ class Sender:
     facts: dict[str, Any]
 
 
-def why_not_between(cell: dict[str, Any], here: Sender, there: Sender) -> str | None:
+def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str | None:
     """Why a cell can't run between two hosts; None if it can. The sender's kernel decides."""
-    forward, backward = (here, there) if sender_is_here(cell) else (there, here)
+    forward, backward = (local, remote) if sender_is_local(cell) else (remote, local)
     for flow in cell["flows"]:
         sender = forward if flow["direction"] == FORWARD else backward
         name = flow["scheme"]
@@ -91,7 +91,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
     Between two hosts, `facts` are of this one and `other` is the other one.
     """
     skipped: list[Skipped] = []
-    here = Sender(HERE, facts)
+    here = Sender(LOCAL, facts)
     first = {cell.scheme: cell.content for cell in cells_of(scenario) if cell.run == 1}
     programs = [
         name
@@ -123,7 +123,8 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
 
 
 def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
-    """What bounds the flows of the cells of each scheme; refuses simulations of flows that nothing bounds."""
+    """The bounds of the flows of the cells of each scheme; refuses simulations of flows that nothing
+    bounds."""
     known = registry.load()
     found = {}
     for cell in cells:
@@ -140,7 +141,7 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
 
 
 def bounds_in_words(plan: Plan) -> list[str]:
-    """What bounds the flows, each with those that it bounds."""
+    """The bounds in words, each with the flows that it bounds."""
     flows: dict[str, dict[int, None]] = {}
     schemes: dict[str, dict[str, None]] = {}
     for scheme, listed in plan.bounds.items():

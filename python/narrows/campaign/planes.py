@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from narrows.campaign.agent import AgentRun, CellOutcome
+from narrows.agent.cell import CellOutcome, CellRun
+from narrows.agent.location import Location
 from narrows.scenario.model import Cell
 
 #: When something is noted about a round.
@@ -29,20 +30,20 @@ class Run(Protocol):
 class Plane(Protocol):
     """Where cells run."""
 
-    #: How often a cell that failed is tried again, at the end of its round.
+    #: Number of times that a failed cell is tried again, at the end of its round.
     retries: int
 
     def workers(self, cells: int, /) -> int:
-        """How many cells run at the same time."""
+        """Number of cells that run at the same time."""
 
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress, /) -> Run:
-        """What runs a cell, which is in a file as well, into a folder."""
+        """The run of a cell, which is in a file as well, into a folder."""
 
     def around_round(self, number: int, when: str, /) -> dict[str, Any] | None:
-        """What is noted before and after a round, for campaign.json. It may take some seconds."""
+        """Notes for campaign.json before and after a round. It may take some seconds."""
 
     def ends_campaign(self, outcome: CellOutcome, /) -> bool:
-        """Whether the campaign is to stop after such a failure, and to be resumed later."""
+        """True if the campaign is to stop after such a failure, and to be resumed later."""
 
 
 class LocalPlane:
@@ -50,7 +51,7 @@ class LocalPlane:
 
     retries = 0
 
-    def __init__(self, where: str, agent: Path, files: Path, memory: int | None = None) -> None:
+    def __init__(self, where: str, agent: Location, files: Path, memory: int | None = None) -> None:
         self._where = where
         self._memory = memory
         self._beside = 1
@@ -70,7 +71,7 @@ class LocalPlane:
         more: tuple[str, ...] = ()
         if self._where == "simulate":
             more = ("--memory", str(self._memory)) if self._memory else ("--beside", str(self._beside))
-        return AgentRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
+        return CellRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
 
     def around_round(self, _number: int, _when: str) -> None:
         """Nothing: facts about this machine are in each record."""

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.analysis.statistics import summarise, summarise_happened
-from narrows.campaign.documents import resolved as resolved_scenario
+from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.campaign.statistics import summarise, summarise_happened
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 
@@ -89,7 +89,8 @@ def _expected(
     of_cells: list[list[dict[str, Any]]],
     metrics: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """What became of the expectations. Answers are for them alone; rows of the results stay as they are."""
+    """The findings about the expectations. Answers are for them alone; rows of the results stay as they
+    are."""
     from narrows.campaign import expectations
 
     asked = expectations.questions(expect)
@@ -178,7 +179,7 @@ def _over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dic
 
 
 def _flow_labels(cell: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
-    """What the scenario calls the flows of a cell, by number."""
+    """The labels of the flows of a cell in the scenario, by number."""
     listed = resolved_scenario(document)["schemes"]
     flows: list[dict[str, Any]] = next((row["flows"] for row in listed if row["label"] == cell["scheme"]), [])
     return {str(flow["flow"]): flow["label"] for flow in flows if flow.get("label")}
@@ -233,7 +234,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
-    """Whether they are of just these records."""
+    """True if they are of just these records."""
     finished = {cell["id"]: cell.get("digest") for cell in folder.cells if cell["state"] == "finished"}
     if finished.keys() != {row["cell"] for row in results["rows"]}:
         return False

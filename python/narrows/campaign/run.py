@@ -14,16 +14,16 @@ from typing import Any
 from rich.console import Console
 
 from narrows import __version__
-from narrows.campaign import agent as agents
+from narrows.agent.location import Location, this_machine
 from narrows.campaign import results as result_files
 from narrows.campaign import signals
-from narrows.campaign.between import BetweenHosts
+from narrows.campaign.bpf import check_programs
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import LocalPlane, Plane
-from narrows.campaign.programs import check_programs
 from narrows.campaign.progress import ProgressView, show_time
+from narrows.campaign.real_path import RealPathPlane
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.errors import (
     EXIT_EXPECTATION,
@@ -34,13 +34,13 @@ from narrows.errors import (
     NarrowsError,
     UnavailableError,
 )
-from narrows.hosts.partner import Meeting, Partner, Reach
+from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
 from narrows.scenario import Loaded
-from narrows.scenario.realpath import HERE, THERE, WHERE
+from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
-#: What a cell in real time takes besides its duration: setting up, writing and judging the record; between
+#: Seconds of a cell in real time besides its duration: setting up, writing and judging the record; between
 #: hosts also fetching what the other one has logged.
 OVERHEAD_S = {"emulate": 2.0, "hosts": 8.0}
 
@@ -70,22 +70,24 @@ class Finished:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a campaign will run, and what is known about the machines."""
+    """The plan of a campaign, and the facts about the machines."""
 
     plan: Plan
     facts: dict[str, Any]
     #: The other host, and who waits for whom, of campaigns between two hosts.
-    partner: Partner | None = None
-    meeting: Meeting | None = None
+    remote: RemoteHost | None = None
+    rendezvous: Rendezvous | None = None
 
 
 @contextlib.contextmanager
-def planned(loaded: Loaded, agent: Path, reach: Reach, say: Callable[[str], None]) -> Iterator[Planned]:
+def planned(
+    loaded: Loaded, agent: Location, reach: RemoteOptions, say: Callable[[str], None]
+) -> Iterator[Planned]:
     """The plan on this machine; between two hosts with the other one, which is connected as long as this
     lasts."""
     scenario = loaded.scenario
     if scenario.where != WHERE:
-        facts = agents.ask(agent, "doctor")
+        facts = agent.doctor()
         plan = make_plan(scenario, facts)
         if scenario.where == "emulate":
             _check_namespaces(facts)
@@ -93,37 +95,38 @@ def planned(loaded: Loaded, agent: Path, reach: Reach, say: Callable[[str], None
         yield Planned(plan, facts)
         return
     say(f"{scenario.real_path['other']}: connecting")
-    with Partner(scenario.real_path, reach, say) as partner:
-        ours, theirs = partner.facts[HERE], partner.facts[THERE]
-        plan = make_plan(scenario, ours, Sender(partner.name, theirs))
+    with RemoteHost(scenario.real_path, reach, say) as remote:
+        ours, theirs = remote.facts[LOCAL], remote.facts[REMOTE]
+        plan = make_plan(scenario, ours, Sender(remote.name, theirs))
         tunnel = scenario.real_path["tunnel"] == "on"
-        for facts, where in ((ours, "here"), (theirs, f"on {partner.name}")) if tunnel else ():
+        for facts, where in ((ours, "here"), (theirs, f"on {remote.name}")) if tunnel else ():
             _check_namespaces(facts, where, _RIGHTS)
-        check_programs(plan, agent, partner.there)
-        say(f"{partner.name}: looking which datagrams pass")
-        partner.look()
-        meeting = partner.meeting() if tunnel else None
-        if meeting is None:
-            partner.check_bare()
+        check_programs(plan, agent, remote.remote)
+        say(f"{remote.name}: looking which datagrams pass")
+        remote.probe()
+        rendezvous = remote.rendezvous() if tunnel else None
+        if rendezvous is None:
+            remote.check_bare()
         else:
-            _check_sizes(plan, meeting)
-        yield Planned(plan, ours, partner, meeting)
+            _check_sizes(plan, rendezvous)
+        yield Planned(plan, ours, remote, rendezvous)
 
 
-def _check_sizes(plan: Plan, meeting: Meeting) -> None:
+def _check_sizes(plan: Plan, rendezvous: Rendezvous) -> None:
     """Datagrams of applications must fit into the tunnel, whose size is known only now."""
     for cell in plan.cells:
         for flow in cell.content["flows"]:
             traffic = flow.get("traffic") or {}
             size = int(traffic.get("packet") or 0)
-            if size > meeting.inner_mtu:
+            if size > rendezvous.inner_mtu:
                 raise UnavailableError(
                     f"flow {flow['flow']} ({traffic['kind']}) sends packets of {size} B, and the tunnel takes"
-                    f" {meeting.inner_mtu} B at most; write packet: {meeting.inner_mtu} B in its traffic"
+                    f" {rendezvous.inner_mtu} B at most; write packet: {rendezvous.inner_mtu} B in its"
+                    " traffic"
                 )
 
 
-#: What to do where a real path needs namespaces.
+#: Remedy where a real path needs namespaces.
 _RIGHTS = "log in as root, allow sudo without a password, or allow unprivileged user namespaces"
 
 
@@ -175,7 +178,7 @@ def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:
     return path
 
 
-@signals.told("interrupted; nothing was run")
+@signals.interruptible("interrupted; nothing was run")
 def run_campaign(
     loaded: Loaded,
     output: Path | None,
@@ -184,7 +187,7 @@ def run_campaign(
     argv: list[str],
     console: Console,
     quiet: bool = False,
-    reach: Reach | None = None,
+    reach: RemoteOptions | None = None,
     memory: int | None = None,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; a
@@ -194,10 +197,10 @@ def run_campaign(
         if not quiet:
             console.print(text, highlight=False, soft_wrap=True)
 
-    agent = agents.find_agent()
+    agent = this_machine()
     versions = {
         "narrows": __version__,
-        "agent": agents.check_version(agent),
+        "agent": agent.version(),
         "python": platform.python_version(),
     }
     path = choose_folder(loaded, output, resume)
@@ -205,9 +208,9 @@ def run_campaign(
     again = (path / "campaign.json").exists()
     if again:
         check_same(path, loaded.scenario)
-    with planned(loaded, agent, reach or Reach(), say) as found:
+    with planned(loaded, agent, reach or RemoteOptions(), say) as found:
         if again:
-            remove = found.partner.here.remove if found.partner is not None else None
+            remove = found.remote.local.remove if found.remote is not None else None
             folder = CampaignFolder.resume(path, found.plan, argv, remove)
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
@@ -233,7 +236,7 @@ def run_campaign(
 def _run_in(
     folder: CampaignFolder,
     found: Planned,
-    agent: Path,
+    agent: Location,
     console: Console,
     quiet: bool,
     again: bool,
@@ -262,12 +265,12 @@ def _run_in(
             f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}"
         )
     if missing:
-        if found.partner is not None:
-            found.partner.claim(folder.path)
-            folder.note_session(hosts=found.partner.document())
-            view.message(found.partner.in_words(found.meeting))
+        if found.remote is not None:
+            found.remote.claim(folder.path)
+            folder.note_session(hosts=found.remote.document())
+            view.message(found.remote.describe(found.rendezvous))
             if scenario.real_path["prepare"]:
-                found.partner.prepare()
+                found.remote.prepare()
         with view:
             Executor(folder, plane, view).run(missing)
     view.message("measuring")
@@ -277,8 +280,8 @@ def _run_in(
     return Finished(folder, results)
 
 
-def _plane(folder: CampaignFolder, found: Planned, agent: Path, memory: int | None) -> Plane:
+def _plane(folder: CampaignFolder, found: Planned, agent: Location, memory: int | None) -> Plane:
     """Where the cells run."""
-    if found.partner is None:
+    if found.remote is None:
         return LocalPlane(found.plan.scenario.where, agent, folder.files_dir, memory)
-    return BetweenHosts(found.partner, found.meeting, agent, folder.path)
+    return RealPathPlane(found.remote, found.rendezvous, agent, folder.path)

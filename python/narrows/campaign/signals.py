@@ -24,7 +24,7 @@ class Signalled(BaseException):
 
 
 @contextlib.contextmanager
-def told(sentence: str) -> Iterator[None]:
+def interruptible(sentence: str) -> Iterator[None]:
     """Signals that come meanwhile are told with a sentence."""
     try:
         with _raised():

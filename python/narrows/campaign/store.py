@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign import integrity
-from narrows.campaign.documents import check_members
-from narrows.errors import DataError, NarrowsError, UsageError
-from narrows.reading import read_whole
+from narrows.campaign.schema import check_members
+from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.files import read_whole
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
@@ -59,7 +59,7 @@ def write_atomically(path: Path, text: str) -> None:
             os.close(folder)
     except OSError as error:
         raise NarrowsError(
-            f"{path}: can't be written: {(error.strerror or str(error)).lower()}; what was finished"
+            f"{path}: can't be written: {reason(error)}; what was finished"
             " before is kept, make room and run the same command again"
         ) from None
 
@@ -70,14 +70,15 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
         document = json.loads(read_whole(path, "file of a campaign"))
     except DataError as error:
         if not path.exists():
-            raise DataError(f"{path}: there is no such file, so this is no folder of results") from None
+            raise DataError(f"{path}: there is no such file, so this is not a folder of results") from None
         raise DataError(f"{path}: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: is damaged: it nests too deeply") from None
     except ValueError as error:
         raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     found = document.get("format") if isinstance(document, dict) else None
-    if found == expected:
+    # A minor version adds members only.
+    if isinstance(found, str) and found.partition(".")[0] == expected:
         check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
@@ -310,8 +311,7 @@ class CampaignFolder:
                     partial.write_bytes(content)
                     partial.replace(target)
             except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise NarrowsError(f"{target}: can't be written: {reason}") from None
+                raise NarrowsError(f"{target}: can't be written: {reason(error)}") from None
 
     def _sweep(self, remove: Callable[[Path], None]) -> None:
         """Removes what an interrupted process left half-written."""
@@ -392,8 +392,7 @@ def _make_folder(path: Path) -> None:
         empty = not any(path.iterdir())
     except OSError as error:
         raise NarrowsError(
-            f"{path}: can't be created: {(error.strerror or str(error)).lower()}; choose another folder"
-            " with -o"
+            f"{path}: can't be created: {reason(error)}; choose another folder with -o"
         ) from None
     if not empty:
         raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")

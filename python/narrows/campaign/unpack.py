@@ -1,4 +1,4 @@
-"""What an agent has written, as the stream of `narrows-agent pack`: unpacked, and given up when it stops."""
+"""Unpacks the stream of `narrows-agent pack`, and gives up when it stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from narrows.hosts.place import kill
+from narrows.agent.process import kill
 
 #: Fetching is given up when nothing has come for so long.
 _SILENCE_S = 60.0
@@ -76,7 +76,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
     way = PurePosixPath(member.name)
     path = target / way
     if way.is_absolute() or ".." in way.parts or not (member.isdir() or member.isreg()):
-        raise tarfile.TarError(f"{member.name!r} is no plain file or folder of a run")
+        raise tarfile.TarError(f"{member.name!r} is not a plain file or folder")
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
         return

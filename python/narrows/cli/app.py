@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import signal
 import sys
@@ -106,7 +107,8 @@ def _root(
 def _versions() -> dict[str, Any]:
     import platform
 
-    from narrows.campaign import agent
+    from narrows.agent import schema
+    from narrows.agent.location import this_machine
     from narrows.errors import NarrowsError
 
     found: dict[str, Any] = {
@@ -122,26 +124,17 @@ def _versions() -> dict[str, Any]:
     except ImportError:
         pass
     try:
-        path = agent.find_agent()
-        found["agent"] = {"path": str(path), **agent.ask(path, "version")}
+        agent = this_machine()
+        found["agent"] = {"path": agent.prefix[-1], **agent.ask(schema.VERSION, "version")}
     except NarrowsError:
         pass
     return found
 
 
-# The order of the help: what one needs first comes first.
-from narrows.cli import check as _check  # noqa: E402, F401
-from narrows.cli import doctor as _doctor  # noqa: E402, F401
-from narrows.cli import exporting as _exporting  # noqa: E402, F401
-from narrows.cli import hosts as _hosts  # noqa: E402, F401
-from narrows.cli import importing as _importing  # noqa: E402, F401
-from narrows.cli import listing as _listing  # noqa: E402, F401
-from narrows.cli import models as _models  # noqa: E402, F401
-from narrows.cli import report as _report  # noqa: E402, F401
-from narrows.cli import run as _run  # noqa: E402, F401
-from narrows.cli import schemes as _schemes  # noqa: E402, F401
-from narrows.cli import shell as _shell  # noqa: E402, F401
-from narrows.cli import show as _show  # noqa: E402, F401
-from narrows.cli import trace as _trace  # noqa: E402, F401
-from narrows.cli import verify_schemes as _verify_schemes  # noqa: E402, F401
-from narrows.cli import verify_tunnel as _verify_tunnel  # noqa: E402, F401
+#: Each registers its commands.
+_COMMANDS = (
+    "check", "doctor", "exporting", "hosts", "importing", "scenarios", "models", "report", "run", "schemes",
+    "shell", "show", "trace", "verify_schemes", "verify_tunnel",
+)  # fmt: skip
+for _name in _COMMANDS:
+    importlib.import_module(f"narrows.cli.{_name}")

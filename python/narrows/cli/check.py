@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
@@ -16,7 +17,7 @@ def check(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns or of single cells.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Prove from the records alone that packets were conserved and no link was exceeded.
 
@@ -74,24 +75,22 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _print(outcome: list[dict[str, Any]]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from narrows.analysis.checks import FAILS, SKIPPED, counted, word
-    from narrows.cli.common import stdout_console
+    from narrows.console import stdout_console, table
 
     console = stdout_console()
     names = list(dict.fromkeys(check["name"] for cell in outcome for check in cell["checks"]))
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("cell", no_wrap=True)
+    made = table("cell", whole=("cell",))
     for name in names:
-        table.add_column(name.replace("_", " "), justify="center")
+        made.add_column(name.replace("_", " "), justify="center")
     styles = {FAILS: "red", SKIPPED: "dim"}
     for cell in outcome:
         by_name = {check["name"]: word(check) for check in cell["checks"]}
         marks = [by_name.get(name, "-") for name in names]
-        table.add_row(Path(cell["cell"]).name, *(Text(mark, style=styles.get(mark, "")) for mark in marks))
-    console.print(table)
+        made.add_row(Path(cell["cell"]).name, *(Text(mark, style=styles.get(mark, "")) for mark in marks))
+    console.print(made)
     checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
     for path, check in checks:
         if word(check) == FAILS:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows doctor")
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find out what this machine can do, and what to do about the rest.
 
     Exit codes: 0 everything works, 4 something can't be done here.
     """
-    from narrows.campaign import agent as agents
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.agent.location import this_machine
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
     from narrows.errors import EXIT_CANNOT_HERE, UnavailableError
     from narrows.scenario import registry
 
@@ -34,10 +36,10 @@ def doctor(
     except UnavailableError as error:
         note("extension module", False, str(error), "make build")
     try:
-        path = agents.find_agent()
-        version = agents.check_version(path)
-        note("agent", True, f"{path}, version {version.get('narrows')}")
-        facts = agents.ask(path, "doctor")
+        agent = this_machine()
+        version = agent.version()
+        note("agent", True, f"{agent.prefix[-1]}, version {version['narrows']}")
+        facts = agent.doctor()
         checks += facts.get("checks") or []
     except UnavailableError as error:
         note("agent", False, str(error), "make build")

@@ -21,16 +21,11 @@ def export(
 ) -> None:
     """Write a campaign in the format of another laboratory."""
     from narrows.campaign.store import CampaignFolder
-    from narrows.cli.common import stderr_console
+    from narrows.console import say
     from narrows.errors import UsageError
     from narrows.pantheon.exporting import export_campaign
 
     if form not in FORMATS:
         raise UsageError(f'unknown format "{form}"; known: {", ".join(FORMATS)}')
-    messages = stderr_console()
-
-    def say(text: str) -> None:
-        messages.print(text, soft_wrap=True)
-
     written = export_campaign(CampaignFolder.read(folder), output, say)
     say(f"{output}: logs of {written} run{'' if written == 1 else 's'}")

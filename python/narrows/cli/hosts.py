@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import REMOTE_FOLDER, SSH
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json
 
 hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
 
@@ -54,7 +54,7 @@ def check(
     ] = False,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find out what works between this machine and another, and what to do about the rest.
 
@@ -65,28 +65,26 @@ def check(
     """
     import shlex
 
-    from narrows.cli.common import print_json, stderr_console
+    from narrows.cli.common import print_json
+    from narrows.console import say
     from narrows.errors import EXIT_CANNOT_HERE, UsageError
-    from narrows.hosts.check import Wishes
+    from narrows.hosts.check import CheckOptions
     from narrows.hosts.check import check as examine
-    from narrows.hosts.travel import named_folder
+    from narrows.hosts.deploy import named_folder
 
     if len(names) > 1 and (address is not None or agent is not None):
         raise UsageError("--address and --agent go with a single host; call the command once for each")
     folder = named_folder(remote_folder)
-    wishes = Wishes(address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare)
+    options = CheckOptions(
+        address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare
+    )
     if ports is not None:
         import dataclasses
 
-        wishes = dataclasses.replace(wishes, ports=_ports(ports))
-    console = stderr_console()
-
-    def say(text: str) -> None:
-        console.print(text, soft_wrap=True)
-
+        options = dataclasses.replace(options, ports=_ports(ports))
     reports = []
     for name in names:
-        report = examine(name, wishes, shlex.split(ssh), say)
+        report = examine(name, options, shlex.split(ssh), say)
         reports.append(report)
         if not as_json:
             _print(report)
@@ -106,9 +104,9 @@ def clean(
     """Remove the copies of the agent from other hosts, which is everything that Narrows keeps there."""
     import shlex
 
-    from narrows.hosts.place import clean as remove
+    from narrows.hosts.deploy import clean as remove
+    from narrows.hosts.deploy import named_folder
     from narrows.hosts.ssh import Ssh
-    from narrows.hosts.travel import named_folder
 
     place = named_folder(remote_folder)
     for name in names:
@@ -120,7 +118,7 @@ def clean(
 def _ports(text: str) -> tuple[int, ...]:
     """`443,5000-5003` as numbers, in the order given."""
     from narrows.errors import UsageError
-    from narrows.scenario.realpath import ports_of
+    from narrows.scenario.real_path import ports_of
 
     try:
         return ports_of(text)
@@ -132,7 +130,7 @@ def _print(report: object) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from narrows.cli.common import stdout_console
+    from narrows.console import stdout_console
     from narrows.hosts.check import NO, NOTE, Report
 
     assert isinstance(report, Report)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from narrows.pantheon.importing import Imported
@@ -35,21 +36,17 @@ def pantheon(
         bool, typer.Option("--lenient", help="Read logs with a flaw up to it, and mark their runs.")
     ] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Read Pantheon's logs into records, measure them, and show Pantheon's numbers beside ours.
 
     Exit codes: 0 every run counts, 3 a log or folder cannot be read, 6 some runs are missing or do not count.
     """
-    from narrows.cli.common import print_json, stderr_console
+    from narrows.cli.common import print_json
     from narrows.cli.report import build_report
+    from narrows.console import say
     from narrows.pantheon.importing import default_folder, import_folder
     from narrows.pantheon.source import read_source
-
-    messages = stderr_console()
-
-    def say(text: str) -> None:
-        messages.print(text, soft_wrap=True)
 
     wanted = [name.strip() for name in schemes.split(",") if name.strip()] if schemes else None
     source = read_source(data, raw, wanted)
@@ -77,18 +74,15 @@ def _print(done: Imported) -> None:
     """Pantheon's table and ours."""
     import json
 
-    from rich.table import Table
-
     from narrows.analysis.tables import print_cells, print_summary
-    from narrows.cli.common import stdout_console
+    from narrows.console import stdout_console, table
     from narrows.pantheon.summary import summarise
 
     console = stdout_console()
     console.print("Pantheon's numbers (means of what it prints for each run):")
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("scheme", no_wrap=True)
+    made = table("scheme", whole=("scheme",))
     for title in ("flow", "runs", "throughput\n[Mbit/s]", "95th-%ile delay\n[ms]", "loss\n[%]"):
-        table.add_column(title, justify="right", vertical="bottom")
+        made.add_column(title, justify="right", vertical="bottom")
     folder = done.folder
     for scheme in dict.fromkeys(entry["scheme"] for entry in folder.cells):
         files = [
@@ -98,7 +92,7 @@ def _print(done: Imported) -> None:
         ]
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
         for line in summarise(scheme, records):
-            table.add_row(
+            made.add_row(
                 line.scheme,
                 line.flow,
                 str(line.runs),
@@ -106,7 +100,7 @@ def _print(done: Imported) -> None:
                 line.delay_p95_ms,
                 line.loss_percent,
             )
-    console.print(table)
+    console.print(made)
     console.print()
     console.print("Ours (definitions in the report):")
     print_summary(console, [(folder.path, done.results)])

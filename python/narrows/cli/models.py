@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from narrows.models.store import Installed
@@ -18,7 +19,6 @@ models = group(
     "Add, list, show and remove the models that schemes such as remy and indigo need.",
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FORMAT = "narrows/models/1"
 
 
@@ -67,7 +67,8 @@ def add(
 @subcommand(models, "list", example="narrows models list")
 def list_(as_json: Json = False) -> None:
     """List the models that are installed."""
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
     from narrows.models.store import installed, user_folder
 
     found = installed()
@@ -77,17 +78,11 @@ def list_(as_json: Json = False) -> None:
     if not found:
         print(f"no models are installed in {user_folder()}; narrows models add NAME PATH adds one")
         return
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("model", "for", "size", "what", "sha256"):
-        table.add_column(
-            title, no_wrap=title in ("model", "for"), justify="right" if title == "size" else "left"
-        )
+    made = table("model", "for", "size", "what", "sha256", whole=("model", "for"), right=("size",))
     for one in found:
         kind = one.summary.kind if one.summary else "-"
-        table.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12] or "-")
-    stdout_console().print(table)
+        made.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12] or "-")
+    stdout_console().print(made)
 
 
 @subcommand(models, example="narrows models show indigo-1-32")
@@ -98,8 +93,8 @@ def show(
     """Print what a model is, where it came from, and what it is made of."""
     from narrows.cli.common import print_json
     from narrows.errors import DataError
-    from narrows.models.reading import printable
     from narrows.models.store import describe, find, how_to_add
+    from narrows.text import printable
 
     path = find(name, Path())
     if path is None:
@@ -114,8 +109,8 @@ def show(
     print(f"  file    {one.path} ({one.size} bytes)")
     print(f"  sha256  {one.sha256}")
     for key, value in one.summary.notes.items():
-        told = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"  {printable(key):7} {printable(told)}")
+        text = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        print(f"  {printable(key):7} {printable(text)}")
     for array, code, shape in one.summary.arrays:
         print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
 
@@ -131,7 +126,7 @@ def remove(
 
 
 def in_words(one: Installed) -> str:
-    """What a model is, in a few words."""
+    """A model in a few words."""
     if one.summary is None:
         return one.problem
     shapes: dict[str, Any] = {name: shape for name, _, shape in one.summary.arrays}

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narrows.campaign.plan import Plan
-    from narrows.hosts.partner import Reach
+    from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Loaded, Override
 
-#: What an agent takes before it does anything, and some more.
+#: Memory of an agent before it does anything, and some more.
 _LEAST_MEMORY = 20_000_000
 
 
@@ -113,7 +113,8 @@ def run(
         _print_plan(loaded, as_json, reach)
         return
     from narrows.campaign.run import run_campaign
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stderr_console, stdout_console
 
     console = stderr_console()
     finished = run_campaign(
@@ -183,7 +184,7 @@ def _overrides(
 
 def _real_path(host: str | None, prepare: bool) -> list[Override]:
     from narrows.scenario.overrides import Override
-    from narrows.scenario.realpath import KEY, named_host
+    from narrows.scenario.real_path import KEY, named_host
 
     overrides = [Override("--host", f"{KEY}.other", named_host(host))] if host is not None else []
     return overrides + ([Override("--prepare", f"{KEY}.prepare", "true")] if prepare else [])
@@ -205,18 +206,18 @@ def _memory(text: str | None) -> int | None:
     return most
 
 
-def _reach(ssh: str, folder: str | None, agent: Path | None) -> Reach:
+def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
     import shlex
 
-    from narrows.hosts.partner import Reach
-    from narrows.hosts.travel import named_folder
+    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.remote_host import RemoteOptions
 
-    return Reach(tuple(shlex.split(ssh)), named_folder(folder), agent)
+    return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
-    from narrows.cli.common import stderr_console
     from narrows.cli.report import build_report
+    from narrows.console import stderr_console
 
     console = stderr_console()
     if not quiet:
@@ -226,20 +227,18 @@ def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
             print(f"report: {file}")
 
 
-def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
-    from narrows.campaign import agent as agents
+def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
+    from narrows.agent.location import this_machine
     from narrows.campaign import signals
     from narrows.campaign.run import planned
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import say, stdout_console
 
-    def say(text: str) -> None:
-        stderr_console().print(text, highlight=False, soft_wrap=True)
-
-    interrupted = signals.told("interrupted; nothing was run")
-    with interrupted, planned(loaded, agents.find_agent(), reach, say) as found:
+    interrupted = signals.interruptible("interrupted; nothing was run")
+    with interrupted, planned(loaded, this_machine(), reach, say) as found:
         plan = found.plan
-        joined = found.partner.in_words(found.meeting) if found.partner is not None else None
-        way = found.partner.document()["way"] if found.partner is not None else None
+        joined = found.remote.describe(found.rendezvous) if found.remote is not None else None
+        way = found.remote.document()["way"] if found.remote is not None else None
     if as_json:
         print_json(
             {
@@ -266,7 +265,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: Reach) -> None:
 
 
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
-    from narrows.analysis.words import network_in_words
+    from narrows.analysis.prose import network_in_words
     from narrows.campaign.plan import bounds_in_words
     from narrows.campaign.progress import show_time
     from narrows.campaign.run import OVERHEAD_S

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,13 +44,14 @@ def schemes(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the schemes: where they come from, where they run, what is missing to run them here.
 
     With a name: its page, with its parameters and the checks behind its status.
     """
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
     from narrows.errors import UsageError
     from narrows.schemes.listing import KINDS, list_schemes
     from narrows.schemes.status import MARKS
@@ -78,16 +80,12 @@ def schemes(
     if as_json:
         print_json({"format": "narrows/schemes/1", "schemes": [one.to_json() for one in found]})
         return
-    from rich.table import Table
-
     console = stdout_console()
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("scheme", "runs on", "status", "what it is", "source"):
-        table.add_column(title, no_wrap=title in ("scheme", "status"))
+    listed = table("scheme", "runs on", "status", "what it is", "source", whole=("scheme", "status"))
     for one in found:
         shown = f"{MARKS[one.status]} {one.status}"
-        table.add_row(one.name, ", ".join(one.planes) or "-", shown, one.summary, one.source)
-    console.print(table)
+        listed.add_row(one.name, ", ".join(one.planes) or "-", shown, one.summary, one.source)
+    console.print(listed)
     for one in found:
         if one.models:
             console.print(f"{one.name}: installed models: {', '.join(one.models)}", soft_wrap=True)
@@ -102,7 +100,7 @@ def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> N
 
 
 def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
-    """What keeps schemes from running here; those with the same reason share a line."""
+    """Prints why schemes do not run here; those with the same reason share a line."""
     reasons: dict[str, list[str]] = {}
     for name, reason in missing:
         reasons.setdefault(reason, []).append(name)
@@ -112,8 +110,9 @@ def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
 
 def _print_page(console: Console, page: Page) -> None:
     from rich.markdown import Markdown
-    from rich.table import Table
     from rich.text import Text
+
+    from narrows.console import table
 
     info = page.info
     console.print(Text(f"{info.name}  {page.header.first or info.summary}", style="bold"))
@@ -127,12 +126,12 @@ def _print_page(console: Console, page: Page) -> None:
     if info.models:
         console.print(f"installed models: {', '.join(info.models)}", soft_wrap=True)
     if page.ecn:
-        told = {
+        meanings = {
             "none": "none; packets carry no ECN codepoint",
             "classic": "classic (ECT(0), RFC 3168), where the transport has it on",
             "scalable": "scalable (ECT(1), RFC 9331), where the transport has it on",
         }
-        console.print(f"ECN: {told.get(page.ecn, page.ecn)}")
+        console.print(f"ECN: {meanings.get(page.ecn, page.ecn)}")
     if page.transport:
         listed = ", ".join(f"{name}: {value}" for name, value in page.transport.items())
         console.print(f"defined with these settings of the transport: {listed}")
@@ -146,13 +145,12 @@ def _print_page(console: Console, page: Page) -> None:
     console.print(prose, width=min(console.width, WIDTH_OF_TEXT))
     console.print()
     if page.params:
-        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-        for title in ("parameter", "unit", "default", "allowed", "meaning", "source"):
-            table.add_column(title, no_wrap=title in ("parameter", "default"))
+        titles = ("parameter", "unit", "default", "allowed", "meaning", "source")
+        params = table(*titles, whole=("parameter", "default"))
         for row in page.params:
             cells = (row.name, row.unit, row.default, row.allowed, row.doc, row.source)
-            table.add_row(*map(Text, cells))
-        console.print(table)
+            params.add_row(*map(Text, cells))
+        console.print(params)
     else:
         console.print("no parameters")
     console.print()
@@ -160,21 +158,20 @@ def _print_page(console: Console, page: Page) -> None:
 
 
 def _print_status(console: Console, status: Status) -> None:
-    from rich.table import Table
     from rich.text import Text
+
+    from narrows.console import table
 
     when = f" ({status.date}, Narrows {status.version})" if status.date else ""
     why = f": {status.reason}" if status.reason else ""
     console.print(f"status: {status.word}{when}{why}", soft_wrap=True)
     if not status.checks:
         return
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("check", "expected", "found", "tolerance", "outcome"):
-        right = title in ("expected", "found", "tolerance")
-        table.add_column(title, justify="right" if right else "left")
+    titles = ("check", "expected", "found", "tolerance", "outcome")
+    checks = table(*titles, right=titles[1:4])
     for check in status.checks:
-        table.add_row(*map(Text, _check_cells(check)))
-    console.print(table)
+        checks.add_row(*map(Text, _check_cells(check)))
+    console.print(checks)
 
 
 def _check_cells(check: dict[str, Any]) -> tuple[str, ...]:

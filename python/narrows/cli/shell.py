@@ -96,10 +96,10 @@ def shell(
     Exit codes: those of the program, 128 and its number for a signal; before it runs 2 usage, 3 bad
     quantities or data, 4 this machine can't.
     """
-    from narrows.campaign import agent as agents
-    from narrows.shell import Wishes, run
+    from narrows.agent.location import find_agent
+    from narrows.shell import ShellOptions, run
 
-    wishes = Wishes(
+    options = ShellOptions(
         rate=rate,
         delay=delay,
         queue=queue,
@@ -117,4 +117,4 @@ def shell(
         live_lines=live_lines,
         quiet=quiet,
     )
-    run(agents.find_agent(), wishes, program or [])
+    run(find_agent(), options, program or [])

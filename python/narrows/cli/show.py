@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,17 +23,18 @@ def show(
             help="Folders of campaigns (several are shown side by side), or the folder of one cell.",
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the tables of finished campaigns, or the facts of one cell."""
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
 
     console = stdout_console()
     if len(folders) == 1 and (folders[0] / "run.json").exists():
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign import results
-    from narrows.campaign.documents import resolved
+    from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
 
     opened = [CampaignFolder.read(path) for path in folders]
@@ -40,8 +42,8 @@ def show(
     if as_json:
         from narrows.analysis.attempts import with_failed
 
-        told = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
-        print_json(told[0] if len(told) == 1 else told)
+        documents = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
+        print_json(documents[0] if len(documents) == 1 else documents)
         return
     from narrows.analysis.attempts import print_attempts
     from narrows.analysis.tables import (
@@ -139,22 +141,20 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
-    from rich.table import Table
-
     from narrows.analysis.tables import show_number
     from narrows.campaign.results import metric_list
+    from narrows.console import table
 
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    table.add_column("metric")
+    made = table("metric")
     for flow in measured["flows"]:
-        table.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
+        made.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
     links = measured.get("links", [])
     for link in links:
-        table.add_column(link["link"], justify="right")
-    table.add_column("unit")
+        made.add_column(link["link"], justify="right")
+    made.add_column("unit")
     for metric in metric_list():
         values = [one["metrics"].get(metric["name"]) for one in [*measured["flows"], *links]]
         shown = [show_number(value, metric) for value in values]
         if any(value is not None for value in values):
-            table.add_row(metric["label"], *shown, metric["show_unit"])
-    console.print(table)
+            made.add_row(metric["label"], *shown, metric["show_unit"])
+    console.print(made)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
@@ -18,7 +19,6 @@ trace = group(
 )
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Bin = Annotated[str, typer.Option("--bin", help="Length of the bins in which opportunities become rates.")]
 
 
@@ -35,8 +35,8 @@ def show(
     """Print the statistics of traces, and draw them."""
     from narrows.cli.common import print_json
     from narrows.errors import UsageError
+    from narrows.report import trace as drawing
     from narrows.traces import find
-    from narrows.traces import picture as drawing
     from narrows.traces.formats import read
     from narrows.traces.statistics import measure
     from narrows.traces.trace import Delays
@@ -88,9 +88,9 @@ def _print_delays(path: Path, form: str, facts: dict[str, Any]) -> None:
 
 
 def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
-    from narrows.cli.common import stdout_console
+    from narrows.console import stdout_console
+    from narrows.report import trace as drawing
     from narrows.report.units import span
-    from narrows.traces import picture as drawing
     from narrows.traces.trace import Opportunities
 
     console = stdout_console()
@@ -137,7 +137,7 @@ def convert(
 
     From opportunities to rates and back the amount of data stays, as docs/guide/traces.md says exactly.
     """
-    from narrows.cli.common import stderr_console
+    from narrows.console import stderr_console
     from narrows.traces import find
     from narrows.traces.convert import format_for, save
     from narrows.traces.formats import read
@@ -196,7 +196,8 @@ def import_(
 @subcommand(trace, "list", example="narrows trace list")
 def list_(as_json: Json = False) -> None:
     """List the imported and the shipped traces."""
-    from narrows.cli.common import print_json, stdout_console
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
     from narrows.errors import DataError
     from narrows.traces.formats import read
     from narrows.traces.store import listed, shipped_folder, user_folder
@@ -214,19 +215,15 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         print_json({"format": "narrows/traces/1", "traces": rows})
         return
-    from rich.table import Table
-
     from narrows.report.units import span
 
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for title in ("trace", "from", "format", "length", "mean"):
-        table.add_column(title, no_wrap=title == "trace")
+    made = table("trace", "from", "format", "length", "mean", whole=("trace",))
     for row in rows:
         if "problem" in row:
-            table.add_row(row["name"], row["from"], row["problem"])
+            made.add_row(row["name"], row["from"], row["problem"])
             continue
-        table.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), row["mean"])
-    stdout_console().print(table)
+        made.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), row["mean"])
+    stdout_console().print(made)
 
 
 def _quantity(text: str, kind: str, option: str) -> int:

@@ -32,7 +32,7 @@ Rate = Annotated[str, typer.Option("--rate", help=RATE_HELP)]
 
 
 def _finish(made: Trace, out: Path, form: str, *, force: bool, bin_text: str = "100 ms") -> None:
-    from narrows.cli.common import stderr_console
+    from narrows.console import stderr_console
     from narrows.traces.convert import save
     from narrows.traces.trace import Opportunities
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 
 @command(example="narrows verify-schemes reno --quick --simulate-only")
@@ -37,7 +38,7 @@ def verify_schemes(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
     ] = Path("results/verify-schemes"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the schemes against theory, and against the kernel on the same emulated paths.
 
@@ -47,18 +48,20 @@ def verify_schemes(
 
     Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
     """
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.cli.common import find_validation, print_json
+    from narrows.console import stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE, UsageError
-    from narrows.verify.check import HOLDS
-    from narrows.verify.output import print_outcome, write
-    from narrows.verify.verdict import document
-    from narrows.verify.work import Options, work
+
+    find_validation()
+    from validation.schemes.check import HOLDS
+    from validation.schemes.output import print_outcome, write
+    from validation.schemes.verdict import document
+    from validation.schemes.work import Options, work
 
     if simulate_only and emulate_only:
         raise UsageError("--simulate-only and --emulate-only leave nothing to do; use one of them")
     if update and quick:
         raise UsageError("--quick proves nothing that could be shipped; leave it out to --update")
-    messages = stderr_console()
     options = Options(
         names=tuple(names or ()),
         simulate=not emulate_only,
@@ -67,7 +70,7 @@ def verify_schemes(
         again=again,
         runs=runs,
     )
-    outcome = work(options, output, lambda text: messages.print(text, highlight=False, soft_wrap=True))
+    outcome = work(options, output, stderr_console())
     paths = write(outcome, output, update=update)
     if as_json:
         print_json(document(outcome.entries))

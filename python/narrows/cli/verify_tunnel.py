@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
 
 _DEFAULT = "linux:cubic,linux:reno,linux:bbr"
 
@@ -47,7 +48,7 @@ def verify_tunnel(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
     ] = Path("results/verify-tunnel"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
 ) -> None:
     """Check that the tunnel does not change what it measures: inside against outside, over an emulated path.
@@ -62,15 +63,17 @@ def verify_tunnel(
     """
     import sys
 
-    from narrows.campaign.agent import find_agent
-    from narrows.cli.common import print_json, stderr_console, stdout_console
+    from narrows.agent.location import this_machine
+    from narrows.cli.common import find_validation, print_json
+    from narrows.console import stderr_console, stdout_console
     from narrows.errors import EXIT_FAILURE
-    from narrows.verify.tunnel.compare import DIFFERENT, is_main
-    from narrows.verify.tunnel.lab import Road
-    from narrows.verify.tunnel.output import document, print_outcome, write
-    from narrows.verify.tunnel.progress import ProgressView
-    from narrows.verify.tunnel.start import enter
-    from narrows.verify.tunnel.work import OVERHEAD_S, Options, chosen, work
+
+    find_validation()
+    from validation.tunnel.compare import DIFFERENT, is_main
+    from validation.tunnel.lab import Road
+    from validation.tunnel.output import document, print_outcome, write
+    from validation.tunnel.start import enter
+    from validation.tunnel.work import Options, chosen, work
 
     options = Options(
         road=Road(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
@@ -82,11 +85,10 @@ def verify_tunnel(
     )
     # What is wrong with the path is told before anything is started.
     options.road.network()
-    agent = find_agent()
+    agent = this_machine()
     if not within:
-        enter(agent, sys.argv[2:])
-    with ProgressView(stderr_console(), seconds + OVERHEAD_S) as view:
-        outcome = work(options, agent, output, view)
+        enter(Path(agent.prefix[-1]), sys.argv[2:])
+    outcome = work(options, agent, output, stderr_console())
     paths = write(outcome, output)
     if as_json:
         print_json(document(outcome))

@@ -1,4 +1,4 @@
-"""What `narrows hosts check` finds out about another host, as a table for people and a document for
+"""The findings of `narrows hosts check` about another host, as a table for people and a document for
 programs."""
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows.agent import schema
+from narrows.agent.location import ROOT, SUDO, Location, with_best_rights
 from narrows.errors import NarrowsError, UnavailableError, UsageError
-from narrows.hosts import answers, between, clocks, settings, travel
-from narrows.hosts.place import ROOT, SUDO, Arrival, Place, arrive, here
+from narrows.hosts import agent_binary, clocks, deploy, path_probe, sysctls
+from narrows.hosts.deploy import Deployment
 from narrows.hosts.ssh import Ssh
-from narrows.scenario.realpath import PORTS
+from narrows.scenario.real_path import PORTS
 
 FORMAT = "narrows/hosts-check/1"
-#: How a row ended: fine; works with a drawback; a run between the hosts would not work.
+#: Outcomes of a row: fine; works with a drawback; a run between the hosts would not work.
 OK, NOTE, NO = "ok", "note", "no"
 #: A tunnel adds its own header to packets of 1500 bytes, but video and TCP live with less: RFC 8200's
 #: minimum.
@@ -37,12 +39,12 @@ class Row:
     state: str
     here: str = ""
     there: str = ""
-    #: What to do about it.
+    #: Remedy.
     remedy: str | None = None
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CheckOptions:
     """The options of the command."""
 
     ports: tuple[int, ...] = PORTS
@@ -64,7 +66,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether runs between the two hosts would work."""
+        """True if runs between the two hosts would work."""
         return all(row.state != NO for row in self.rows)
 
     def document(self) -> dict[str, Any]:
@@ -78,40 +80,41 @@ class Report:
         }
 
 
-def check(host: str, wishes: Wishes, ssh: list[str], say: Callable[[str], None]) -> Report:
+def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str], None]) -> Report:
     """Examines a host. `say` is told what is being done.
 
     What stands in the way of everything else (no login, another architecture) is a row too, so that a table
     of several hosts is complete.
     """
     report = Report(host)
-    if wishes.agent is not None:
-        travel.examine(wishes.agent)
-    if wishes.our_address is not None:
+    if options.agent is not None:
+        agent_binary.examine(options.agent)
+    if options.our_address is not None:
         try:
-            ipaddress.ip_address(wishes.our_address)
+            ipaddress.ip_address(options.our_address)
         except ValueError:
             raise UsageError(
-                f"--our-address: {wishes.our_address!r} is no address; write it in figures, such as 192.0.2.7"
+                f"--our-address: {options.our_address!r} is not an address; write it in figures, such as"
+                " 192.0.2.7"
             ) from None
-    near = here()
+    local = with_best_rights()
     try:
         began = time.monotonic()
         with Ssh(host, ssh) as connection:
             login = time.monotonic() - began
             say(f"{host}: connected, looking for the agent")
-            arrival = arrive(connection, wishes.agent, wishes.folder)
+            deployment = deploy.deploy(connection, options.agent, options.folder)
             report.rows.append(Row("login", OK, "", f"ssh took {login:.1f} s"))
-            report.rows.append(_agent_row(near, arrival))
+            report.rows.append(_agent_row(local, deployment))
             say(f"{host}: what both machines can do")
-            ours, theirs = (place.ask(answers.HOST, "host") for place in (near, arrival.place))
+            ours, theirs = (location.ask(schema.HOST, "host") for location in (local, deployment.location))
             report.facts = {"here": ours, "there": theirs}
             report.facts["by_ntp"] = clocks.by_ntp(ours["clock"], theirs["clock"])
-            report.rows += _machines(near, arrival.place, ours, theirs)
-            if wishes.prepare:
-                report.rows += _prepared(near, arrival.place, ours, theirs, say)
+            report.rows += _machines(local, deployment.location, ours, theirs)
+            if options.prepare:
+                report.rows += _prepared(local, deployment.location, ours, theirs, say)
             say(f"{host}: which datagrams pass")
-            report.rows += _way(report, connection, near, arrival, wishes)
+            report.rows += _way(report, connection, local, deployment, options)
     except NarrowsError as error:
         report.rows.append(Row("failed", NO, "", str(error)))
     return report
@@ -120,19 +123,19 @@ def check(host: str, wishes: Wishes, ssh: list[str], say: Callable[[str], None])
 # -- the machines ----------------------------------------------------------------------------------
 
 
-def _agent_row(near: Place, arrival: Arrival) -> Row:
-    program = arrival.program
-    how = "copied" if arrival.copied else "was there already"
+def _agent_row(local: Location, deployment: Deployment) -> Row:
+    program = deployment.program
+    how = "copied" if deployment.copied else "was there already"
     kind = "static" if program.static else "needs the host's C library"
     return Row(
         "agent",
         OK,
-        near.prefix[-1],
+        local.prefix[-1],
         f"{how}, {program.size / 1e6:.1f} MB, {kind}, SHA-256 {program.sha256[:12]}",
     )
 
 
-def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, Any]) -> list[Row]:
+def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: dict[str, Any]) -> list[Row]:
     pair = (ours, theirs)
 
     def row(
@@ -143,7 +146,7 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
     ) -> Row:
         states = [state(facts) for facts in pair]
         worst = NO if NO in states else NOTE if NOTE in states else OK
-        where = [name for name, each in zip(("here", far.name), states, strict=True) if each != OK]
+        where = [name for name, each in zip(("here", remote.name), states, strict=True) if each != OK]
         advice = f"{' and '.join(where)}: {remedy}" if where and remedy else None
         return Row(name, worst, text(ours), text(theirs), advice)
 
@@ -190,14 +193,14 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
 
     def large_buffers(facts: dict[str, Any]) -> str:
         # Root of the machine exceeds the limits by socket option.
-        return NOTE if settings.planned(facts) and not facts["root"] else OK
+        return NOTE if sysctls.planned(facts) and not facts["root"] else OK
 
     def leftovers(facts: dict[str, Any]) -> str:
         left = facts["left_behind"]
         return ", ".join(f"{one['name']} is {one['now']}, was {one['before']}" for one in left) or "none"
 
     rows = [
-        Row("rights", OK, _RIGHTS.get(near.rights, "no root"), _RIGHTS.get(far.rights, "no root")),
+        Row("rights", OK, _RIGHTS.get(local.rights, "no root"), _RIGHTS.get(remote.rights, "no root")),
         row(
             "system",
             lambda facts: f"{facts['system'] or 'Linux'}, kernel {facts['kernel']}, {facts['machine']}",
@@ -241,7 +244,7 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
             "socket buffers",
             buffers,
             large_buffers,
-            f"raise net.core.rmem_max and net.core.wmem_max to {settings.LEAST['net.core.rmem_max']} as root",
+            f"raise net.core.rmem_max and net.core.wmem_max to {sysctls.LEAST['net.core.rmem_max']} as root",
         ),
     ]
     if ours["left_behind"] or theirs["left_behind"]:
@@ -257,46 +260,50 @@ def _machines(near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, A
 
 
 def _prepared(
-    near: Place, far: Place, ours: dict[str, Any], theirs: dict[str, Any], say: Callable[[str], None]
+    local: Location,
+    remote: Location,
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+    say: Callable[[str], None],
 ) -> list[Row]:
     """Tries the changes of settings that runs would make, and that they can be undone."""
-    told = []
+    columns = []
     state = OK
     remedies = []
-    for place, facts in ((near, ours), (far, theirs)):
-        plan = settings.planned(facts)
+    for location, facts in ((local, ours), (remote, theirs)):
+        plan = sysctls.planned(facts)
         if not plan and not facts["left_behind"]:
-            told.append("nothing to change")
+            columns.append("nothing to change")
             continue
         for change in plan:
-            say(f"{place.name}: changes {change}, and back afterwards")
+            say(f"{location.name}: changes {change}, and back afterwards")
         try:
-            with settings.Holding(place) as held:
+            with sysctls.SysctlOverride(location) as held:
                 pass
         except UnavailableError as error:
-            told.append(str(error))
+            columns.append(str(error))
             state = NO
-            remedies.append(f"{place.name}: set them as root, once and for all: sysctl -w NAME=VALUE")
+            remedies.append(f"{location.name}: set them as root, once and for all: sysctl -w NAME=VALUE")
             continue
         words = [f"{change}, and back" for change in held.changed if change in held.restored]
         words += [f"an earlier run's {change.name} back to {change.before}" for change in held.recovered]
         if held.not_restored:
             state = NO
             words += [f"{change.name} was NOT put back to {change.before}" for change in held.not_restored]
-            remedies.append(f"{place.name}: put them back as root: sysctl -w NAME=VALUE")
-        told.append("; ".join(words))
-    return [Row("preparation", state, told[0], told[1], "; ".join(remedies) or None)]
+            remedies.append(f"{location.name}: put them back as root: sysctl -w NAME=VALUE")
+        columns.append("; ".join(words))
+    return [Row("preparation", state, columns[0], columns[1], "; ".join(remedies) or None)]
 
 
 # -- the way between them --------------------------------------------------------------------------
 
 
-def their_address(connection: Ssh, arrival: Arrival, wished: str | None) -> str:
+def their_address(connection: Ssh, deployment: Deployment, wished: str | None) -> str:
     """The other host's address for datagrams: the one that was named, the one that ssh connects to, or the
     one that it has itself where ssh goes through another host."""
     configuration = connection.configuration()
     jumps = any(configuration.get(key, "none") != "none" for key in ("proxyjump", "proxycommand"))
-    own = arrival.connection[2] if len(arrival.connection) == 4 else None
+    own = deployment.connection[2] if len(deployment.connection) == 4 else None
     name = wished or (own if jumps and own else configuration.get("hostname", connection.host))
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
@@ -310,38 +317,42 @@ def their_address(connection: Ssh, arrival: Arrival, wished: str | None) -> str:
     return own if own in addresses and own is not None else addresses[0]
 
 
-def _way(report: Report, connection: Ssh, near: Place, arrival: Arrival, wishes: Wishes) -> list[Row]:
-    address = their_address(connection, arrival, wishes.address)
-    way = between.examine(near, arrival.place, address, list(wishes.ports), wishes.our_address)
-    report.facts["way"] = asdict(way) | {
-        "translated": way.translated,
-        "they_may_listen": way.they_may_listen,
-        "we_may_listen": way.we_may_listen,
+def _way(
+    report: Report, connection: Ssh, local: Location, deployment: Deployment, options: CheckOptions
+) -> list[Row]:
+    address = their_address(connection, deployment, options.address)
+    path = path_probe.probe_path(
+        local, deployment.location, address, list(options.ports), options.our_address
+    )
+    report.facts["way"] = asdict(path) | {
+        "translated": path.translated,
+        "they_may_listen": path.they_may_listen,
+        "we_may_listen": path.we_may_listen,
     }
-    rows = [_addresses(way), *(_port(one) for one in way.ports), _verdict(report.host, way)]
-    if way.rtt_ns is not None and way.offset_ns is not None:
+    rows = [_addresses(path), *(_port(one) for one in path.ports), _verdict(report.host, path)]
+    if path.rtt_ns is not None and path.offset_ns is not None:
         # Half of the round trip, because nothing tells how it is divided.
-        bound = way.rtt_ns // 2
-        rows.append(Row("round trip", OK, "", f"{_duration(way.rtt_ns)} at least"))
-        ahead = "ahead of" if way.offset_ns >= 0 else "behind"
-        certain = abs(way.offset_ns) > bound
-        text = f"{_duration(abs(way.offset_ns))} {ahead} ours, give or take {_duration(bound)}"
+        bound = path.rtt_ns // 2
+        rows.append(Row("round trip", OK, "", f"{_duration(path.rtt_ns)} at least"))
+        ahead = "ahead of" if path.offset_ns >= 0 else "behind"
+        certain = abs(path.offset_ns) > bound
+        text = f"{_duration(abs(path.offset_ns))} {ahead} ours, give or take {_duration(bound)}"
         rows.append(Row("its clock", NOTE if certain else OK, "", text, _CLOCK if certain else None))
-        rows += [_size_row("to it", way.mtu_there), _size_row("back", way.mtu_back)]
+        rows += [_size_row("to it", path.mtu_there), _size_row("back", path.mtu_back)]
     return rows
 
 
 _CLOCK = "nothing need be done: runs estimate this difference and remove it; NTP at both ends makes it small"
 
 
-def _addresses(way: between.Way) -> Row:
-    ours = way.our_address
-    if way.translated:
-        ours += f", which arrives as {way.seen_address}"
-    return Row("addresses", OK, ours, way.their_address)
+def _addresses(path: path_probe.PathFacts) -> Row:
+    ours = path.our_address
+    if path.translated:
+        ours += f", which arrives as {path.seen_address}"
+    return Row("addresses", OK, ours, path.their_address)
 
 
-def _port(one: between.Port) -> Row:
+def _port(one: path_probe.Port) -> Row:
     def text(passes: bool | None, answered: bool | None, why: str | None) -> str:
         if why:
             return f"not tried: {why}"
@@ -349,17 +360,17 @@ def _port(one: between.Port) -> Row:
             return "not tried"
         return "arrives" + ("" if answered else ", but no answer comes back") if passes else "does not arrive"
 
-    there, here_ = one.there and one.there_answered, one.here and one.here_answered
+    there, back = one.there and one.there_answered, one.here and one.here_answered
     return Row(
         f"UDP port {one.port}",
-        OK if there and here_ else NOTE,
+        OK if there and back else NOTE,
         f"from it: {text(one.here, one.here_answered, one.why_here)}",
         f"to it: {text(one.there, one.there_answered, one.why_there)}",
     )
 
 
-def _verdict(host: str, way: between.Way) -> Row:
-    they, we = way.they_may_listen, way.we_may_listen
+def _verdict(host: str, path: path_probe.PathFacts) -> Row:
+    they, we = path.they_may_listen, path.we_may_listen
     if they and we:
         text, state, remedy = "either side may wait for the other", OK, None
     elif they:

@@ -1,4 +1,4 @@
-"""What two hosts know of their own clocks: facts beside the tunnel's measurement of how they relate.
+"""Facts of two hosts about their own clocks, beside the tunnel's measurement of how they relate.
 
 Each host's agent prints who keeps its clock (chrony, systemd-timesyncd, whatever else tells the kernel), how
 well by that program's own account, and how the kernel's clock relates to the oscillator. Where both clocks
@@ -11,8 +11,8 @@ from typing import Any
 
 
 def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | None:
-    """How the oscillators of two hosts relate if the programs that keep their clocks are right: the other
-    one's reading less ours, the most that this is wrong by, and how much faster the other one runs.
+    """The relation of the oscillators of two hosts if the programs that keep their clocks are right: the
+    other one's reading less ours, the most that this is wrong by, and how much faster the other one runs.
 
     None unless both clocks are kept.
     """
@@ -29,14 +29,14 @@ def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | Non
 
 
 def against(measured: dict[str, Any]) -> str | None:
-    """What the programs that keep both clocks of a run say, against what the tunnel has measured (the member
-    `clock` of run.json), in words; None unless both are kept."""
-    told = measured.get("by_ntp")
-    if not told:
+    """The account of the programs that keep both clocks of a run, against what the tunnel has measured
+    (the member `clock` of run.json), in words; None unless both are kept."""
+    account = measured.get("by_ntp")
+    if not account:
         return None
     # Both are of the start of the run.
-    off_ns = told["offset_ns"] - measured["offset_ns"]
-    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {told['bound_ns'] / 1e6:.3f} ms"
+    off_ns = account["offset_ns"] - measured["offset_ns"]
+    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {account['bound_ns'] / 1e6:.3f} ms"
 
 
 def keeper(clock: dict[str, Any]) -> str:

@@ -1,23 +1,17 @@
-"""One end of an examination of the way between two places: orders to `narrows-agent probe`, and its
-answers."""
+"""One end of a probe of the path between two hosts: commands to `narrows-agent probe`, and its answers."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
 from dataclasses import dataclass, field, fields
-from types import TracebackType
 from typing import Any
 
+from narrows.agent import schema
+from narrows.agent.location import Location
+from narrows.agent.session import Session
 from narrows.errors import UnavailableError
-from narrows.hosts import answers
-from narrows.hosts.addresses import split_address
-from narrows.hosts.lines import Lines
-from narrows.hosts.place import Place, end
-from narrows.shapes import Shape
+from narrows.json_shapes import Shape
 
-#: An order is answered at once; sending a few thousand datagrams takes up to some seconds.
+#: A command is answered at once; sending a few thousand datagrams takes up to some seconds.
 _ANSWER_S = 60.0
 #: Longest answer that is read to its end.
 _LONGEST = 1 << 22
@@ -58,8 +52,8 @@ class Exchange:
 
 
 @dataclass
-class Seen:
-    """What has arrived at a port, over several reports."""
+class Arrivals:
+    """Datagrams that have arrived at a port, over several reports."""
 
     packets: int = 0
     largest: int = 0
@@ -74,7 +68,7 @@ class Seen:
         self.largest = max(self.largest, report["largest"])
         self.from_ = report["from"] or self.from_
         for address, count in report["answers"].items():
-            port = split_address(address)[1]
+            port = schema.split_address(address)[1]
             self.answers[port] = self.answers.get(port, 0) + count
         if (best := report["best"]) is not None:
             exchange = Exchange(*(best[each.name] for each in fields(Exchange)))
@@ -85,47 +79,43 @@ class Seen:
 class Prober:
     """An end; use it with `with`."""
 
-    def __init__(self, place: Place, token: str, interface: str | None = None) -> None:
-        self.place = place
+    def __init__(self, location: Location, token: str, interface: str | None = None) -> None:
+        self.location = location
         self._token = token
         #: The network interface that everything goes by, if not what the routes say.
         self.interface = interface
-        self._agent: subprocess.Popen[bytes] | None = None
-        self._lines: Lines | None = None
+        self._session: Session | None = None
         #: By how much its clock is shifted, for tests.
         self.shift_ns = 0
-        #: What has arrived since `forget`, by the index of the port.
-        self.seen: dict[int, Seen] = {}
+        #: Arrivals since `forget`, by the index of the port.
+        self.seen: dict[int, Arrivals] = {}
         #: Datagrams of others, since the beginning.
         self.strangers = 0
 
     def __enter__(self) -> Prober:
-        self._agent = self.place.start("probe")
-        assert self._agent.stdin and self._agent.stdout
-        with contextlib.suppress(OSError):  # the missing answer tells
-            self._agent.stdin.write(self._token.encode() + b"\n")
-            self._agent.stdin.flush()
-        self._lines = Lines(self._agent.stdout, _LONGEST)
+        self._session = Session(self.location, "probe", longest=_LONGEST)
         try:
-            self.shift_ns = self._answer(answers.READY)["clock_shift_ns"]
+            self._session.write(self._token.encode())
+            self.shift_ns = self._session.answer(schema.READY, _ANSWER_S)["clock_shift_ns"]
         except BaseException:
-            self._end()
+            self._session.end()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
+    def __exit__(self, *_: object) -> None:
+        assert self._session
+        self._session.end()
 
-    # -- orders ------------------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------
 
     def open(self, address: str, ports: list[int]) -> list[Opened]:
         """Opens ports (0: any) of a local address."""
-        told = self._by(answers.OPENED, do="open", address=address, ports=ports)["opened"]
-        if [one["asked"] for one in told] != ports:
-            raise UnavailableError(f"{self.place.name}: the agent has opened other ports than it was told")
-        return [Opened(*(one[each.name] for each in fields(Opened))) for one in told]
+        answer = self._by(schema.OPENED, do="open", address=address, ports=ports)["opened"]
+        if [one["asked"] for one in answer] != ports:
+            raise UnavailableError(
+                f"{self.location.name}: the agent opened other ports than it was asked for"
+            )
+        return [Opened(*(one[each.name] for each in fields(Opened))) for one in answer]
 
     def send(
         self,
@@ -138,8 +128,8 @@ class Prober:
         answer: bool = True,
     ) -> dict[int, str]:
         """Sends datagrams; gives the sizes that our own side refused, and why."""
-        told = self._order(
-            answers.SENT,
+        sent = self._command(
+            schema.SENT,
             do="send",
             **{"from": index},
             to=to,
@@ -148,16 +138,16 @@ class Prober:
             gap_us=gap_us,
             answer=answer,
         )
-        return {one["size"]: one["why"] for one in told["refused"]}
+        return {one["size"]: one["why"] for one in sent["refused"]}
 
     def source(self, to: str) -> str:
         """Our address towards another."""
-        return str(self._by(answers.ROUTE, do="route", to=to)["source"])
+        return str(self._by(schema.ROUTE, do="route", to=to)["source"])
 
     def update(self) -> None:
         """Asks what has arrived."""
-        for index, report in enumerate(self._order(answers.ARRIVED, do="report")["ports"]):
-            self.seen.setdefault(index, Seen()).add(report)
+        for index, report in enumerate(self._command(schema.ARRIVED, do="report")["ports"]):
+            self.seen.setdefault(index, Arrivals()).add(report)
             self.strangers += report["strangers"]
 
     def forget(self) -> None:
@@ -165,46 +155,14 @@ class Prober:
         self.update()
         self.seen = {}
 
-    def at(self, index: int) -> Seen:
-        """What has arrived at an opened port."""
-        return self.seen.get(index) or Seen()
+    def at(self, index: int) -> Arrivals:
+        """Arrivals at an opened port."""
+        return self.seen.get(index) or Arrivals()
 
-    def _by(self, shape: Shape, **order: Any) -> dict[str, Any]:
-        """An order that is about an interface if there is one to go by."""
-        return self._order(shape, **order, **({"interface": self.interface} if self.interface else {}))
+    def _by(self, shape: Shape, **command: Any) -> dict[str, Any]:
+        """A command that is about an interface if there is one to go by."""
+        return self._command(shape, **command, **({"interface": self.interface} if self.interface else {}))
 
-    # -- lines -------------------------------------------------------------------------------------
-
-    def _order(self, shape: Shape, **order: Any) -> dict[str, Any]:
-        assert self._agent and self._agent.stdin
-        with contextlib.suppress(OSError):  # the missing answer tells
-            self._agent.stdin.write(json.dumps(order).encode() + b"\n")
-            self._agent.stdin.flush()
-        return self._answer(shape)
-
-    def _answer(self, shape: Shape) -> dict[str, Any]:
-        assert self._lines
-        line = self._lines.next(_ANSWER_S)
-        if line is None:
-            raise UnavailableError(
-                f"{self.place.name}: the examination has broken off{self._complaint()}; try again"
-            )
-        answer = answers.parse(line)
-        if answer is None:
-            raise UnavailableError(f"{self.place.name}: strange words instead of an answer: {line[:80]!r}")
-        return answers.checked(self.place.name, answer, shape)
-
-    def _complaint(self) -> str:
-        assert self._agent and self._agent.stdin and self._agent.stderr
-        with contextlib.suppress(OSError):
-            self._agent.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._agent.wait(5)
-            lines = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
-            return f" ({lines[-1]})" if lines else ""
-        return ""
-
-    def _end(self) -> None:
-        assert self._agent
-        end(self._agent)
-        self._agent = None
+    def _command(self, shape: Shape, **command: Any) -> dict[str, Any]:
+        assert self._session
+        return self._session.command(shape, _ANSWER_S, **command)

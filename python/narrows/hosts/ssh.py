@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from narrows.errors import UnavailableError, UsageError
@@ -32,9 +31,11 @@ _CONNECT_S = 20
 #: Until the login is done; somebody may have to type a password.
 _LOGIN_S = 45.0
 _TYPING_S = 300.0
+#: Until a program that was started says its first word.
+_GREETING_S = 60.0
 #: Until ssh has read its configuration, which may run programs (`Match exec`).
 _CONFIGURATION_S = 30.0
-#: What start files of the login shell print comes before this line.
+#: The line behind the output of start files of the login shell.
 BEGIN = "narrows-begin"
 #: Sockets have short names (unix(7): 108 bytes), and ssh adds a random ending of 17 to ours at first.
 _MOST_PATH = 80
@@ -71,7 +72,7 @@ class Ssh:
 
     def __init__(self, host: str, command: Sequence[str] = ("ssh",)) -> None:
         if not host or host.startswith("-"):
-            raise UsageError(f"{host!r} is no host; name one as ssh does, such as user@host")
+            raise UsageError(f"{host!r} is not a host; name one as ssh does, such as user@host")
         if any("stricthostkeychecking" in word.lower() for word in command):
             raise UsageError("--ssh: host keys are always checked; leave StrictHostKeyChecking out")
         program = shutil.which(command[0]) if command else None
@@ -94,14 +95,12 @@ class Ssh:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection stands, as far as ssh knows."""
+        """True if the connection stands, as far as ssh knows."""
         return self._master is not None and self._master.poll() is None
 
     # -- using it ----------------------------------------------------------------------------------
@@ -126,12 +125,15 @@ class Ssh:
         return done
 
     def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Starts a program there, with pipes as `subprocess.Popen` takes them. Its output begins after a
-        line that says `BEGIN`."""
-        return subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
+        """Starts a program there, with pipes as `subprocess.Popen` takes them; what start files of the login
+        shell print before it runs has been read."""
+        process = subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
+        # Where it does not begin, whoever reads on finds nothing, and says so.
+        _await_begin(process, _GREETING_S)
+        return process
 
     def configuration(self) -> dict[str, str]:
-        """What ssh itself makes of the host's name: `hostname`, `port`, `proxyjump` and so on."""
+        """The configuration that ssh itself has for the host: `hostname`, `port`, `proxyjump` and so on."""
         try:
             done = subprocess.run(
                 [*self._command, "-G", "--", self.host],
@@ -171,14 +173,14 @@ class Ssh:
             )
         if "permission denied (" in text or "too many authentication failures" in text:
             return UnavailableError(
-                f"{self.host} does not let us in; make this work without a question being asked: {by_hand}"
+                f"{self.host} refuses the login; make this work without being asked anything: {by_hand}"
             )
-        said = lines[-1] if lines else "it said nothing"
+        said = lines[-1] if lines else "no output"
         return UnavailableError(f"ssh to {self.host} failed: {said}; see whether this works: {by_hand}")
 
     @property
     def by_hand(self) -> str:
-        """What a user types to connect."""
+        """The command by which a user connects."""
         return shlex.join([Path(self._command[0]).name, *self._command[1:], self.host])
 
     # -- the connection ----------------------------------------------------------------------------
@@ -222,24 +224,17 @@ class Ssh:
         self._await_login(_TYPING_S if asks else _LOGIN_S)
 
     def _await_login(self, seconds: float) -> None:
-        assert self._master and self._master.stdout
-        stream = self._master.stdout.fileno()
-        limit = time.monotonic() + seconds
-        said = b""
-        # After whatever else a login prints.
-        while f"{BEGIN}\n".encode() not in said:
-            ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
-            if not ready:
-                raise UnavailableError(
-                    f"{self.host} has not let us in within {seconds:g} s; see whether this works:"
-                    f" {self.by_hand}"
-                )
-            data = os.read(stream, 65536)
-            if not data:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._master.wait(5)
-                raise self.failure(self._complaint())
-            said = (said + data)[-(1 << 20) :]
+        assert self._master
+        begun = _await_begin(self._master, seconds)
+        if begun is None:
+            raise UnavailableError(
+                f"{self.host} has not completed the login within {seconds:g} s; see whether this works:"
+                f" {self.by_hand}"
+            )
+        if not begun:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._master.wait(5)
+            raise self.failure(self._complaint())
 
     def _complaint(self) -> str:
         assert self._complaints
@@ -275,3 +270,22 @@ def _place_for_socket() -> Path:
         if parent and len(parent) <= _MOST_PATH - 25 and os.access(parent, os.W_OK | os.X_OK):
             return Path(parent) / f"narrows-{secrets.token_hex(8)}"
     raise UnavailableError("there is no folder for a socket of ssh; set TMPDIR to one with a short name")
+
+
+def _await_begin(process: subprocess.Popen[bytes], seconds: float) -> bool | None:
+    """Reads the output of a program up to the line `BEGIN`, after whatever else a login prints; False if it
+    ends before, None if it takes longer."""
+    assert process.stdout
+    stream = process.stdout.fileno()
+    limit = time.monotonic() + seconds
+    said = b""
+    # Byte by byte, so that nothing of what follows is taken away.
+    while not said.endswith(f"{BEGIN}\n".encode()):
+        ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
+        if not ready:
+            return None
+        letter = os.read(stream, 1)
+        if not letter:
+            return False
+        said = said[-len(BEGIN) :] + letter
+    return True

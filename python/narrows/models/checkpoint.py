@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError
+from narrows.files import read_whole
 from narrows.models.format import Array
 from narrows.models.protobuf import BYTES, VARINT, fields, varint
-from narrows.reading import read_whole
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
@@ -57,7 +57,7 @@ def tensors(prefix: Path) -> dict[str, Array]:
         else:
             entries.append((key.decode("utf-8", "replace"), entry))
     if not 1 <= shards <= 100:
-        raise DataError("the index has no header, so it is no checkpoint")
+        raise DataError("the index has no header, so it is not a checkpoint")
     files = [_read(prefix.with_name(f"{prefix.name}.data-{n:05}-of-{shards:05}")) for n in range(shards)]
     found = {}
     for name, entry in entries:
@@ -107,7 +107,7 @@ def _table(content: bytes) -> list[tuple[bytes, bytes]]:
     """All keys and values of a sorted table."""
     footer = content[-_FOOTER:]
     if len(footer) < _FOOTER or int.from_bytes(footer[-8:], "little") != _MAGIC:
-        raise DataError("it is no index of a checkpoint: its last bytes are others")
+        raise DataError("it is not the index of a checkpoint: its last bytes differ")
     # The first place is that of a block about the table, which says nothing here.
     _, at = varint(footer, 0)
     _, at = varint(footer, at)

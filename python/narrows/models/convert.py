@@ -6,10 +6,10 @@ import hashlib
 from pathlib import Path
 
 from narrows.errors import DataError
+from narrows.files import read_whole
 from narrows.models import checkpoint, networks, remy
 from narrows.models.format import FAMILY, MAGIC, summary, write
-from narrows.models.reading import printable
-from narrows.reading import read_whole
+from narrows.text import printable
 
 #: Checkpoints of a folder that a message names.
 _SHOWN = 4
@@ -63,7 +63,7 @@ def read(path: Path) -> bytes:
 
 
 def is_model(content: bytes) -> bool:
-    """Whether this is a model file of the version that is read."""
+    """True if this is a model file of the version that is read."""
     return content.startswith(MAGIC)
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.errors import DataError
-from narrows.scenario.problems import shorten
+from narrows.text import shorten
 
 MAGIC = b"narrows/model/1\n"
-#: What all versions begin with.
+#: The beginning of all versions.
 FAMILY = b"narrows/model/"
-#: What files of models are called.
+#: The ending of the names of model files.
 SUFFIX = ".model"
 
 #: Types of arrays, as headers call them.
@@ -36,7 +36,7 @@ _ARRAY = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 @dataclass(frozen=True)
 class Summary:
-    """What the header of a model file says."""
+    """The header of a model file."""
 
     kind: str
     #: Name, type and shape of each array.
@@ -59,12 +59,12 @@ def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> b
 
 
 def summary(content: bytes) -> Summary:
-    """What is in a model file; raises `DataError` if it is none."""
+    """The content of a model file; raises `DataError` if it is none."""
     if not content.startswith(MAGIC):
         raise DataError(
             "it is a model file of another version; make it again"
             if content.startswith(FAMILY)
-            else "it is no model file"
+            else "it is not a model file"
         )
     start = len(MAGIC) + 4
     length = int.from_bytes(content[len(MAGIC) : start], "little")

@@ -37,7 +37,7 @@ def varint(content: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(content) or shift > 63:
-            raise DataError("it ends within a number, or is no protocol buffer")
+            raise DataError("it ends within a number, or is not a protocol buffer")
         byte = content[at]
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
@@ -52,7 +52,7 @@ def fields(content: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         tag, at = varint(content, at)
         number, wire = tag >> 3, tag & 7
         if number == 0:
-            raise DataError("it has a field with the number 0, so it is no protocol buffer")
+            raise DataError("it has a field with the number 0, so it is not a protocol buffer")
         if wire == VARINT:
             value, at = varint(content, at)
             yield number, wire, value
@@ -62,9 +62,9 @@ def fields(content: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         elif wire in (FIXED64, FIXED32):
             length = 8 if wire == FIXED64 else 4
         else:
-            raise DataError(f"it has a field of the type {wire}, so it is no protocol buffer")
+            raise DataError(f"it has a field of the type {wire}, so it is not a protocol buffer")
         if at + length > len(content):
-            raise DataError("it ends within a field, or is no protocol buffer")
+            raise DataError("it ends within a field, or is not a protocol buffer")
         yield number, wire, content[at : at + length]
         at += length
 
@@ -104,7 +104,7 @@ def _tokens(text: str) -> Iterator[str]:
         match = _TOKEN.match(text, at)
         if match is None:
             line = text.count("\n", 0, at) + 1
-            raise DataError(f"line {line} is no text form of a protocol buffer")
+            raise DataError(f"line {line} is not a protocol buffer in text form")
         yield match[1]
         if not match[1]:
             return
@@ -142,5 +142,5 @@ def _message(tokens: Iterator[str], shape: Shape | None, end: str, level: int) -
             elif name in shape.signed:
                 found.setdefault(shape.signed[name], []).append(int(token))
         except ValueError:
-            raise DataError(f'its field {name} has the value "{token}", which is no number') from None
+            raise DataError(f'its field {name} has the value "{token}", which is not a number') from None
     raise DataError("it ends too early")

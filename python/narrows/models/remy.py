@@ -56,7 +56,7 @@ def arrays(content: bytes) -> dict[str, Array]:
     tree = parse_text(text, SHAPE) if is_text else parse(content, _BINARY)
     leaves = _leaves(tree)
     if not leaves:
-        raise DataError("it has no rules, so it is no rule table of Remy")
+        raise DataError("it has no rules, so it is not a rule table of Remy")
     if len(leaves) > MOST_RULES:
         raise DataError(f"it has more than {MOST_RULES} rules")
     rows = [_rule(leaf, domain) for leaf, domain in leaves]

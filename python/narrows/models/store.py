@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import DataError, NarrowsError
+from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import named_path, read_whole
 from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
-from narrows.models.reading import printable
-from narrows.reading import named_path, read_whole
-from narrows.scenario.problems import did_you_mean, shorten
+from narrows.text import did_you_mean, printable, shorten
 
 #: Names another folder than that in the user's data.
 FOLDER_VARIABLE = "NARROWS_MODELS"
@@ -32,7 +31,7 @@ class Installed:
     #: Empty if it can't be read.
     sha256: str
     size: int
-    #: What its header says; None if it is damaged, or can't be read.
+    #: Its header; None if it is damaged, or can't be read.
     summary: Summary | None
     problem: str = ""
 
@@ -73,12 +72,12 @@ def installed() -> list[Installed]:
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
     except OSError as error:
-        raise NarrowsError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        raise NarrowsError(f"{folder}: can't be read: {reason(error)}") from None
     return [describe(path) for path in paths]
 
 
 def describe(path: Path) -> Installed:
-    """What is known of a model file."""
+    """The facts about a model file."""
     name, digest, size = printable(path.stem), "", 0
     try:
         size = path.stat().st_size
@@ -149,8 +148,7 @@ def save(path: Path, content: bytes) -> None:
         partial.write_bytes(content)
         partial.replace(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise NarrowsError(f"{path}: can't be written: {reason}") from None
+        raise NarrowsError(f"{path}: can't be written: {reason(error)}") from None
 
 
 def remove(name: str) -> Path:
@@ -163,5 +161,5 @@ def remove(name: str) -> Path:
         hint = did_you_mean(name, known) or "; narrows models list shows those that are"
         raise DataError(f'no model "{name}" is installed{hint}') from None
     except OSError as error:
-        raise NarrowsError(f"{path}: can't be removed: {(error.strerror or str(error)).lower()}") from None
+        raise NarrowsError(f"{path}: can't be removed: {reason(error)}") from None
     return path

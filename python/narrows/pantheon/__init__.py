@@ -2,5 +2,5 @@
 
 #: Before the name of a scheme that Pantheon ran: `pantheon:cubic` is whatever its wrapper started.
 PREFIX = "pantheon:"
-#: What `where` says of a campaign that was imported.
+#: `where` of an imported campaign.
 WHERE = "import"

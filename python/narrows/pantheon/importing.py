@@ -17,9 +17,9 @@ from narrows.campaign import results as result_files
 from narrows.campaign.store import FORMAT, CampaignFolder, now
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError
 from narrows.pantheon import PREFIX, WHERE
+from narrows.pantheon.prose import PATHS, clocks, git_rows, question
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
 from narrows.pantheon.target import filled
-from narrows.pantheon.words import PATHS, clocks, git_rows, question
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
 
@@ -207,7 +207,7 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
 
 
 def _remedy(problem: str, ack: dict[str, Any] | str | None) -> str:
-    """What can be done about a log: nothing if not even its first line can be read."""
+    """The remedy for a log: none if not even its first line can be read."""
     in_a_line = re.search(r":([0-9]+): ", problem)
     if in_a_line and int(in_a_line[1]) > 1:
         return "; --lenient reads up to there"
@@ -215,7 +215,7 @@ def _remedy(problem: str, ack: dict[str, Any] | str | None) -> str:
 
 
 def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool) -> dict[str, Any] | str:
-    """What the core is to read for one direction, or why there is nothing to read."""
+    """The logs to read for one direction, or why there is nothing to read."""
     if logs.merged is not None and not (raw and logs.raw):
         return {"merged": str(logs.merged)}
     offsets = run.stats.offsets or {"local": 0, "remote": 0}
@@ -246,7 +246,8 @@ def _files(logs: dict[str, Any]) -> list[str]:
 
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:
-    """What the cells have in common, from the first that is there, as resolved scenarios have it."""
+    """The settings that the cells have in common, from the first that is there, as resolved scenarios have
+    it."""
     first = next(entry for entry in folder.cells if entry["state"] == "finished")
     cell = json.loads((folder.cell_dir(first["id"]) / "run.json").read_text(encoding="utf-8"))["cell"]
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

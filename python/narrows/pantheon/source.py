@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import DataError, UsageError
+from narrows.errors import DataError, UsageError, reason
 from narrows.pantheon.stats import Stats, read_stats
 
 METADATA = "pantheon_metadata.json"
@@ -30,7 +30,7 @@ _RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid
 _STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
 #: Pantheon numbers its flows from 1, and our records have room for so many.
 MOST_FLOWS = 65_535
-#: What metadata hold is flat; deeper lists are refused before anything has to follow them.
+#: Levels of lists in metadata, which are flat; deeper ones are refused before anything has to follow them.
 MOST_LEVELS = 20
 _TOO_DEEP = "is nested more deeply than metadata are"
 #: Half of a pair by which JSON writes characters beyond 16 bits.
@@ -78,7 +78,7 @@ class Source:
 
     @property
     def runtime_ns(self) -> int | None:
-        """How long each run was meant to last."""
+        """Intended length of each run."""
         value = self.metadata.get("runtime")
         return None if value is None else int(value * 10**9)
 
@@ -89,12 +89,12 @@ class Source:
 
     @property
     def remote(self) -> bool:
-        """Whether two hosts took part."""
+        """True if two hosts took part."""
         return self.metadata.get("mode") == "remote"
 
     @property
     def sender_is_remote(self) -> bool:
-        """Whether data flowed from the remote host to the local one."""
+        """True if data flowed from the remote host to the local one."""
         return self.metadata.get("sender_side") == "remote"
 
 
@@ -138,7 +138,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
             raise DataError(f"{path}: there is no such folder") from None
         return {}, ""  # a test that was broken off leaves none
     except NotADirectoryError:
-        raise DataError(f"{path}: is no folder; name the data folder with its logs") from None
+        raise DataError(f"{path}: is not a folder; name the data folder with its logs") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: can't be read: {error}") from None
     try:
@@ -147,7 +147,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         wrong = _TOO_DEEP if isinstance(error, RecursionError) else f"is damaged: {error}"
         raise DataError(f"{file}: {wrong}; without this file its logs can still be read") from None
     if not isinstance(content, dict) or not isinstance(content.get("cc_schemes", []), list):
-        raise DataError(f"{file}: is no metadata of Pantheon; without this file its logs can still be read")
+        raise DataError(f"{file}: is not Pantheon's metadata; without this file its logs can still be read")
     runtime = content.get("runtime")
     if runtime is not None and not _is_time(runtime):
         raise DataError(
@@ -162,7 +162,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     run_times = content.get("run_times")
     if isinstance(run_times, int) and run_times > MOST_RUNS:
         raise DataError(
-            f'{file}: "run_times" promises more than {MOST_RUNS} runs of each scheme, which nobody made;'
+            f'{file}: "run_times" promises more than {MOST_RUNS} runs of each scheme, which is implausible;'
             " without this file its logs can still be read"
         )
     return content, text
@@ -174,15 +174,15 @@ def _not_for_records(content: Any) -> str | None:
     for _ in range(MOST_LEVELS):
         for one in level:
             if isinstance(one, str) and _LONE.search(one):
-                return "has half a character (a lone surrogate), so records can't tell it"
+                return "has half a character (a lone surrogate), which records can't hold"
             if isinstance(one, int | float) and not -(2**63) <= one < 2**63:
-                return "is no number that records can tell"
+                return "is not a number that records can tell"
         level = [inner for one in level for inner in _inside(one)]
     return _TOO_DEEP if level else None
 
 
 def _inside(value: Any) -> list[Any]:
-    """What a list or an object of JSON is made of."""
+    """The members of a list or an object of JSON."""
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else []
@@ -191,12 +191,12 @@ def _inside(value: Any) -> list[Any]:
 def regular(file: Path) -> Path:
     """The file, if it is a regular one: whatever else has its name might block, or never end."""
     if file.exists() and not file.is_file():
-        raise DataError(f"{file}: can't be read: it is no regular file")
+        raise DataError(f"{file}: can't be read: it is not a regular file")
     return file
 
 
 def _is_time(value: Any) -> bool:
-    """Whether this is a number of seconds that a run may last."""
+    """True if this is a number of seconds that a run may last."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
 
 
@@ -207,7 +207,7 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
         try:
             names = sorted(entry.name for entry in folder.iterdir())
         except OSError as error:
-            raise DataError(f"{folder}: can't be read: {(error.strerror or str(error)).lower()}") from None
+            raise DataError(f"{folder}: can't be read: {reason(error)}") from None
         for name in names:
             if ".log" in name:
                 _in_utf_8(folder / name)
@@ -229,7 +229,7 @@ def _in_utf_8(file: Path) -> None:
         str(file).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(file).decode(errors="backslashreplace")
-        raise DataError(f"{shown}: is no name in UTF-8, so records can't tell it; rename it") from None
+        raise DataError(f"{shown}: is not valid UTF-8, so records can't hold it; rename it") from None
 
 
 def _logs(runs: dict[tuple[str, int], Run], match: re.Match[str]) -> Logs:

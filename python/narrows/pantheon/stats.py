@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from narrows.errors import DataError
+from narrows.errors import DataError, reason
 
 HEAD = "# Datalink statistics"
 _TIME = re.compile(r"(Start|End) at: (.+)")
@@ -24,7 +24,7 @@ YEARS = range(1970, 2256)
 
 @dataclass(frozen=True)
 class Stats:
-    """What a stats file tells; of a file that is not there, nothing."""
+    """The content of a stats file; empty if there is none."""
 
     started_at: str | None = None
     ended_at: str | None = None
@@ -54,7 +54,7 @@ def read_stats(file: Path) -> Stats:
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise DataError(f"{file}: can't be read: {(error.strerror or str(error)).lower()}") from None
+        raise DataError(f"{file}: can't be read: {reason(error)}") from None
     times: dict[str, str] = {}
     offsets: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
@@ -75,7 +75,7 @@ def _moment(file: Path, number: int, text: str) -> str:
         moment = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         raise DataError(
-            f'{file}:{number}: "{text[:40]}" is no time; expected YYYY-MM-DD HH:MM:SS in UTC'
+            f'{file}:{number}: "{text[:40]}" is not a time; expected YYYY-MM-DD HH:MM:SS in UTC'
         ) from None
     if moment.year not in YEARS:
         raise DataError(
@@ -90,7 +90,7 @@ def _offset(file: Path, number: int, text: str) -> int:
     except ValueError:
         value = float("inf")
     if abs(value) > _LARGEST_OFFSET_MS:
-        raise DataError(f"{file}:{number}: {text[:40]} ms is no offset of a clock that was set")
+        raise DataError(f"{file}:{number}: {text[:40]} ms is not a plausible clock offset")
     return round(value * 1e6)
 
 

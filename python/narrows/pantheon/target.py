@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from narrows.errors import NarrowsError, UsageError
+from narrows.errors import NarrowsError, UsageError, reason
 
-#: What is not complete yet, inside a folder that was there already. A killed command may leave it.
+#: The folder that is not complete yet, inside a folder that was there already. A killed command may leave it.
 _PARTIAL = ".narrows.partial"
 
 
@@ -36,7 +36,7 @@ def filled(target: Path, last: str) -> Iterator[Path]:
         else:
             partial.rename(place)
     except OSError as error:
-        raise NarrowsError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
+        raise NarrowsError(f"{target}: can't be written: {reason(error)}") from None
     finally:
         if partial is not None:
             shutil.rmtree(partial, ignore_errors=True)
@@ -45,7 +45,7 @@ def filled(target: Path, last: str) -> Iterator[Path]:
 def _check(target: Path, place: Path) -> None:
     # A path that was followed to its end is a link only if links lead in a circle.
     if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise UsageError(f"{target} exists and is no folder; choose another name with -o")
+        raise UsageError(f"{target} exists and is not a folder; choose another name with -o")
     if place.exists() and any(one.name != _PARTIAL for one in place.iterdir()):
         raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows.reference.examples import BOTTLENECK, FAMILIES, Example
 from narrows.scenario.reference import parameters, short_form
+from narrows.text import markdown_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,11 +87,10 @@ def _settings(registry: Registry) -> str:
     from narrows.scenario.reference import allowed, cell
 
     known = {item["name"]: item for item in json.loads(_native.registry())["host_settings"]}
-    text = "| setting | allowed | meaning | in the kernel | in simulation | source |\n"
-    text += "| --- | --- | --- | --- | --- | --- |\n"
+    rows = []
     for param in registry.host_settings:
         sysctl, mirrored = known[param.name]["sysctl"], known[param.name]["mirrored"]
-        cells = (
+        row = (
             f"`{param.name}`",
             allowed(param),
             cell(known[param.name]["doc"]),
@@ -98,8 +98,9 @@ def _settings(registry: Registry) -> str:
             cell(mirrored) if mirrored else "no effect",
             cell(param.source),
         )
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+        rows.append(row)
+    titles = ("setting", "allowed", "meaning", "in the kernel", "in simulation", "source")
+    return markdown_table(titles, rows)
 
 
 def _family(registry: Registry, family: str) -> dict[str, Entry]:

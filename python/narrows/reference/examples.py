@@ -18,7 +18,7 @@ class Example:
     #: Of a queue: what stands behind `queue:`; of a rate: behind `rate:`; of traffic: behind `traffic:`; of a
     #: link element: the element.
     written: str
-    #: What the picture shows.
+    #: The caption of the picture.
     shows: str
     load: Load | None = None
     #: Length of the time axis in seconds, and bins of rates in milliseconds.

@@ -56,7 +56,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Load:
-    """What is sent into an element: a stream per flow, from 1."""
+    """The packets that are sent into an element: a stream per flow, from 1."""
 
     streams: tuple[Stream, ...] = field(default_factory=tuple)
 
@@ -95,7 +95,7 @@ def element_of(resolved: Scenario) -> dict[str, Any]:
 
 
 def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = None) -> Fates:
-    """What the element does to the packets; `changes` as in the timeline of a cell."""
+    """Runs the packets through the element; `changes` as in the timeline of a cell."""
     resolved = scenario(element)
     return _native.probe_element(
         json.dumps(element_of(resolved)),
@@ -111,7 +111,7 @@ def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = 
 
 
 def offered(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a flow with this traffic sends over 20 Mbit/s: starts of bins (s) and bit/s."""
+    """The load of a flow with this traffic over 20 Mbit/s: starts of bins (s) and bit/s."""
     from narrows.scenario import cells_of
 
     kind = traffic.strip("{}").split(":")[0]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import NarrowsError
+from narrows.errors import NarrowsError, reason
 from narrows.report import ReportError, ReportPaths, document, drawing, figures
 from narrows.report.data import Campaign, Json, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
@@ -32,7 +32,7 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
     try:
         work = Path(tempfile.mkdtemp(prefix=".report.", suffix=".tmp", dir=folder))
     except OSError as error:
-        raise NarrowsError(f"{folder}: can't be written: {(error.strerror or str(error)).lower()}") from error
+        raise NarrowsError(f"{folder}: can't be written: {reason(error)}") from error
     try:
         drawn, charts = _draw_all(campaign, work / "figures", want_charts=html)
         content = document.compose(campaign, drawn)
@@ -48,7 +48,7 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
     except OSError as error:
         # The campaign is as good as before: this machine fails, not the input.
         raise NarrowsError(
-            f"{folder}: the report can't be written: {(error.strerror or str(error)).lower()}; make room and"
+            f"{folder}: the report can't be written: {reason(error)}; make room and"
             f" write it again with: narrows report {folder}"
         ) from error
     finally:
@@ -233,7 +233,7 @@ work_off(task)
 
 
 def work_off(task: Json) -> None:
-    """What one drawing process does: draw its share of the runs and leave the answer in a file."""
+    """One drawing process: draws its share of the runs and leaves the answer in a file."""
     campaign = load(Path(task["campaign"]))
     wanted = set(task["cells"])
     parts = [draw_run(r, Path(task["root"]), task["charts"]) for r in campaign.runs if r.cell in wanted]

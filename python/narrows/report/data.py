@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.campaign.documents import check_members
-from narrows.campaign.integrity import check_document
+from narrows.campaign.store import read_document, read_json
 from narrows.errors import DataError
-from narrows.reading import read_whole
 from narrows.report import ReportError, networks
 
 Floats = NDArray[np.float64]
@@ -25,7 +22,7 @@ Json = dict[str, Any]
 
 FEWEST_BINS = 40
 MOST_BINS = 600
-"""How many bins a throughput curve has: enough to see changes, not more than a page can show."""
+"""Bins of a throughput curve: enough to see changes, not more than a page can show."""
 
 
 def native() -> Any:
@@ -35,40 +32,12 @@ def native() -> Any:
 
 @lru_cache(maxsize=1)
 def registry() -> Json:
-    """What the extension knows about queues, links, rates and schemes; empty if it can't say."""
+    """The registry of the extension: queues, links, rates and schemes; empty if it can't say."""
     try:
         found: Json = json.loads(native().registry())
     except (ImportError, AttributeError, ValueError):
         return {}
     return found
-
-
-def read_json(path: Path) -> Json:
-    """One JSON object from a file, or a `ReportError` that names the file."""
-    try:
-        value = json.loads(read_whole(path, "file of a campaign"))
-    except (DataError, ValueError, RecursionError) as error:
-        if not path.exists():
-            raise ReportError(
-                f"{path} is missing; is {path.parent} a folder that `narrows run` wrote?"
-            ) from error
-        raise ReportError(
-            f"{path} can't be read ({error}); run the campaign again or remove the cell."
-        ) from error
-    if not isinstance(value, dict):
-        raise ReportError(f"{path} does not hold a JSON object; run the campaign again.")
-    return value
-
-
-def check_format(path: Path, value: Mapping[str, Any], wanted: str) -> None:
-    """Refuse files of another kind or of a newer major version."""
-    kind, _, major = wanted.rpartition("/")
-    name, _, version = str(value.get("format", "")).rpartition("/")
-    if name != kind or not version.split(".")[0].isdigit():
-        raise ReportError(f"{path} has the format {value.get('format')!r}, expected {wanted!r}.")
-    if int(version.split(".")[0]) > int(major):
-        raise ReportError(f"{path} was written by a newer Narrows ({version} > {major}); update to read it.")
-    check_members(path, dict(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +76,7 @@ class Run:
 
     @property
     def valid(self) -> bool:
-        """Whether the run may enter statistics."""
+        """True if the run may enter statistics."""
         return self.state == "finished" and self.verdict in ("ok", "degraded")
 
     @property
@@ -270,7 +239,8 @@ class Campaign:
 
     @cached_property
     def settings(self) -> Json:
-        """What all cells share (network, flows, duration): from a record, or from the resolved scenario.
+        """Settings that all cells share (network, flows, duration): from a record, or from the resolved
+        scenario.
 
         Where they differ (both directions of a real path, a matrix) the scenario's first row counts."""
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
@@ -291,7 +261,7 @@ class Campaign:
 
     @property
     def name(self) -> str:
-        """What the campaign is called."""
+        """The name of the campaign."""
         resolved = (self.record.get("scenario") or {}).get("resolved") or {}
         return str(
             self.record.get("name")
@@ -316,9 +286,8 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
     state, where, record, problem = str(entry.get("state", "pending")), folder / "cells" / cell, None, None
     if (where / "run.json").exists():
         try:
-            record = read_json(where / "run.json")
-            check_format(where / "run.json", record, "narrows/run/1")
-        except ReportError as error:
+            record = read_json(where / "run.json", "narrows/run/1")
+        except DataError as error:
             record, problem = None, str(error)
     if record is None and state == "finished":
         state, problem = (
@@ -333,15 +302,10 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
 
 def load(folder: Path) -> Campaign:
     """Read `campaign.json`, `results.json` and every `run.json`; series are read later, when drawn."""
-    path = folder / "campaign.json"
-    record = read_json(path)
-    check_format(path, record, "narrows/campaign/1")
-    check_document(path, record)
-    path = folder / "results.json"
+    record = read_document(folder)
     results: Json = {}
-    if path.exists():
-        results = read_json(path)
-        check_format(path, results, "narrows/results/1")
+    if (folder / "results.json").exists():
+        results = read_json(folder / "results.json", "narrows/results/1")
     rows: dict[str, dict[str, Json]] = {}
     for row in results.get("rows") or []:
         rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row

@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
-from narrows.report import imported, real, sharing, standing, tables, units, words
+from narrows.report import imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
@@ -28,11 +28,11 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
             _resolved(campaign).get("question") or "No question was written down in the scenario."
         ),
         "facts": _facts(campaign),
-        "answer": words.answer(campaign),
+        "answer": prose.answer(campaign),
         "path": {
             "figure": figures.get("path"),
-            "sentences": words.path_sentences(campaign.settings) if campaign.settings else [],
-            "workload": words.workload_sentences(campaign),
+            "sentences": prose.path_sentences(campaign.settings) if campaign.settings else [],
+            "workload": prose.workload_sentences(campaign),
         },
         "verdicts": {
             "counts": _counts(campaign),
@@ -42,7 +42,7 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "standing": standing.explained(campaign),
+        "standing": verification.explained(campaign),
         "run_captions": _run_captions(figures),
         "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
         "system": _system(campaign),
@@ -171,7 +171,7 @@ def _counts(campaign: Campaign) -> list[Json]:
 
 
 def _run_captions(figures: dict[str, Json]) -> list[Json]:
-    """How to read the figures of a run, once for all runs."""
+    """Captions of the figures of a run, once for all runs."""
     found: dict[str, Json] = {}
     for name, figure in figures.items():
         if "/" in name and figure["caption"]:
@@ -218,7 +218,7 @@ def _run_facts(run: Run) -> list[list[str]]:
     cpu = record.get("cpu")
     if cpu and cpu.get("busy_ratio") is not None:
         facts.append(["CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"])
-    facts += real.facts(run)
+    facts += real_path.facts(run)
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
@@ -273,10 +273,10 @@ def _system(campaign: Campaign) -> list[Json]:
     for run in campaign.runs:
         if run.record is None:
             continue
-        for called, machine, its_versions in real.hosts(run):
+        for called, machine, its_versions in real_path.hosts(run):
             rows = _host_rows(machine) + _version_rows(its_versions)
             pairs.setdefault((called, tuple((k, v) for k, v in rows)), []).append(run)
-        if real.is_real(run):
+        if real_path.is_real(run):
             continue
         own = run.record.get("host")
         if not own:
@@ -297,7 +297,7 @@ def _system(campaign: Campaign) -> list[Json]:
     emulated = sum(map(len, grouped.values()))
     for key, runs in grouped.items():
         found.append(_machine("Emulated runs", runs, emulated, key))
-    between = sum(real.is_real(run) for run in campaign.runs)
+    between = sum(real_path.is_real(run) for run in campaign.runs)
     for (called, key), runs in pairs.items():
         found.append(_machine(f"{called[0].upper()}{called[1:]}", runs, between, key))
     found += imported.software(campaign)

@@ -1,4 +1,4 @@
-"""What all figures share: paper widths, fonts, axes and the way to disk."""
+"""Parts that all figures share: paper widths, fonts, axes and the way to disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
@@ -31,7 +32,7 @@ Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the reader of a figure chooses: width on paper, height if not the usual one, size of text."""
+    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text."""
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None
@@ -99,7 +100,8 @@ MOST_MARKS = 40
 """More marks than this would hide what they mark."""
 
 
-def _place(axes: Axes, top_mm: float) -> None:
+def place(axes: Axes, top_mm: float) -> None:
+    """Puts axes between fixed margins."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     width, height = figure.get_figwidth() * 25.4, figure.get_figheight() * 25.4
@@ -110,7 +112,7 @@ def _place(axes: Axes, top_mm: float) -> None:
 def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
     """Axes over the time of a run with fixed margins, so that figures one below another line up."""
     axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
-    _place(axes, TOP_MM)
+    place(axes, TOP_MM)
     axes.set_xlim(0, duration_s if duration_s > 0 else 1)
     axes.set_xlabel("time since the start of the run (s)", labelpad=1.5)
     axes.set_ylabel(y_label)
@@ -137,7 +139,7 @@ def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 
     if rows > 1:
         more = (rows - 1) * LEGEND_ROW_MM
         figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + more / 25.4)
-        _place(axes, TOP_MM + more)
+        place(axes, TOP_MM + more)
     axes.legend(
         handles,
         labels,
@@ -151,6 +153,57 @@ def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 
         borderpad=0.1,
         labelspacing=0.25,
     )
+
+
+@dataclass
+class TimePlot:
+    """A figure over the time of a run while it is drawn; its legend and the top of its axis come last."""
+
+    figure: Figure
+    axes: Axes
+    handles: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    #: The largest value that the axis must show; None where the axis has limits of its own.
+    highest: float | None = 0.0
+
+    def show(self, handle: Any, label: str, *values: Any) -> None:
+        """Names what was drawn in the legend; the axis reaches beyond its values."""
+        self.handles.append(handle)
+        self.labels.append(label)
+        self.highest = max([self.highest or 0.0, *(float(np.nanmax(some, initial=0.0)) for some in values)])
+
+
+@contextmanager
+def over_time(
+    options: Options, height_mm: float, duration_s: float, marks_s: Sequence[float], y_label: str
+) -> Iterator[TimePlot]:
+    """A figure over the time of a run, to be drawn while this lasts."""
+    with paper_style(options):
+        figure = new_figure(options, height_mm)
+        plot = TimePlot(figure, time_axes(figure, options, duration_s, y_label))
+        mark_times(plot.axes, marks_s)
+        yield plot
+        if plot.highest is not None:
+            plot.axes.set_ylim(0, plot.highest * 1.12 if plot.highest > 0 else 1)
+        legend_above(plot.axes, plot.handles, plot.labels)
+
+
+class Chart:
+    """The interactive form of a figure over time."""
+
+    def __init__(self, y_label: str, marks_s: Sequence[float]) -> None:
+        self.xs: list[Any] = []
+        self.series: list[dict[str, Any]] = []
+        self._frame = {"y": y_label, "marks": list(marks_s)[:MOST_MARKS]}
+
+    def add(self, label: str, kind: str, y: Any, style: Any = None, **more: Any) -> None:
+        """One series over the last list of times."""
+        colours = {"color": style.color, "dark": style.dark} if style is not None else {}
+        self.series.append({"label": label, "kind": kind, "x": len(self.xs) - 1, "y": y, **colours, **more})
+
+    def document(self) -> dict[str, Any]:
+        """As the page takes it."""
+        return {"y": self._frame["y"], "xs": self.xs, "series": self.series, "marks": self._frame["marks"]}
 
 
 def note(figure: Figure, text: str) -> None:

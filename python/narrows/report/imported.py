@@ -1,4 +1,4 @@
-"""What a report says about imported runs: the numbers of those who made them, and their software."""
+"""Tables of a report about imported runs: the numbers of those who made them, and their software."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def software(campaign: Campaign) -> list[Json]:
         rows |= {str(name): str(commit) for name, commit in ((kept or {}).get("git") or {}).items()}
     if not imported:
         return []
-    text = "Pantheon’s logs do not tell the machines on which the runs were made."
+    text = "Pantheon’s logs do not name the machines on which the runs were made."
     text += " Commits of its software:" if rows else ""
     return [
         {"title": "Imported runs", "rows": [[name, commit] for name, commit in rows.items()], "text": text}

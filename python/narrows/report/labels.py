@@ -34,7 +34,7 @@ class Box:
         return math.hypot(max(self.left - x, 0.0, x - self.right), max(self.bottom - y, 0.0, y - self.top))
 
     def outside(self, frame: Box) -> float:
-        """How far it sticks out of a frame."""
+        """Distance by which it sticks out of a frame."""
         return (
             max(0.0, frame.left - self.left)
             + max(0.0, self.right - frame.right)

@@ -11,7 +11,7 @@ FORWARD, BACKWARD = "forward", "backward"
 
 
 def is_dumbbell(network: Mapping[str, Any]) -> bool:
-    """Whether it is written as two lists of elements."""
+    """True if it is written as two lists of elements."""
     return isinstance(network.get(FORWARD), list)
 
 
@@ -32,7 +32,7 @@ def _links(network: Mapping[str, Any], start: str, end: str) -> list[str]:
 
 
 def flow_elements(network: Mapping[str, Any], flow: Mapping[str, Any]) -> list[list[Json]]:
-    """What the data of a flow meet, and what its acknowledgements meet."""
+    """The elements that the data of a flow meet, and those that its acknowledgements meet."""
     if is_dumbbell(network):
         both = [list(network.get(FORWARD) or []), list(network.get(BACKWARD) or [])]
         return both if flow.get("direction", FORWARD) == FORWARD else both[::-1]

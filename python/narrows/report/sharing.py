@@ -30,14 +30,14 @@ LINKS_WORDS = (
 
 
 def flows(campaign: Campaign) -> Json | None:
-    """How several flows share, by scheme; nothing where there is one."""
+    """The table of several flows together, by scheme; nothing where there is one."""
     lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
     found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
     return _table(campaign, ["scheme"], [one for one in found if FLOWS[0] in one[1]], FLOWS)
 
 
 def links(campaign: Campaign) -> Json | None:
-    """What links carried, by scheme and link; nothing where the scenario asks for none."""
+    """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.get("link_summary") or []
     found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
     return _table(campaign, ["scheme", "link"], found, LINKS)
@@ -47,8 +47,8 @@ def _table(
     campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: tuple[str, ...]
 ) -> Json | None:
     """A row per line, a column per metric of which any line has something."""
-    told = [name for name in names if any(name in found for _, found in lines)]
-    metrics = [metric for name in told if (metric := campaign.metric(name)) is not None]
+    present = [name for name in names if any(name in found for _, found in lines)]
+    metrics = [metric for name in present if (metric := campaign.metric(name)) is not None]
     if not lines or not metrics:
         return None
     head = [cell(title) for title in titles]

@@ -44,7 +44,7 @@ _DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 1.5), (7, 2, 1.5, 2), 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a scheme (or a flow) is drawn: colours for light and dark pages, marker, dash pattern in points."""
+    """The style of a scheme (or a flow): colours for light and dark pages, marker, dash pattern in points."""
 
     label: str
     color: str
@@ -95,7 +95,7 @@ _KNOWN: dict[str, tuple[str, str, int]] = {  # colour, marker, dash
 }
 
 
-#: What the names of schemes that were sent from either of two hosts end with.
+#: Endings of the names of schemes that were sent from either of two hosts.
 _SENDERS = (" (sender here)", " (sender there)")
 
 

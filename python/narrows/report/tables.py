@@ -11,7 +11,7 @@ import statistics
 from typing import Any
 
 from narrows.analysis.tables import ENDS
-from narrows.report import real, standing, units
+from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 
@@ -147,14 +147,14 @@ def _spread(entry: Json, values: list[float], scale: float, places: int) -> str 
 
 def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
     """The mark of a number that the clocks of two hosts make uncertain."""
-    why = real.doubt(runs, flow, metric)
+    why = real_path.doubt(runs, flow, metric)
     return [notes.mark(why)] if why else []
 
 
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
-    names = ENDS if real.only_ends(campaign) else HEADLINE
+    names = ENDS if real_path.only_ends(campaign) else HEADLINE
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []
@@ -183,7 +183,7 @@ def results(campaign: Campaign) -> Table:
         for index, key in enumerate(keys):
             row = []
             if index == 0:
-                row.append(cell(scheme, kind="scheme", span=len(keys), **standing.mark(campaign, scheme)))
+                row.append(cell(scheme, kind="scheme", span=len(keys), **verification.mark(campaign, scheme)))
             row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
             marks = []
             if valid < len(runs):
@@ -214,7 +214,7 @@ def results(campaign: Campaign) -> Table:
 
 
 def results_words(campaign: Campaign) -> str:
-    """How the numbers of the main table came about."""
+    """The explanation of the main table."""
     counts = [
         e.get("n") or 0
         for s in campaign.results.get("summary") or []
@@ -244,7 +244,7 @@ def results_words(campaign: Campaign) -> str:
 
 
 def _repeats(campaign: Campaign) -> bool:
-    """Whether several runs of a simulated scheme gave the same numbers because nothing was left to chance.
+    """True if several runs of a simulated scheme gave the same numbers because nothing was left to chance.
 
     That is seen in the numbers, because chance may come from any element or scheme. A lossy link may by
     chance lose nothing in all runs, and that is another matter.
@@ -354,13 +354,13 @@ def completion(campaign: Campaign) -> Table | None:
 
 
 def datagrams(campaign: Campaign) -> Table | None:
-    """What the sinks of datagrams reported; nothing where there were none."""
+    """Reports of the sinks of datagrams; nothing where there were none."""
     names = ("datagram_loss_ratio", "out_of_order_ratio", "jitter_ns", "offered_bps", "throughput_bps")
     return _median_table(campaign, names, flows=True)
 
 
 def frames(campaign: Campaign) -> Table | None:
-    """What became of the frames of real-time schemes; nothing where there were none."""
+    """Delivery of the frames of real-time schemes; nothing where there were none."""
     names = (
         "media_sent_bps",
         "media_target_bps",
@@ -374,7 +374,7 @@ def frames(campaign: Campaign) -> Table | None:
 
 
 def expectations(campaign: Campaign) -> Table | None:
-    """What the scenario expects of its numbers, and whether it came true."""
+    """The expectations of the scenario, and their outcomes."""
     found = campaign.results.get("expect") or []
     if not found:
         return None
@@ -416,7 +416,7 @@ def verdicts(campaign: Campaign) -> Table:
         links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
         rows.append(
             [
-                cell(scheme, kind="scheme", **standing.mark(campaign, scheme)),
+                cell(scheme, kind="scheme", **verification.mark(campaign, scheme)),
                 cell(", ".join(str(r.number) for r in runs), links=links),
                 cell(outcome, kind=f"outcome-{outcome}"),
                 cell(why, kind="quiet" if outcome == "ok" else ""),
@@ -435,7 +435,7 @@ def verdicts(campaign: Campaign) -> Table:
 
 
 def fingerprints(campaign: Campaign) -> Table:
-    """What exactly ran: one row per distinct identity of a sender, with the flows that had it."""
+    """The code that ran: one row per distinct identity of a sender, with the flows that had it."""
     head = [cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
@@ -472,7 +472,7 @@ def _cells(names: list[str]) -> str:
 
 
 def definitions(campaign: Campaign) -> list[dict[str, str]]:
-    """What every number means."""
+    """The definition of every number."""
     better = {"higher": "higher is better", "lower": "lower is better"}
     return [
         {

@@ -11,7 +11,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def decimals_for(values: Iterable[float]) -> int:
-    """How many decimals a column of numbers needs: about four significant digits of its largest value."""
+    """Decimals that a column of numbers needs: about four significant digits of its largest value."""
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     if largest == 0.0:
         return 0

@@ -17,14 +17,15 @@ from statistics import NormalDist
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.scenario import overrides, realpath
+from narrows.scenario import overrides, real_path
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
-from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, shorten
 
 KEY = "draw"
-#: What may be drawn: the network is what a run meets, everything else is the experiment.
+#: Roots of keys that may be drawn: the network is what a run meets, everything else is the experiment.
 ROOTS = ("path", "network", "topology", "hosts")
 #: Each run is resolved by itself.
 MOST_RUNS = 1000
@@ -49,14 +50,14 @@ class Law:
     path: str
     #: As written in the scenario.
     text: str
-    written: Written
+    written: Node
     name: str
-    values: tuple[Written, ...]
+    values: tuple[Node, ...]
     #: Of numbers: their kind of quantity and their values in base units.
     kind: str = ""
     numbers: tuple[Fraction, ...] = ()
 
-    def at(self, share: float) -> tuple[Written, str]:
+    def at(self, share: float) -> tuple[Node, str]:
         """The value that a share of `share` of all draws does not exceed, and how people write it."""
         if self.name == "choice":
             value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
@@ -71,8 +72,8 @@ class Law:
             law = NormalDist(low, high)
             below = law.cdf(0.0)
             amount = law.inv_cdf(min(max(below + share * (1 - below), 2**-53), 1 - 2**-53))
-        text, told = _written(self.kind, amount)
-        return Scalar(self.written.mark, text), told
+        text, shown = _written(self.kind, amount)
+        return Scalar(self.written.mark, text), shown
 
 
 def share_of(seed: int, path: str) -> float:
@@ -87,9 +88,9 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
     laws = _laws(tree.entries[KEY], problems)
-    if realpath.is_wanted(tree):
+    if real_path.is_wanted(tree):
         text = "a real path is what it is, and nothing of it can be drawn; remove it, or run elsewhere"
-        problems.add(tree.key_marks[KEY], KEY, text)
+        problems.add(tree.key_marks[KEY], text)
     problems.raise_if_any()
     middle, _ = _with_values(base, laws, lambda _: 0.5)
     scenario = resolve(middle)
@@ -99,12 +100,12 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     runs: list[Drawn] = []
     for run in range(1, scenario.runs + 1):
         seed = run_seed(scenario.seed, run)
-        placed, told = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
+        placed, shown = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
         one = resolve(placed)
         names = (name for name in OVERLAID if name != "drawn")
         changed = {name: getattr(one, name) for name in names}
         overlay = {name: value for name, value in changed.items() if value != getattr(scenario, name)}
-        runs.append(Drawn(told, overlay))
+        runs.append(Drawn(shown, overlay))
         scenario.files.contents.update(one.files.contents)
         scenario.files.names.update(one.files.names)
     return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs)
@@ -116,30 +117,29 @@ def _with_values(
     """A copy of the scenario with a value in the place of every law, and the values in words."""
     changed = copy.deepcopy(base)
     by_path = {law.path: law for law in laws}
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for law in laws:
         source = by_path[_in_words(law.values[0])] if law.name == "same" else law
-        value, told[law.path] = source.at(share(source.path))
+        value, shown[law.path] = source.at(share(source.path))
         option = str(law.written.mark)
         try:
             overrides.place(changed, law.path, value, option)
         except UsageError as error:
             text = str(error).removeprefix(f"{option}: ")
             raise ScenarioError([Problem(option, f"{KEY}.{law.path}", text)]) from None
-    return changed, told
+    return changed, shown
 
 
-def _laws(value: Written, problems: Problems) -> list[Law]:
-    mapping = problems.expect_mapping(value, KEY, _EXAMPLE)
+def _laws(value: Node, problems: Problems) -> list[Law]:
+    mapping = problems.expect_mapping(value, _EXAMPLE)
     found: list[Law] = []
     for key, mark, written in mapping or ():
-        at = f"{KEY}.{key}"
         if key.split(".")[0] not in ROOTS or "." not in key:
-            problems.add(mark, at, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
+            problems.add(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
         elif (law := _law(written, key, problems)) is not None:
             found.append(law)
     if mapping is not None and not mapping.entries:
-        problems.add(mapping.mark, KEY, f"needs a key with a law, such as {_EXAMPLE}")
+        problems.add(mapping.mark, f"needs a key with a law, such as {_EXAMPLE}")
     laws = {law.path: law for law in found}
     for law in found:
         if law.name != "same":
@@ -149,43 +149,42 @@ def _laws(value: Written, problems: Problems) -> list[Law]:
             text = (
                 f"{shorten(_in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             )
-            problems.add(law.written.mark, f"{KEY}.{law.path}", text)
+            problems.add(law.written.mark, text)
     return found
 
 
-def _law(written: Written, path: str, problems: Problems) -> Law | None:
-    at = f"{KEY}.{path}"
+def _law(written: Node, path: str, problems: Problems) -> Law | None:
     if not isinstance(written, Mapping) or len(written.entries) != 1:
-        problems.add(written.mark, at, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
+        problems.add(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
         return None
     ((name, mark, inner),) = written
     if name not in LAWS:
-        problems.unknown_key(mark, at, name, LAWS)
+        problems.unknown_key(mark, name, LAWS)
         return None
     values = tuple(inner.items) if isinstance(inner, Sequence) else (inner,)
     law = Law(path, f"{name} {_in_words(inner)}", written, name, values)
     if name == "choice":
         if not isinstance(inner, Sequence) or not values:
-            problems.add(inner.mark, join(at, name), "must be a list of values such as [10 ms, 100 ms]")
+            problems.add(inner.mark, "must be a list of values such as [10 ms, 100 ms]")
             return None
         return law
     if name == "same":
         if not isinstance(inner, Scalar):
-            problems.add(inner.mark, join(at, name), f"must be {LAWS[name]}")
+            problems.add(inner.mark, f"must be {LAWS[name]}")
             return None
         return law
-    return _with_numbers(law, inner, join(at, name), problems)
+    return _with_numbers(law, inner, problems)
 
 
-def _with_numbers(law: Law, inner: Written, at: str, problems: Problems) -> Law | None:
+def _with_numbers(law: Law, inner: Node, problems: Problems) -> Law | None:
     """A law of two numbers."""
     if len(law.values) != 2:
-        problems.add(inner.mark, at, f"takes two values: {LAWS[law.name]}")
+        problems.add(inner.mark, f"takes two values: {LAWS[law.name]}")
         return None
     found: list[Quantity] = []
-    for index, value in enumerate(law.values):
+    for value in law.values:
         if not isinstance(value, Scalar):
-            problems.add(value.mark, join(at, index), "must be an amount such as 20 ms")
+            problems.add(value.mark, "must be an amount such as 20 ms")
             return None
         try:
             if value.number is not None and math.isfinite(value.number):
@@ -193,7 +192,7 @@ def _with_numbers(law: Law, inner: Written, at: str, problems: Problems) -> Law 
             else:
                 found.append(parse(value.text))
         except (QuantityError, ValueError) as error:
-            problems.add(value.mark, join(at, index), str(error))
+            problems.add(value.mark, str(error))
             return None
     first, second = found
     wrong = None
@@ -206,7 +205,7 @@ def _with_numbers(law: Law, inner: Written, at: str, problems: Problems) -> Law 
     elif law.name == "loguniform" and first.value <= 0:
         wrong = f"{shorten(first.text)} must be above 0 where ratios count"
     if wrong is not None:
-        problems.add(inner.mark, at, wrong)
+        problems.add(inner.mark, wrong)
         return None
     if law.name == "normal" and second.value == 0:
         law = replace(law, name="uniform")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from narrows.scenario.problems import Problems, did_you_mean, shorten
-from narrows.scenario.written import Scalar, Written
+from narrows.scenario.problems import Problems
+from narrows.scenario.yaml_tree import Node, Scalar
+from narrows.text import did_you_mean, shorten
 
 NAMES: dict[str, int] = {
     **{f"CS{k}": 8 * k for k in range(8)},
@@ -16,7 +17,7 @@ NAMES: dict[str, int] = {
 LARGEST = 63
 
 
-def read_dscp(value: Written, path: str, problems: Problems) -> int:
+def read_dscp(value: Node, problems: Problems) -> int:
     """A code point: 0 to 63, or a name."""
     if isinstance(value, Scalar):
         if value.text in NAMES:
@@ -24,7 +25,7 @@ def read_dscp(value: Written, path: str, problems: Problems) -> int:
         if value.integer is not None and 0 <= value.integer <= LARGEST:
             return value.integer
         hint = did_you_mean(value.text, NAMES) or "; write a number from 0 to 63, or EF, AF41, CS1"
-        problems.add(value.mark, path, f'"{shorten(value.text)}" is no code point{hint}')
+        problems.add(value.mark, f'"{shorten(value.text)}" is not a code point{hint}')
     else:
-        problems.add(value.mark, path, "must be a code point such as 46 or EF")
+        problems.add(value.mark, "must be a code point such as 46 or EF")
     return 0

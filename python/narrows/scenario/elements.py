@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
-from narrows.scenario.problems import Problems, any_of, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, shorten
 
 #: The queue of a bottleneck for which none is written.
 DEFAULT_QUEUE = "unlimited"
@@ -28,9 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 class Item:
     """One element as written."""
 
-    written: Written
-    #: Address of the element, for messages.
-    path: str
+    written: Node
     #: Name in the network.
     name: str
 
@@ -62,12 +61,12 @@ class Link:
         problems = context.problems
         for item in self.items:
             before = len(problems.found)
-            element = read_element(item.written, item.path, registry, context)
+            element = read_element(item.written, registry, context)
             if element is None:
                 continue
             self.elements.append({"name": item.name, **element})
             if len(problems.found) == before:
-                check_element(item.written.mark, item.path, element, registry, context)
+                check_element(item.written.mark, element, registry, context)
 
     def mirror(self) -> None:
         """Takes over the fixed delays of the other direction."""
@@ -78,28 +77,23 @@ class Link:
             ]
 
 
-def check_element(
-    mark: Mark, path: str, element: dict[str, Any], registry: Registry, context: Context
-) -> None:
+def check_element(mark: Mark, element: dict[str, Any], registry: Registry, context: Context) -> None:
     """Asks the core whether an element makes sense as a whole."""
     if reason := registry.refusal(element, context.files.contents):
-        context.problems.add(mark, path, reason)
+        context.problems.add(mark, reason)
 
 
-def list_items(
-    value: Written, path: str, link: str, problems: Problems, *, shared: bool = False
-) -> list[Item]:
+def list_items(value: Node, link: str, problems: Problems, *, shared: bool = False) -> list[Item]:
     """The elements of a list as written, named. In a list that serves several links (`shared`), a name of
     its own is put behind the link's."""
     if isinstance(value, Scalar) and value.is_null:
         return []
     if not isinstance(value, Sequence):
         example = "[{rate: 12 Mbit/s}, {delay: 20 ms}]"
-        problems.add(value.mark, path, f"must be a list of elements such as {example}")
+        problems.add(value.mark, f"must be a list of elements such as {example}")
         return []
     items = []
     for index, written in enumerate(value.items):
-        at = join(path, index)
         name = f"{link}.{index}"
         given = written.entries.get("name") if isinstance(written, Mapping) else None
         if given is not None:
@@ -108,72 +102,68 @@ def list_items(
             else:
                 problems.add(
                     given.mark,
-                    join(at, "name"),
                     'must be a name of letters, digits, ".", "-" and "_", such as access',
                 )
-        items.append(Item(written, at, name))
+        items.append(Item(written, name))
     return items
 
 
-def _probe(item: Written, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
+def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
     """The fixed delay (ns) and the constant rate (bit/s) of an element, as far as they are there."""
     if not isinstance(item, Mapping):
         return None, None
     if "rate" in item.entries:
-        server = read_entry(item.entries["rate"], "", registry.rates, "rate", quiet, any_shorthand=True)
+        server = read_entry(item.entries["rate"], registry.rates, "rate", quiet, any_shorthand=True)
         rate = (server or {}).get("rate")
         return None, rate if isinstance(rate, int) else None
     if FIXED_DELAY not in item.entries:
         return None, None
-    element = read_element(item, "", registry, quiet)
+    element = read_element(item, registry, quiet)
     delay = (element or {}).get(FIXED_DELAY)
     return (delay if isinstance(delay, int) else None), None
 
 
-def read_element(item: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+def read_element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
     """One element, without its name."""
     problems = context.problems
     kinds = ["rate", *registry.links]
     if not isinstance(item, Mapping) or not item.entries.keys() - {"name"}:
-        problems.add(item.mark, path, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
+        problems.add(item.mark, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
         return None
     if "rate" in item.entries:
-        return _bottleneck(item, path, registry, context)
+        return _bottleneck(item, registry, context)
     item = _without_name(item)
     if len(item.entries) > 1:
         known = [key for key in item.entries if key in registry.links]
         if len(known) > 1:
             problems.add(
                 item.mark,
-                path,
                 f"holds {len(item.entries)} elements; write each as an item of its own"
                 " so that their order is clear",
             )
         elif "queue" in item.entries:
             problems.add(
                 item.key_marks["queue"],
-                join(path, "queue"),
                 "a queue belongs to a bottleneck; write its"
                 " rate beside it, such as {rate: 12 Mbit/s, queue: ...}",
             )
         else:
             for key, mark, _ in item:
                 if key not in kinds:
-                    problems.unknown_key(mark, path, key, kinds)
+                    problems.unknown_key(mark, key, kinds)
         return None
     ((name, mark, value),) = item
     if name == "queue":
         problems.add(
             mark,
-            join(path, name),
             "a queue belongs to a bottleneck; write its rate beside it, such as"
             " {rate: 12 Mbit/s, queue: ...}",
         )
         return None
     if name not in registry.links:
-        problems.unknown_key(mark, path, name, kinds)
+        problems.unknown_key(mark, name, kinds)
         return None
-    return entry_from(value, join(path, name), registry.links[name], context)
+    return entry_from(value, registry.links[name], context)
 
 
 def _without_name(item: Mapping) -> Mapping:
@@ -182,7 +172,7 @@ def _without_name(item: Mapping) -> Mapping:
     )
 
 
-def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
+def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str, Any] | None:
     own = {param.name: param for param in registry.bottleneck}
     known = ("rate", "queue", *own, "name")
     for key, mark, _ in item:
@@ -191,17 +181,16 @@ def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) 
         if key in registry.links:
             context.problems.add(
                 mark,
-                join(path, key),
                 "write it as an item of its own after the bottleneck, so that the order is clear",
             )
         else:
-            context.problems.unknown_key(mark, path, key, known)
-    rate = read_rate(item.entries["rate"], join(path, "rate"), registry, context)
-    written: Written = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
-    queue = read_entry(written, join(path, "queue"), registry.queues, "queue", context)
+            context.problems.unknown_key(mark, key, known)
+    rate = read_rate(item.entries["rate"], registry, context)
+    written: Node = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
+    queue = read_entry(written, registry.queues, "queue", context)
     # What is left at its default is not said, so that a parameter more in the core changes no scenario.
     values = {
-        key: read_value(item.entries[key], join(path, key), param, context)
+        key: read_value(item.entries[key], param, context)
         for key, param in own.items()
         if key in item.entries
     }
@@ -209,11 +198,11 @@ def _bottleneck(item: Mapping, path: str, registry: Registry, context: Context) 
     return {"kind": "bottleneck", "rate": rate, "queue": queue, **changed}
 
 
-def read_rate(value: Written, path: str, registry: Registry, context: Context) -> dict[str, Any] | None:
-    """How fast a bottleneck serves; a rate alone is constant."""
-    rate = read_entry(value, path, registry.rates, "rate", context, any_shorthand=True)
+def read_rate(value: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
+    """The rate of a bottleneck; a rate alone is constant."""
+    rate = read_entry(value, registry.rates, "rate", context, any_shorthand=True)
     if rate and rate.get("rate") == 0:
-        context.problems.add(value.mark, path, "a rate of zero lets nothing through; it must be more than 0")
+        context.problems.add(value.mark, "a rate of zero lets nothing through; it must be more than 0")
     return rate
 
 
@@ -222,8 +211,6 @@ def same_names(links: list[Link], problems: Problems) -> None:
     first: dict[str, Item] = {}
     for item in (item for link in links for item in link.items):
         if item.name in first:
-            where = first[item.name].path
-            problems.add(
-                item.written.mark, item.path, f'the name "{shorten(item.name)}" is that of {where} already'
-            )
+            where = first[item.name].written.mark.path
+            problems.add(item.written.mark, f'the name "{shorten(item.name)}" is that of {where} already')
         first.setdefault(item.name, item)

@@ -8,18 +8,19 @@ from narrows.scenario import registry
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.nodes import section
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.written import Mapping, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 KNOWN = ("metric", "mode", "value", "measure", "from", "until", "scheme", "flow", "of", "at_least", "at_most")
-#: What is looked at of the values of the valid runs.
+#: Statistics over the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
 #: Kinds of values by the unit of a metric.
 KINDS = {"bit/s": "rate", "ns": "span", "bytes": "bytes", "packets": "packets"}
 ALL = "all"
-#: What can be asked about a mode of a scheme: label, unit.
+#: Questions about a mode of a scheme: label, unit.
 OF_MODE = {
     "first": ("first time in {}", "ns"),
     "visits": ("visits to {}", ""),
@@ -27,15 +28,15 @@ OF_MODE = {
     "longest": ("longest time in {}", "ns"),
     "share": ("share of time in {}", "1"),
 }
-#: What can be asked about a value over time.
+#: Questions about a value over time.
 OF_VALUE = ("first", "last", "min", "max", "mean")
 
-_OF = Param("", "choice", STATISTICS, "median", None, None, False, "", "")
+_OF = Param("", "choice", STATISTICS, default="median")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
 
 
 def kind_of(metric: dict[str, Any]) -> str:
-    """What kind of value a metric has, for limits with units."""
+    """The kind of value that a metric has, for limits with units."""
     if metric.get("show_unit") == "%":
         return "ratio"
     return KINDS.get(metric["unit"], "number")
@@ -45,30 +46,27 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
     """The expectations in base units; the scheme is None where it holds for each."""
     value = tree.entries["expect"]
     if not isinstance(value, Sequence):
-        problems.add(value.mark, "expect", f"must be a list of expectations such as [{_EXAMPLE}]")
+        problems.add(value.mark, f"must be a list of expectations such as [{_EXAMPLE}]")
         return []
     found = []
-    for index, item in enumerate(value.items):
-        path = join("expect", index)
-        mapping = section(item, path, KNOWN, problems, _EXAMPLE.strip("{}"))
-        if mapping is not None and (one := _expectation(mapping, path, rows, problems)) is not None:
+    for item in value.items:
+        mapping = section(item, KNOWN, problems, _EXAMPLE.strip("{}"))
+        if mapping is not None and (one := _expectation(mapping, rows, problems)) is not None:
             found.append(one)
     return found
 
 
-def _expectation(
-    mapping: Mapping, path: str, rows: list[SchemeRow], problems: Problems
-) -> dict[str, Any] | None:
+def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> dict[str, Any] | None:
     asked = [key for key in ("metric", "mode", "value") if key in mapping.entries]
     if len(asked) > 1:
-        problems.add(mapping.mark, path, f"has {' and '.join(asked)}; write one of metric, mode and value")
+        problems.add(mapping.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
         return None
     question = None
     if asked in (["mode"], ["value"]):
-        question = _question(asked[0], mapping, path, problems)
+        question = _question(asked[0], mapping, problems)
         metric = question["about"] if question else None
     else:
-        metric = _metric(mapping, path, problems)
+        metric = _metric(mapping, problems)
     if metric is None:
         return None
     kind = kind_of(metric)
@@ -78,16 +76,16 @@ def _expectation(
         limits[key] = None
         if written is not None:
             param = Param("", kind, (), None, None, None, False, "", "")
-            limits[key] = read_value(written, join(path, key), param, Context(problems))
+            limits[key] = read_value(written, param, Context(problems))
     if not {"at_least", "at_most"} & set(mapping.entries):
-        problems.add(mapping.mark, path, f"needs at_least or at_most; write for example {_EXAMPLE}")
+        problems.add(mapping.mark, f"needs at_least or at_most; write for example {_EXAMPLE}")
     elif None not in limits.values() and limits["at_least"] > limits["at_most"]:
-        problems.add(mapping.entries["at_least"].mark, join(path, "at_least"), "is more than at_most")
+        problems.add(mapping.entries["at_least"].mark, "is more than at_most")
     statistic = _OF.default
     if "of" in mapping.entries:
-        statistic = read_value(mapping.entries["of"], join(path, "of"), _OF, Context(problems))
-    scheme = _scheme(mapping, path, rows, problems)
-    flow = _flow(mapping, path, rows, problems)
+        statistic = read_value(mapping.entries["of"], _OF, Context(problems))
+    scheme = _scheme(mapping, rows, problems)
+    flow = _flow(mapping, rows, problems)
     if question is None:
         return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits}
     # A sender is one flow: the first unless another is meant.
@@ -108,24 +106,24 @@ def unit_of(value: str) -> tuple[str, str, float]:
     return ("", "", 1.0)
 
 
-def _question(what: str, mapping: Mapping, path: str, problems: Problems) -> dict[str, Any] | None:
+def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any] | None:
     """A question about the states of a sender: what is asked, and its description in place of a metric's."""
     written = mapping.entries[what]
     subject = written.text if isinstance(written, Scalar) else ""
     if not subject:
-        problems.add(written.mark, join(path, what), f"must be the name of a {what}")
+        problems.add(written.mark, f"must be the name of a {what}")
         return None
     measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
     if "measure" not in mapping.entries:
-        problems.add(mapping.mark, path, f"needs measure: {any_of(measures)}")
+        problems.add(mapping.mark, f"needs measure: {any_of(measures)}")
         return None
-    param = Param("", "choice", measures, None, None, None, False, "", "")
-    measure = read_value(mapping.entries["measure"], join(path, "measure"), param, Context(problems))
+    param = Param("", "choice", measures)
+    measure = read_value(mapping.entries["measure"], param, Context(problems))
     if measure is None:
         return None
     span = Param("", "span", (), None, None, None, False, "", "")
     times = {
-        f"{key}_ns": read_value(mapping.entries[key], join(path, key), span, Context(problems))
+        f"{key}_ns": read_value(mapping.entries[key], span, Context(problems))
         for key in ("from", "until")
         if key in mapping.entries
     }
@@ -145,19 +143,19 @@ def _question(what: str, mapping: Mapping, path: str, problems: Problems) -> dic
     return {"question": {what: subject, "measure": measure, **times}, "about": about}
 
 
-def _metric(mapping: Mapping, path: str, problems: Problems) -> dict[str, Any] | None:
+def _metric(mapping: Mapping, problems: Problems) -> dict[str, Any] | None:
     known = registry.metrics()
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:
-        problems.add(mapping.mark, path, f"needs the key metric; write for example {_EXAMPLE}")
+        problems.add(mapping.mark, f"needs the key metric; write for example {_EXAMPLE}")
     elif name not in known:
         hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
-        problems.add(written.mark, join(path, "metric"), f'unknown metric "{shorten(name)}"{hint}')
+        problems.add(written.mark, f'unknown metric "{shorten(name)}"{hint}')
     return known.get(name)
 
 
-def _scheme(mapping: Mapping, path: str, rows: list[SchemeRow], problems: Problems) -> str | None:
+def _scheme(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> str | None:
     written = mapping.entries.get("scheme")
     if written is None:
         return None
@@ -166,11 +164,11 @@ def _scheme(mapping: Mapping, path: str, rows: list[SchemeRow], problems: Proble
     if rows and name not in labels:
         hint = did_you_mean(name, labels) or f"; it tests {any_of(labels)}".replace(" or ", " and ")
         text = f'the scenario does not test "{shorten(name)}"{hint}'
-        problems.add(written.mark, join(path, "scheme"), text)
+        problems.add(written.mark, text)
     return name
 
 
-def _flow(mapping: Mapping, path: str, rows: list[SchemeRow], problems: Problems) -> int | str:
+def _flow(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> int | str:
     """The number of a flow, or `all`."""
     written = mapping.entries.get("flow")
     if written is None:
@@ -184,5 +182,5 @@ def _flow(mapping: Mapping, path: str, rows: list[SchemeRow], problems: Problems
             return int(flow["flow"])
     labels = [flow["label"] for flow in flows if "label" in flow]
     hint = did_you_mean(word, labels) or f"; write all, or a number from 1 to {len(flows)}"
-    problems.add(written.mark, join(path, "flow"), f'there is no flow "{shorten(word)}"{hint}')
+    problems.add(written.mark, f'there is no flow "{shorten(word)}"{hint}')
     return ALL

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.reading import named_path, read_whole
-from narrows.scenario.written import Scalar
+from narrows.files import named_path, read_whole
+from narrows.scenario.yaml_tree import Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -62,5 +62,5 @@ class Files:
 
 
 def stored_name(name: str, sha256: str) -> str:
-    """What a file is called in the folder of files of a campaign."""
+    """The name of a file in the folder of files of a campaign."""
     return f"{sha256[:16]}-{name}"

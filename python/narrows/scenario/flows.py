@@ -16,12 +16,13 @@ from narrows.scenario.model import SPREAD
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
 
 #: Flows are numbered in 16 bits in the record.
 MOST_FLOWS = 1000
@@ -67,15 +68,15 @@ class Flow:
     connections: int = 1
     dscp: int = 0
     background: bool = False
-    #: What people call it, and what it shares with the others of the same entry.
+    #: Its label, and the label that it shares with the others of the same entry.
     label: str | None = None
     group: str | None = None
     #: By how much the start is off at most, either way, drawn in each run.
     spread_ns: int = 0
-    #: Which of start and stop the entry says itself.
+    #: Those of start and stop that the entry gives itself.
     says: tuple[str, ...] = ()
     #: Where the entry asks for other traffic than one bulk transfer, by the name of the key.
-    special: dict[str, tuple[str, Mark]] = field(default_factory=dict)
+    special: dict[str, Mark] = field(default_factory=dict)
 
     def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
         """The flow as cells have it; what is at its default is left out."""
@@ -132,72 +133,71 @@ class FlowReader:
     files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
 
-    def flows(self, value: Written) -> None:
+    def flows(self, value: Node) -> None:
         """The key `flows`, in either form."""
         if isinstance(value, Mapping):
-            self._entry(value, "flows", background=False, most=self.network.default_flows)
+            self._entry(value, background=False, most=self.network.default_flows)
         elif isinstance(value, Sequence):
             if not value.items:
-                self.problems.add(value.mark, "flows", "needs at least one flow")
-            self._list(value, "flows", background=False)
+                self.problems.add(value.mark, "needs at least one flow")
+            self._list(value, background=False)
         else:
             self.problems.add(
-                value.mark, "flows", "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
+                value.mark, "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
             )
 
-    def background(self, value: Written) -> None:
+    def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
         if not isinstance(value, Sequence):
             text = "must be a list of flows such as [{scheme: reno, count: 12}]"
-            self.problems.add(value.mark, "background", text)
+            self.problems.add(value.mark, text)
             return
-        self._list(value, "background", background=True)
+        self._list(value, background=True)
 
-    def _list(self, value: Sequence, path: str, *, background: bool) -> None:
+    def _list(self, value: Sequence, *, background: bool) -> None:
         if len(value.items) > MOST_FLOWS:
-            self.problems.add(value.mark, path, f"has more than {MOST_FLOWS} flows")
+            self.problems.add(value.mark, f"has more than {MOST_FLOWS} flows")
             return
-        for index, item in enumerate(value.items):
-            mapping = self.problems.expect_mapping(item, join(path, index), "{scheme: cubic, start: 0 s}")
+        for item in value.items:
+            mapping = self.problems.expect_mapping(item, "{scheme: cubic, start: 0 s}")
             if mapping is not None:
-                self._entry(mapping, join(path, index), background=background)
+                self._entry(mapping, background=background)
 
-    def _entry(self, mapping: Mapping, path: str, *, background: bool, most: int = 1) -> None:
+    def _entry(self, mapping: Mapping, *, background: bool, most: int = 1) -> None:
         problems, duration = self.problems, self.duration_ns
-        for key, mark, _ in mapping:
-            if key not in KNOWN:
-                problems.unknown_key(mark, path, key, KNOWN)
+        for _ in problems.known_keys(mapping, KNOWN):
+            pass
         context = Context(problems)
 
         def value(key: str, param: Param, default: Any) -> Any:
             if key not in mapping.entries:
                 return default
-            found = read_value(mapping.entries[key], join(path, key), param, context)
+            found = read_value(mapping.entries[key], param, context)
             return default if found is None else found
 
         count = value("count", _COUNT, most)
-        interval, spread = self._interval(mapping, join(path, "interval"), context)
-        traffic, entry = self._traffic(mapping, path)
-        scheme = self._scheme(mapping, path, entry, background)
-        connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, path, entry)
+        interval, spread = self._interval(mapping, context)
+        traffic, entry = self._traffic(mapping)
+        scheme = self._scheme(mapping, entry, background)
+        connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, entry)
         dscp = 0
         if "dscp" in mapping.entries:
-            dscp = read_dscp(mapping.entries["dscp"], join(path, "dscp"), problems)
-        label = self._label(mapping, path)
+            dscp = read_dscp(mapping.entries["dscp"], problems)
+        label = self._label(mapping)
         direction = value("direction", _DIRECTION, FORWARD)
-        extras = self._extra_rtts(mapping, join(path, "extra_rtt"), count, context)
+        extras = self._extra_rtts(mapping, count, context)
         first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
         odd = {"traffic": traffic != BULK, "connections": connections != 1}
-        special = {key: (join(path, key), mapping.key_marks[key]) for key, is_odd in odd.items() if is_odd}
+        special = {key: mapping.key_marks[key] for key, is_odd in odd.items() if is_odd}
         if len(self.found.items) + count > MOST_FLOWS:
-            problems.add(mapping.mark, path, f"makes more than {MOST_FLOWS} flows in all")
+            problems.add(mapping.mark, f"makes more than {MOST_FLOWS} flows in all")
             return
         if duration is None or stop is None:
             return
-        if not self._times(mapping, path, first, stop, count, interval, spread):
+        if not self._times(mapping, first, stop, count, interval, spread):
             return
         for k in range(count):
-            hosts = self._hosts(mapping, path, direction, background, k)
+            hosts = self._hosts(mapping, direction, background, k)
             if hosts is None:
                 return
             self.found.items.append(
@@ -220,15 +220,15 @@ class FlowReader:
                 )
             )
 
-    def _interval(self, mapping: Mapping, at: str, context: Context) -> tuple[int, int]:
+    def _interval(self, mapping: Mapping, context: Context) -> tuple[int, int]:
         """The time between starts, and by how much each may be off: `10 s +- 500 ms`."""
         written = mapping.entries.get("interval")
         if written is None:
             return 0, 0
         parts = _PLUS_MINUS.split(written.text) if isinstance(written, Scalar) else []
         if len(parts) != 2:
-            return read_value(written, at, _SPAN, context) or 0, 0
-        found = [read_value(Scalar(written.mark, part.strip()), at, _SPAN, context) for part in parts]
+            return read_value(written, _SPAN, context) or 0, 0
+        found = [read_value(Scalar(written.mark, part.strip()), _SPAN, context) for part in parts]
         if None in found:
             return 0, 0
         interval, spread = (int(one or 0) for one in found)
@@ -236,69 +236,67 @@ class FlowReader:
             text = (
                 f"is off by more than half of itself; write at most {show('span', interval // 2)} behind +-"
             )
-            context.problems.add(written.mark, at, text)
+            context.problems.add(written.mark, text)
             return interval, 0
         return interval, spread
 
-    def _traffic(self, mapping: Mapping, path: str) -> tuple[dict[str, Any], Entry | None]:
+    def _traffic(self, mapping: Mapping) -> tuple[dict[str, Any], Entry | None]:
         written = mapping.entries.get("traffic")
         family = self.registry.traffic
         if written is None:
             return dict(BULK), family.get("bulk")
         if not family:
             text = "this version of the core has no traffic but bulk; remove it"
-            self.problems.add(written.mark, join(path, "traffic"), text)
+            self.problems.add(written.mark, text)
             return dict(BULK), None
         context = Context(self.problems)
-        found = read_entry(written, join(path, "traffic"), family, "kind of traffic", context)
+        found = read_entry(written, family, "kind of traffic", context)
         if found is None:
             return dict(BULK), None
         return found, family[found["kind"]]
 
-    def _scheme(self, mapping: Mapping, path: str, traffic: Entry | None, background: bool) -> Scheme | None:
+    def _scheme(self, mapping: Mapping, traffic: Entry | None, background: bool) -> Scheme | None:
         datagrams = traffic is not None and traffic.datagram
         written = mapping.entries.get("scheme")
-        at = join(path, "scheme")
         if written is None:
             if datagrams:
                 return Scheme(UDP, {}, UDP)
             if background:
                 text = "needs the key scheme: background traffic is the same whatever is tested"
-                self.problems.add(mapping.mark, path, f"{text}; write for example scheme: reno")
+                self.problems.add(mapping.mark, f"{text}; write for example scheme: reno")
             return None
-        scheme = read_scheme(written, at, self.registry, self.problems, datagrams=datagrams, files=self.files)
+        scheme = read_scheme(written, self.registry, self.problems, datagrams=datagrams, files=self.files)
         if scheme is not None and datagrams and scheme.name != UDP:
             text = f"{traffic.name if traffic else ''} sends datagrams, which no scheme governs; leave it out"
-            self.problems.add(written.mark, at, text)
+            self.problems.add(written.mark, text)
         return scheme
 
-    def _connections(self, found: Any, mapping: Mapping, path: str, traffic: Entry | None) -> int:
+    def _connections(self, found: Any, mapping: Mapping, traffic: Entry | None) -> int:
         if found > 1 and traffic is not None and not traffic.parallel:
             self.problems.add(
                 mapping.entries["connections"].mark,
-                join(path, "connections"),
                 f"{traffic.name} makes its own connections; leave it out",
             )
         return int(found)
 
-    def _label(self, mapping: Mapping, path: str) -> str | None:
+    def _label(self, mapping: Mapping) -> str | None:
         written = mapping.entries.get("label")
         if written is None:
             return None
         if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
             text = "must be a short name of at most 40 letters"
-            self.problems.add(written.mark, join(path, "label"), text)
+            self.problems.add(written.mark, text)
             return None
         if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
             text = "must be a word; a number is what flows have anyway"
-            self.problems.add(written.mark, join(path, "label"), text)
+            self.problems.add(written.mark, text)
             return None
         if any(flow.group == written.text for flow in self.found.items):
             text = f'the label "{shorten(written.text)}" is that of another flow'
-            self.problems.add(written.mark, join(path, "label"), text)
+            self.problems.add(written.mark, text)
         return written.text
 
-    def _extra_rtts(self, mapping: Mapping, at: str, count: int, context: Context) -> list[int]:
+    def _extra_rtts(self, mapping: Mapping, count: int, context: Context) -> list[int]:
         written = mapping.entries.get("extra_rtt")
         if written is None:
             return [0] * count
@@ -306,31 +304,25 @@ class FlowReader:
             if len(written.items) != count:
                 context.problems.add(
                     written.mark,
-                    at,
                     f"lists {len(written.items)} values for {count} flows;"
                     " write one value for each flow, or one value for all",
                 )
-            found = [
-                read_value(item, join(at, index), _SPAN, context) or 0
-                for index, item in enumerate(written.items)
-            ]
+            found = [read_value(item, _SPAN, context) or 0 for index, item in enumerate(written.items)]
         else:
-            found = [read_value(written, at, _SPAN, context) or 0] * count
+            found = [read_value(written, _SPAN, context) or 0] * count
         if any(found):
             self.found.extra_rtt_mark = written.mark
         return found
 
-    def _times(
-        self, mapping: Mapping, path: str, start: int, stop: int, count: int, interval: int, spread: int
-    ) -> bool:
-        """Whether all flows of an entry have time to run; notes what is wrong."""
+    def _times(self, mapping: Mapping, start: int, stop: int, count: int, interval: int, spread: int) -> bool:
+        """True if all flows of an entry have time to run; notes what is wrong."""
         assert self.duration_ns is not None
         end = self.duration_ns
         before = len(self.problems.found)
 
         def add(key: str, text: str) -> None:
             mark = mapping.entries[key].mark if key in mapping.entries else mapping.mark
-            self.problems.add(mark, join(path, key), text)
+            self.problems.add(mark.at(mapping.mark.below(key)), text)
 
         if start >= end:
             add(
@@ -357,7 +349,7 @@ class FlowReader:
             )
         return len(self.problems.found) == before
 
-    def _hosts(self, mapping: Mapping, path: str, direction: str, background: bool, k: int) -> Pair | None:
+    def _hosts(self, mapping: Mapping, direction: str, background: bool, k: int) -> Pair | None:
         """The hosts of the k-th flow of an entry: those that it names, else a pair of the topology."""
         network, problems = self.network, self.problems
         named: dict[str, str] = {}
@@ -367,24 +359,24 @@ class FlowReader:
                 continue
             name = written.text if isinstance(written, Scalar) else ""
             if name not in network.hosts:
-                problems.add(written.mark, join(path, key), network.host_problem(name))
+                problems.add(written.mark, network.host_problem(name))
                 return None
             named[key] = name
         if named and "direction" in mapping.entries:
             text = "from and to say it already; remove one of the two"
-            problems.add(mapping.key_marks["direction"], join(path, "direction"), text)
+            problems.add(mapping.key_marks["direction"], text)
         if len(named) < 2:
             fitting = self._fitting(named)
             if not fitting:
                 if network.hosts:
                     text = "needs the keys from and to: the host that sends the data and the one that"
-                    problems.add(mapping.mark, path, f"{text} receives them")
+                    problems.add(mapping.mark, f"{text} receives them")
                 return None
             mine = sum(flow.background == background for flow in self.found.items)
             pair = fitting[(k if named else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
         if named["from"] == named["to"]:
-            problems.add(mapping.entries["to"].mark, join(path, "to"), "must be another host than from")
+            problems.add(mapping.entries["to"].mark, "must be another host than from")
             return None
         return named["from"], named["to"]
 

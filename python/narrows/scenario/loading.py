@@ -11,7 +11,7 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.overrides import Override
 from narrows.scenario.resolve import resolve
 from narrows.scenario.shipped import find
-from narrows.scenario.written import parse, read_file
+from narrows.scenario.yaml_tree import parse, read_file
 
 
 @dataclass(frozen=True)

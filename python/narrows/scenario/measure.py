@@ -6,10 +6,11 @@ from typing import Any
 
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.written import Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Node, Scalar, Sequence
+from narrows.text import did_you_mean, shorten
 
 KEY = "measure"
 EXAMPLE = "{from: 10 s, links: [forward.0]}"
@@ -21,7 +22,7 @@ _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 
 
 def schema() -> dict[str, Any]:
-    """What the key takes, for the JSON Schema."""
+    """The JSON Schema of the key."""
     span = {"$ref": "#/definitions/span"}
     return {
         "type": "object",
@@ -40,18 +41,16 @@ def schema() -> dict[str, Any]:
 
 
 def read_measure(
-    value: Written, duration_ns: int | None, network: Network, problems: Problems
+    value: Node, duration_ns: int | None, network: Network, problems: Problems
 ) -> dict[str, Any]:
     """The key in base units; what is not written is left out."""
-    mapping = problems.expect_mapping(value, KEY, EXAMPLE)
+    mapping = problems.expect_mapping(value, EXAMPLE)
     found: dict[str, Any] = {}
-    for key, mark, written in mapping or ():
-        if key not in KNOWN:
-            problems.unknown_key(mark, KEY, key, KNOWN)
-        elif key == "links":
+    for key, written in problems.known_keys(mapping, KNOWN):
+        if key == "links":
             found[key] = _links(written, network, problems)
         else:
-            time = read_value(written, join(KEY, key), _SPAN, Context(problems))
+            time = read_value(written, _SPAN, Context(problems))
             if time is not None:
                 found[f"{key}_ns"] = time
     if mapping is None or duration_ns is None:
@@ -59,34 +58,33 @@ def read_measure(
     start, end = found.get("from_ns", 0), found.get("to_ns", duration_ns)
     if end > duration_ns:
         text = f"is after the end of the scenario at {show('span', duration_ns)} (duration)"
-        problems.add(mapping.entries["to"].mark, join(KEY, "to"), text)
+        problems.add(mapping.entries["to"].mark, text)
     elif start >= end:
         key = "from" if "from" in mapping.entries else "to"
         what = "to" if "to" in mapping.entries else "the end of the scenario"
         text = f"must be before {what} ({show('span', end)})" if key == "from" else "must be after 0 s"
-        problems.add(mapping.entries[key].mark, join(KEY, key), text)
+        problems.add(mapping.entries[key].mark, text)
     return found
 
 
-def _links(value: Written, network: Network, problems: Problems) -> list[str]:
+def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     """Names of bottlenecks, each once."""
-    at = join(KEY, "links")
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, at, "must be a list of names of bottlenecks such as [forward.0]")
+        problems.add(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
         return []
     if len(value.items) > MOST_LINKS:
-        problems.add(value.mark, at, f"has more than {MOST_LINKS} names")
+        problems.add(value.mark, f"has more than {MOST_LINKS} names")
         return []
     elements = [element for link in network.links for element in link.elements]
     bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
     found: list[str] = []
-    for index, item in enumerate(value.items):
+    for item in value.items:
         name = item.text if isinstance(item, Scalar) else ""
         if name in found:
-            problems.add(item.mark, join(at, index), f'"{shorten(name)}" is there twice')
+            problems.add(item.mark, f'"{shorten(name)}" is there twice')
         elif name not in bottlenecks:
             hint = did_you_mean(name, bottlenecks)
-            problems.add(item.mark, join(at, index), f'there is no bottleneck "{shorten(name)}"{hint}')
+            problems.add(item.mark, f'there is no bottleneck "{shorten(name)}"{hint}')
         else:
             found.append(name)
     return found

@@ -11,13 +11,13 @@ from typing import Any
 
 from narrows.scenario.files import Files
 from narrows.scenario.hashes import content_hash
-from narrows.scenario.realpath import NOT_OF_RESULTS
+from narrows.scenario.real_path import NOT_OF_RESULTS
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect")
 
 
-#: What a matrix may change of a scenario, besides the flows.
+#: The members of a scenario that a matrix may change, besides the flows.
 OVERLAID = (
     "topology",
     "network",
@@ -39,15 +39,15 @@ SPREAD = "start_spread_ns"
 
 @dataclass(frozen=True)
 class Drawn:
-    """What one run has drawn."""
+    """The values that one run has drawn."""
 
     #: The values by their addresses, in words.
     values: dict[str, str]
-    #: What differs from the scenario in this run, by the names of `OVERLAID`.
+    #: Differences from the scenario in this run, by the names of `OVERLAID`.
     overlay: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """What a run has drawn, as it is stored."""
+        """The drawn values as they are stored."""
         return {"values": self.values, "overlay": self.overlay}
 
 
@@ -58,7 +58,7 @@ class SchemeRow:
     label: str
     slug: str
     flows: list[dict[str, Any]]
-    #: What differs from the scenario in this row, by the names of `OVERLAID`, when a matrix made it.
+    #: Differences from the scenario in this row, by the names of `OVERLAID`, when a matrix made it.
     overlay: dict[str, Any] = field(default_factory=dict)
     #: The values of the matrix in this row, as they were written, by the names of their keys.
     values: dict[str, str] = field(default_factory=dict)
@@ -100,10 +100,10 @@ class Scenario:
     report: dict[str, Any]
     #: Changes of elements in order of time.
     timeline: list[dict[str, Any]] = field(default_factory=list)
-    #: What metrics look at, and what is kept of transfers.
+    #: The part of a run that metrics look at, and the transfers that are kept.
     measure: dict[str, Any] = field(default_factory=dict)
     transfers: str = "all"
-    #: What is asserted about the results.
+    #: Assertions about the results.
     expect: list[dict[str, Any]] = field(default_factory=list)
     #: Of runs between two hosts: the other one, and how it is reached.
     real_path: dict[str, Any] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class Scenario:
         }
 
     def kept(self) -> dict[str, Any]:
-        """What is measured and kept, where it is not everything."""
+        """The part that is measured and kept, where it is not everything."""
         measured = {"measure": self.measure} if self.measure else {}
         return {**measured, **({"transfers": self.transfers} if self.transfers != "all" else {})}
 
@@ -151,8 +151,8 @@ class Scenario:
         """The identity of the scenario: everything that can change a result, and nothing else."""
         content = {key: value for key, value in self.to_json().items() if key not in FOR_PEOPLE}
         if "real_path" in content:
-            told = content["real_path"].items()
-            content["real_path"] = {key: value for key, value in told if key not in NOT_OF_RESULTS}
+            items = content["real_path"].items()
+            content["real_path"] = {key: value for key, value in items if key not in NOT_OF_RESULTS}
         return content_hash(content)
 
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from narrows.scenario.elements import Link
-from narrows.scenario.problems import Problems, any_of, did_you_mean, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP, show
 from narrows.scenario.routes import Pair, Routes
-from narrows.scenario.written import Mark
+from narrows.scenario.yaml_tree import Mark
+from narrows.text import any_of, did_you_mean, shorten
 
 #: The hosts and links of a plain `path`.
 SENDER, RECEIVER = "sender", "receiver"
@@ -31,11 +32,11 @@ class Network:
     pairs: list[Pair] = field(default_factory=list)
     #: Routes that the scenario gives.
     given: dict[Pair, list[Link]] = field(default_factory=dict)
-    #: What is set of hosts.
+    #: Settings of hosts.
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Names under which directed links are cut and restored.
     cuts: dict[str, list[Link]] = field(default_factory=dict)
-    #: What a flow without hosts of its own is, for the default number of flows.
+    #: Default number of flows.
     default_flows: int = 1
 
     # -- building --------------------------------------------------------------------------------
@@ -73,9 +74,9 @@ class Network:
         return sum(link.delay_ns for way in ways for link in way)
 
     def bdps(self, pairs: list[Pair]) -> list[tuple[Fraction | None, str]]:
-        """What `1 bdp` is on each link, in bytes: the slowest constant rate of the link times the round-trip
-        time of the flows that pass it (by their data, else by their acknowledgements); or why it is not
-        known. On a link that nobody uses it hardly matters: there the longest round trip counts."""
+        """The value of `1 bdp` on each link, in bytes: the slowest constant rate of the link times the
+        round-trip time of the flows that pass it (by their data, else by their acknowledgements); or why it
+        is not known. On a link that nobody uses it hardly matters: there the longest round trip counts."""
         pairs = list(dict.fromkeys(pairs))
         times = {pair: self.rtt_ns(pair) for pair in pairs}
         data, acks = self._passing(times), self._passing({(to, at): ns for (at, to), ns in times.items()})
@@ -125,19 +126,18 @@ class Network:
         for name, mark in self.hosts.items():
             if name not in there or name not in back:
                 problems.add(
-                    mark,
-                    f"network.hosts.{name}",
+                    mark.at(f"network.hosts.{name}"),
                     f"the host can't be reached from {first}; add a link that joins it to the other nodes"
                     " (packets do not pass through hosts)",
                 )
 
     def node_problem(self, name: str) -> str:
-        """What to say about a node that does not exist."""
+        """The message about a node that does not exist."""
         known = [*self.hosts, *self.routers]
         return _unknown("node", name, known)
 
     def host_problem(self, name: str) -> str:
-        """What to say about a host that does not exist."""
+        """The message about a host that does not exist."""
         return _unknown("host", name, list(self.hosts))
 
 

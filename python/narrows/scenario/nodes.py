@@ -8,9 +8,10 @@ from typing import Any
 
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")
 #: Under this name settings are those of every host.
@@ -20,44 +21,40 @@ BACKGROUND_HOSTS = "background"
 _MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
-def section(
-    value: Written, path: str, known: Iterable[str], problems: Problems, example: str
-) -> Mapping | None:
+def section(value: Node, known: Iterable[str], problems: Problems, example: str) -> Mapping | None:
     """A mapping with some of the known keys."""
-    mapping = problems.expect_mapping(value, path, f"{{{example}}}")
-    known = list(known)
-    for key, mark, _ in mapping or ():
-        if key not in known:
-            problems.unknown_key(mark, path, key, known)
+    mapping = problems.expect_mapping(value, f"{{{example}}}")
+    for _ in problems.known_keys(mapping, known):
+        pass
     return mapping
 
 
-def named_hosts(value: Written, path: str, problems: Problems) -> dict[str, Mark]:
+def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
     """Names as a list, or as the keys of a mapping, with where they stand."""
     if isinstance(value, Mapping):
-        listed = [(name, mark, join(path, name)) for name, mark, _ in value]
+        listed = [(name, mark) for name, mark, _ in value]
     elif isinstance(value, Sequence):
         listed = []
-        for index, item in enumerate(value.items):
+        for item in value.items:
             if isinstance(item, Scalar):
-                listed.append((item.text, item.mark, join(path, index)))
+                listed.append((item.text, item.mark))
             else:
-                problems.add(item.mark, join(path, index), "must be a name")
+                problems.add(item.mark, "must be a name")
     else:
-        problems.add(value.mark, path, "must be a list of names such as [left, right]")
+        problems.add(value.mark, "must be a list of names such as [left, right]")
         return {}
     found: dict[str, Mark] = {}
-    for name, mark, at in listed:
+    for name, mark in listed:
         if name in _MEANINGS:
-            problems.add(mark, at, f'"{name}" means {_MEANINGS[name]}; choose another')
+            problems.add(mark, f'"{name}" means {_MEANINGS[name]}; choose another')
         elif not _NAME.match(name):
-            problems.add(mark, at, f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"')
+            problems.add(mark, f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"')
         elif name in found:
-            problems.add(mark, at, f'the name "{name}" is there twice')
+            problems.add(mark, f'the name "{name}" is there twice')
         else:
             found[name] = mark
     if not found:
-        problems.add(value.mark, path, "needs at least one name")
+        problems.add(value.mark, "needs at least one name")
     return found
 
 
@@ -65,14 +62,13 @@ def add_hosts(network: Network, hosts: dict[str, Mark], problems: Problems) -> N
     """Adds hosts whose names must still be free."""
     for name, mark in hosts.items():
         if name in network.hosts or name in network.routers:
-            problems.add(mark, name, "another node has this name already")
+            problems.add(mark.at(name), "another node has this name already")
         else:
             network.hosts[name] = mark
 
 
 def read_settings(
     value: Mapping,
-    path: str,
     network: Network,
     background: Iterable[str],
     registry: Registry,
@@ -86,11 +82,11 @@ def read_settings(
     found: dict[str, dict[str, Any]] = {}
     for name, mark, written in value:
         if name not in groups and name not in network.hosts:
-            problems.unknown_key(mark, path, name, [*network.hosts, *groups])
+            problems.unknown_key(mark, name, [*network.hosts, *groups])
             continue
         if name == BACKGROUND_HOSTS and not groups[name]:
-            problems.add(mark, join(path, name), "no host is used by background flows alone; remove it")
-        found[name] = host_settings(written, join(path, name), registry, problems)
+            problems.add(mark, "no host is used by background flows alone; remove it")
+        found[name] = host_settings(written, registry, problems)
     # What is said of one host weighs more than what is said of several, in whatever order.
     for name in (ALL_HOSTS, BACKGROUND_HOSTS, *network.hosts):
         for host in groups.get(name, [name]):
@@ -98,18 +94,15 @@ def read_settings(
                 network.settings[host] = {**network.settings.get(host, {}), **found[name]}
 
 
-def host_settings(value: Written, path: str, registry: Registry, problems: Problems) -> dict[str, Any]:
+def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[str, Any]:
     """The settings of one host that are written."""
     if isinstance(value, Scalar) and value.is_null:
         return {}
     known = {param.name: param for param in registry.host_settings}
-    mapping = problems.expect_mapping(value, path, "{tcp_sack: 0}")
+    mapping = problems.expect_mapping(value, "{tcp_sack: 0}")
     found: dict[str, Any] = {}
-    for key, mark, written in mapping or ():
-        if key not in known:
-            problems.unknown_key(mark, path, key, known)
-            continue
-        setting = read_value(written, join(path, key), known[key], Context(problems))
+    for key, written in problems.known_keys(mapping, known):
+        setting = read_value(written, known[key], Context(problems))
         if setting is not None:
             found[key] = setting
     return found

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from narrows.errors import UsageError
 from narrows.scenario.keys import BY_NAME
-from narrows.scenario.problems import did_you_mean
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written, parse_value
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
+from narrows.text import did_you_mean
 
 #: The index of an item that is not there yet.
 MORE = "+"
@@ -45,7 +45,7 @@ class Override:
 
 def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     """A copy of the tree with the changes made."""
-    result = tree.copy()
+    result = tree.copy("")
     for override in overrides:
         value = parse_value(override.text, override.option, is_option=True)
         if value is None:
@@ -54,7 +54,7 @@ def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
     return result
 
 
-def place(tree: Mapping, path: str, value: Written, option: str) -> None:
+def place(tree: Mapping, path: str, value: Node, option: str) -> None:
     """Writes one value at an address into the tree; `option` is what messages call it."""
     _place(tree, Override(option, path, ""), value)
 
@@ -65,34 +65,31 @@ def split_list(text: str) -> str:
     return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in items) + "]"
 
 
-def _place(tree: Mapping, override: Override, value: Written) -> None:
+def _place(tree: Mapping, override: Override, value: Node) -> None:
     parts = override.path.split(".")
     if parts[-1] == MORE and parts[0] not in tree.entries:
         raise UsageError(
             f"{override.option}: there is no list of {parts[0]} in this scenario, every flow names its own;"
             " write {bpf: FILE} as the scheme of a flow"
         )
-    here: Written = tree
+    here: Node = tree
     walked: list[str] = []
     for part in parts[:-1]:
         here = _step(here, part, walked, override)
         walked.append(part)
     last = parts[-1]
-    mark = Mark(override.option)
     if isinstance(here, Mapping):
-        here.entries[last] = value
-        here.key_marks[last] = mark
+        path = here.mark.below(last)
+        here.entries[last] = value.copy(path)
+        here.key_marks[last] = Mark(override.option, path=path)
     elif isinstance(here, Sequence):
         index = _index(here, last, walked, override)
-        if index == len(here.items):
-            here.items.append(value)
-        else:
-            here.items[index] = value
+        here.items[index : index + 1] = [value.copy(here.mark.below(index))]
     else:
         raise UsageError(f"{override.option}: {'.'.join(walked)} is a single value, it has no key {last}")
 
 
-def _step(here: Written, part: str, walked: list[str], override: Override) -> Written:
+def _step(here: Node, part: str, walked: list[str], override: Override) -> Node:
     if isinstance(here, Mapping):
         if part not in here.entries:
             if part not in BY_NAME and len(walked) < 2:
@@ -102,8 +99,8 @@ def _step(here: Written, part: str, walked: list[str], override: Override) -> Wr
                     raise UsageError(
                         f"{override.option}: the scenario has no key {'.'.join([*walked, part])}{hint}"
                     )
-            here.entries[part] = Mapping(Mark(override.option))
-            here.key_marks[part] = Mark(override.option)
+            mark = Mark(override.option, path=here.mark.below(part))
+            here.entries[part], here.key_marks[part] = Mapping(mark), mark
         return here.entries[part]
     if isinstance(here, Sequence):
         index = _index(here, part, walked, override)

@@ -10,10 +10,11 @@ from typing import Any
 from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import EXAMPLES, QuantityError
 from narrows.scenario.registry import Entry, Param
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
 #: Kinds whose values are lists of [time, value], with the kind of that value.
@@ -22,7 +23,7 @@ STEPS = {"rate_steps": "rate", "span_steps": "span"}
 
 @dataclass
 class Context:
-    """What reading a value needs besides the value."""
+    """Circumstances of a value that is read."""
 
     problems: Problems
     #: Bandwidth-delay product in bytes at the place being read, when it is known.
@@ -31,7 +32,7 @@ class Context:
     no_bdp: str = quantity.NO_BDP
     #: Where the files are that the scenario names.
     files: Files = field(default_factory=Files)
-    #: What the files are: models of schemes, or traces.
+    #: True if files are models of schemes, and not traces.
     models: bool = False
 
     def quiet(self) -> Context:
@@ -39,57 +40,55 @@ class Context:
         return replace(self, problems=Problems())
 
 
-def read_value(value: Written, path: str, param: Param, context: Context) -> Any:
+def read_value(value: Node, param: Param, context: Context) -> Any:
     """The value of a parameter in base units, or None after noting a problem."""
     if param.kind == "counts":
-        return _counts(value, path, param, context)
+        return _counts(value, param, context)
     if param.kind in STEPS:
-        return _steps(value, path, param, context)
+        return _steps(value, param, context)
     if not isinstance(value, Scalar) or (value.is_null and param.kind != "choice"):
-        context.problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+        context.problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
         return None
     try:
         result = _convert(value, param, context)
         _check_range(result, param)
     except (QuantityError, DataError) as error:
-        context.problems.add(value.mark, path, str(error))
+        context.problems.add(value.mark, str(error))
         return None
     return result
 
 
-def _counts(value: Written, path: str, param: Param, context: Context) -> list[int] | None:
+def _counts(value: Node, param: Param, context: Context) -> list[int] | None:
     """A list of whole numbers; a single one needs no brackets."""
     items = value.items if isinstance(value, Sequence) else [value]
     one = replace(param, kind="count")
-    found = [read_value(item, join(path, index), one, context) for index, item in enumerate(items)]
+    found = [read_value(item, one, context) for index, item in enumerate(items)]
     if not found:
-        context.problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+        context.problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
     return None if not found or None in found else found
 
 
-def _steps(value: Written, path: str, param: Param, context: Context) -> list[list[int]] | None:
+def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | None:
     """A list of [time, value] whose times rise."""
     problems = context.problems
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, path, f"must be {EXAMPLES[param.kind]}")
+        problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
         return None
     before = len(problems.found)
     time = Param("", "span", (), None, 0, None, False, "", "")
     inner = replace(param, kind=STEPS[param.kind])
     found: list[list[int]] = []
-    for index, item in enumerate(value.items):
-        at = join(path, index)
+    for item in value.items:
         if not isinstance(item, Sequence) or len(item.items) != 2:
-            problems.add(item.mark, at, f"must be a time and a value; write {EXAMPLES[param.kind]}")
+            problems.add(item.mark, f"must be a time and a value; write {EXAMPLES[param.kind]}")
             continue
-        moment = read_value(item.items[0], join(at, 0), time, context)
-        amount = read_value(item.items[1], join(at, 1), inner, context)
+        moment = read_value(item.items[0], time, context)
+        amount = read_value(item.items[1], inner, context)
         if moment is None or amount is None:
             continue
         if found and moment <= found[-1][0]:
             problems.add(
                 item.mark,
-                at,
                 f"the time {quantity.show('span', moment)} is not after"
                 f" {quantity.show('span', found[-1][0])} of the step before",
             )
@@ -144,7 +143,6 @@ def _check_range(value: Any, param: Param) -> None:
 
 def read_params(
     given: Mapping,
-    path: str,
     params: tuple[Param, ...],
     owner: str,
     context: Context,
@@ -158,23 +156,22 @@ def read_params(
             continue
         if key not in known:
             if known:
-                context.problems.unknown_key(mark, path, key, known)
+                context.problems.unknown_key(mark, key, known)
             else:
-                context.problems.add(mark, join(path, key), f"{owner} takes no parameters; remove it")
+                context.problems.add(mark, f"{owner} takes no parameters; remove it")
             continue
-        values[key] = read_value(value, join(path, key), known[key], context)
+        values[key] = read_value(value, known[key], context)
     for param in params:
         if param.name in given.entries:
             continue
         if param.required:
-            context.problems.add(given.mark, path, f"{owner} needs {param.name}: {EXAMPLES[param.kind]}")
+            context.problems.add(given.mark, f"{owner} needs {param.name}: {EXAMPLES[param.kind]}")
         values[param.name] = param.default
     return {param.name: values.get(param.name) for param in params}
 
 
 def read_entry(
-    value: Written,
-    path: str,
+    value: Node,
     family: dict[str, Entry],
     what: str,
     context: Context,
@@ -189,43 +186,41 @@ def read_entry(
     problems = context.problems
     if isinstance(value, Mapping):
         if len(value.entries) != 1:
-            problems.add(value.mark, path, f"must name one {what}: {any_of(family)}")
+            problems.add(value.mark, f"must name one {what}: {any_of(family)}")
             return None
         ((name, mark, inner),) = value
         if name not in family:
-            problems.unknown_key(mark, path, name, family)
+            problems.unknown_key(mark, name, family)
             return None
-        return entry_from(inner, join(path, name), family[name], context)
+        return entry_from(inner, family[name], context)
     if isinstance(value, Scalar) and not value.is_null:
         if value.text in family:
-            return entry_from(Mapping(value.mark), path, family[value.text], context)
+            return entry_from(Mapping(value.mark), family[value.text], context)
         if any_shorthand:
-            return _bare_quantity(value, path, family, what, context)
+            return _bare_quantity(value, family, what, context)
         hint = did_you_mean(value.text, family) or _suggest_entry(value, family)
         problems.add(
             value.mark,
-            path,
             f'unknown {what} "{shorten(value.text)}"{hint or "; known: " + ", ".join(family)}',
         )
         return None
-    problems.add(value.mark, path, f"must name a {what}: {any_of(family)}")
+    problems.add(value.mark, f"must name a {what}: {any_of(family)}")
     return None
 
 
-def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dict[str, Any] | None:
+def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | None:
     """The parameters of one named entry, given by name or as one quantity that finds its parameter."""
     if isinstance(value, Mapping):
-        return {"kind": entry.name, **read_params(value, path, entry.params, entry.name, context)}
+        return {"kind": entry.name, **read_params(value, entry.params, entry.name, context)}
     if isinstance(value, Scalar) and value.is_null:
         return {
             "kind": entry.name,
-            **read_params(Mapping(value.mark), path, entry.params, entry.name, context),
+            **read_params(Mapping(value.mark), entry.params, entry.name, context),
         }
     candidates = [one for name in entry.shorthand if (one := entry.param(name))]
     if not candidates:
         context.problems.add(
             value.mark,
-            path,
             f"{entry.name} takes no value; write its parameters by name"
             if entry.params
             else f"{entry.name} takes no value; write it alone",
@@ -235,24 +230,24 @@ def entry_from(value: Written, path: str, entry: Entry, context: Context) -> dic
     if lists and (isinstance(value, Sequence) or len(lists) == len(candidates)):
         param: Param | None = lists[0]
     elif not isinstance(value, Scalar):
-        context.problems.add(value.mark, path, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
+        context.problems.add(value.mark, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
         return None
     else:
-        param = _fitting(value, path, candidates, context)
+        param = _fitting(value, candidates, context)
     if param is None:
         return None
     given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
-    found = read_value(value, path, param, context)
+    found = read_value(value, param, context)
     # The other parameters keep their defaults; a problem with the value is noted once, above.
-    values = read_params(given, path, entry.params, entry.name, context.quiet())
+    values = read_params(given, entry.params, entry.name, context.quiet())
     missing = [one.name for one in entry.params if one.required and one.name != param.name]
     for name in missing:
         wanted = next(EXAMPLES[one.kind] for one in entry.params if one.name == name)
-        context.problems.add(value.mark, path, f"{entry.name} also needs {name}: {wanted}; write all by name")
+        context.problems.add(value.mark, f"{entry.name} also needs {name}: {wanted}; write all by name")
     return {"kind": entry.name, **values, param.name: found}
 
 
-def _fitting(value: Scalar, path: str, candidates: list[Param], context: Context) -> Param | None:
+def _fitting(value: Scalar, candidates: list[Param], context: Context) -> Param | None:
     """The first parameter whose kind can hold the quantity as written."""
     plain = [param for param in candidates if param.kind not in (*_WITH_UNIT, "ratio")]
     try:
@@ -260,39 +255,38 @@ def _fitting(value: Scalar, path: str, candidates: list[Param], context: Context
     except QuantityError as error:
         if plain:
             return plain[0]
-        context.problems.add(value.mark, path, str(error))
+        context.problems.add(value.mark, str(error))
         return None
     for param in candidates:
         if quantity.fits(parsed, param.kind):
             return param
     context.problems.add(
         value.mark,
-        path,
         f"{shorten(value.text)} is not {any_of(EXAMPLES[param.kind] for param in candidates)}",
     )
     return None
 
 
 def _bare_quantity(
-    value: Scalar, path: str, family: dict[str, Entry], what: str, context: Context
+    value: Scalar, family: dict[str, Entry], what: str, context: Context
 ) -> dict[str, Any] | None:
     entries = [entry for entry in family.values() if entry.shorthand]
     params = [param for entry in entries for name in entry.shorthand if (param := entry.param(name))]
     if not params:
-        context.problems.add(value.mark, path, f"must name a {what}: {any_of(family)}")
+        context.problems.add(value.mark, f"must name a {what}: {any_of(family)}")
         return None
     try:
         parsed = quantity.parse(value.text, params[0].kind)
     except QuantityError as error:
         hint = did_you_mean(value.text, family)
-        context.problems.add(value.mark, path, f"{error}{hint}")
+        context.problems.add(value.mark, f"{error}{hint}")
         return None
     for entry in entries:
         for name in entry.shorthand:
             param = entry.param(name)
             if param and quantity.fits(parsed, param.kind):
-                return entry_from(value, path, entry, context)
-    context.problems.add(value.mark, path, f"{shorten(value.text)} is not {EXAMPLES[params[0].kind]}")
+                return entry_from(value, entry, context)
+    context.problems.add(value.mark, f"{shorten(value.text)} is not {EXAMPLES[params[0].kind]}")
     return None
 
 

@@ -1,8 +1,8 @@
-"""What names of schemes begin with that are not ours, and the name of the one that is none."""
+"""Prefixes of the names of schemes that are not ours, and the name of the one that is none."""
 
 #: The kernel's schemes are named by this prefix and the kernel's own name.
 KERNEL_PREFIX = "linux:"
 #: Our programs for the kernel, and those in object files, are named by this prefix.
 BPF_PREFIX = "bpf:"
-#: What datagrams run over that no congestion control governs.
+#: The scheme of datagrams that no congestion control governs.
 UDP = "udp"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from narrows.scenario.problems import did_you_mean, shorten
+from narrows.text import did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
 LARGEST = 2**63 - 1
@@ -90,7 +90,7 @@ _HABITS = {
     "hours": "h",
 }
 
-#: What a value of each kind looks like, for messages.
+#: A value of each kind in words, for messages.
 EXAMPLES = {
     "rate": "a rate such as 12 Mbit/s",
     "span": "a time such as 20 ms",
@@ -143,7 +143,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
 
 
 def _examples(number: str, wanted: str | None) -> str:
-    """How a number without a unit might have been meant: of a share, each way of reading it."""
+    """Meanings that a number without a unit might have: of a share, each way of reading it."""
     written = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
     value = Fraction(number)
     if wanted != "ratio" or not 0 < value < 1:
@@ -174,7 +174,7 @@ def whole(value: Fraction, kind: str, text: str) -> int:
 
 
 def fits(quantity: Quantity, kind: str) -> bool:
-    """Whether a parameter of that kind can hold the quantity."""
+    """True if a parameter of that kind can hold the quantity."""
     return quantity.kind == kind or (quantity.kind == "bdp" and kind == "bytes")
 
 

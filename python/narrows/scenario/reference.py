@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from narrows.scenario import realpath
+from narrows.scenario import real_path
 from narrows.scenario.keys import KEYS
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Entry, Param, Registry
+from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
@@ -34,22 +35,22 @@ def markdown(registry: Registry) -> str:
 
 
 def _keys() -> str:
-    text = "| key | default | meaning | example |\n| --- | --- | --- | --- |\n"
+    rows = []
     for key in KEYS:
         default = "required" if key.required else _default(key.param) if key.param else ""
-        text += f"| `{key.name}` | {default} | {cell(key.doc)} | `{cell(key.example)}` |\n"
-    return text
+        rows.append((f"`{key.name}`", default, cell(key.doc), f"`{cell(key.example)}`"))
+    return markdown_table(("key", "default", "meaning", "example"), rows)
 
 
 def _real_path() -> str:
-    text = "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n"
-    for param in realpath.PARAMS:
-        own = param.kind in realpath.OWN_KINDS
+    rows = []
+    for param in real_path.PARAMS:
+        own = param.kind in real_path.OWN_KINDS
         listed = f"`{_listed(param.default)}`" if param.default else "none"
         default = listed if own else _default(param)
-        values = realpath.example(param) if own else allowed(param)
-        text += f"| `{param.name}` | {default} | {cell(values)} | {cell(param.doc)} |\n"
-    return text
+        values = real_path.example(param) if own else allowed(param)
+        rows.append((f"`{param.name}`", default, cell(values), cell(param.doc)))
+    return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
 def _listed(value: object) -> str:
@@ -69,15 +70,15 @@ def _family(family: dict[str, Entry], what: str) -> str:
 
 def _programs(registry: Registry) -> str:
     """Our programs for the kernel; their parameters are those of the schemes of the same name."""
-    text = "| name | what it is | parameters |\n| --- | --- | --- |\n"
+    rows = []
     for entry in registry.bpf.values():
         names = ", ".join(f"`{param.name}`" for param in entry.params) or "none"
-        text += f"| `{entry.name}` | {cell(entry.summary)} | {names} |\n"
-    return text
+        rows.append((f"`{entry.name}`", cell(entry.summary), names))
+    return markdown_table(("name", "what it is", "parameters"), rows)
 
 
 def short_form(entry: Entry) -> str:
-    """How an entry is written with one quantity, if it can be."""
+    """The short form of an entry with one quantity, if it has one."""
     kinds = [EXAMPLES[param.kind] for name in entry.shorthand if (param := entry.param(name))]
     return f"Short form: `{entry.name}:` with {' or '.join(kinds)}.\n\n" if kinds else ""
 
@@ -86,12 +87,11 @@ def parameters(params: tuple[Param, ...]) -> str:
     """A table of parameters."""
     if not params:
         return "None.\n"
-    text = "| parameter | default | allowed | meaning | source |\n| --- | --- | --- | --- | --- |\n"
+    rows = []
     for param in params:
         default = "required" if param.required else _default(param)
-        cells = (f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source))
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+        rows.append((f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source)))
+    return markdown_table(("parameter", "default", "allowed", "meaning", "source"), rows)
 
 
 def _default(param: Param) -> str:
@@ -101,7 +101,7 @@ def _default(param: Param) -> str:
 
 
 def allowed(param: Param) -> str:
-    """Which values a parameter takes."""
+    """The values that a parameter takes."""
     if param.choices:
         return ", ".join(f"`{choice}`" for choice in param.choices)
     if param.kind == "flag":

@@ -1,4 +1,4 @@
-"""What exists in the core: schemes, queues, link elements, rate servers, transport parameters.
+"""The registry of the core: schemes, queues, link elements, rate servers, transport parameters.
 
 The core describes itself; nothing here names a scheme or a queue. A queue added to the core is
 therefore valid in scenarios, in the JSON Schema and in the reference without a change in Python.
@@ -22,13 +22,13 @@ class Param:
 
     name: str
     kind: str
-    choices: tuple[str, ...]
-    default: Any
-    low: float | None
-    high: float | None
-    required: bool
-    doc: str
-    source: str
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+    doc: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,25 +90,25 @@ class Registry:
     transport: tuple[Param, ...]
     #: Parameters of a bottleneck besides its rate and its queue.
     bottleneck: tuple[Param, ...]
-    #: What applications may do with a flow.
+    #: Kinds of traffic of a flow.
     traffic: dict[str, Entry]
-    #: What may be set of a host.
+    #: Settings of a host.
     host_settings: tuple[Param, ...]
-    #: What the core says against an element as a whole (parameters may be right one by one and wrong
+    #: The core's objection to an element as a whole (parameters may be right one by one and wrong
     #: together), given the contents of the files that it names; None if nothing.
     refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = field(default_factory=dict)
-    #: What the core says against a scheme with these parameters, given the contents of the files that they
+    #: The core's objection to a scheme with these parameters, given the contents of the files that they
     #: name; None if nothing.
     scheme_refusal: Callable[[str, dict[str, Any], dict[str, bytes]], str | None] = field(
         default=lambda _name, _params, _files: None
     )
-    #: What the congestion control in the content of a BPF object file calls itself; raises `ValueError`
+    #: The name of the congestion control in the content of a BPF object file; raises `ValueError`
     #: with one sentence if there is none.
     object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
-    #: What bounds each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`, why it
-    #: must not be simulated, or None.
+    #: The bounds of each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`,
+    #: why it must not be simulated, or None.
     bounds: Callable[[str], dict[str, Any]] = field(default=lambda _cell: {"flows": [], "refusal": None})
 
 
@@ -159,7 +159,7 @@ def load() -> Registry:
 
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, dict[str, Any]]:
-    """What is measured of a run, by name."""
+    """The metrics of a run, by name."""
     from narrows import _native
 
     return {metric["name"]: metric for metric in json.loads(_native.metrics())}
@@ -203,8 +203,8 @@ def _program(item: dict[str, Any]) -> Entry:
 def _setting(item: dict[str, Any]) -> Param:
     """A setting of hosts, with what our own transport makes of it."""
     mirrored = item.get("mirrored")
-    told = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
-    return _param({**item, "doc": f"{item.get('doc', '')}{told}"})
+    note = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
+    return _param({**item, "doc": f"{item.get('doc', '')}{note}"})
 
 
 def _param(item: dict[str, Any]) -> Param:

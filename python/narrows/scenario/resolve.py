@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario import draws, matrix, realpath
+from narrows.scenario import draws, matrix, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
@@ -19,7 +19,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
@@ -33,7 +33,8 @@ from narrows.scenario.schemes import (
 from narrows.scenario.slugs import free_slug, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
-from narrows.scenario.written import Mapping, Mark, Scalar, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar
+from narrows.text import did_you_mean, shorten
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}$")
 _FLAG_PDF = "pdf"
@@ -49,7 +50,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 
     Files that it names are relative to the folder `base`.
     """
-    if matrix.KEY in tree.entries or realpath.asks_for_both(tree):
+    if matrix.KEY in tree.entries or real_path.asks_for_both(tree):
         return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     if draws.KEY in tree.entries:
         return draws.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
@@ -59,11 +60,11 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     _check_schema(tree, problems)
     values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
     duration = values["duration"]
-    between = realpath.read(tree, problems)
+    between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
     if (count := sum(len(link.items) for link in network.links)) > MOST_ELEMENTS:
         text = f"the network has {count} elements on its links; there can be {MOST_ELEMENTS}"
-        problems.add(tree.mark, "", text)
+        problems.add(tree.mark, text)
         problems.raise_if_any()
     for link in network.links:
         link.probe(registry, Context(problems, files=files))
@@ -74,9 +75,9 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     schemes = _schemes(tree, registry, files, problems)
     flows = _flows(tree, duration, network, registry, files, problems)
     if "hosts" in tree.entries:
-        hosts = problems.expect_mapping(tree.entries["hosts"], "hosts", BY_NAME["hosts"].example)
+        hosts = problems.expect_mapping(tree.entries["hosts"], BY_NAME["hosts"].example)
         only = flows.background_hosts
-        read_settings(hosts or Mapping(tree.mark), "hosts", network, only, registry, problems)
+        read_settings(hosts or Mapping(tree.mark.at("hosts")), network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[dict[str, Any]] = []
@@ -84,7 +85,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(tree.entries["timeline"])
     if between:
-        realpath.check(tree, network, between, problems)
+        real_path.check(tree, network, between, problems)
     transport, written = _transport(tree, registry, problems)
     schemes = [with_settings(scheme, written, registry) for scheme in schemes]
     for flow in flows.items:
@@ -106,7 +107,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         question=question,
         where=values["where"],
         topology=topology,
-        network=realpath.network_json(network, between) if between else network.to_json(flows.pairs),
+        network=real_path.network_json(network, between) if between else network.to_json(flows.pairs),
         # Nobody knows what it is between two hosts, and the path of other planes says nothing about it.
         base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
@@ -143,7 +144,7 @@ def _flows(
 ) -> Flows:
     """The flows under test, then the background."""
     reader = FlowReader(duration, network, registry, problems, files)
-    reader.flows(tree.entries.get("flows", Mapping(tree.mark)))
+    reader.flows(tree.entries.get("flows", Mapping(tree.mark.at("flows"))))
     if "background" in tree.entries:
         reader.background(tree.entries["background"])
     return reader.found
@@ -166,14 +167,12 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
-    for key, mark, _ in tree:
-        if key not in BY_NAME:
-            problems.unknown_key(mark, "", key, BY_NAME)
+    for _ in problems.known_keys(tree, BY_NAME):
+        pass
     for key_spec in KEYS:
         if key_spec.required and key_spec.name not in tree.entries:
             problems.add(
                 tree.mark,
-                "",
                 f"the key {key_spec.name} is missing; write for example {key_spec.name}: {key_spec.example}",
             )
 
@@ -189,12 +188,11 @@ def _check_schema(tree: Mapping, problems: Problems) -> None:
     if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text):
         problems.add(
             value.mark,
-            "schema",
             f"the file is in the format {text}, which this version of narrows"
             f" ({__version__}) can't read; it reads {SCHEMA}",
         )
     else:
-        problems.add(value.mark, "schema", f"must be {SCHEMA}")
+        problems.add(value.mark, f"must be {SCHEMA}")
 
 
 def _single(tree: Mapping, name: str, problems: Problems) -> Any:
@@ -203,7 +201,7 @@ def _single(tree: Mapping, name: str, problems: Problems) -> Any:
     value = tree.entries.get(name)
     if value is None:
         return param.default
-    found = read_value(value, name, param, Context(problems))
+    found = read_value(value, param, Context(problems))
     return param.default if found is None else found
 
 
@@ -212,10 +210,10 @@ def _text(tree: Mapping, key: str, problems: Problems) -> str:
     if value is None:
         return ""
     if not isinstance(value, Scalar) or not value.text or value.is_null:
-        problems.add(value.mark, key, "must be a sentence")
+        problems.add(value.mark, "must be a sentence")
         return ""
     if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
-        problems.add(value.mark, key, "contains control characters; remove them")
+        problems.add(value.mark, "contains control characters; remove them")
         return ""
     return " ".join(value.text.split())
 
@@ -230,7 +228,6 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
         hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
         problems.add(
             value.mark,
-            "name",
             f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}',
         )
         return "scenario"
@@ -240,21 +237,19 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
 def _check_extra_rtt(
     tree: Mapping, flows: Flows, topology: str, network: Network, problems: Problems
 ) -> None:
-    if realpath.is_wanted(tree) and flows.extra_rtt_mark:
+    if real_path.is_wanted(tree) and flows.extra_rtt_mark:
         problems.add(
-            flows.extra_rtt_mark, "flows", "a real path has the round-trip time that it has; remove it"
+            flows.extra_rtt_mark.at("flows"), "a real path has the round-trip time that it has; remove it"
         )
         return
     if network.kind != "dumbbell" and flows.extra_rtt_mark:
         problems.add(
-            flows.extra_rtt_mark,
-            "flows",
+            flows.extra_rtt_mark.at("flows"),
             "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host",
         )
     if topology == "path" and flows.extra_rtt_mark:
         problems.add(
-            flows.extra_rtt_mark,
-            "flows",
+            flows.extra_rtt_mark.at("flows"),
             "an extra RTT needs hosts of its own for each flow; write topology: dumbbell",
         )
 
@@ -269,13 +264,12 @@ def _rows(
     if "schemes" in tree.entries and not need:
         problems.add(
             tree.key_marks["schemes"],
-            "schemes",
             "has no effect because every flow names its own scheme;"
             " remove it, or remove scheme from the flows that shall run the schemes under test",
         )
         return []
     if need and "schemes" not in tree.entries:
-        problems.add(tree.mark, "", "the key schemes is missing; write for example schemes: [cubic, reno]")
+        problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
         return []
     tested: list[Scheme | None] = list(schemes) if need else [None]
     rows: list[SchemeRow] = []
@@ -305,37 +299,34 @@ def _rows(
 
 def _check_media(scheme: Scheme, flow: Flow, problems: Problems) -> None:
     """A real-time scheme is the application as well: it has nothing to carry, and one connection."""
-    for key, (path, mark) in flow.special.items():
+    for key, mark in flow.special.items():
         what = "one connection" if key == "connections" else "no traffic but its own media"
         text = f"{scheme.name} has {what}; remove {key}, or give the flow another scheme"
-        if not any(known.key == path and known.text == text for known in problems.found):
-            problems.add(mark, path, text)
+        if not any(known.key == mark.path and known.text == text for known in problems.found):
+            problems.add(mark, text)
 
 
 def _transport(
     tree: Mapping, registry: Registry, problems: Problems
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """All settings of the transport, and those of them that are written."""
-    value: Written = tree.entries.get("transport", Mapping(Mark("")))
-    mapping = problems.expect_mapping(value, "transport", BY_NAME["transport"].example)
+    value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
+    mapping = problems.expect_mapping(value, BY_NAME["transport"].example)
     if mapping is None:
         return {}, {}
-    every = read_params(mapping, "transport", registry.transport, "the transport", Context(problems))
-    check_settings(mapping, "transport", every, problems)
+    every = read_params(mapping, registry.transport, "the transport", Context(problems))
+    check_settings(mapping, every, problems)
     return every, {name: value for name, value in every.items() if name in mapping.entries}
 
 
 def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
-    value: Written = tree.entries.get("report", Mapping(Mark("")))
-    mapping = problems.expect_mapping(value, "report", BY_NAME["report"].example)
+    value: Node = tree.entries.get("report", Mapping(Mark("", path="report")))
+    mapping = problems.expect_mapping(value, BY_NAME["report"].example)
     report: dict[str, Any] = {_FLAG_PDF: True}
-    for key, mark, item in mapping or ():
-        if key != _FLAG_PDF:
-            problems.unknown_key(mark, "report", key, (_FLAG_PDF,))
-            continue
+    for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):
         flag = item.flag if isinstance(item, Scalar) else None
         if flag is None:
-            problems.add(item.mark, join("report", key), "must be true or false")
+            problems.add(item.mark, "must be true or false")
         else:
             report[_FLAG_PDF] = flag
     return report

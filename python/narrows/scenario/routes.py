@@ -19,7 +19,7 @@ class Routes:
     def __init__(self, links: Iterable[Link], hosts: Container[str], given: dict[Pair, list[Link]]) -> None:
         self._given = given
         self._hosts = hosts
-        #: What leads out of a node: to routers, and by the host to which it leads.
+        #: Links out of a node: to routers, and by the host to which they lead.
         self._onward: dict[str, list[Link]] = defaultdict(list)
         self._last: dict[Pair, list[Link]] = defaultdict(list)
         #: Links by the node to which they lead.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from narrows.scenario import measure, realpath
+from narrows.scenario import measure, real_path
 from narrows.scenario import schema_places as places
 from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
@@ -74,8 +74,8 @@ def _key(name: str) -> dict[str, Any]:
         content = {"$ref": f"#/definitions/{name}"}
     elif name == measure.KEY:
         content = measure.schema()
-    elif name == realpath.KEY:
-        content = places.real_path()
+    elif name == real_path.KEY:
+        content = places.real_path_schema()
     elif name == "transport":
         content = {"$ref": "#/definitions/transport"}
     elif name == "matrix":
@@ -145,7 +145,7 @@ def _scheme_name(registry: Registry) -> dict[str, Any]:
 
 
 def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
-    """What may be written beside the parameters of a scheme."""
+    """Keys beside the parameters of a scheme."""
     found: dict[str, Any] = {}
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())

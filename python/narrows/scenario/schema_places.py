@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from narrows.scenario import realpath
+from narrows.scenario import real_path
 from narrows.scenario.registry import Param, Registry
 from narrows.scenario.schema_values import param_schema, params_schema
 from narrows.scenario.topologies import PLAIN, STAR_HOSTS
@@ -37,9 +37,9 @@ def _names(values: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "array", "minItems": 1, "items": _NODE}, by_name]}
 
 
-def real_path() -> dict[str, Any]:
-    """What the key `real_path` takes."""
-    return _object({param.name: _of_real_path(param) for param in realpath.PARAMS})
+def real_path_schema() -> dict[str, Any]:
+    """Schema of the key `real_path`."""
+    return _object({param.name: _of_real_path(param) for param in real_path.PARAMS})
 
 
 def _of_real_path(param: Param) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _of_real_path(param: Param) -> dict[str, Any]:
         "text": {"type": "string", "pattern": r"^[^-\s]\S*$"},
         "address": {"type": "string", "minLength": 2},
         "ports": {"anyOf": [*port["anyOf"], {"type": "array", "minItems": 1, "items": port}]},
-        "interfaces": _object(dict.fromkeys((realpath.HERE, realpath.THERE), name)),
+        "interfaces": _object(dict.fromkeys((real_path.LOCAL, real_path.REMOTE), name)),
     }
     if param.kind not in own:
         return param_schema(param)
@@ -57,7 +57,7 @@ def _of_real_path(param: Param) -> dict[str, Any]:
 
 
 def definitions(registry: Registry) -> dict[str, Any]:
-    """What the keys `topology`, `network` and `hosts` take."""
+    """Schemas of the keys `topology`, `network` and `hosts`."""
     access = {
         "access": {"description": "Elements of an access link, the same both ways.", "allOf": [_ELEMENTS]},
         "up": {"description": "Elements from the host to its router.", "allOf": [_ELEMENTS]},

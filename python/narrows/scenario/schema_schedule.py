@@ -74,7 +74,7 @@ def _flow_keys(registry: Registry) -> dict[str, Any]:
 
 
 def definitions(registry: Registry) -> dict[str, Any]:
-    """What the keys `flows`, `background`, `timeline` and `expect` take."""
+    """Schemas of the keys `flows`, `background`, `timeline` and `expect`."""
     flow = {
         "type": "object",
         "additionalProperties": False,

@@ -11,15 +11,16 @@ from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Entry, Param, Profile, Registry
-from narrows.scenario.written import Mapping, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 #: The key that names an object file in the place of a scheme.
 BPF_FILE = "bpf"
 #: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
-#: What real-time schemes, which have a transport of their own, take of the settings of ours.
+#: Settings of our transport that real-time schemes take, which have one of their own.
 FOR_MEDIA = ("packet_size",)
 
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}$")
@@ -40,13 +41,12 @@ class Scheme:
     profile: dict[str, Any] = field(default_factory=dict)
     #: Labels for when another model has the same name: with its folder, and with the hash of its content.
     longer: tuple[str, ...] = ()
-    #: Whether it makes the media that it sends, so that its flows carry no other traffic.
+    #: True if it makes the media that it sends, so that its flows carry no other traffic.
     media: bool = False
 
 
 def read_scheme(
-    value: Written,
-    path: str,
+    value: Node,
     registry: Registry,
     problems: Problems,
     *,
@@ -59,28 +59,28 @@ def read_scheme(
     """
     files = files or Files()
     if isinstance(value, Mapping):
-        in_full = _with_model(value, path, registry, problems)
+        in_full = _with_model(value, registry, problems)
         if in_full is None:
             return None
         value = in_full
     given = Mapping(value.mark)
-    name_value: Written = value
+    name_value: Node = value
     if isinstance(value, Mapping):
         if BPF_FILE in value.entries and "scheme" not in value.entries:
-            return _read_object(value, path, registry, problems, files)
+            return _read_object(value, registry, problems, files)
         if "scheme" not in value.entries:
-            problems.add(value.mark, path, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
+            problems.add(value.mark, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
             return None
         name_value, given = value.entries["scheme"], value
+    mark = name_value.mark.at(value.mark.path)
     if not isinstance(name_value, Scalar) or name_value.is_null:
-        problems.add(name_value.mark, path, "must be the name of a scheme; narrows schemes lists them")
+        problems.add(mark, "must be the name of a scheme; narrows schemes lists them")
         return None
     name = name_value.text
     if name.startswith(KERNEL_PREFIX):
         if not _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
             problems.add(
-                name_value.mark,
-                path,
+                mark,
                 f'"{shorten(name)}" is not a kernel scheme; write linux: and the'
                 " kernel's name, such as linux:cubic",
             )
@@ -94,8 +94,7 @@ def read_scheme(
         params = ()
     elif name == UDP:
         problems.add(
-            name_value.mark,
-            path,
+            mark,
             "udp is for traffic of datagrams, such as {traffic: {cbr: 20 Mbit/s}}, which no scheme governs;"
             " write it in a flow with such traffic",
         )
@@ -106,23 +105,23 @@ def read_scheme(
         if not hint and name.startswith(BPF_PREFIX):
             hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
         hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
-        problems.add(name_value.mark, path, f'unknown scheme "{shorten(name)}"{hint}')
+        problems.add(mark, f'unknown scheme "{shorten(name)}"{hint}')
         return None
     entry = registry.schemes.get(name)
-    profile = _read_profile(given, path, entry, problems)
-    transport = _read_transport(given, path, entry, registry, problems)
+    profile = _read_profile(given, entry, problems)
+    transport = _read_transport(given, entry, registry, problems)
     if profile:
         params = tuple(_with_default(param, profile) for param in params)
     beside = ("scheme", PROFILE, TRANSPORT)
     context = Context(problems, files=files, models=True)
-    values = read_params(given, path, params, name, context, ignore=beside)
+    values = read_params(given, params, name, context, ignore=beside)
     model = entry.model.name if entry and entry.model else None
     if model and (file := values[model]) and file["sha256"]:
         # Whether the model is of the right kind, and whole, the core knows.
         content = {file["sha256"]: files.contents[file["sha256"]]}
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
-            problems.add(at.mark, join(path, model), refusal)
+            problems.add(at.mark.at(value.mark.below(model)), refusal)
     media = entry is not None and entry.media
     of_profile = dict(profile.transport) if profile else {}
     label, *longer = _labels(name, given, model, values)
@@ -150,7 +149,7 @@ def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -
     return replace(scheme, transport={**scheme.profile, **general, **scheme.transport}, profile={})
 
 
-def _with_model(value: Mapping, path: str, registry: Registry, problems: Problems) -> Mapping | None:
+def _with_model(value: Mapping, registry: Registry, problems: Problems) -> Mapping | None:
     """`{indigo: indigo-1-32}` in full: `{scheme: indigo, model: indigo-1-32}`."""
     short = [key for key in value.entries if (entry := registry.schemes.get(key)) and entry.model]
     if "scheme" in value.entries or not short:
@@ -158,18 +157,20 @@ def _with_model(value: Mapping, path: str, registry: Registry, problems: Problem
     name = short[0]
     if len(short) > 1:
         text = f"models of {any_of(short)} are named, and a scheme has one; keep one of these keys"
-        problems.add(value.key_marks[short[1]], join(path, short[1]), text.replace(" or ", " and "))
+        problems.add(value.key_marks[short[1]], text.replace(" or ", " and "))
         return None
     model = registry.schemes[name].model
     assert model is not None
     if model.name in value.entries:
         text = f"the model is given twice, here and as {name}; keep one of the two"
-        problems.add(value.key_marks[model.name], join(path, model.name), text)
+        problems.add(value.key_marks[model.name], text)
         return None
-    entries: dict[str, Written] = {"scheme": Scalar(value.key_marks[name], name)}
+    entries: dict[str, Node] = {"scheme": Scalar(value.key_marks[name], name)}
     marks = {"scheme": value.key_marks[name]}
     for key, mark, item in value:
-        entries[model.name if key == name else key] = item
+        entries[model.name if key == name else key] = (
+            item.copy(value.mark.below(model.name)) if key == name else item
+        )
         marks[model.name if key == name else key] = mark
     return Mapping(value.mark, entries, marks)
 
@@ -188,59 +189,57 @@ def _with_default(param: Param, profile: Profile) -> Param:
     return replace(param, default=profile.params[param.name], required=False)
 
 
-def _read_profile(given: Mapping, path: str, entry: Entry | None, problems: Problems) -> Profile | None:
+def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Profile | None:
     """The set-up that is asked for by name."""
     written = given.entries.get(PROFILE)
     if written is None:
         return None
-    at = join(path, PROFILE)
     known = entry.profiles if entry else {}
     if not known:
-        problems.add(given.key_marks[PROFILE], at, "this scheme has no profiles; remove it")
+        problems.add(given.key_marks[PROFILE], "this scheme has no profiles; remove it")
         return None
     if not isinstance(written, Scalar) or written.is_null:
         kind = {Sequence: "a list", Mapping: "keys with values"}.get(type(written), "nothing")
-        problems.add(written.mark, at, f"must be one name, not {kind}; known: {', '.join(known)}")
+        problems.add(written.mark, f"must be one name, not {kind}; known: {', '.join(known)}")
         return None
     name = written.text
     if name not in known:
         hint = did_you_mean(name, list(known))
         text = f'"{shorten(name)}" is not one of {", ".join(known)}{hint}'
-        problems.add(written.mark, at, text)
+        problems.add(written.mark, text)
         return None
     return known[name]
 
 
 def _read_transport(
-    given: Mapping, path: str, entry: Entry | None, registry: Registry, problems: Problems
+    given: Mapping, entry: Entry | None, registry: Registry, problems: Problems
 ) -> dict[str, Any]:
     """Settings of the transport that hold for this scheme only; those that are written."""
     written = given.entries.get(TRANSPORT)
     if written is None:
         return {}
-    at = join(path, TRANSPORT)
     if entry is None:
         text = "only schemes of ours run over our transport; remove it"
-        problems.add(given.key_marks[TRANSPORT], at, text)
+        problems.add(given.key_marks[TRANSPORT], text)
         return {}
-    mapping = problems.expect_mapping(written, at, "{initial_window: 4 packets}")
+    mapping = problems.expect_mapping(written, "{initial_window: 4 packets}")
     if mapping is None:
         return {}
     known = transport_of(entry, registry)
     whose = f"the transport of {entry.name}" if entry.media else "the transport"
-    values = read_params(mapping, at, known, whose, Context(problems))
-    check_settings(mapping, at, values, problems)
+    values = read_params(mapping, known, whose, Context(problems))
+    check_settings(mapping, values, problems)
     return {name: value for name, value in values.items() if name in mapping.entries}
 
 
-def check_settings(mapping: Mapping, path: str, values: dict[str, Any], problems: Problems) -> None:
+def check_settings(mapping: Mapping, values: dict[str, Any], problems: Problems) -> None:
     """Refuses settings of the transport that are written together and can't be had together."""
     if values.get("sack") is not False:
         return
     for name, unset in (("acks_per_rtt", 0), ("sack_reach", 0), ("reliable", True)):
         if name in mapping.entries and values.get(name) != unset:
             text = "needs selective acknowledgements; remove it, or remove sack: false"
-            problems.add(mapping.key_marks[name], join(path, name), text)
+            problems.add(mapping.key_marks[name], text)
 
 
 def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
@@ -264,69 +263,66 @@ def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]
 
 
 def _model_words(text: str, file: dict[str, Any] | None) -> tuple[str, str, str]:
-    """What a model may be called in a label: by its name, with its folder, with the hash of its content."""
+    """Names of a model in a label: by its name, with its folder, with the hash of its content."""
     path = PurePath(text)
     name = path.stem if "/" in text else text
     digest = (file or {}).get("sha256") or ""
     return name, f"{path.parent.name}/{name}" if path.parent.name else name, f"{name}@{digest[:8]}"
 
 
-def _label_parts(key: str, value: Written) -> list[str]:
-    """How a key and its value are written in the label of a scheme."""
+def _label_parts(key: str, value: Node) -> list[str]:
+    """A key and its value in the label of a scheme."""
     if key == TRANSPORT and isinstance(value, Mapping):
         return [f"{name}={_plain(item)}" for name, _, item in value]
     return [f"{key}={_plain(value)}"]
 
 
-def _read_object(
-    value: Mapping, path: str, registry: Registry, problems: Problems, files: Files
-) -> Scheme | None:
+def _read_object(value: Mapping, registry: Registry, problems: Problems, files: Files) -> Scheme | None:
     """A congestion control in an object file; it is called by the name inside."""
     for key, mark, _ in value:
         if key != BPF_FILE:
             text = f"a program in an object file has no parameters, so {shorten(key)} can't be set; remove it"
-            problems.add(mark, join(path, key), text)
-    written, at = value.entries[BPF_FILE], join(path, BPF_FILE)
+            problems.add(mark, text)
+    written = value.entries[BPF_FILE]
     if not isinstance(written, Scalar) or written.is_null or not written.text:
-        problems.add(written.mark, at, "must be the path of an object file such as my_cc.bpf.o")
+        problems.add(written.mark, "must be the path of an object file such as my_cc.bpf.o")
         return None
     try:
         file = files.read_object(written)
         name = BPF_PREFIX + registry.object_name(files.contents[file["sha256"]])
     except DataError as error:
-        problems.add(written.mark, at, str(error))
+        problems.add(written.mark, str(error))
         return None
     except ValueError as error:
-        problems.add(written.mark, at, f"{file['name']}: {error}")
+        problems.add(written.mark, f"{file['name']}: {error}")
         return None
     return Scheme(name, {}, name, file)
 
 
-def _plain(value: Written) -> str:
+def _plain(value: Node) -> str:
     return value.text.replace(" ", "") if isinstance(value, Scalar) else "?"
 
 
-def read_schemes(value: Written, registry: Registry, problems: Problems, files: Files) -> list[Scheme]:
+def read_schemes(value: Node, registry: Registry, problems: Problems, files: Files) -> list[Scheme]:
     """The list of schemes under test."""
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, "schemes", "must be a list of schemes such as [cubic, reno]")
+        problems.add(value.mark, "must be a list of schemes such as [cubic, reno]")
         return []
-    found: list[tuple[Scheme, Written, str]] = []
-    for index, item in enumerate(value.items):
-        path = join("schemes", index)
-        scheme = read_scheme(item, path, registry, problems, files=files)
+    found: list[tuple[Scheme, Node]] = []
+    for item in value.items:
+        scheme = read_scheme(item, registry, problems, files=files)
         if scheme is not None:
-            found.append((scheme, item, path))
+            found.append((scheme, item))
     schemes: list[Scheme] = []
-    apart = told_apart([scheme for scheme, _, _ in found])
-    for scheme, (_, item, path) in zip(apart, found, strict=True):
+    apart = told_apart([scheme for scheme, _ in found])
+    for scheme, (_, item) in zip(apart, found, strict=True):
         same = next((other for other in schemes if scheme.label == other.label), None)
         if same is not None and scheme.object != same.object:
             text = f"another program is called {scheme.label} as well; change .name in one of the C files"
-            problems.add(item.mark, path, text)
+            problems.add(item.mark, text)
         elif same is not None:
             problems.add(
-                item.mark, path, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
+                item.mark, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"
             )
         schemes.append(scheme)
     return schemes

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.scenario.problems import did_you_mean
+from narrows.files import shipped_folder
+from narrows.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -18,19 +19,9 @@ class Shipped:
     path: Path
 
 
-def folder() -> Path | None:
-    """The folder with the shipped scenarios."""
-    package = Path(__file__).resolve().parent.parent
-    tree = package.parent.parent
-    if (tree / "pyproject.toml").is_file() and (tree / "scenarios").is_dir():
-        return tree / "scenarios"
-    installed = package / "_scenarios"
-    return installed if installed.is_dir() else None
-
-
 def shipped() -> list[Shipped]:
     """All shipped scenarios, by family and name."""
-    root = folder()
+    root = shipped_folder()
     if root is None:
         return []
     return [Shipped(path.stem, path.parent.name, path) for path in sorted(root.glob("*/*.yaml"))]

@@ -14,10 +14,11 @@ from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, entry_from, read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 ACTIONS = ("set", "cut", "restore", "start", "stop")
 #: The link element that a cut closes.
@@ -32,9 +33,8 @@ _NO_BDP = "is not defined in a timeline"
 class _Event:
     at_ns: int
     action: str
-    value: Written
+    value: Node
     key_mark: Mark
-    path: str
 
 
 @dataclass
@@ -56,10 +56,10 @@ class TimelineReader:
         """Where problems are noted."""
         return self.context.problems
 
-    def read(self, value: Written) -> list[dict[str, Any]]:
+    def read(self, value: Node) -> list[dict[str, Any]]:
         """The changes in order of time, as cells have them."""
         if not isinstance(value, Sequence):
-            self.problems.add(value.mark, "timeline", f"must be a list of changes such as [{_EXAMPLE}]")
+            self.problems.add(value.mark, f"must be a list of changes such as [{_EXAMPLE}]")
             return []
         self.context.no_bdp = _NO_BDP
         self.now = {
@@ -67,11 +67,7 @@ class TimelineReader:
             for link in self.network.links
             for element in link.elements
         }
-        events = [
-            event
-            for index, item in enumerate(value.items)
-            for event in self._events(item, join("timeline", index))
-        ]
+        events = [event for index, item in enumerate(value.items) for event in self._events(item)]
         done = {"set": self._set, "cut": self._cut, "restore": self._restore}
         for event in sorted(events, key=lambda event: event.at_ns):
             if event.action in done:
@@ -82,102 +78,92 @@ class TimelineReader:
         self._add_gates()
         return self.changes
 
-    def _events(self, item: Written, path: str) -> list[_Event]:
-        mapping = self.problems.expect_mapping(item, path, _EXAMPLE)
+    def _events(self, item: Node) -> list[_Event]:
+        mapping = self.problems.expect_mapping(item, _EXAMPLE)
         if mapping is None:
             return []
         for key, mark, _ in mapping:
             if key != "at" and key not in ACTIONS:
-                self.problems.unknown_key(mark, path, key, ("at", *ACTIONS))
+                self.problems.unknown_key(mark, key, ("at", *ACTIONS))
         actions = [key for key in mapping.entries if key in ACTIONS]
         if "at" not in mapping.entries or not actions:
             missing = "at: the time" if actions else f"one of {any_of(ACTIONS)}"
-            self.problems.add(mapping.mark, path, f"needs the key {missing}; write for example {_EXAMPLE}")
+            self.problems.add(mapping.mark, f"needs the key {missing}; write for example {_EXAMPLE}")
             return []
-        at = read_value(mapping.entries["at"], join(path, "at"), _AT, self.context)
+        at = read_value(mapping.entries["at"], _AT, self.context)
         if at is None:
             return []
         if at >= self.duration_ns:
             self.problems.add(
                 mapping.entries["at"].mark,
-                join(path, "at"),
                 f"{show('span', at)} is not before the end of the scenario at"
                 f" {show('span', self.duration_ns)} (duration)",
             )
-        return [
-            _Event(at, key, mapping.entries[key], mapping.key_marks[key], join(path, key)) for key in actions
-        ]
+        return [_Event(at, key, mapping.entries[key], mapping.key_marks[key]) for key in actions]
 
     # -- elements --------------------------------------------------------------------------------
 
     def _set(self, event: _Event) -> None:
         example = "{forward.0: {rate: 5 Mbit/s}}"
-        mapping = self.problems.expect_mapping(event.value, event.path, example)
+        mapping = self.problems.expect_mapping(event.value, example)
         for name, mark, value in mapping or ():
-            path = f"{event.path}.{name}"
             if name not in self.now:
                 hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
-                self.problems.add(mark, path, f'there is no element "{shorten(name)}"{hint}')
+                self.problems.add(mark, f'there is no element "{shorten(name)}"{hint}')
                 continue
             before = len(self.problems.found)
             element = self.now[name]
             if element["kind"] == "bottleneck":
-                change = self._bottleneck(value, path, element)
+                change = self._bottleneck(value, element)
             else:
                 entry = self.registry.links[element["kind"]]
-                change = self._written_params(value, path, entry)
+                change = self._written_params(value, entry)
                 element.update(change)
             if len(self.problems.found) > before:
                 continue
-            check_element(value.mark, path, element, self.registry, self.context)
+            check_element(value.mark, element, self.registry, self.context)
             self.changes.append({"at_ns": event.at_ns, "element": name, "set": change})
 
-    def _bottleneck(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
+    def _bottleneck(self, value: Node, element: dict[str, Any]) -> dict[str, Any]:
         own = {param.name: param for param in self.registry.bottleneck}
-        mapping = self.problems.expect_mapping(value, path, "{rate: 5 Mbit/s}")
+        mapping = self.problems.expect_mapping(value, "{rate: 5 Mbit/s}")
         change: dict[str, Any] = {}
-        for key, mark, written in mapping or ():
-            at = join(path, key)
+        for key, written in self.problems.known_keys(mapping, ("rate", "queue", *own)):
             if key == "rate":
-                change[key] = element[key] = read_rate(written, at, self.registry, self.context)
+                change[key] = element[key] = read_rate(written, self.registry, self.context)
             elif key == "queue":
-                change[key] = self._queue(written, at, element)
+                change[key] = self._queue(written, element)
                 element[key] = {**element[key], **change[key]}
-            elif key in own:
-                change[key] = element[key] = read_value(written, at, own[key], self.context)
             else:
-                self.problems.unknown_key(mark, path, key, ("rate", "queue", *own))
+                change[key] = element[key] = read_value(written, own[key], self.context)
         return change
 
-    def _queue(self, value: Written, path: str, element: dict[str, Any]) -> dict[str, Any]:
-        """What changes of a queue; its discipline can't."""
+    def _queue(self, value: Node, element: dict[str, Any]) -> dict[str, Any]:
+        """The changes of a queue; its discipline stays."""
         kind = element["queue"]["kind"]
         entry = self.registry.queues[kind]
         if isinstance(value, Mapping) and len(value.entries) == 1:
             ((name, mark, inner),) = value
             if name == kind:
-                return self._written_params(inner, join(path, name), entry)
+                return self._written_params(inner, entry)
             if name in self.registry.queues:
                 text = f"the queue is a {kind} and can't become another discipline during a run"
-                self.problems.add(mark, join(path, name), text)
+                self.problems.add(mark, text)
                 return {}
-        return self._written_params(value, path, entry)
+        return self._written_params(value, entry)
 
-    def _written_params(self, value: Written, path: str, entry: Entry) -> dict[str, Any]:
+    def _written_params(self, value: Node, entry: Entry) -> dict[str, Any]:
         """Only what is written: the other parameters stay as they are."""
         if not isinstance(value, Mapping):
-            found = entry_from(value, path, entry, self.context)
+            found = entry_from(value, entry, self.context)
             # One quantity finds its parameter; that is the one whose value is not the default.
             names = [name for name in entry.shorthand if found and self._differs(found, entry, name)]
             return {name: found[name] for name in names[:1]} if found else {}
         known = {param.name: param for param in entry.params}
-        change = {}
-        for key, mark, written in value:
-            if key not in known:
-                self.problems.unknown_key(mark, path, key, known)
-            else:
-                change[key] = read_value(written, join(path, key), known[key], self.context)
-        return change
+        return {
+            key: read_value(written, known[key], self.context)
+            for key, written in self.problems.known_keys(value, known)
+        }
 
     @staticmethod
     def _differs(found: dict[str, Any], entry: Entry, name: str) -> bool:
@@ -192,25 +178,25 @@ class TimelineReader:
             names = [item.text if isinstance(item, Scalar) else "" for item in value.items]
             for name, item in zip(names, value.items, strict=True):
                 if name not in network.hosts and name not in network.routers:
-                    self.problems.add(item.mark, event.path, network.node_problem(name))
+                    self.problems.add(item.mark.at(event.key_mark.path), network.node_problem(name))
                     return []
             found = network.between(names[0], names[1])
             if not found:
                 text = f"there is no link between {names[0]} and {names[1]}"
-                self.problems.add(value.mark, event.path, text)
+                self.problems.add(value.mark, text)
             return found
         name = value.text if isinstance(value, Scalar) else ""
         if name not in network.cuts:
             hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
             text = f'there is no link "{shorten(name)}"' if name else "must be a link, or two nodes [a, b]"
-            self.problems.add(value.mark, event.path, text + hint)
+            self.problems.add(value.mark, text + hint)
             return []
         return network.cuts[name]
 
     def _cut(self, event: _Event) -> None:
         for link in self._links(event):
             if link.name in self.closed:
-                self.problems.add(event.key_mark, event.path, f"{link.name} is cut already")
+                self.problems.add(event.key_mark, f"{link.name} is cut already")
             self.closed.add(link.name)
             self._gate(event.at_ns, link, is_open=False)
 
@@ -220,7 +206,6 @@ class TimelineReader:
             names = any_of(link.name for link in links).replace(" or ", " and ")
             self.problems.add(
                 event.key_mark,
-                event.path,
                 f"{names} is not cut at {show('span', event.at_ns)}; cut it before",
             )
         for link in links:
@@ -251,13 +236,11 @@ class TimelineReader:
             hint = did_you_mean(word, labels)
             count = len(self.flows.items)
             there = f"; flows are 1 to {count}" + (f", {', '.join(labels)}" if labels else "")
-            self.problems.add(
-                event.value.mark, event.path, f'there is no flow "{shorten(word)}"{hint or there}'
-            )
+            self.problems.add(event.value.mark, f'there is no flow "{shorten(word)}"{hint or there}')
         for flow in chosen:
             if key in flow.says:
                 text = f"when flow {word} is to {key} is said already; a flow starts and stops once"
-                self.problems.add(event.key_mark, event.path, text)
+                self.problems.add(event.key_mark, text)
             flow.says = (*flow.says, key)
             if key == "start":
                 flow.start_ns, flow.spread_ns = event.at_ns, 0
@@ -275,7 +258,7 @@ class TimelineReader:
                 text = (
                     f"flow {number} would start at {flow.start_ns / 1e9:g} s, which is not before it stops at"
                 )
-                self.problems.add(mark, "timeline", f"{text} {flow.stop_ns / 1e9:g} s")
+                self.problems.add(mark, f"{text} {flow.stop_ns / 1e9:g} s")
 
 
 def _labels(flow: Flow) -> list[str]:

@@ -6,20 +6,21 @@ and links. Each becomes a `Network` whose links know their elements as written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from narrows.scenario import realpath
+from narrows.scenario import real_path
 from narrows.scenario.elements import Link, list_items
-from narrows.scenario.freenetwork import read_free_network
+from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.nodes import add_hosts, named_hosts, section
 from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
-from narrows.scenario.problems import Problems, any_of, did_you_mean, join, shorten
+from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Param, Registry
-from narrows.scenario.written import Mapping, Mark, Scalar, Sequence, Written
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 #: Topologies without settings: the path between two hosts. They differ in whether flows may have an RTT of
 #: their own.
@@ -35,10 +36,9 @@ _EXAMPLE = "forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
 
 
 class _Lists(NamedTuple):
-    """A list of elements as written, its address, and whether it serves several links."""
+    """A list of elements as written; `shared` if it serves several links."""
 
-    value: Written
-    path: str
+    value: Node
     shared: bool
 
 
@@ -49,9 +49,7 @@ class _Reader:
 
     def fill(self, link: Link, written: _Lists | None) -> None:
         if written is not None:
-            link.items = list_items(
-                written.value, written.path, link.name, self.problems, shared=written.shared
-            )
+            link.items = list_items(written.value, link.name, self.problems, shared=written.shared)
 
     def join(self, one: str, other: str, there: _Lists | None, back: _Lists | None, *names: str) -> None:
         """A link between two nodes, with what is written of either direction."""
@@ -64,16 +62,16 @@ class _Reader:
         elif there is None:
             link.mirrors = reverse
 
-    def access(self, host: str, router: str, scopes: list[tuple[Mapping, str]]) -> None:
+    def access(self, host: str, router: str, scopes: list[Mapping]) -> None:
         """The link of a host to its router; the first scope that says something of a direction counts."""
         self.join(host, router, _first(scopes, ("up", "access")), _first(scopes, ("down", "access")))
 
 
-def _first(scopes: list[tuple[Mapping, str]], keys: tuple[str, str]) -> _Lists | None:
-    for number, (mapping, path) in enumerate(scopes):
+def _first(scopes: list[Mapping], keys: tuple[str, str]) -> _Lists | None:
+    for number, mapping in enumerate(scopes):
         for key in keys:
             if key in mapping.entries:
-                return _Lists(mapping.entries[key], join(path, key), number > 0 or key == "access")
+                return _Lists(mapping.entries[key], number > 0 or key == "access")
     return None
 
 
@@ -84,13 +82,13 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
         for key in ("topology", "path"):
             if key in tree.entries:
                 text = "the key network describes all links; remove one of the two"
-                problems.add(tree.key_marks[key], key, text)
+                problems.add(tree.key_marks[key], text)
         return "network", read_free_network(tree.entries["network"], registry, problems)
     name, settings = "dumbbell", None
     if isinstance(written, Mapping) and len(written.entries) == 1:
         ((name, mark, settings),) = written
         if name not in SHAPES:
-            problems.unknown_key(mark, "topology", name, SHAPES)
+            problems.unknown_key(mark, name, SHAPES)
             return name, Network("graph")
     elif isinstance(written, Scalar) and written.text in PLAIN:
         name = written.text
@@ -99,29 +97,28 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
         return name, Network("graph")
     if settings is None:
         return name, _plain(tree, problems)
-    at = join("topology", name)
     reader = _Reader(Network("graph"), problems)
     if name == "dumbbell":
-        _dumbbell(reader, settings, at, tree)
+        _dumbbell(reader, settings, tree)
     else:
         if "path" in tree.entries:
             text = f"a {name} has its links under topology.{name}; remove path"
-            problems.add(tree.key_marks["path"], "path", text)
-        {"star": _star, "parking-lot": _parking_lot, "chain": _chain}[name](reader, settings, at)
+            problems.add(tree.key_marks["path"], text)
+        {"star": _star, "parking-lot": _parking_lot, "chain": _chain}[name](reader, settings)
     return name, reader.network
 
 
-def _refuse(written: Written, problems: Problems) -> None:
+def _refuse(written: Node, problems: Problems) -> None:
     known = [*dict.fromkeys((*PLAIN, *SHAPES))]
     if isinstance(written, Scalar) and written.text in SHAPES:
         example = f"topology: {{{written.text}: {{access: [{{rate: 100 Mbit/s}}]}}}}"
-        problems.add(written.mark, "topology", f"{written.text} needs settings, such as {example}")
+        problems.add(written.mark, f"{written.text} needs settings, such as {example}")
     elif isinstance(written, Scalar):
         hint = did_you_mean(written.text, known)
         text = f'"{shorten(written.text)}" is not one of {any_of(known)}{hint}'
-        problems.add(written.mark, "topology", text)
+        problems.add(written.mark, text)
     else:
-        problems.add(written.mark, "topology", f"must name one of {any_of(known)}")
+        problems.add(written.mark, f"must name one of {any_of(known)}")
 
 
 def _plain(tree: Mapping, problems: Problems) -> Network:
@@ -134,33 +131,33 @@ def _plain(tree: Mapping, problems: Problems) -> Network:
 
 def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
-    if "path" not in tree.entries and realpath.is_wanted(tree):
+    if "path" not in tree.entries and real_path.is_wanted(tree):
         reader.join(one, other, None, None, FORWARD, BACKWARD)
         return
     if "path" not in tree.entries:
         text = f"the key path is missing; write for example path: {{{_EXAMPLE}}}, or describe a network"
-        reader.problems.add(tree.mark, "", f"{text} with the key network")
+        reader.problems.add(tree.mark, f"{text} with the key network")
         reader.join(one, other, None, None, FORWARD, BACKWARD)
         return
-    mapping = section(tree.entries["path"], "path", (FORWARD, BACKWARD), reader.problems, _EXAMPLE)
-    mapping = mapping or Mapping(Mark(""))
+    mapping = section(tree.entries["path"], (FORWARD, BACKWARD), reader.problems, _EXAMPLE)
+    mapping = mapping or Mapping(Mark("", path="path"))
     if FORWARD not in mapping.entries and tree.entries["path"] is mapping:
         text = "needs the key forward: the elements from sender to receiver"
-        reader.problems.add(mapping.mark, "path", text)
-    reader.join(one, other, *_directions(mapping, "path"), FORWARD, BACKWARD)
+        reader.problems.add(mapping.mark, text)
+    reader.join(one, other, *_directions(mapping), FORWARD, BACKWARD)
 
 
-def _directions(mapping: Mapping, path: str, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
+def _directions(mapping: Mapping, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
     found = [
-        _Lists(mapping.entries[key], join(path, key), shared) if key in mapping.entries else None
+        _Lists(mapping.entries[key], shared) if key in mapping.entries else None
         for key in (FORWARD, BACKWARD)
     ]
     return found[0], found[1]
 
 
-def _dumbbell(reader: _Reader, settings: Written, path: str, tree: Mapping) -> None:
+def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
     known = ("pairs", "left", "right", "hosts", *_ACCESS)
-    mapping = section(settings, path, known, reader.problems, "pairs: 2, access: [{rate: 1 Gbit/s}]")
+    mapping = section(settings, known, reader.problems, "pairs: 2, access: [{rate: 1 Gbit/s}]")
     if mapping is None:
         return
     network, problems = reader.network, reader.problems
@@ -172,33 +169,33 @@ def _dumbbell(reader: _Reader, settings: Written, path: str, tree: Mapping) -> N
         for key in ("left", "right"):
             if key in mapping.entries:
                 text = "write either pairs, or left and right"
-                problems.add(mapping.key_marks[key], join(path, key), text)
-        pairs = read_value(mapping.entries["pairs"], join(path, "pairs"), _COUNT, _Context(problems)) or 1
+                problems.add(mapping.key_marks[key], text)
+        pairs = read_value(mapping.entries["pairs"], _COUNT, _Context(problems)) or 1
         mark = mapping.entries["pairs"].mark
         sides = [{f"{kind}{k}": mark for k in range(1, pairs + 1)} for kind in (SENDER, RECEIVER)]
     else:
         for key in ("left", "right"):
             if key not in mapping.entries:
                 text = f"needs the key {key}: the hosts of that side; or pairs: how many hosts each side has"
-                problems.add(mapping.mark, path, text)
+                problems.add(mapping.mark, text)
                 return
-            sides.append(named_hosts(mapping.entries[key], join(path, key), problems))
+            sides.append(named_hosts(mapping.entries[key], problems))
     for side in sides:
         add_hosts(network, side, problems)
-    own = _own_access(mapping, path, network.hosts, problems)
+    own = _own_access(mapping, network.hosts, problems)
     for side, router in zip(sides, network.routers, strict=True):
         for host in side:
-            reader.access(host, router, [*own(host), (mapping, path)])
+            reader.access(host, router, [*own(host), mapping])
     left, right = (list(side) for side in sides)
     if left and right:
         most = max(len(left), len(right))
         network.pairs = [(left[k % len(left)], right[k % len(right)]) for k in range(most)]
 
 
-def _star(reader: _Reader, settings: Written, path: str) -> None:
+def _star(reader: _Reader, settings: Node) -> None:
     known = ("center", "hosts", *_ACCESS)
     example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
-    mapping = section(settings, path, known, reader.problems, example)
+    mapping = section(settings, known, reader.problems, example)
     if mapping is None:
         return
     network, problems = reader.network, reader.problems
@@ -207,11 +204,11 @@ def _star(reader: _Reader, settings: Written, path: str) -> None:
     hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
     written = mapping.entries.get("hosts")
     if written is not None and not (isinstance(written, Mapping) and _are_usual(written)):
-        hosts = named_hosts(written, join(path, "hosts"), problems)
+        hosts = named_hosts(written, problems)
     add_hosts(network, hosts, problems)
-    own = _own_access(mapping, path, network.hosts, problems)
+    own = _own_access(mapping, network.hosts, problems)
     for host in network.hosts:
-        reader.access(host, network.routers[0], [*own(host), (mapping, path)])
+        reader.access(host, network.routers[0], [*own(host), mapping])
     if {"right", "left"} <= set(network.hosts):
         network.pairs = [("right", "left")]
     elif len(network.hosts) == 2:
@@ -220,38 +217,38 @@ def _star(reader: _Reader, settings: Written, path: str) -> None:
 
 
 def _are_usual(hosts: Mapping) -> bool:
-    """Whether a mapping speaks of the usual hosts of a star (perhaps with a slip), not of others."""
+    """True if a mapping speaks of the usual hosts of a star (perhaps with a slip), not of others."""
     return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
-def _parking_lot(reader: _Reader, settings: Written, path: str) -> None:
+def _parking_lot(reader: _Reader, settings: Node) -> None:
     known = ("hops", FORWARD, BACKWARD, "links", "hosts", *_ACCESS)
     example = "hops: 3, forward: [{rate: 100 Mbit/s}, {delay: 10 ms}]"
-    mapping = section(settings, path, known, reader.problems, example)
+    mapping = section(settings, known, reader.problems, example)
     if mapping is None:
         return
     network = reader.network
-    hops = _hops(reader, mapping, path)
+    hops = _hops(reader, mapping)
     network.routers = [f"router{number}" for number in range(1, len(hops) + 2)]
     for number, (there, back) in enumerate(hops):
         reader.join(network.routers[number], network.routers[number + 1], there, back)
     network.pairs = [("source", "sink"), *((f"source{k}", f"sink{k}") for k in range(1, len(hops) + 1))]
     network.default_flows = len(network.pairs)
     add_hosts(network, {host: mapping.mark for pair in network.pairs for host in pair}, reader.problems)
-    own = _own_access(mapping, path, network.hosts, reader.problems)
+    own = _own_access(mapping, network.hosts, reader.problems)
     ends = [(0, len(hops)), *((number, number + 1) for number in range(len(hops)))]
     for pair, places in zip(network.pairs, ends, strict=True):
         for host, place in zip(pair, places, strict=True):
-            reader.access(host, network.routers[place], [*own(host), (mapping, path)])
+            reader.access(host, network.routers[place], [*own(host), mapping])
 
 
-def _chain(reader: _Reader, settings: Written, path: str) -> None:
+def _chain(reader: _Reader, settings: Node) -> None:
     example = "links: [{forward: [{rate: 12 Mbit/s}]}, {forward: [{delay: 20 ms}]}]"
-    mapping = section(settings, path, ("hops", FORWARD, BACKWARD, "links"), reader.problems, example)
+    mapping = section(settings, ("hops", FORWARD, BACKWARD, "links"), reader.problems, example)
     if mapping is None:
         return
     network = reader.network
-    hops = _hops(reader, mapping, path)
+    hops = _hops(reader, mapping)
     network.routers = [f"router{number}" for number in range(1, len(hops))]
     network.hosts = {SENDER: mapping.mark, RECEIVER: mapping.mark}
     nodes = [SENDER, *network.routers, RECEIVER]
@@ -260,54 +257,44 @@ def _chain(reader: _Reader, settings: Written, path: str) -> None:
     network.pairs = [(SENDER, RECEIVER)]
 
 
-def _hops(reader: _Reader, mapping: Mapping, path: str) -> list[tuple[_Lists | None, _Lists | None]]:
+def _hops(reader: _Reader, mapping: Mapping) -> list[tuple[_Lists | None, _Lists | None]]:
     """The links of a row of routers: `links` one by one, or `hops` of the same `forward` and `backward`."""
     problems = reader.problems
     if "links" in mapping.entries:
         for key in ("hops", FORWARD, BACKWARD):
             if key in mapping.entries:
                 text = "links lists every hop by itself; remove one of the two"
-                problems.add(mapping.key_marks[key], join(path, key), text)
-        written, at = mapping.entries["links"], join(path, "links")
+                problems.add(mapping.key_marks[key], text)
+        written = mapping.entries["links"]
         if not isinstance(written, Sequence) or not written.items or len(written.items) > MOST_NODES:
             text = f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]"
-            problems.add(written.mark, at, text)
+            problems.add(written.mark, text)
             return []
         found = []
-        for index, item in enumerate(written.items):
-            one = section(item, join(at, index), (FORWARD, BACKWARD), problems, _EXAMPLE)
-            found.append(_directions(one or Mapping(item.mark), join(at, index)))
+        for item in written.items:
+            one = section(item, (FORWARD, BACKWARD), problems, _EXAMPLE)
+            found.append(_directions(one or Mapping(item.mark)))
         return found
     if "hops" not in mapping.entries or FORWARD not in mapping.entries:
         text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
-        problems.add(mapping.mark, path, text)
+        problems.add(mapping.mark, text)
         return []
-    count = read_value(mapping.entries["hops"], join(path, "hops"), _COUNT, _Context(problems)) or 1
-    return [_directions(mapping, path, shared=True)] * count
+    count = read_value(mapping.entries["hops"], _COUNT, _Context(problems)) or 1
+    return [_directions(mapping, shared=True)] * count
 
 
-def _own_access(mapping: Mapping, path: str, hosts: Iterable[str], problems: Problems) -> _OwnAccess:
-    """What `hosts:` of a topology says of single hosts."""
-    return _OwnAccess(mapping, join(path, "hosts"), list(hosts), problems)
-
-
-class _OwnAccess:
-    def __init__(self, mapping: Mapping, path: str, hosts: list[str], problems: Problems) -> None:
-        self.path = path
-        self.found: dict[str, Mapping] = {}
-        written = mapping.entries.get("hosts")
-        if written is None or isinstance(written, Sequence):
-            return
-        if not isinstance(written, Mapping):
-            problems.add(written.mark, path, "must be hosts with their access, such as {left: {down: [...]}}")
-            return
+def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> Callable[[str], list[Mapping]]:
+    """The access of single hosts, as `hosts:` of a topology has it."""
+    known, found = list(hosts), dict[str, Mapping]()
+    written = mapping.entries.get("hosts")
+    if isinstance(written, Mapping):
         for name, mark, value in written:
-            if name not in hosts:
-                problems.unknown_key(mark, path, name, hosts)
+            if name not in known:
+                problems.unknown_key(mark, name, known)
             elif not (isinstance(value, Scalar) and value.is_null):
-                one = section(value, join(path, name), _ACCESS, problems, "access: [{delay: 5 ms}]")
+                one = section(value, _ACCESS, problems, "access: [{delay: 5 ms}]")
                 if one is not None:
-                    self.found[name] = one
-
-    def __call__(self, host: str) -> list[tuple[Mapping, str]]:
-        return [(self.found[host], join(self.path, host))] if host in self.found else []
+                    found[name] = one
+    elif written is not None and not isinstance(written, Sequence):
+        problems.add(written.mark, "must be hosts with their access, such as {left: {down: [...]}}")
+    return lambda host: [found[host]] if host in found else []

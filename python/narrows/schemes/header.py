@@ -22,14 +22,14 @@ class Row:
 
     @property
     def unit(self) -> str:
-        """What stands behind the number of the default."""
+        """The unit behind the number of the default."""
         match = re.fullmatch(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?\s+([^\s0-9(].*)", self.default.strip("`"))
         return match[1] if match else ""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the head of a source says."""
+    """The head of a source."""
 
     first: str
     #: All paragraphs behind the first line, without the table of parameters.

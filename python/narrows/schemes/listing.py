@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from narrows.campaign import agent as agents
+from narrows.agent.location import this_machine
 from narrows.campaign.plan import why_not
 from narrows.errors import UnavailableError
 from narrows.models.store import names_of_kind
@@ -30,7 +30,7 @@ class SchemeInfo:
     summary: str
     source: str
     missing: str | None
-    #: Whether it is both ends of a real-time flow, and whether it sends frames of video.
+    #: Both ends of a real-time flow? Does it send frames of video?
     media: bool = False
     frames: bool = False
     #: The installed models that it can run with; None if it needs none.
@@ -54,7 +54,7 @@ class SchemeInfo:
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine offers, and why it can't emulate (None if it can)."""
+    """The facts about this machine, and why it can't emulate (None if it can)."""
 
     facts: dict[str, Any]
     trouble: str | None
@@ -63,14 +63,14 @@ class Machine:
     def here(cls) -> Machine:
         """Asks the agent."""
         try:
-            facts = agents.ask(agents.find_agent(), "doctor")
+            facts = this_machine().doctor()
         except UnavailableError as error:
             return cls({}, f"emulation is not possible here: {error}")
         for key in ("namespaces", "packet_socket"):
             fact = facts.get(key) or {}
             if fact.get("ok") is False:
                 why = fact.get("why") or key + " are not permitted"
-                return cls(facts, f"emulation is not possible here: {why}; narrows doctor tells more")
+                return cls(facts, f"emulation is not possible here: {why}; see narrows doctor")
         return cls(facts, None)
 
     @property

@@ -8,7 +8,6 @@ from typing import Any
 from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
-from narrows.scenario.problems import did_you_mean
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import allowed
 from narrows.scenario.registry import Entry, Param, Registry
@@ -22,6 +21,7 @@ from narrows.schemes.listing import (
     describe_kernel,
 )
 from narrows.schemes.status import Status, status_of
+from narrows.text import did_you_mean
 
 #: Kinds of values that are written with a unit; others have none, or the header of the scheme says it.
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
@@ -109,7 +109,7 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
 
 
 def profiles(entry: Entry, known: Registry) -> dict[str, str]:
-    """What each set-up of a scheme is, and the settings that it changes."""
+    """The set-ups of a scheme, with the settings that each changes."""
     kinds = {param.name: param.kind for param in (*known.transport, *entry.params)}
     found = {}
     for one in entry.profiles.values():

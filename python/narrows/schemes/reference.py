@@ -9,6 +9,7 @@ from narrows.scenario.reference import cell
 from narrows.scenario.registry import Entry, Registry
 from narrows.schemes import header
 from narrows.schemes.page import profiles, rows
+from narrows.text import markdown_table
 
 _HEAD = """\
 # Schemes
@@ -47,23 +48,23 @@ def markdown(registry: Registry) -> str:
 
 
 def _overview(entries: dict[str, Entry]) -> str:
-    text = "| scheme | what it is | provenance | deviations |\n| --- | --- | --- | --- |\n"
+    lines = []
     for entry in entries.values():
-        told = header.read(entry.page)
-        cells = (
-            f"[`{entry.name}`](#{_anchor(entry.name)})",
-            cell(entry.summary),
-            cell(_sentence(told.provenance or entry.source)),
-            cell(_sentence(told.deviations or "not told")),
+        head = header.read(entry.page)
+        texts = (entry.summary, _sentence(head.provenance or entry.source))
+        lines.append(
+            [
+                f"[`{entry.name}`](#{_anchor(entry.name)})",
+                *map(cell, (*texts, _sentence(head.deviations or "not told"))),
+            ]
         )
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+    return markdown_table(("scheme", "what it is", "provenance", "deviations"), lines)
 
 
 def _section(entry: Entry, known: Registry) -> str:
-    told = header.read(entry.page)
-    text = f"\n## `{entry.name}`\n\n**{told.first or entry.summary}**\n"
-    for paragraph in told.paragraphs:
+    head = header.read(entry.page)
+    text = f"\n## `{entry.name}`\n\n**{head.first or entry.summary}**\n"
+    for paragraph in head.paragraphs:
         text += f"\n{paragraph}\n"
     if entry.media:
         load = "the frames of an encoder" if entry.frames else "as much as it lets through"
@@ -82,12 +83,12 @@ def _section(entry: Entry, known: Registry) -> str:
         text += f"\nThe same rules as a state machine: [`{entry.native}`](#{_anchor(entry.native)}).\n"
     if not entry.params:
         return text + "\nNo parameters.\n"
-    text += "\n| parameter | unit | default | allowed | meaning | source |\n"
-    text += "| --- | --- | --- | --- | --- | --- |\n"
-    for row in rows(entry, told):
-        cells = (f"`{row.name}`", row.unit, row.default, row.allowed, row.doc, row.source)
-        text += f"| {' | '.join(map(cell, cells))} |\n"
-    return text
+    lines = [
+        map(cell, (f"`{row.name}`", row.unit, row.default, row.allowed, row.doc, row.source))
+        for row in rows(entry, head)
+    ]
+    titles = ("parameter", "unit", "default", "allowed", "meaning", "source")
+    return f"{text}\n{markdown_table(titles, lines)}"
 
 
 def _sentence(text: str) -> str:

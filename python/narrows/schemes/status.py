@@ -1,4 +1,4 @@
-"""What `narrows verify-schemes` found, as it ships with the package.
+"""The findings of `narrows verify-schemes`, as they ship with the package.
 
 `verification.json` names for each scheme the checks that were made, with their numbers. A scheme without an
 entry has not been checked: it is `unverified`. The kernel's schemes are what ours are compared with.
@@ -36,7 +36,7 @@ _NEVER = "narrows verify-schemes has not checked it yet"
 
 @dataclass(frozen=True)
 class Status:
-    """How far a scheme is verified."""
+    """The verification of a scheme."""
 
     word: str
     #: Why it is not verified, one sentence; empty if it is.
@@ -94,7 +94,7 @@ def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[s
 
 
 def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
-    """Whether a flow runs our code with its defaults, in parameters and transport."""
+    """True if a flow runs our code with its defaults, in parameters and transport."""
     from narrows.scenario import registry
 
     if flow.get("object") or flow.get("transport"):

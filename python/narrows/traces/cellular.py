@@ -151,7 +151,7 @@ def other_users(model: Cellular, seed: int, steps: int) -> Integers:
 
 
 def outages(model: Cellular, seed: int, steps: int) -> NDArray[np.bool_]:
-    """Whether the link is interrupted, per step."""
+    """True if the link is interrupted, per step."""
     lost = np.zeros(steps, dtype=np.bool_)
     length = steps * STEP_NS / NS_PER_S
 
@@ -192,7 +192,7 @@ def efficiency(model: Cellular, seed: int, steps: int) -> Integers:
 
 
 def shares(model: Cellular, seed: int, length_ns: int) -> tuple[Integers, Integers]:
-    """What the link gets per step, as numerators and denominators: efficiency / (1 + users), 0 if lost."""
+    """The share of the link per step, as numerators and denominators: efficiency / (1 + users), 0 if lost."""
     model.check()
     steps = length_ns // STEP_NS
     if not 1 <= steps <= LONGEST_STEPS:

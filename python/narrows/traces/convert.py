@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.errors import DataError, UsageError
-from narrows.scenario.problems import any_of, shorten
+from narrows.text import any_of, shorten
 from narrows.traces.formats import FORMATS, write
 from narrows.traces.trace import NS_PER_MS, AnyTrace, Delays, Opportunities, Rates, binned, opportunities
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError, UsageError
-from narrows.reading import read_whole
-from narrows.scenario.problems import any_of, shorten
+from narrows.files import read_whole
+from narrows.text import any_of, shorten
 from narrows.traces.trace import (
     NS_PER_MS,
     NS_PER_S,
@@ -146,7 +146,7 @@ def _read_mahimahi(content: bytes, path: Path) -> Opportunities:
     for number, line in _lines(content, path):
         if not _ANY_DIGITS.fullmatch(line):
             what = "an empty line" if not line.strip() else f'"{shorten(line)}"'
-            raise _fail(path, number, f"{what} is no time; each line is a whole number of milliseconds")
+            raise _fail(path, number, f"{what} is not a time; each line is a whole number of milliseconds")
         # Python refuses to read numbers of thousands of digits, so their length is looked at first.
         time = int(line) if len(line.lstrip("0")) < 20 else LARGEST
         if time > LARGEST // NS_PER_MS:
@@ -273,7 +273,7 @@ def _read_log(content: bytes, path: Path) -> Opportunities:
             continue
         cells = line.split()
         if len(cells) < 3 or not _DIGITS.fullmatch(cells[0]) or cells[1] not in "+#d-":
-            raise _fail(path, number, f'"{shorten(line)}" is no event of a mahimahi log')
+            raise _fail(path, number, f'"{shorten(line)}" is not an event of a mahimahi log')
         if cells[1] != "#":
             continue
         time = int(cells[0]) - base

@@ -1,4 +1,4 @@
-"""What a trace is like, in numbers."""
+"""Statistics of traces."""
 
 from __future__ import annotations
 

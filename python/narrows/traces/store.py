@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.reading import named_path
-from narrows.scenario.problems import did_you_mean, shorten
-from narrows.scenario.shipped import folder as shipped_scenarios
+from narrows.files import named_path
+from narrows.files import shipped_folder as shipped_scenarios
+from narrows.text import did_you_mean, shorten
 
 #: Files of traces end like this; the content decides what they are.
 SUFFIXES = (".trace", ".csv", ".parquet", ".txt")

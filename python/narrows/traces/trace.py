@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from narrows.errors import DataError
 
-#: What one opportunity of a mahimahi trace moves, in bytes of IP packets.
+#: Size of one opportunity of a mahimahi trace, in bytes of IP packets.
 OPPORTUNITY_BYTES = 1500
 OPPORTUNITY_BITS = 8 * OPPORTUNITY_BYTES
 NS_PER_MS = 10**6
@@ -36,7 +36,7 @@ class Opportunities:
 
     @property
     def bits(self) -> int:
-        """What the trace can carry from beginning to end."""
+        """Bytes that the trace can carry from beginning to end."""
         return len(self.times_ms) * OPPORTUNITY_BITS
 
     @property
@@ -60,12 +60,12 @@ class Rates:
 
     @property
     def spans_ns(self) -> Integers:
-        """How long each rate holds."""
+        """Nanoseconds for which each rate holds."""
         return np.diff(np.append(self.time_ns, self.end_ns))
 
     @property
     def bit_ns(self) -> int:
-        """What the trace can carry, in billionths of a bit (exact)."""
+        """Capacity of the trace, in billionths of a bit (exact)."""
         rates, spans = self.rate_bps.tolist(), self.spans_ns.tolist()
         return sum(rate * span for rate, span in zip(rates, spans, strict=True))
 

@@ -56,12 +56,12 @@ class FigureKind:
         return reason
 
     def caption(self, data: Any) -> str:
-        """What is seen and how to read it."""
+        """The caption: its content and how to read it."""
         return str(self.module.caption(data))
 
     @property
     def paper_note(self) -> str:
-        """What the caption must add for the picture, compared with the interactive form."""
+        """The addition to the caption for the picture, compared with the interactive form."""
         return str(getattr(self.module, "PAPER_NOTE", ""))
 
     def numbers(self, data: Any) -> Numbers:

@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import words
+from narrows.report import prose
 from narrows.report.data import Json
 from narrows.report.drawing import Options, new_figure, paper_style
 from narrows.report.figures import _layout
@@ -40,7 +40,7 @@ def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
 def _text(link: Json | None) -> str:
     if link is None:
         return ""
-    parts = [", ".join(words.element_lines(e)) for e in link.get("elements") or []]
+    parts = [", ".join(prose.element_lines(e)) for e in link.get("elements") or []]
     return "; then ".join(part.replace("delay, ", "delay ") for part in parts)
 
 
@@ -70,7 +70,7 @@ def _list(network: Json) -> tuple[list[str], dict[tuple[str, str], str]]:
 
 
 def _flow_lines(settings: Json, host: str) -> list[str]:
-    """What a host sends and receives."""
+    """Flows that a host sends and receives."""
     flows = settings.get("flows") or []
     hosts = [str(h.get("name")) for h in (settings.get("network") or {}).get("hosts") or []]
     ends = [(str(f.get("from") or hosts[0]), str(f.get("to") or hosts[-1]), f) for f in flows]
@@ -149,7 +149,7 @@ def _gap(at: dict[str, _layout.Place], hosts: list[str]) -> float:
 
 
 def _levels(at: dict[str, _layout.Place]) -> int:
-    """How many hosts stand one above the other, at the most."""
+    """Most hosts that stand one above the other."""
     columns: dict[float, list[float]] = {}
     for x, y in at.values():
         columns.setdefault(round(x, 2), []).append(y)

@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
-from narrows.report.drawing import (
-    MOST_MARKS,
-    Numbers,
-    Options,
-    legend_above,
-    mark_times,
-    new_figure,
-    paper_style,
-    time_axes,
-)
+from narrows.report.drawing import Chart, Numbers, Options, over_time
 from narrows.report.style import Style, of_background, of_flows
 
 if TYPE_CHECKING:
@@ -26,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "One-way delay"
 SCOPE = "run"
 ORDER = 20
-PAPER_NOTE = "Dots drawn large only tell the flows apart."
+PAPER_NOTE = "Large dots only distinguish the flows."
 
 DOTS_ON_PAPER = 20_000
 DOTS_ON_PAGE = 3_000
@@ -35,8 +26,8 @@ DOTS_ON_PAGE = 3_000
 def absent(run: Run) -> str | None:
     """Runs recorded in bins keep no packets, and without a tunnel nobody saw any; flows may have delivered
     none."""
-    if real.has_only_ends(run):
-        return real.NOT_SEEN
+    if real_path.has_only_ends(run):
+        return real_path.NOT_SEEN
     points = run.delays(DOTS_ON_PAPER)
     if points is None:
         return "This run was recorded in bins (record: bins), which keep no delays of single packets."
@@ -68,7 +59,7 @@ def _label(run: Run, number: int, label: str) -> str:
 
 
 def caption(_run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     return (
         "One-way delay of single packets, at the time of their arrival. Where there are more packets than "
         "dots, the smallest and largest delay of every column are kept."
@@ -81,12 +72,8 @@ def figure(run: Run, options: Options) -> Figure:
     from matplotlib.lines import Line2D
 
     points = run.delays(DOTS_ON_PAPER) or {}
-    with paper_style(options):
-        picture = new_figure(options, 46.0)
-        axes = time_axes(picture, options, run.duration_s, "one-way delay (ms)")
-        handles: list[Any] = []
-        labels: list[str] = []
-        mark_times(axes, run.change_times_s)
+    with over_time(options, 46.0, run.duration_s, run.change_times_s, "one-way delay (ms)") as plot:
+        axes = plot.axes
         pairs = _styles(run)
         styles = [style for _, style in pairs]
         drawn = []
@@ -97,11 +84,9 @@ def figure(run: Run, options: Options) -> Figure:
             time, delay = floats(found["time_s"]), floats(found["delay_ms"])
             drawn.append((time, delay, np.full(len(time), index)))
             if flow.background:
-                if style.label not in labels:
-                    handles.append(
-                        Line2D([], [], linestyle="none", marker="o", markersize=2.0, color=style.color)
-                    )
-                    labels.append(style.label)
+                if style.label not in plot.labels:
+                    key = Line2D([], [], linestyle="none", marker="o", markersize=2.0, color=style.color)
+                    plot.show(key, style.label)
                 continue
             every = max(1, len(time) // 14)
             axes.plot(
@@ -115,10 +100,8 @@ def figure(run: Run, options: Options) -> Figure:
                 markeredgewidth=0.4,
                 zorder=3,
             )
-            handles.append(
-                Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color)
-            )
-            labels.append(_label(run, flow.number, style.label))
+            key = Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color)
+            plot.show(key, _label(run, flow.number, style.label))
         time, delay, owner = (np.concatenate([part[i] for part in drawn] or [np.zeros(0)]) for i in range(3))
         order = np.argsort(time, kind="stable")  # in order of time, or the last flow would hide the others
         colours = to_rgba_array([s.color for s in styles])[owner[order].astype(int)]
@@ -135,8 +118,8 @@ def figure(run: Run, options: Options) -> Figure:
         low, high = float(np.min(delay, initial=np.inf)), float(np.max(delay, initial=0.0))
         bottom = 0.0 if low < 0.5 * high else low - 0.15 * (high - low + 0.01 * high)
         axes.set_ylim(min(bottom, low), high + 0.06 * (high - bottom) if high > bottom else high + 1)
-        legend_above(axes, handles, labels)
-    return picture
+        plot.highest = None
+    return plot.figure
 
 
 def chart(run: Run) -> dict[str, Any] | None:
@@ -144,22 +127,12 @@ def chart(run: Run) -> dict[str, Any] | None:
     points = run.delays(DOTS_ON_PAGE)
     if points is None:
         return None
-    xs: list[Any] = []
-    series: list[dict[str, Any]] = []
+    made = Chart("one-way delay (ms)", run.change_times_s)
     for flow, style in _styles(run):
         found = points.get(flow.number)
         if found is None or not len(found["time_s"]):
             continue
-        series.append(
-            {
-                "label": f"{flow.label} (background)" if flow.background else flow.label,
-                "kind": "points",
-                "x": len(xs),
-                "y": floats(found["delay_ms"]),
-                "color": style.color,
-                "dark": style.dark,
-            }
-        )
-        xs.append(floats(found["time_s"]))
-    marks = run.change_times_s[:MOST_MARKS]
-    return {"y": "one-way delay (ms)", "xs": xs, "series": series, "marks": marks}
+        made.xs.append(floats(found["time_s"]))
+        label = f"{flow.label} (background)" if flow.background else flow.label
+        made.add(label, "points", floats(found["delay_ms"]), style)
+    return made.document()

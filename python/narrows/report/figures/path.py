@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import networks, units, words
+from narrows.report import networks, prose, units
 from narrows.report.data import Campaign, Json
 from narrows.report.drawing import Numbers, Options, new_figure, paper_style
 from narrows.report.figures import _network
-from narrows.report.real import is_real
+from narrows.report.real_path import is_real
 from narrows.report.style import GRID, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def absent(data: Campaign) -> str | None:
     """Without a record there is no path to draw."""
     network = data.settings.get("network") or {}
     if not network:
-        return "No record tells the path, so it is only in the scenario below."
+        return "No record describes the path; see the scenario below."
     if not networks.is_dumbbell(network) and not network.get("hosts"):
         return f"No picture is drawn for networks of the kind {network.get('kind')!r}."
     return None
@@ -55,12 +55,12 @@ def numbers(data: Campaign) -> Numbers:
         where: [d for d, _ in rows],
         "element": [str(e.get("name")) for _, e in rows],
         "kind": [str(e.get("kind")) for _, e in rows],
-        "settings": ["; ".join(words.element_lines(e)) for _, e in rows],
+        "settings": ["; ".join(prose.element_lines(e)) for _, e in rows],
     }
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     if not networks.is_dumbbell(data.settings.get("network") or {}):
         return (
             "Boxes are hosts, circles routers. Numbered links have what the list says, in the order in which "
@@ -184,7 +184,7 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
     icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
     icon(axes, x, y + height / 2 - 4.0)
     lines: list[str] = []
-    for line in words.element_lines(element):
+    for line in prose.element_lines(element):
         lines += textwrap.wrap(line, 23, max_lines=2, placeholder="…")
     lines = lines[:3]
     for i, line in enumerate(lines):

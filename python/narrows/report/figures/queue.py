@@ -8,16 +8,7 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import (
-    MOST_MARKS,
-    Numbers,
-    Options,
-    legend_above,
-    mark_times,
-    new_figure,
-    paper_style,
-    time_axes,
-)
+from narrows.report.drawing import Chart, Numbers, Options, over_time
 from narrows.report.style import MUTED, of_flow
 
 if TYPE_CHECKING:
@@ -65,7 +56,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def caption(run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     sample = run.settings.get("sample_ns")
     every = f", sampled every {units.span(float(sample))}" if sample else ""
     limits = _limits(run)
@@ -75,33 +66,23 @@ def caption(run: Run) -> str:
 
 def figure(run: Run, options: Options) -> Figure:
     """A line per queue, filled if it is the only one."""
-    limits = _limits(run)
-    with paper_style(options):
-        picture = new_figure(options, 38.0)
-        axes = time_axes(picture, options, run.duration_s, "waiting (kB)")
-        mark_times(axes, run.change_times_s)
-        handles: list[Any] = []
-        labels: list[str] = []
-        highest = 0.0
-        for index, (name, times, values) in enumerate(_queues(run)):
+    limits, queues = _limits(run), _queues(run)
+    with over_time(options, 38.0, run.duration_s, run.change_times_s, "waiting (kB)") as plot:
+        for index, (name, times, values) in enumerate(queues):
             style = of_flow(4 - index if index < 5 else index, name)
             time, value = thin(times, values, POINTS_ON_PAPER)
-            (line,) = axes.plot(time, value, color=style.color, linewidth=0.8)
-            if len(_queues(run)) == 1:
-                axes.fill_between(time, value, color=style.color, alpha=0.15, linewidth=0)
-            handles.append(line)
-            labels.append(name)
-            highest = max(highest, float(np.nanmax(value, initial=0.0)))
+            (line,) = plot.axes.plot(time, value, color=style.color, linewidth=0.8)
+            if len(queues) == 1:
+                plot.axes.fill_between(time, value, color=style.color, alpha=0.15, linewidth=0)
+            plot.show(line, name, value)
             if name in limits:
                 limit = limits[name] / 1e3
-                if limit < 8 * highest or highest == 0:
-                    axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-                    highest = max(highest, limit)
-                handles.append(_dashed())
-                labels.append(f"limit of {name}: {units.size(limits[name])}")
-        axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
-        legend_above(axes, handles, labels)
-    return picture
+                near = not plot.highest or limit < 8 * plot.highest
+                if near:
+                    plot.axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
+                label = f"limit of {name}: {units.size(limits[name])}"
+                plot.show(_dashed(), label, *([limit] if near else []))
+    return plot.figure
 
 
 def _dashed() -> Any:
@@ -112,34 +93,14 @@ def _dashed() -> Any:
 
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
-    xs: list[Any] = []
-    series: list[dict[str, Any]] = []
+    made = Chart("waiting (kB)", run.change_times_s)
     limits = _limits(run)
     for index, (name, times, values) in enumerate(_queues(run)):
         style = of_flow(4 - index if index < 5 else index, name)
         time, value = thin(times, values, POINTS_ON_PAGE)
-        series.append(
-            {
-                "label": name,
-                "kind": "line",
-                "x": len(xs),
-                "y": value,
-                "color": style.color,
-                "dark": style.dark,
-                "fill": index == 0,
-            }
-        )
-        xs.append(time)
+        made.xs.append(time)
+        made.add(name, "line", value, style, fill=index == 0)
         if name in limits and limits[name] / 1e3 < 8 * max(float(np.nanmax(value, initial=0.0)), 1e-9):
-            series.append(
-                {
-                    "label": f"limit of {name}",
-                    "kind": "line",
-                    "dash": [6, 4],
-                    "x": len(xs) - 1,
-                    "y": np.full(len(time), limits[name] / 1e3),
-                    "color": "#5b6470",
-                    "dark": "#a9b4c0",
-                }
-            )
-    return {"y": "waiting (kB)", "xs": xs, "series": series, "marks": run.change_times_s[:MOST_MARKS]}
+            line = np.full(len(time), limits[name] / 1e3)
+            made.add(f"limit of {name}", "line", line, dash=[6, 4], color="#5b6470", dark="#a9b4c0")
+    return made.document()

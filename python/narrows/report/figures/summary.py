@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from narrows.report import labels as placing
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Campaign, Run
 from narrows.report.drawing import SINGLE_MM, Numbers, Options, new_figure, paper_style
 from narrows.report.style import MUTED, of
@@ -38,7 +38,7 @@ class Dot:
 
     @property
     def degraded(self) -> bool:
-        """Whether the run counts with a warning."""
+        """True if the run counts with a warning."""
         return self.run.verdict == "degraded"
 
 
@@ -83,8 +83,8 @@ def logarithmic(delays: list[float]) -> tuple[float, float] | None:
 
 def absent(data: Campaign) -> str | None:
     """Without a valid run there is nothing to compare."""
-    if real.only_ends(data):
-        return real.NOT_SEEN
+    if real_path.only_ends(data):
+        return real_path.NOT_SEEN
     return None if dots(data) else "No valid run with a throughput and a delay, so there is nothing to draw."
 
 
@@ -103,7 +103,7 @@ def numbers(data: Campaign) -> Numbers:
 
 
 def caption(data: Campaign) -> str:
-    """How to read it."""
+    """The caption."""
     found = dots(data)
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
@@ -124,7 +124,7 @@ def caption(data: Campaign) -> str:
 
 
 def _shared(schemes: list[str]) -> list[str]:
-    """What most of many schemes have among their parameters: words that names can do without."""
+    """Parameters that most of many schemes have: words that names can do without."""
     counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
     brief = {_without(scheme, shared) for scheme in schemes}

@@ -6,19 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report import real, units
+from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
-from narrows.report.drawing import (
-    MOST_MARKS,
-    Numbers,
-    Options,
-    legend_above,
-    mark_times,
-    new_figure,
-    paper_style,
-    time_axes,
-)
-from narrows.report.style import SHADE, of_background, of_flows
+from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.style import SHADE, Style, of_background, of_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput"
 SCOPE = "run"
 ORDER = 10
-PAPER_NOTE = "The legend has the means. Markers on the lines only tell the flows apart."
+PAPER_NOTE = "The legend has the means. Markers only distinguish the flows."
 
 
 def _columns(run: Run) -> dict[str, Any]:
@@ -47,7 +38,7 @@ def _columns(run: Run) -> dict[str, Any]:
 
 
 def _background(run: Run) -> dict[str, Any]:
-    """What arrived of all flows that are not under test, together."""
+    """Delivered rate of all flows that are not under test, together."""
     series = run.throughput["flows"]
     found = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
     return {"background_delivered_mbps": np.sum(found, axis=0) / 1e6} if found else {}
@@ -65,8 +56,8 @@ def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
 
 def absent(run: Run) -> str | None:
     """Nothing to draw where no flow sent a packet, or nobody saw any."""
-    if real.has_only_ends(run):
-        return real.NOT_SEEN
+    if real_path.has_only_ends(run):
+        return real_path.NOT_SEEN
     columns = _columns(run)
     sent = [v for k, v in columns.items() if k.endswith("_sent_mbps")]
     return None if any(np.nansum(v) > 0 for v in sent) else "No packet of any flow entered the network."
@@ -78,7 +69,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def caption(run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     shaded = (
         ", over the capacity of the bottleneck (shaded)"
         if run.throughput.get("capacity_bps") is not None
@@ -117,31 +108,20 @@ def figure(run: Run, options: Options) -> Figure:
     width = run.bin_ns / 1e9
     edges = np.append(start, start[-1] + width) if len(start) else np.array([0.0, width])
     dashed = (0, (2.5, 1.2))
-    with paper_style(options):
-        picture = new_figure(options, 46.0)
-        axes = time_axes(picture, options, run.duration_s or float(edges[-1]), "throughput (Mbit/s)")
-        handles: list[Any] = []
-        labels: list[str] = []
-        highest = 0.0
+    duration_s = run.duration_s or float(edges[-1])
+    with over_time(options, 46.0, duration_s, run.change_times_s, "throughput (Mbit/s)") as plot:
+        axes = plot.axes
         if "capacity_mbps" in columns:
             capacity = columns["capacity_mbps"]
             shade = axes.stairs(capacity, edges, fill=True, color=SHADE, zorder=0.5)
             mean = float(np.nanmean(capacity)) if len(capacity) else 0.0
-            handles.append(shade)
-            labels.append(f"capacity (mean {units.trimmed(mean)} Mbit/s)")
-            highest = float(np.nanmax(capacity, initial=0.0))
-        mark_times(axes, run.change_times_s)
+            plot.show(shade, f"capacity (mean {units.trimmed(mean)} Mbit/s)", capacity)
         if "background_delivered_mbps" in columns:
             style = of_background(_background_label(run))
             values = columns["background_delivered_mbps"]
             axes.step(edges, _to_the_end(values), where="post", color=style.color, linewidth=0.8, zorder=1.8)
-            handles.append(_plain_key(style))
-            labels.append(style.label)
-            highest = max(highest, float(np.nanmax(values, initial=0.0)))
-        flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
-        for flow, style in zip(
-            flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True
-        ):
+            plot.show(_key(style, linewidth=0.8), style.label, values)
+        for flow, style in _styled(run, columns):
             sent = columns[f"flow_{flow.number}_sent_mbps"]
             arrived = columns[f"flow_{flow.number}_delivered_mbps"]
             axes.step(
@@ -154,18 +134,21 @@ def figure(run: Run, options: Options) -> Figure:
                 start[offset::every] + width / 2,
                 arrived[offset::every],
                 linestyle="none",
-                marker=style.marker,
-                markersize=3.4,
                 markerfacecolor=style.color,
-                markeredgecolor="white",
-                markeredgewidth=0.4,
+                **_marker(style),
             )
-            handles.append(_key(style))
-            labels.append(_label(run, flow, sent))
-            highest = max(highest, float(np.nanmax(np.append(sent, arrived), initial=0.0)))
-        axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
-        legend_above(axes, handles, labels)
-    return picture
+            plot.show(_key(style, linewidth=1.1, **_marker(style)), _label(run, flow, sent), sent, arrived)
+    return plot.figure
+
+
+def _styled(run: Run, columns: dict[str, Any]) -> list[tuple[Flow, Style]]:
+    """The flows that are drawn, with their styles."""
+    flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
+    return list(zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True))
+
+
+def _marker(style: Style) -> dict[str, Any]:
+    return {"marker": style.marker, "markersize": 3.4, "markeredgecolor": "white", "markeredgewidth": 0.4}
 
 
 def _to_the_end(values: Any) -> Any:
@@ -173,25 +156,10 @@ def _to_the_end(values: Any) -> Any:
     return np.append(values, values[-1:])
 
 
-def _plain_key(style: Any) -> Any:
+def _key(style: Style, **how: Any) -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=style.color, linewidth=0.8)
-
-
-def _key(style: Any) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D(
-        [],
-        [],
-        color=style.color,
-        marker=style.marker,
-        markersize=3.4,
-        markeredgecolor="white",
-        markeredgewidth=0.4,
-        linewidth=1.1,
-    )
+    return Line2D([], [], color=style.color, **how)
 
 
 def chart(run: Run) -> dict[str, Any]:
@@ -199,28 +167,15 @@ def chart(run: Run) -> dict[str, Any]:
     columns = {name: _to_the_end(v) for name, v in _columns(run).items()}
     if len(columns["time_s"]):
         columns["time_s"][-1] += run.bin_ns / 1e9  # the right edge of the last step
-    series: list[dict[str, Any]] = []
+    made = Chart("throughput (Mbit/s)", run.change_times_s)
+    made.xs.append(columns["time_s"])
     if "capacity_mbps" in columns:
-        series.append({"label": "capacity", "kind": "area", "x": 0, "y": columns["capacity_mbps"]})
+        made.add("capacity", "area", columns["capacity_mbps"])
     if "background_delivered_mbps" in columns:
         style = of_background(_background_label(run))
-        values = columns["background_delivered_mbps"]
-        own = {"color": style.color, "dark": style.dark, "dash": []}
-        series.append({"label": style.label, "kind": "step", "x": 0, "y": values, **own})
-    flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
-    for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
+        made.add(style.label, "step", columns["background_delivered_mbps"], style, dash=[])
+    for flow, style in _styled(run, columns):
         for what, dash in (("sent", [5, 3]), ("delivered", [])):
             values = columns[f"flow_{flow.number}_{what}_mbps"]
-            series.append(
-                {
-                    "label": f"{flow.label} {what}",
-                    "kind": "step",
-                    "dash": dash,
-                    "x": 0,
-                    "y": values,
-                    "color": style.color,
-                    "dark": style.dark,
-                }
-            )
-    marks = run.change_times_s[:MOST_MARKS]
-    return {"y": "throughput (Mbit/s)", "xs": [columns["time_s"]], "series": series, "marks": marks}
+            made.add(f"{flow.label} {what}", "step", values, style, dash=dash)
+    return made.document()

@@ -8,16 +8,7 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import (
-    MOST_MARKS,
-    Numbers,
-    Options,
-    legend_above,
-    mark_times,
-    new_figure,
-    paper_style,
-    time_axes,
-)
+from narrows.report.drawing import Chart, Numbers, Options, over_time
 from narrows.report.style import Style, of_flows
 
 if TYPE_CHECKING:
@@ -61,7 +52,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def caption(run: Run) -> str:
-    """How to read it."""
+    """The caption."""
     sample = run.settings.get("sample_ns")
     every = f", sampled every {units.span(float(sample))}" if sample else ""
     return (
@@ -71,18 +62,12 @@ def caption(run: Run) -> str:
 
 def figure(run: Run, options: Options) -> Figure:
     """One line per flow, with markers against confusion."""
-    with paper_style(options):
-        picture = new_figure(options, 38.0)
-        axes = time_axes(picture, options, run.duration_s, "window (kB)")
-        mark_times(axes, run.change_times_s)
-        handles: list[Any] = []
-        labels: list[str] = []
-        highest = 0.0
-        windows = _windows(run)
+    windows = _windows(run)
+    with over_time(options, 38.0, run.duration_s, run.change_times_s, "window (kB)") as plot:
         for index, (style, _, times, values) in enumerate(windows):
             time, value = thin(times, values, POINTS_ON_PAPER)
             every = max(1, len(time) // 12)
-            (line,) = axes.plot(
+            (line,) = plot.axes.plot(
                 time,
                 value,
                 color=style.color,
@@ -93,29 +78,15 @@ def figure(run: Run, options: Options) -> Figure:
                 markeredgewidth=0.4,
                 markevery=(index * every // max(1, len(windows)), every),
             )
-            handles.append(line)
-            labels.append(style.label)
-            highest = max(highest, float(np.nanmax(value, initial=0.0)))
-        axes.set_ylim(0, highest * 1.12 if highest > 0 else 1)
-        legend_above(axes, handles, labels)
-    return picture
+            plot.show(line, style.label, value)
+    return plot.figure
 
 
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
-    xs: list[Any] = []
-    series: list[dict[str, Any]] = []
+    made = Chart("window (kB)", run.change_times_s)
     for style, _, times, values in _windows(run):
         time, value = thin(times, values, POINTS_ON_PAGE)
-        series.append(
-            {
-                "label": style.label,
-                "kind": "line",
-                "x": len(xs),
-                "y": value,
-                "color": style.color,
-                "dark": style.dark,
-            }
-        )
-        xs.append(time)
-    return {"y": "window (kB)", "xs": xs, "series": series, "marks": run.change_times_s[:MOST_MARKS]}
+        made.xs.append(time)
+        made.add(style.label, "line", value, style)
+    return made.document()

@@ -1,0 +1,179 @@
+"""Where an agent runs, and how it is started and asked there.
+
+An agent gets a session of its own and a pipe on its standard input. When this process dies, however it dies,
+the pipe closes and the agent stops and cleans up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from narrows.agent import schema
+from narrows.agent.process import end, exit_code, kill
+from narrows.errors import UnavailableError, reason
+from narrows.json_shapes import OBJECT, Shape
+
+#: The version of the agent's command line that this package speaks.
+PROTOCOL = 1
+#: Rights under which agents can run, the best first.
+ROOT, SUDO, USER = "root", "sudo", "user"
+#: Building and removing two virtual hosts and loading a BPF program takes two seconds on slow machines.
+ANSWER_S = 60.0
+#: Removing gigabytes from a slow disk takes a while.
+_REMOVE_S = 60.0
+#: Time for sudo to find out what a user may do; a server may have to be asked.
+_SUDO_S = 30.0
+
+_PACKAGED = Path(__file__).resolve().parent.parent / "_bin" / "narrows-agent"
+
+
+class Connection(Protocol):
+    """A connection to another host (narrows.hosts.ssh)."""
+
+    def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Starts a program there, with pipes as `subprocess.Popen` takes them."""
+
+    def run(self, script: str) -> subprocess.CompletedProcess[bytes]:
+        """Runs a line of POSIX shell there to its end."""
+
+
+def find_agent() -> Path:
+    """The agent's binary: $NARROWS_AGENT, the one in the package, the one on the PATH."""
+    named = os.environ.get("NARROWS_AGENT")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise UnavailableError(
+                f"$NARROWS_AGENT names {named}, which is not a program; correct or unset it"
+            )
+        return Path(named)
+    if os.access(_PACKAGED, os.X_OK):
+        return _PACKAGED
+    found = shutil.which("narrows-agent")
+    if found:
+        return Path(found)
+    raise UnavailableError(
+        "the program narrows-agent is not there; build it in the source tree with: make build"
+    )
+
+
+@dataclass
+class Location:
+    """Where an agent runs: here, or on another host."""
+
+    name: str
+    #: Words before the agent's arguments: perhaps sudo, and its path.
+    prefix: list[str]
+    #: `root`, `sudo` (root without a password) or `user`.
+    rights: str
+    #: The connection, unless it is here.
+    ssh: Connection | None = None
+
+    def start(
+        self, *arguments: str, stderr: Any = subprocess.PIPE, pass_fds: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Starts the agent with pipes; it ends with its standard input."""
+        words = [*self.prefix, *arguments]
+        options: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": stderr,
+            # A session of its own: the kernel's scheduler gives the emulator its fair share, however busy the
+            # terminal that we run in.
+            "start_new_session": True,
+        }
+        if self.ssh is not None:
+            return self.ssh.start(words, **options)
+        try:
+            return subprocess.Popen(words, **options, pass_fds=pass_fds)
+        except OSError as error:
+            raise UnavailableError(f"{words[0]} can't be started: {reason(error)}") from None
+
+    def ask(self, shape: Shape, *arguments: str, pass_fds: Sequence[int] = ()) -> dict[str, Any]:
+        """The document of this shape that the agent prints."""
+        process = self.start(*arguments, pass_fds=pass_fds)
+        try:
+            said, complaint = process.communicate(timeout=ANSWER_S)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            end(process)
+            raise UnavailableError(
+                f"{self.name}: narrows-agent {arguments[0]} has not ended after {ANSWER_S:g} s; see what the"
+                " machine is doing, and try again"
+            ) from None
+        answer = schema.parse(said)
+        if answer is not None and (process.returncode == 0 or schema.complaint(answer)):
+            return schema.checked(self.name, answer, shape)
+        why = _cannot_run(arguments[0], complaint.decode(errors="replace"), process.returncode)
+        raise UnavailableError(f"{self.name}: {why}")
+
+    def version(self, program: Path | None = None) -> dict[str, Any]:
+        """The agent's version; raises `UnavailableError`, naming `program`, unless it speaks our protocol."""
+        found = self.ask(schema.VERSION, "version")
+        if found["protocol"] != PROTOCOL:
+            raise UnavailableError(
+                f"{program or self.prefix[-1]} speaks protocol {found['protocol']}, this package"
+                f" {PROTOCOL}; build both from the same source with: make build"
+            )
+        return found
+
+    def doctor(self) -> dict[str, Any]:
+        """The facts about the machine that cells depend on."""
+        return self.ask(OBJECT, "doctor")
+
+    def remove(self, folder: Path) -> None:
+        """Removes a folder here with what agents have written into it; what cannot be removed stays."""
+        assert self.ssh is None
+        shutil.rmtree(folder, ignore_errors=True)
+        if self.rights == SUDO and os.path.lexists(folder):
+            # It is root's, as everything is that agents write here.
+            words = [*self.prefix[:-1], "rm", "-rf", "--", str(folder.absolute())]
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                exit_code(words, _REMOVE_S)
+
+
+def _cannot_run(question: str, complaint: str, code: int) -> str:
+    """Why an agent gave no answer."""
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    last = lines[-1] if lines else f"exit code {code}"
+    low = complaint.lower()
+    if "glibc" in low or "shared librar" in low:
+        return (
+            f"the agent does not run there ({last}); send a statically linked one: make build makes it where"
+            " the C library is there for static linking (Debian: libc6-dev)"
+        )
+    if code == 126 and "permission denied" in low:
+        return (
+            f"the agent may not be executed ({last}); choose a folder on a file system without noexec with"
+            " --remote-folder"
+        )
+    return f"narrows-agent {question} gives no answer ({last})"
+
+
+def this_machine() -> Location:
+    """This machine, with the rights of this process."""
+    return Location("this machine", [str(find_agent())], ROOT if os.geteuid() == 0 else USER)
+
+
+def with_best_rights() -> Location:
+    """This machine, as root if that is possible without a password."""
+    agent = str(find_agent())
+    if os.geteuid() == 0:
+        return Location("here", [agent], ROOT)
+    sudo = shutil.which("sudo")
+    if sudo is not None:
+        try:
+            may = exit_code([sudo, "-n", "true"], _SUDO_S) == 0
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"sudo has not answered for {_SUDO_S:g} s; see whether this works: sudo -n true"
+            ) from None
+        if may:
+            return Location("here", [sudo, "-n", agent], SUDO)
+    return Location("here", [agent], USER)

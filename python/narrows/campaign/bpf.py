@@ -1,0 +1,63 @@
+"""BPF programs of a campaign, loaded once for a moment before it begins.
+
+A program that the kernel refuses is so found at once, and not when half of the cells have run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from narrows.agent import schema
+from narrows.agent.location import Location
+from narrows.campaign.plan import Plan
+from narrows.errors import DataError, UnavailableError
+from narrows.scenario.network import FORWARD
+from narrows.scenario.prefixes import BPF_PREFIX
+from narrows.scenario.real_path import sender_is_local
+
+
+def check_programs(plan: Plan, agent: Location, remote: Location | None = None) -> None:
+    """Tries every program that the cells use, at the machine that sends with it; raises what the agent says
+    of the first that fails. `remote` is the other host of a campaign between two.
+
+    Files of users are only tried here.
+    """
+    names: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    files: dict[str, str] = {}
+    for cell in plan.cells:
+        for flow in cell.content["flows"]:
+            here = remote is None or sender_is_local(cell.content) == (flow["direction"] == FORWARD)
+            if "object" in flow and here:
+                files[flow["object"]["sha256"]] = flow["object"]["name"]
+            elif "object" not in flow and flow["scheme"].startswith(BPF_PREFIX):
+                names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
+    if remote is not None and names[1]:
+        options = [word for name in names[1] for word in ("--program", name)]
+        _judge(remote.ask(schema.PROGRAMS, "bpf", *options), f"{remote.name}: ")
+    if names[0] or files:
+        _judge(_here(plan, agent, list(names[0]), files))
+
+
+def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) -> dict[str, Any]:
+    options: list[str] = []
+    for name in names:
+        options += ["--program", name]
+    with contextlib.ExitStack() as stack:
+        handles = []
+        for sha256, name in files.items():
+            # In memory and without a path: nothing is left, however this process ends.
+            file = stack.enter_context(os.fdopen(os.memfd_create(name), "wb"))
+            file.write(plan.scenario.files.contents[sha256])
+            file.flush()
+            handles.append(file.fileno())
+            options += ["--object", f"{name}=/proc/self/fd/{file.fileno()}"]
+        return agent.ask(schema.PROGRAMS, "bpf", *options, pass_fds=handles)
+
+
+def _judge(answer: dict[str, Any], where: str = "") -> None:
+    for result in answer.get("results") or []:
+        if not result.get("ok"):
+            kind = DataError if result.get("kind") == "input" else UnavailableError
+            raise kind(f"{where}{result.get('message')}")

@@ -1,0 +1,280 @@
+"""The two agents of one cell between hosts: `narrows-agent side` on this machine and on the other one.
+
+Each gets a plan and then commands on its standard input, and writes JSON lines to its standard output. When
+its input ends, however that comes, it stops and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+from narrows.agent import schema
+from narrows.agent.location import Location
+from narrows.agent.process import kill
+from narrows.agent.session import Session
+from narrows.hosts.path_probe import ClockOffset
+from narrows.hosts.ssh import CONNECTION_FAILED
+
+FORMAT = "narrows/side/1"
+#: Arguments of the agent.
+ARGUMENTS = ("side", "--plan", "-")
+#: Agents that both say nothing for this long are taken for hung; the longest wait of theirs is that of
+#: starting programs.
+_SILENCE_S = 120.0
+#: Time for an agent that was told to stop to end its processes and to write the rest.
+_GRACE_S = 15.0
+#: When one end has failed the other one fails soon; which of them tells more is known then.
+_OTHER_S = 3.0
+_TURN_S = 0.2
+#: The agent's kinds of failures (agent/src/events.rs).
+_KINDS = ("input", "unavailable", "io", "internal", "interrupted")
+#: Their events.
+_EVENTS = ("ready", "open", "prepared", "starting", "progress", "done", "error")
+
+
+class PeerFailure(Exception):  # noqa: N818 - what became of a cell, and no error of this program
+    """Why a cell gave no record: the kind of failure, and a sentence."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class Stopped(Exception):  # noqa: N818
+    """Somebody asked to stop."""
+
+
+class Peer(Session):
+    """One of the two agents, whose standard error goes to `log`."""
+
+    def __init__(self, location: Location, log: IO[bytes], *arguments: str) -> None:
+        super().__init__(location, *arguments)
+        self.log = log
+        #: Bytes that are still to be written to it.
+        self._unsent = b""
+        #: The last event of each name.
+        self.events: dict[str, dict[str, Any]] = {}
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Gives a command, which is written as soon as its input takes it."""
+        self._unsent += json.dumps(command, separators=(",", ":")).encode() + b"\n"
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The event that says that it has failed."""
+        return self.events.get("error")
+
+    @property
+    def ended(self) -> bool:
+        """True when it has closed its output."""
+        return self._lines.ended
+
+    @property
+    def failed(self) -> bool:
+        """True when it has said so, or has ended before the run did."""
+        return bool(self.error or (self.ended and "done" not in self.events))
+
+    # -- pipes -------------------------------------------------------------------------------------
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Notes what is to be waited for."""
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        if not self.ended:
+            selector.register(self.process.stdout, selectors.EVENT_READ, self.read)
+        if not self.process.stderr.closed:
+            selector.register(self.process.stderr, selectors.EVENT_READ, self.keep_log)
+        if self._unsent and not self.process.stdin.closed:
+            os.set_blocking(self.process.stdin.fileno(), False)
+            selector.register(self.process.stdin, selectors.EVENT_WRITE, self.write_some)
+
+    def write_some(self) -> None:
+        """Writes as much as its input takes."""
+        assert self.process.stdin
+        try:
+            written = os.write(self.process.stdin.fileno(), self._unsent[: 1 << 16])
+        except BlockingIOError:
+            return
+        except OSError:
+            # It has ended; its output tells why.
+            self.close_input()
+            return
+        self._unsent = self._unsent[written:]
+
+    def read(self) -> None:
+        """Takes what it says."""
+        self._lines.read()
+        while self._lines.whole:
+            event = schema.parse(self._lines.whole.popleft())
+            if event is not None and event.get("event") in _EVENTS:
+                self.events[event["event"]] = event
+        if self._lines.endless:
+            self.events["error"] = {"event": "error", "message": "the agent sent a line without an end"}
+
+    def keep_log(self) -> None:
+        """Keeps what it complains about."""
+        assert self.process.stderr
+        data = os.read(self.process.stderr.fileno(), 1 << 16)
+        if data:
+            self.log.write(data)
+        else:
+            self.process.stderr.close()
+
+    def close_input(self) -> None:
+        """Ends its input: it stops and cleans up."""
+        self._unsent = b""
+        super().close_input()
+
+    def kill(self) -> None:
+        """Ends it at once; what it has started notices."""
+        kill(self.process)
+
+    def finish(self, seconds: float) -> None:
+        """Waits for its end; kills it if that takes longer."""
+        self.close_input()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        self.end()
+
+    def failure(self, is_connected: bool) -> tuple[str, str]:
+        """Kind and sentence of its failure."""
+        if self.error is not None:
+            kind = self.error.get("kind")
+            known = kind if kind in _KINDS else "internal"
+            return known, f"{self.location.name}: {schema.complaint(self.error)}"
+        code = self.process.poll()
+        if self.location.ssh is not None and (not is_connected or code == CONNECTION_FAILED):
+            return "vanished", f"{self.location.name} has vanished: the connection by ssh broke off"
+        return "internal", f"{self.location.name}: the agent ended without giving a reason ({_how(code)})"
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return "it closed its output"
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+class PeerPair:
+    """Both agents; use it with `with`."""
+
+    def __init__(
+        self,
+        local: Peer,
+        remote: Peer,
+        stopped: Callable[[], bool],
+        is_connected: Callable[[], bool],
+        progress: Callable[[float], None],
+    ) -> None:
+        self.local = local
+        self.remote = remote
+        self._stopped = stopped
+        self._is_connected = is_connected
+        self._progress = progress
+        self._last_heard = time.monotonic()
+
+    @property
+    def both(self) -> tuple[Peer, Peer]:
+        """Both of them."""
+        return self.local, self.remote
+
+    def __enter__(self) -> PeerPair:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for peer in self.both:
+            peer.close_input()
+        limit = time.monotonic() + _GRACE_S
+        # What they still say is heard, so that none waits for us.
+        while not all(peer.ended for peer in self.both) and time.monotonic() < limit:
+            self._turn()
+        for peer in self.both:
+            peer.finish(max(0.1, limit - time.monotonic()))
+
+    def run(
+        self, plans: tuple[dict[str, Any], dict[str, Any]], start_in_ns: int, offset: ClockOffset | None
+    ) -> None:
+        """From the plans (local, remote) to the end of the run; raises `PeerFailure` or `Stopped`.
+
+        `offset` is the difference of the clocks where no tunnel compares them, else None.
+        """
+        for peer, plan in zip(self.both, plans, strict=True):
+            peer.send(plan)
+        if offset is None:
+            self._await("open", self.both)
+        self._await("prepared", self.both)
+        if offset is None:
+            self.local.send({"order": "start", "in_ns": start_in_ns})
+            self._await("starting", (self.local,))
+            # The other end reckons with its own estimate of the clocks.
+            self.remote.send({"order": "start", "at_ns": self.local.events["starting"]["at_ns"]})
+        else:
+            real_ns = time.time_ns() + start_in_ns
+            command = {"order": "start", "error_ns": offset.error_ns()}
+            self.local.send({**command, "real_ns": real_ns})
+            self.remote.send({**command, "real_ns": real_ns + offset.offset_ns})
+        self._await("done", self.both)
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _await(self, name: str, peers: tuple[Peer, ...]) -> None:
+        """Until these have sent an event of this name."""
+        self._last_heard = time.monotonic()
+        while not all(name in peer.events for peer in peers):
+            if self._stopped():
+                raise Stopped
+            if self._turn():
+                self._last_heard = time.monotonic()
+            self._check(peers, name)
+
+    def _check(self, peers: tuple[Peer, ...], name: str) -> None:
+        gone = [peer for peer in self.both if peer.failed]
+        if gone:
+            raise self._failure(gone[0])
+        if not self._is_connected():
+            raise PeerFailure(*self.remote.failure(is_connected=False))
+        silent = time.monotonic() - self._last_heard
+        if silent > _SILENCE_S:
+            who = " and ".join(peer.location.name for peer in peers if name not in peer.events)
+            raise PeerFailure("internal", f"{who}: no output for {_SILENCE_S:g} s; the agent was ended")
+
+    def _failure(self, first: Peer) -> PeerFailure:
+        """The failure of both when one has failed: it may only have noticed what happened at the other."""
+        limit = time.monotonic() + _OTHER_S
+        other = self.remote if first is self.local else self.local
+        while not (other.error or other.ended) and time.monotonic() < limit and not self._stopped():
+            self._turn()
+        for peer in self.both:
+            # Now their exit codes are known.
+            if peer.ended:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    peer.process.wait(2)
+        is_connected = self._is_connected()
+        found = [peer.failure(is_connected) for peer in (first, other) if peer.failed]
+        vanished = [one for one in found if one[0] == "vanished"]
+        if vanished:
+            return PeerFailure(*vanished[0])
+        return PeerFailure(found[0][0], "; ".join(dict.fromkeys(message for _, message in found)))
+
+    def _turn(self) -> bool:
+        """Reads and writes for a moment; true if anything was read."""
+        with selectors.DefaultSelector() as selector:
+            for peer in self.both:
+                peer.register(selector)
+            if not selector.get_map():
+                time.sleep(_TURN_S)
+                return False
+            before = self.local.events.get("progress")
+            ready = selector.select(_TURN_S)
+            for key, _ in ready:
+                key.data()
+        progress = self.local.events.get("progress")
+        if progress is not None and progress is not before and progress.get("of_ns"):
+            self._progress(min(1.0, progress.get("time_ns", 0) / progress["of_ns"]))
+        return any(mask & selectors.EVENT_READ for _, mask in ready)

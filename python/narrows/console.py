@@ -1,0 +1,47 @@
+"""Consoles and tables of the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+#: Width of tables that are not printed on a terminal, so that no line is folded in a log.
+WIDTH_OF_FILES = 200
+
+
+def stdout_console() -> Console:
+    """The console of results."""
+    return _console(sys.stdout.isatty(), stderr=False)
+
+
+def stderr_console() -> Console:
+    """The console of progress and messages."""
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(terminal: bool, *, stderr: bool) -> Console:
+    from rich.console import Console
+
+    # Labels, reasons and names of files stand as they are: "[red]" and ":x:" mean nothing in them.
+    width = None if terminal else WIDTH_OF_FILES
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """A message on standard error."""
+    stderr_console().print(text, soft_wrap=True)
+
+
+def table(*titles: str, whole: Collection[str] = (), right: Collection[str] = (), **how: Any) -> Table:
+    """A table without lines; columns named in `whole` are never folded, those in `right` are flush right."""
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for title in titles:
+        made.add_column(title, no_wrap=title in whole, justify="right" if title in right else "left", **how)
+    return made

@@ -1,0 +1,75 @@
+"""Files of users that are read whole, the paths by which they are named, and the files that are shipped."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from narrows.errors import DataError, reason
+from narrows.text import shorten
+
+#: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
+#: was named by mistake.
+MOST_BYTES = 200_000_000
+_IRREGULAR = "is not a regular file; save its content in a file and name that"
+
+
+def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file of at most `most` bytes; raises `DataError`, without the path, if it
+    can't be read or be `what`. Whatever else has its name (a pipe, a device) might block, or never end."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise DataError("is a folder; name a file")
+        if not stat.S_ISREG(mode):
+            raise DataError(_IRREGULAR)
+        # Some files of /proc are regular by name only and would be waited for.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise unreadable(error) from None
+    except ValueError:
+        raise DataError("can't be read: no path has the character NUL in it") from None
+    if content is None:
+        raise DataError("can't be read: it has no end")
+    if len(content) > most:
+        article = "an" if what[0] in "aeiou" else "a"
+        size = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1_000} kB"
+        raise DataError(f"is larger than {size}, so it is not {article} {what}")
+    return content
+
+
+def unreadable(error: OSError) -> DataError:
+    """Why a file can't be read, without its path."""
+    return DataError(f"can't be read: {reason(error)}")
+
+
+def named_path(text: str, base: Path) -> Path:
+    """The path that a user calls `text`, relative to `base`; `~` is a home folder. Nothing need be there, but
+    raises `DataError`, with the text, for what can be no path here."""
+    try:
+        path = base / Path(text).expanduser()
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except RuntimeError:
+        raise DataError(f'"{shorten(text)}" names the home folder of a user who is not there') from None
+    except ValueError:
+        raise DataError(f'"{shorten(text)}" has the character NUL in it, which no path has') from None
+    except OSError as error:
+        raise DataError(f'"{shorten(text)}" {unreadable(error)}') from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise DataError(f'"{shorten(text)}" {_IRREGULAR}')
+    return path
+
+
+def shipped_folder() -> Path | None:
+    """The folder with the shipped scenarios."""
+    package = Path(__file__).resolve().parent
+    tree = package.parent.parent
+    if (tree / "pyproject.toml").is_file() and (tree / "scenarios").is_dir():
+        return tree / "scenarios"
+    installed = package / "_scenarios"
+    return installed if installed.is_dir() else None

@@ -1,0 +1,376 @@
+"""The path between this machine and another: which UDP ports pass, how large packets may be, how far it is,
+and how far apart the clocks are.
+
+Both ends are ours, so that nothing has to be inferred: a datagram passes if the other end says that it
+arrived. Questions go from a port of the kernel's choice to the ports that are examined, as those of a tunnel
+would whose other end listens there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from narrows.agent.location import Location
+from narrows.agent.schema import socket_address, split_address
+from narrows.errors import UnavailableError
+from narrows.hosts.prober import Exchange, Prober
+from narrows.scenario.real_path import LOCAL, REMOTE
+
+#: Each question is sent so often, so that single losses do not look like a closed port.
+_COPIES = 4
+_GAP_US = 20_000
+#: Time to wait for answers that may never come: a satellite and a full buffer before it.
+_PATIENCE_S = 2.0
+#: For clocks: the more exchanges, the shorter the shortest.
+_EXCHANGES = 32
+#: Sizes per step of the search for the largest packet; from 9000 bytes four steps suffice.
+_SIZES = 16
+#: Every path of IPv4 should take this, every path of IPv6 must (RFC 791, RFC 8200).
+_LEAST_MTU = {4: 576, 6: 1280}
+#: More is found on no path of the Internet.
+_MOST_MTU = 9216
+#: Smallest questions: 80 bytes of data.
+_SMALL = {4: 108, 6: 128}
+#: Two clocks drift apart by so much in a second at most: quartz is better than 100 ppm.
+_DRIFT_PPB = 200_000
+#: Time for which others may hold all ports, and the pause before looking again: another campaign that
+#: examines its way takes some seconds, and some more until its tunnel has the port that it has chosen.
+_BUSY_S = 20.0
+_AGAIN_S = 3.0
+_ANY = {4: "0.0.0.0", 6: "::"}
+
+
+@dataclass
+class Port:
+    """One port number: what passes to it, in both directions. None means not examined."""
+
+    port: int
+    #: True if datagrams from here arrive there, and answers come back.
+    there: bool | None = None
+    there_answered: bool | None = None
+    #: True if datagrams from there arrive here, unasked, and answers get back.
+    here: bool | None = None
+    here_answered: bool | None = None
+    #: Why it could not be opened there or here.
+    why_there: str | None = None
+    why_here: str | None = None
+
+
+@dataclass
+class PathFacts:
+    """Everything found out about the path."""
+
+    our_address: str
+    their_address: str
+    #: Our address as the other end sees it; another one means that a router translates it.
+    seen_address: str | None = None
+    ports: list[Port] = field(default_factory=list)
+    #: Largest IP packets that arrive.
+    mtu_there: int | None = None
+    mtu_back: int | None = None
+    #: The shortest round trip, and the other clock minus ours, which is wrong by at most half of that.
+    rtt_ns: int | None = None
+    offset_ns: int | None = None
+    #: Datagrams of others that reached our ports.
+    strangers: int = 0
+
+    @property
+    def translated(self) -> bool | None:
+        """True if a router changes our address."""
+        if self.seen_address is None:
+            return None
+        return ipaddress.ip_address(self.seen_address) != ipaddress.ip_address(self.our_address)
+
+    @property
+    def in_use(self) -> list[str]:
+        """The ends, of `there` and `here`, at which programs of others hold all ports."""
+        whys = {
+            REMOTE: [one.why_there or "" for one in self.ports],
+            LOCAL: [one.why_here or "" for one in self.ports],
+        }
+        return [
+            end for end, of_ports in whys.items() if of_ports and all("in use" in why for why in of_ports)
+        ]
+
+    @property
+    def they_may_listen(self) -> list[int]:
+        """Ports on which the other host can wait for us."""
+        return [one.port for one in self.ports if one.there and one.there_answered]
+
+    @property
+    def we_may_listen(self) -> list[int]:
+        """Ports on which we can wait for the other host."""
+        return [one.port for one in self.ports if one.here and one.here_answered]
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """The difference of two clocks, by an exchange of datagrams."""
+
+    #: The other host's clock less ours, and by how much that was wrong at most.
+    offset_ns: int
+    bound_ns: int
+    #: When it was measured, by `time.monotonic`.
+    at: float = field(default_factory=time.monotonic)
+
+    def error_ns(self) -> int:
+        """By how much the difference may be wrong now."""
+        return self.bound_ns + int((time.monotonic() - self.at) * _DRIFT_PPB)
+
+
+@dataclass
+class _End:
+    """One end with its opened ports."""
+
+    prober: Prober
+    #: The port that questions are sent from.
+    asks: int
+    #: Index of each examined port that could be opened.
+    listens: dict[int, int]
+    refused: dict[int, str]
+
+
+def probe_path(
+    local: Location,
+    remote: Location,
+    their_address: str,
+    ports: list[int],
+    our_address: str | None = None,
+    interfaces: Mapping[str, str] | None = None,
+) -> PathFacts:
+    """Examines the path to an address of another host, and back to us at `our_address` or wherever our
+    questions came from; by network interfaces `here` and `there`, where they are named.
+
+    Where nothing passes because all ports are in use, it is tried again for a while."""
+    limit = time.monotonic() + _BUSY_S
+    while True:
+        path = _probe(local, remote, their_address, ports, our_address, interfaces or {})
+        passes = path.they_may_listen or path.we_may_listen
+        if passes or not path.in_use or time.monotonic() > limit:
+            return path
+        time.sleep(_AGAIN_S)
+
+
+def _probe(
+    local: Location,
+    remote: Location,
+    their_address: str,
+    ports: list[int],
+    our_address: str | None,
+    by: Mapping[str, str],
+) -> PathFacts:
+    token = secrets.token_hex(16)
+    version = ipaddress.ip_address(their_address).version
+    with (
+        Prober(local, token, by.get(LOCAL)) as local_end,
+        Prober(remote, token, by.get(REMOTE)) as remote_end,
+    ):
+        source = _source(local_end, their_address)
+        path = PathFacts(source, their_address, ports=[Port(port) for port in ports])
+        ours, theirs = _open_both(local_end, remote_end, version, ports)
+        for one in path.ports:
+            one.why_here, one.why_there = ours.refused.get(one.port), theirs.refused.get(one.port)
+        asked = _ask(ours, theirs, their_address, version)
+        for one in path.ports:
+            if one.port in theirs.listens:
+                one.there, one.there_answered = asked[one.port]
+        best = local_end.at(ours.asks).best
+        path.seen_address = our_address or (split_address(best.seen)[0] if best else None)
+        target = path.seen_address or source
+        if ipaddress.ip_address(target).version == version:
+            asked = _ask(theirs, ours, target, version)
+            for one in path.ports:
+                if one.port in ours.listens:
+                    one.here, one.here_answered = asked[one.port]
+        _measure(path, ours, theirs, target, version)
+        path.strangers = local_end.strangers + remote_end.strangers
+    return path
+
+
+def compare_clocks(local: Location, remote: Location, path: PathFacts) -> ClockOffset | None:
+    """Compares the clocks of both ends of a path anew, over a port that passes; None if nothing does now."""
+    token = secrets.token_hex(16)
+    version = ipaddress.ip_address(path.their_address).version
+    ports = (path.they_may_listen or path.we_may_listen)[:1]
+    limit = time.monotonic() + _BUSY_S
+    while ports:
+        with Prober(local, token) as local_end, Prober(remote, token) as remote_end:
+            ours, theirs = _open_both(local_end, remote_end, version, ports)
+            found = _round_trip(path, ours, theirs, path.seen_address or path.our_address, version)
+        if found is not None:
+            return ClockOffset(found.offset_ns, found.rtt_ns // 2)
+        listener = theirs if path.they_may_listen else ours
+        if not listener.refused or time.monotonic() > limit:
+            return None
+        time.sleep(_AGAIN_S)
+    return None
+
+
+def _open_both(local: Prober, remote: Prober, version: int, ports: list[int]) -> tuple[_End, _End]:
+    return _open(local, LOCAL, version, ports), _open(remote, REMOTE, version, ports)
+
+
+def _source(local: Prober, to: str) -> str:
+    """Our address towards another."""
+    try:
+        return local.source(to)
+    except UnavailableError as error:
+        raise UnavailableError(f"{error}{_named(local, LOCAL)}") from None
+
+
+def _named(prober: Prober, end: str) -> str:
+    """Where the interface is named that everything goes by, if there is one."""
+    return f"; look at real_path.interface.{end}" if prober.interface else ""
+
+
+def _open(prober: Prober, end: str, version: int, ports: list[int]) -> _End:
+    opened = prober.open(_ANY[version], [0, *ports])
+    own = opened[0]
+    if own.index is None:
+        by = f" on the interface {prober.interface}" if prober.interface else ""
+        raise UnavailableError(
+            f"{prober.location.name}: no UDP port can be opened{by} ({own.why}){_named(prober, end)}"
+        )
+    listens = {one.asked: one.index for one in opened[1:] if one.index is not None}
+    refused = {one.asked: one.why or "" for one in opened[1:] if one.index is None}
+    return _End(prober, own.index, listens, refused)
+
+
+def _ask(asker: _End, listener: _End, address: str, version: int) -> dict[int, tuple[bool, bool]]:
+    """Asks at each port of the listener: whether questions arrived, and whether any answer came back."""
+    listener.prober.forget()
+    asker.prober.forget()
+    for port in listener.listens:
+        _send(asker, socket_address(address, port), version, _COPIES)
+
+    def state(port: int) -> tuple[bool, bool]:
+        arrived = listener.prober.at(listener.listens[port]).packets > 0
+        return arrived, asker.prober.at(asker.asks).answers.get(port, 0) > 0
+
+    def come() -> bool:
+        listener.prober.update()
+        asker.prober.update()
+        return all(state(port) == (True, True) for port in listener.listens)
+
+    _wait(come)
+    return {port: state(port) for port in listener.listens}
+
+
+def _send(end: _End, to: str, version: int, copies: int) -> None:
+    end.prober.send(end.asks, to, [_SMALL[version]], copies=copies, gap_us=_GAP_US)
+
+
+@dataclass(frozen=True)
+class _RoundTrip:
+    """The shortest round trip, and the sockets at both ends with how each one reaches the other."""
+
+    rtt_ns: int
+    #: The other clock minus ours.
+    offset_ns: int
+    our_end: tuple[_End, int]
+    their_end: tuple[_End, int]
+    #: None where nothing has come from there.
+    to_them: str | None
+    to_us: str | None
+
+
+def _round_trip(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> _RoundTrip | None:
+    """The shortest round trip over a port that passes: theirs if one does, else ours."""
+    if path.they_may_listen:
+        port = path.they_may_listen[0]
+        if port not in theirs.listens:
+            return None
+        to = socket_address(path.their_address, port)
+        best, returns = _exchange(ours, theirs, port, to, version)
+        ends = (ours, ours.asks), (theirs, theirs.listens[port])
+        return _RoundTrip(best.rtt_ns, best.offset_ns, *ends, to, returns) if best else None
+    if path.we_may_listen:
+        port = path.we_may_listen[0]
+        if port not in ours.listens:
+            return None
+        to = socket_address(target, port)
+        best, returns = _exchange(theirs, ours, port, to, version)
+        ends = (ours, ours.listens[port]), (theirs, theirs.asks)
+        # They asked, so that it is our clock minus theirs.
+        return _RoundTrip(best.rtt_ns, -best.offset_ns, *ends, returns, to) if best else None
+    return None
+
+
+def _measure(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> None:
+    """Round-trip time, clocks and sizes."""
+    found = _round_trip(path, ours, theirs, target, version)
+    if found is None:
+        return
+    path.rtt_ns, path.offset_ns = found.rtt_ns, found.offset_ns
+    if found.to_them is not None:
+        path.mtu_there = _largest(found.our_end, found.their_end, found.to_them, version, found.rtt_ns)
+    if found.to_us is not None:
+        path.mtu_back = _largest(found.their_end, found.our_end, found.to_us, version, found.rtt_ns)
+
+
+def _exchange(
+    asker: _End, listener: _End, port: int, to: str, version: int
+) -> tuple[Exchange | None, str | None]:
+    """The shortest of many exchanges, and where the questions came from: a router may have opened the way
+    back just for that address."""
+    asker.prober.forget()
+    listener.prober.forget()
+    _send(asker, to, version, _EXCHANGES)
+
+    def come() -> bool:
+        asker.prober.update()
+        return asker.prober.at(asker.asks).answers.get(port, 0) >= _EXCHANGES
+
+    _wait(come)
+    listener.prober.update()
+    return asker.prober.at(asker.asks).best, listener.prober.at(listener.listens[port]).from_
+
+
+def _largest(
+    sender: tuple[_End, int], receiver: tuple[_End, int], to: str, version: int, rtt_ns: int
+) -> int | None:
+    """The largest IP packet that arrives (None: not even small ones), found in steps of many sizes at once.
+    Packets are never cut into fragments."""
+    from_end, from_index = sender
+    to_end, to_index = receiver
+    above = _MOST_MTU + 1
+    passes = None
+    below = _LEAST_MTU[version] - 1
+    while above - below > 1:
+        sizes = _between(below, above)
+        to_end.prober.forget()
+        refused = from_end.prober.send(from_index, to, sizes, copies=2, gap_us=2000, answer=False)
+        # What our own interface refuses need not be waited for.
+        above = min([above, *refused])
+        largest_sent = max((size for size in sizes if size not in refused), default=0)
+
+        def arrived(largest: int = largest_sent) -> bool:
+            to_end.prober.update()
+            return to_end.prober.at(to_index).largest >= largest
+
+        # What is too large never comes; what is not comes about as fast as the small ones.
+        _wait(arrived, 0.25 + 3 * rtt_ns / 1e9)
+        found = to_end.prober.at(to_index).largest
+        above = min([above, *(size for size in sizes if size > found)])
+        if found > below:
+            passes = below = found
+    return passes
+
+
+def _between(below: int, above: int) -> list[int]:
+    """Sizes above `below` and under `above`, evenly spread and with the last one."""
+    whole = list(range(below + 1, above))
+    if len(whole) <= _SIZES:
+        return whole
+    return sorted({whole[number * (len(whole) - 1) // (_SIZES - 1)] for number in range(_SIZES)})
+
+
+def _wait(holds: Callable[[], bool], seconds: float = _PATIENCE_S) -> None:
+    """Waits until something holds, but not longer than we are patient."""
+    limit = time.monotonic() + seconds
+    while not holds() and time.monotonic() < limit:
+        time.sleep(0.02)

@@ -1,0 +1,399 @@
+"""The other host of a campaign: connected to, examined, connected to again when it was gone.
+
+Decided once is which of both hosts waits for the other's datagrams, at which port, and how large packets may
+be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.agent import schema
+from narrows.agent.location import SUDO, Location, with_best_rights
+from narrows.agent.schema import socket_address
+from narrows.errors import NarrowsError, UnavailableError
+from narrows.hosts import clocks, deploy, path_probe, sysctls
+from narrows.hosts.check import their_address
+from narrows.hosts.deploy import Deployment
+from narrows.hosts.ssh import Ssh
+from narrows.scenario.real_path import AUTO, LOCAL, REMOTE
+
+#: Larger packets than those of an Ethernet are only used if they are asked for.
+_USUAL_MTU = 1500
+#: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
+_LEAST_MTU = 1280
+#: Bytes that the tunnel adds to a packet: headers of IP and UDP, its own, and a tag
+#: (core/tunnel/src/mtu.rs).
+_AROUND = {4: 56, 6: 76}
+#: Minutes after which leftovers of a killed campaign are removed by the next one.
+_LEFTOVER_MIN = 24 * 60
+#: Tries to reach a host that has vanished before a cell is given up, and the pause between them.
+_TRIES = 2
+_PAUSE_S = 3.0
+
+
+@dataclass(frozen=True)
+class RemoteOptions:
+    """Options for reaching the other host; nothing of it is part of a scenario."""
+
+    ssh: tuple[str, ...] = ("ssh",)
+    #: The folder of all that is ours there.
+    folder: str | None = None
+    #: An agent for another architecture.
+    agent: Path | None = None
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """Who waits for whom, and where."""
+
+    #: `here` or `there`.
+    listener: str
+    port: int
+    #: The listener's address as the other end uses it.
+    address: str
+    mtu: int
+
+    @property
+    def version(self) -> int:
+        """Version of IP."""
+        return 6 if ":" in self.address else 4
+
+    @property
+    def inner_mtu(self) -> int:
+        """The largest packet that fits into the tunnel."""
+        return self.mtu - _AROUND[self.version]
+
+    def tunnel(self, location: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
+        """The tunnel of one end, as the agent takes it."""
+        waits = location == self.listener
+        any_address = "::" if self.version == 6 else "0.0.0.0"
+        return {
+            "bind": socket_address(any_address, self.port if waits else 0),
+            "dial": None if waits else socket_address(self.address, self.port),
+            "interface": interfaces.get(location),
+            "secret": secret,
+            "outer_mtu": self.mtu,
+        }
+
+
+class RemoteHost:
+    """The other host; use it with `with`."""
+
+    def __init__(self, settings: dict[str, Any], reach: RemoteOptions, say: Callable[[str], None]) -> None:
+        self.settings = settings
+        self.reach = reach
+        self.say = say
+        self.name = str(settings["other"])
+        self.local: Location = with_best_rights()
+        self.facts: dict[str, dict[str, Any]] = {}
+        self.path: path_probe.PathFacts | None = None
+        self._deployment: Deployment | None = None
+        self._ssh = contextlib.ExitStack()
+        #: Overridden settings, by the end of the path.
+        self._overrides: dict[str, sysctls.SysctlOverride] = {}
+        self._is_prepared = False
+        #: The beginning of the names of our folders there.
+        self._token = secrets.token_hex(8)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> RemoteHost:
+        try:
+            self._connect()
+            self.facts = self._both(lambda location: location.ask(schema.HOST, "host"))
+        except BaseException:
+            self._ssh.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(NarrowsError):
+            if self.alive:
+                self._remove_all()
+        for name, override in self._overrides.items():
+            self._put_back(name, override)
+        self._ssh.close()
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    @property
+    def remote(self) -> Location:
+        """The other host as a location."""
+        assert self._deployment
+        return self._deployment.location
+
+    @property
+    def alive(self) -> bool:
+        """True if the connection stands, as far as is known."""
+        return self._deployment is not None and self.connection.is_open
+
+    @property
+    def connection(self) -> Ssh:
+        """The connection."""
+        assert self._deployment
+        return self._deployment.ssh
+
+    def location(self, name: str) -> Location:
+        """The end called `here` or `there`."""
+        return self.local if name == LOCAL else self.remote
+
+    def _connect(self) -> None:
+        connection = self._ssh.enter_context(Ssh(self.name, self.reach.ssh))
+        self._deployment = deploy.deploy(connection, self.reach.agent, self.reach.folder)
+        # Of campaigns that were killed: old ones, since others may be running.
+        folder = deploy.quoted(self.runs)
+        ours = f'-mindepth 1 -maxdepth 1 -name "{deploy.RUNS}"'
+        old = f"{ours} -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
+        made = f"umask 077; mkdir -p {folder} || exit 1"
+        done = connection.run(f"{made}; {self._sudo}find {folder} {old}; exit 0")
+        if done.returncode != 0:
+            why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+            raise UnavailableError(
+                f"{self.name}: {self.runs} could not be made ({why[0]}); choose another folder with"
+                " --remote-folder"
+            )
+
+    def ensure(self) -> None:
+        """Connects again if the other host was gone; raises `UnavailableError` if it still is."""
+        with self._lock:
+            for attempt in range(_TRIES):
+                try:
+                    if not self.alive:
+                        self._ssh.close()
+                        self._connect()
+                        self.say(f"{self.name}: connected again")
+                    if self._is_prepared:
+                        self.prepare()
+                    return
+                except UnavailableError:
+                    if attempt + 1 == _TRIES:
+                        raise
+                    time.sleep(_PAUSE_S)
+
+    def failure(self) -> str:
+        """The message when the connection is gone."""
+        return (
+            f"{self.name} has vanished: the connection by ssh is gone; see whether this works:"
+            f" {self.connection.by_hand}"
+        )
+
+    @property
+    def _sudo(self) -> str:
+        """The beginning of shell commands that need the rights of agents there."""
+        return "sudo -n " if self.remote.rights == SUDO else ""
+
+    # -- folders there -----------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> str:
+        """The folder of runs there."""
+        assert self._deployment
+        return f"{self._deployment.folder}/runs"
+
+    def claim(self, campaign: Path) -> None:
+        """From now on, folders there belong to a campaign; what was left of it when it was killed is removed.
+
+        Only one process at a time works on a campaign.
+        """
+        whose = f"{socket.gethostname()}:{campaign.absolute()}"
+        self._token = hashlib.sha256(whose.encode()).hexdigest()[:16]
+        self._remove_all()
+
+    def new_folder(self, name: str) -> str:
+        """A folder for one cell that does not exist yet; its parent does."""
+        return f"{self.runs}/{self._token}-{name}-{secrets.token_hex(4)}"
+
+    def remove(self, folder: str) -> None:
+        """Removes a folder of ours there."""
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(folder)}")
+
+    def _remove_all(self) -> None:
+        """Removes what is left of this campaign there."""
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(f'{self.runs}/{self._token}')}-*")
+
+    # -- what both machines are --------------------------------------------------------------------
+
+    def _both(self, ask: Callable[[Location], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Asks both at the same time."""
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
+            return {name: one.result() for name, one in zip((LOCAL, REMOTE), found, strict=True)}
+
+    def state(self) -> dict[str, Any]:
+        """The state of both machines that may change while a campaign runs, and how their clocks relate by
+        NTP."""
+        both = self._both(
+            lambda location: {**location.ask(schema.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(location)}
+        )
+        return {**both, "by_ntp": clocks.by_ntp(both[LOCAL]["clock"], both[REMOTE]["clock"])}
+
+    # -- the way -----------------------------------------------------------------------------------
+
+    def probe(self) -> None:
+        """Examines the way between both."""
+        settings = self.settings
+        assert self._deployment
+        address = their_address(self.connection, self._deployment, settings["address"])
+        self.path = path_probe.probe_path(
+            self.local,
+            self.remote,
+            address,
+            settings["ports"],
+            settings["our_address"],
+            settings["interface"],
+        )
+
+    def rendezvous(self) -> Rendezvous:
+        """Who waits for whom; raises `UnavailableError` if nothing passes."""
+        assert self.path is not None
+        return rendezvous_of(self.path, self.name, self.settings)
+
+    @property
+    def rtt_ns(self) -> int:
+        """The smallest round-trip time that was seen, as far as it is known."""
+        return (self.path.rtt_ns if self.path is not None else None) or 0
+
+    def clock_offset(self) -> path_probe.ClockOffset:
+        """The difference of the clocks now; raises `UnavailableError` where no datagram passes."""
+        assert self.path is not None
+        passes = self.path.they_may_listen or self.path.we_may_listen
+        found = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
+        if found is None:
+            raise UnavailableError(
+                f"{_nothing_passes(self.path, self.name, AUTO, self.settings['ports'])}; without a tunnel the"
+                " clocks are compared before each run, so that both ends start together"
+            )
+        return found
+
+    def check_bare(self) -> None:
+        """Raises `UnavailableError` if flows can't run without a tunnel."""
+        assert self.path is not None
+        if ":" in self.path.their_address:
+            raise UnavailableError(
+                f"{self.name} has the address {self.path.their_address}, and without a tunnel flows need"
+                " IPv4; name one of IPv4 with real_path.address, or write tunnel: on"
+            )
+        self.clock_offset()
+
+    def describe(self, rendezvous: Rendezvous | None) -> str:
+        """A sentence on how both are joined."""
+        rtt = f"round trip {self.rtt_ns / 1e6:.3g} ms" if self.rtt_ns else "round trip unknown"
+        if rendezvous is None:
+            return f"without a tunnel to {self.name}, {rtt}"
+        who = self.name if rendezvous.listener == REMOTE else "this machine"
+        return (
+            f"tunnel to {self.name}: {who} listens at {socket_address(rendezvous.address, rendezvous.port)},"
+            f" packets of up to {rendezvous.mtu} bytes, {rtt}"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The facts about both, for campaign.json."""
+        return {**self.facts, "way": asdict(self.path) if self.path is not None else None}
+
+    # -- settings ----------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Raises the settings of both machines that are too small, until the end; again, if nobody holds
+        them any more."""
+        self._is_prepared = True
+        for name in (LOCAL, REMOTE):
+            override = self._overrides.get(name)
+            needed = sysctls.planned(self.facts[name]) or self.facts[name]["left_behind"]
+            if (override is None and needed) or (override is not None and not override.is_held):
+                self._prepare_one(name)
+
+    def _prepare_one(self, name: str) -> None:
+        location = self.location(name)
+        if before := self._overrides.pop(name, None):
+            # It has ended; what it has left the next one knows from its journal.
+            before.close()
+        override = self._overrides[name] = sysctls.SysctlOverride(location).__enter__()
+        for change in override.recovered:
+            self.say(
+                f"{location.name}: {change.name} is {change.before} again, as before a run that was killed"
+            )
+        for change in override.changed:
+            self.say(f"{location.name}: {change} for the time of the campaign")
+
+    def _put_back(self, name: str, override: sysctls.SysctlOverride) -> None:
+        """Lets settings go, and tells what could not be put back."""
+        override.__exit__(None, None, None)
+        for change in override.not_restored:
+            self.say(
+                f"{self.location(name).name}: {change.name} was not put back to {change.before}, or this"
+                f" is unknown; narrows hosts check {self.name} shows what is left behind"
+            )
+
+
+def _qdiscs(location: Location) -> list[str] | None:
+    """The queueing disciplines of a machine's interfaces, in the words of `tc`; None where it is missing."""
+    script = "if command -v tc >/dev/null 2>&1; then tc qdisc show; else echo none; fi"
+    if location.ssh is not None:
+        said = location.ssh.run(script).stdout
+    else:
+        done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=30, check=False)
+        said = done.stdout
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return None if lines == ["none"] else lines
+
+
+def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any]) -> Rendezvous:
+    """Who waits for whom, by what passes and what is wished."""
+    able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
+    wanted = settings["listener"]
+    asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)
+    listener = next((one for one in asked if able[one]), None)
+    if listener is None:
+        raise UnavailableError(_nothing_passes(path, name, wanted, settings["ports"]))
+    sizes = (path.mtu_there, path.mtu_back)
+    # None: the small packets of the first questions came, these did not.
+    found = min(size or 0 for size in sizes)
+    if settings["mtu"] is None and found < _LEAST_MTU:
+        raise UnavailableError(
+            f"packets of {_LEAST_MTU} bytes do not pass between here and {name} (to it: {sizes[0] or 'none'},"
+            f" back: {sizes[1] or 'none'}); the tunnel needs them, so look what is on the way with: narrows"
+            f" hosts check {name}"
+        )
+    address = path.their_address if listener == REMOTE else settings["our_address"] or path.seen_address
+    return Rendezvous(
+        listener=listener,
+        port=able[listener][0],
+        address=address or path.our_address,
+        mtu=settings["mtu"] or min(found, _USUAL_MTU),
+    )
+
+
+def _nothing_passes(path: path_probe.PathFacts, name: str, wanted: str, ports: list[int]) -> str:
+    whys = [why for one in path.ports for why in (one.why_there, one.why_here) if why]
+    taken = f" ({whys[0]})" if whys else ""
+    listed = ", ".join(map(str, ports))
+    called = {REMOTE: name, LOCAL: "this machine"}
+    if wanted != AUTO and (path.they_may_listen or path.we_may_listen):
+        why = f"datagrams do not reach {called[wanted]} at any of the UDP ports {listed}{taken}"
+        if wanted in path.in_use:
+            why = f"all of the UDP ports {listed} are in use at {called[wanted]}"
+        return f"{why}, but the other way they pass; write listener: auto"
+    if path.in_use:
+        others = [end for end in (REMOTE, LOCAL) if end not in path.in_use]
+        blocked = f", and no datagram reaches {called[others[0]]}" if others else ""
+        return (
+            f"all of the UDP ports {listed} are in use at {' and '.join(called[end] for end in path.in_use)}"
+            f"{blocked}; is another campaign running? Wait for its end, or name other ports with"
+            " real_path.ports"
+        )
+    return (
+        f"no datagram passes between here and {name} at any of the UDP ports {listed}{taken}; open one in the"
+        f" firewalls of both machines, or name others with real_path.ports; narrows hosts check {name} tells"
+        " more"
+    )

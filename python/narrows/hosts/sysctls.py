@@ -1,0 +1,135 @@
+"""Settings of the whole machine that runs between hosts need, overridden as long as such a run lasts.
+
+The agent does it: it ends with its standard input, or when we fall silent, and puts back what it has changed.
+So they are undone also when this process is killed, the connection breaks or this machine loses its power.
+Should the agent itself be killed, its journal there tells the next one what to put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.agent import schema
+from narrows.agent.location import USER, Location
+from narrows.agent.session import Session
+from narrows.errors import UnavailableError
+
+#: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
+LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
+_ANSWER_S = 30.0
+#: The agent gives up when it has heard nothing for so long, which is not later than ssh here gives up the
+#: connection: then a new one finds the settings free. (Three questions of ssh without an answer, 5 s apart.)
+_PATIENCE_S = 15
+_BEAT_S = 2.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting that would be, or was, changed."""
+
+    name: str
+    before: int
+    now: int
+
+    def __str__(self) -> str:
+        return f"{self.name} from {self.before} to {self.now}"
+
+
+def planned(facts: dict[str, Any]) -> list[Change]:
+    """The changes that a host needs, by its own facts."""
+    found = []
+    for name, least in LEAST.items():
+        text = str(facts.get("sysctls", {}).get(name, ""))
+        # What a host does not show (some containers) it has no say in.
+        if text.isdecimal() and int(text) < least:
+            found.append(Change(name, int(text), least))
+    return found
+
+
+class SysctlOverride:
+    """Settings that are overridden; use it with `with`."""
+
+    def __init__(self, location: Location, journal: str | None = None) -> None:
+        self._location = location
+        self._journal = journal
+        self._session: Session | None = None
+        self._over = threading.Event()
+        self.changed: list[Change] = []
+        #: Leftovers of an earlier run that was killed, which were put back before.
+        self.recovered: list[Change] = []
+        #: Changes that were put back at the end.
+        self.restored: list[Change] = []
+
+    def __enter__(self) -> SysctlOverride:
+        if self._location.rights == USER:
+            raise UnavailableError(
+                f"{self._location.name}: settings of the machine can be changed by root only; log in as root,"
+                " or allow sudo without a password, or leave out --prepare"
+            )
+        self._begin(*(word for name, least in LEAST.items() for word in ("--least", f"{name}={least}")))
+        return self
+
+    def _begin(self, *wanted: str) -> None:
+        journal = ["--journal", self._journal] if self._journal else []
+        self._session = Session(self._location, "settings", *wanted, *journal, "--patience", str(_PATIENCE_S))
+        try:
+            answer = self._session.answer(schema.OVERRIDDEN, _ANSWER_S)
+        except BaseException:
+            self._session.end()
+            raise
+        self.changed = _changes(answer["changed"])
+        self.recovered = _changes(answer["recovered"])
+        self._beats = threading.Thread(target=self._beat, daemon=True, name="signs of life")
+        self._beats.start()
+
+    def _beat(self) -> None:
+        """Lets the agent know that we are still here."""
+        assert self._session
+        while self.is_held and not self._over.wait(_BEAT_S):
+            self._session.write(b"")
+
+    @property
+    def is_held(self) -> bool:
+        """True while the agent is there."""
+        return self._session is not None and self._session.process.poll() is None
+
+    def __exit__(self, *_: object) -> None:
+        # What went wrong before is what matters; the caller compares `changed` and `restored`.
+        with contextlib.suppress(UnavailableError):
+            self.restored = self._finish()
+        if self.not_restored:
+            # Perhaps the agent was killed. If the host is still there, its journal is, too.
+            another = SysctlOverride(self._location, self._journal)
+            with contextlib.suppress(UnavailableError):
+                another._begin()
+                self.restored += another.recovered
+                another.close()
+
+    def _finish(self) -> list[Change]:
+        """Lets the agent end; gives what it has put back."""
+        assert self._session
+        try:
+            self._over.set()
+            self._beats.join()
+            self._session.close_input()
+            return _changes(self._session.answer(schema.RESTORED, _ANSWER_S)["restored"])
+        finally:
+            self._session.end()
+
+    def close(self) -> None:
+        """Lets the agent end, whatever it still has to say."""
+        with contextlib.suppress(UnavailableError):
+            self._finish()
+
+    @property
+    def not_restored(self) -> list[Change]:
+        """Changes that have not been put back, because somebody else changed it or the host
+        vanished."""
+        return [change for change in self.changed if change not in self.restored]
+
+
+def _changes(found: list[dict[str, Any]]) -> list[Change]:
+    return [Change(one["name"], one["before"], one["now"]) for one in found]

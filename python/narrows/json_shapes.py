@@ -1,0 +1,111 @@
+"""Shapes of JSON documents, checked where they come in.
+
+A shape takes a value and raises `ShapeError` if the value has another one. Members that nobody here reads may
+be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Takes a value and the words that lead to it.
+Shape = Callable[[Any, str], None]
+
+#: Longest text that is believed; a message of an agent is a sentence.
+_LONGEST = 4096
+_MOST = 2**63
+
+
+class ShapeError(Exception):
+    """A value of the wrong shape; the message has no full stop."""
+
+
+def scalar(fits: Callable[[Any], bool], words: str) -> Shape:
+    """A single value that fits; `words` say what it should be."""
+
+    def shape(value: Any, at: str) -> None:
+        if not fits(value):
+            raise ShapeError(f"{at} is not {words}")
+
+    return shape
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    # Neither infinities nor what is not a number are less.
+    return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
+
+
+def is_text(value: Any) -> bool:
+    """True if a value is text that may be printed: control characters would be orders to a terminal."""
+    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
+
+
+INTEGER = scalar(_is_integer, "a whole number")
+COUNT = scalar(lambda value: _is_integer(value) and value >= 0, "a count")
+LIST = scalar(lambda value: isinstance(value, list), "a list")
+OBJECT = scalar(lambda value: isinstance(value, dict), "an object")
+NUMBER = scalar(_is_number, "a number")
+BOOLEAN = scalar(lambda value: isinstance(value, bool), "a truth value")
+#: Text of any length, in lines.
+STRING = scalar(
+    lambda value: isinstance(value, str) and all(line.isprintable() for line in value.splitlines()),
+    "printable text",
+)
+TEXT = scalar(is_text, "printable text")
+
+
+def nullable(inner: Shape) -> Shape:
+    """Also null."""
+
+    def shape(value: Any, at: str) -> None:
+        if value is not None:
+            inner(value, at)
+
+    return shape
+
+
+def list_of(inner: Shape) -> Shape:
+    """A list of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, list):
+            raise ShapeError(f"{at} is not a list")
+        for index, one in enumerate(value):
+            inner(one, f"{at}[{index}]")
+
+    return shape
+
+
+def dict_of(key: Shape, inner: Shape) -> Shape:
+    """Any names of a kind, each with one of these."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise ShapeError(f"{at} is not an object")
+        for name, one in value.items():
+            key(name, f"a name in {at}")
+            inner(one, f"{at}.{name}")
+
+    return shape
+
+
+def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
+    """An object with these members; others may be left out."""
+
+    def shape(value: Any, at: str) -> None:
+        if not isinstance(value, dict):
+            raise ShapeError(f"{at} is not an object")
+        for name, inner in members.items():
+            if name not in value:
+                raise ShapeError(f"{at}.{name} is missing")
+            inner(value[name], f"{at}.{name}")
+        for name, inner in (optional or {}).items():
+            if name in value:
+                inner(value[name], f"{at}.{name}")
+
+    return shape

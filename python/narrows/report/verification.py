@@ -1,0 +1,38 @@
+"""Verification marks: one beside each scheme of a campaign, and their legend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.report.data import Campaign, Json
+from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
+
+
+def flows_of(campaign: Campaign, label: str) -> list[Json]:
+    """The flows under test in a row of the results, as cells have them."""
+    # All runs of a row have the same flows.
+    every = (run.settings.get("flows") for run in campaign.of_scheme(label))
+    tested = [flow for flow in next(filter(None, every), []) if not flow.get("background")]
+    return tested or [{"scheme": label.split(" ", maxsplit=1)[0]}]
+
+
+def mark(campaign: Campaign, label: str) -> dict[str, str]:
+    """The members of a cell that has the label of a row."""
+    status = weakest(statuses_of(flows_of(campaign, label)).values())
+    return {"status": status.word, "status_mark": status.mark} if status else {}
+
+
+def explained(campaign: Campaign) -> dict[str, Any]:
+    """The legend, and the reasons of those that are not verified."""
+    every: list[Status] = []
+    alike: dict[str, dict[str, None]] = {}
+    for label in campaign.schemes:
+        for name, status in statuses_of(flows_of(campaign, label)).items():
+            every.append(status)
+            if status.reason:
+                # Settings are those of a row; whatever else is said holds for the scheme in all of them.
+                who = label if status.reason == DEFAULTS_ONLY else name
+                alike.setdefault(status.reason, {})[who] = None
+    reasons = [f"{', '.join(same)}: {reason}" for reason, same in alike.items()]
+    marks = [{"mark": sign, "word": word, "meaning": meaning} for sign, word, meaning in legend(every)]
+    return {"legend": marks, "reasons": reasons}

@@ -1,0 +1,151 @@
+"""The key `network`: hosts, routers, links with their elements, and routes that are not the shortest."""
+
+from __future__ import annotations
+
+import itertools
+
+from narrows.scenario.elements import Link, list_items
+from narrows.scenario.network import BACKWARD, FORWARD, Network
+from narrows.scenario.nodes import add_hosts, host_settings, named_hosts, section
+from narrows.scenario.problems import Problems
+from narrows.scenario.registry import Registry
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import shorten
+
+_EXAMPLE = "hosts: [a, b], links: [{between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]}]"
+_LINK = "between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
+_ROUTE = "from: a, to: b, via: [router1]"
+
+
+def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
+    """Resolves the key `network`."""
+    network = Network("graph")
+    mapping = section(value, ("hosts", "routers", "links", "routes"), problems, _EXAMPLE)
+    if mapping is None:
+        return network
+    for key in ("hosts", "links"):
+        if key not in mapping.entries:
+            problems.add(mapping.mark, f"needs the key {key}, such as {{{_EXAMPLE}}}")
+            return network
+    hosts = mapping.entries["hosts"]
+    add_hosts(network, named_hosts(hosts, problems), problems)
+    if isinstance(hosts, Mapping):
+        for name, _, written in hosts:
+            found = host_settings(written, registry, problems)
+            if found and name in network.hosts:
+                network.settings[name] = found
+    if "routers" in mapping.entries:
+        for name, mark in named_hosts(mapping.entries["routers"], problems).items():
+            if name in network.hosts:
+                problems.add(mark.at("network.routers"), f'there is a host with the name "{name}" already')
+            else:
+                network.routers.append(name)
+    for item in _items(mapping.entries["links"], _LINK, problems):
+        _link(network, item, problems)
+    if "routes" in mapping.entries:
+        for item in _items(mapping.entries["routes"], _ROUTE, problems):
+            _route(network, item, problems)
+    if len(network.hosts) == 2:
+        first, second = network.hosts
+        network.pairs = [(first, second)]
+    elif len(network.hosts) == 1:
+        problems.add(hosts.mark, "needs at least two hosts")
+    return network
+
+
+def _items(value: Node, example: str, problems: Problems) -> list[Node]:
+    if not isinstance(value, Sequence) or not value.items:
+        problems.add(value.mark, f"must be a list such as [{{{example}}}]")
+        return []
+    return value.items
+
+
+def _link(network: Network, item: Node, problems: Problems) -> None:
+    known = ("between", "name", "elements", FORWARD, BACKWARD)
+    mapping = section(item, known, problems, _LINK)
+    if mapping is None:
+        return
+    between = mapping.entries.get("between")
+    if not isinstance(between, Sequence) or len(between.items) != 2:
+        problems.add((between or mapping).mark, "must be the two nodes of the link: [a, b]")
+        return
+    ends = [_node(network, node, node.mark, problems) for node in between.items]
+    if None in ends:
+        return
+    one, other = (end for end in ends if end)
+    if one == other:
+        problems.add(between.mark, f"joins {one} with itself; name two nodes")
+        return
+    names = (f"{one}-{other}", f"{other}-{one}")
+    name = mapping.entries.get("name")
+    if isinstance(name, Scalar) and name.text:
+        names = (f"{name.text}.{FORWARD}", f"{name.text}.{BACKWARD}")
+    if taken := next((name for name in names if name in network.cuts), None):
+        text = f'another link is called "{shorten(taken)}" already; give this one a name of its own'
+        problems.add(mapping.mark, f"{text} with the key name")
+        return
+    there, back = network.add(one, other, names)
+    if isinstance(name, Scalar) and name.text:
+        network.cuts[name.text] = [there, back]
+    if "elements" in mapping.entries:
+        for key in (FORWARD, BACKWARD):
+            if key in mapping.entries:
+                text = "elements are those of both directions; remove one of the two"
+                problems.add(mapping.key_marks[key], text)
+        both = mapping.entries["elements"]
+        for link in (there, back):
+            link.items = list_items(both, link.name, problems, shared=True)
+        return
+    for link, key in ((there, FORWARD), (back, BACKWARD)):
+        if key in mapping.entries:
+            link.items = list_items(mapping.entries[key], link.name, problems)
+    if BACKWARD not in mapping.entries:
+        back.mirrors = there
+    elif FORWARD not in mapping.entries:
+        there.mirrors = back
+
+
+def _node(network: Network, value: Node, mark: Mark, problems: Problems) -> str | None:
+    if not isinstance(value, Scalar):
+        problems.add(mark, "must be the name of a node")
+        return None
+    if value.text not in network.hosts and value.text not in network.routers:
+        problems.add(mark, network.node_problem(value.text))
+        return None
+    return value.text
+
+
+def _route(network: Network, item: Node, problems: Problems) -> None:
+    mapping = section(item, ("from", "to", "via"), problems, _ROUTE)
+    if mapping is None:
+        return
+    nodes: list[str] = []
+    for key in ("from", "via", "to"):
+        written = mapping.entries.get(key)
+        if written is None:
+            if key != "via":
+                problems.add(mapping.mark, f"needs the key {key}, such as {{{_ROUTE}}}")
+                return
+            continue
+        listed = written.items if isinstance(written, Sequence) else [written]
+        for value in listed:
+            mark = value.mark.at(mapping.mark.below(key))
+            node = _node(network, value, mark, problems)
+            if node is None:
+                return
+            if (node in network.hosts) == (key == "via"):
+                what = "a host, and packets do not pass through hosts" if key == "via" else "not a host"
+                problems.add(mark, f"{node} is {what}")
+                return
+            if node in nodes:
+                problems.add(mark, f"the route passes {node} twice")
+                return
+            nodes.append(node)
+    links: list[Link] = []
+    for here, there in itertools.pairwise(nodes):
+        steps = [link for link in network.links if (link.origin, link.target) == (here, there)]
+        if not steps:
+            problems.add(mapping.mark, f"there is no link from {here} to {there}")
+            return
+        links.append(steps[0])
+    network.given[nodes[0], nodes[-1]] = links

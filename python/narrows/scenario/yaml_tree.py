@@ -1,0 +1,276 @@
+"""Step one: a scenario as it is written, with the position of every key and value.
+
+YAML 1.2 is read into a small tree of our own. Scalars keep their text: what `12 Mbit/s` or `no`
+means is decided later, by the key they stand under, so nothing is ever converted by accident.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from narrows.errors import DataError, Problem, ScenarioError
+from narrows.files import read_whole
+
+#: More values than any honest scenario has; stops files that expand aliases without end.
+MOST_VALUES = 100_000
+#: Deeper nesting than any key of the format needs.
+MOST_LEVELS = 50
+#: The longest file that is read at all.
+MOST_BYTES = 4_000_000
+
+# The same in C, which is ten times as fast; a build of the library without it reads the same.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NULL = re.compile(r"(?:~|null|Null|NULL|)$")
+_TRUE = re.compile(r"(?:true|True|TRUE)$")
+_FALSE = re.compile(r"(?:false|False|FALSE)$")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,40}$")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?$")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where something was written: a line of a file or an option of the command line, and its address in the
+    tree, as `--set` takes it."""
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+
+    def at(self, path: str) -> Mark:
+        """The same place under another address."""
+        return replace(self, path=path)
+
+    def below(self, key: str | int) -> str:
+        """The address of a key or an item below this one."""
+        return f"{self.path}.{key}" if self.path else str(key)
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return self.source
+        return f"{self.source}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A single value, as text."""
+
+    mark: Mark
+    text: str
+    quoted: bool = False
+
+    def copy(self, path: str) -> Scalar:
+        """The same at another address."""
+        return replace(self, mark=self.mark.at(path))
+
+    @property
+    def is_null(self) -> bool:
+        """True if nothing (or `null`) was written."""
+        return not self.quoted and bool(_NULL.match(self.text))
+
+    @property
+    def flag(self) -> bool | None:
+        """`true` or `false`, if it is one of them."""
+        if self.quoted:
+            return None
+        return True if _TRUE.match(self.text) else False if _FALSE.match(self.text) else None
+
+    @property
+    def integer(self) -> int | None:
+        """The whole number without unit that was written, if it is one."""
+        return int(self.text) if not self.quoted and _INTEGER.match(self.text) else None
+
+    @property
+    def number(self) -> float | None:
+        """The number without unit that was written, if it is one."""
+        return float(self.text) if not self.quoted and _NUMBER.match(self.text) else None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A list of values."""
+
+    mark: Mark
+    items: list[Node] = field(default_factory=list)
+
+    def copy(self, path: str) -> Sequence:
+        """A list at another address, which may be changed without this one."""
+        mark = self.mark.at(path)
+        return Sequence(mark, [item.copy(mark.below(index)) for index, item in enumerate(self.items)])
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Keys with values, in the order in which they were written."""
+
+    mark: Mark
+    entries: dict[str, Node] = field(default_factory=dict)
+    key_marks: dict[str, Mark] = field(default_factory=dict)
+
+    def copy(self, path: str) -> Mapping:
+        """A mapping at another address, which may be changed without this one."""
+        mark = self.mark.at(path)
+        entries = {key: value.copy(mark.below(key)) for key, value in self.entries.items()}
+        return Mapping(mark, entries, {key: one.at(mark.below(key)) for key, one in self.key_marks.items()})
+
+    def __iter__(self) -> Iterator[tuple[str, Mark, Node]]:
+        for key, value in self.entries.items():
+            yield key, self.key_marks[key], value
+
+
+Node = Scalar | Sequence | Mapping
+
+
+def size(value: Node) -> int:
+    """Number of values in a value, itself among them."""
+    if isinstance(value, Scalar):
+        return 1
+    inner = value.items if isinstance(value, Sequence) else value.entries.values()
+    return 1 + sum(map(size, inner))
+
+
+def read_file(path: Path) -> tuple[str, Mapping]:
+    """Reads a scenario file; gives its text and its tree."""
+    try:
+        data = read_whole(path, "scenario", MOST_BYTES)
+    except DataError as error:
+        if not path.exists():
+            raise DataError(
+                f"{path}: there is no such file; narrows scenarios lists the shipped ones"
+            ) from None
+        raise DataError(f"{path}: {error}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}:{line}: is not UTF-8 text; save the file as UTF-8") from None
+    return text, parse(text, str(path))
+
+
+def parse(text: str, source: str) -> Mapping:
+    """Reads the text of a scenario; `source` is what messages call it."""
+    tree = parse_value(text, source)
+    if tree is None:
+        raise ScenarioError(
+            [Problem(f"{source}:1:1", "", "the scenario is empty; it starts with schema: narrows/scenario/1")]
+        )
+    if not isinstance(tree, Mapping):
+        raise ScenarioError(
+            [Problem(str(tree.mark), "", "a scenario is keys with values, such as duration: 30 s")]
+        )
+    return tree
+
+
+def parse_value(text: str, source: str, *, is_option: bool = False) -> Node | None:
+    """Reads any YAML value; an option of the command line has no line numbers in its messages."""
+    try:
+        return _Builder(text, source, is_option).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        position = source if is_option else f"{source}:{line}:{column}"
+        reason = (error.problem or "is not YAML").replace("\n", " ")
+        raise ScenarioError([Problem(position, "", f"is not valid YAML: {reason}")]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        position = source if is_option else f"{source}:1:1"
+        raise ScenarioError([Problem(position, "", f"is not valid YAML: {reason}")]) from None
+
+
+class _Builder:
+    """Turns the events of the YAML library into our tree, so that a file that is too large or too deep is
+    refused where it becomes so, before all of it has been read."""
+
+    def __init__(self, text: str, source: str, is_option: bool) -> None:
+        self.source = source
+        self.is_option = is_option
+        self.values = 0
+        self.levels = 0
+        #: Values of anchors; None while one is being read.
+        self.anchors: dict[str, Node | None] = {}
+        self.events = iter(yaml.parse(text, Loader=_LOADER))
+
+    def mark(self, event: Any, path: str = "") -> Mark:
+        if self.is_option:
+            return Mark(self.source, path=path)
+        return Mark(self.source, event.start_mark.line + 1, event.start_mark.column + 1, path)
+
+    def fail(self, event: yaml.Event, text: str) -> ScenarioError:
+        return ScenarioError([Problem(str(self.mark(event)), "", text)])
+
+    def document(self) -> Node | None:
+        """The only document of the text; None if there is none."""
+        result = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if result is not None:
+                    raise self.fail(event, "a second document begins here; a scenario is one document")
+                result = self.build(next(self.events), "")
+        return result
+
+    def count(self, event: yaml.Event, more: int = 1) -> None:
+        self.values += more
+        if self.values > MOST_VALUES:
+            raise self.fail(event, f"the scenario has more than {MOST_VALUES} values")
+
+    def build(self, event: Any, path: str) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event, path)
+        self.count(event)
+        if self.levels > MOST_LEVELS:
+            raise self.fail(event, f"values are nested more than {MOST_LEVELS} deep")
+        tag = event.tag or ""
+        if tag.startswith("!") or (tag and not tag.startswith("tag:yaml.org,2002:")):
+            raise self.fail(event, f"the tag {tag} has no meaning in a scenario; remove it")
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        result: Node
+        if isinstance(event, yaml.ScalarEvent):
+            result = Scalar(self.mark(event, path), event.value.strip(), event.style in ("'", '"'))
+        else:
+            self.levels += 1
+            read = self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping
+            result = read(self.mark(event, path))
+            self.levels -= 1
+        if event.anchor is not None:
+            self.anchors[event.anchor] = result
+        return result
+
+    def alias(self, event: yaml.AliasEvent, path: str) -> Node:
+        if event.anchor not in self.anchors:
+            raise self.fail(event, f"nothing before has the anchor &{event.anchor}")
+        named = self.anchors[event.anchor]
+        if named is None:
+            raise self.fail(event, "this alias contains itself; write the value out")
+        self.count(event, size(named))
+        return named.copy(path)
+
+    def sequence(self, mark: Mark) -> Sequence:
+        result = Sequence(mark)
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            result.items.append(self.build(event, mark.below(len(result.items))))
+        return result
+
+    def mapping(self, mark: Mark) -> Mapping:
+        result = Mapping(mark)
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.build(event, mark.path)
+            if not isinstance(key, Scalar):
+                raise self.fail(event, "a key must be a word")
+            if key.text in result.entries:
+                first = result.key_marks[key.text]
+                raise self.fail(
+                    event,
+                    f"the key {key.text} is written twice (first in line {first.line}); remove one of them",
+                )
+            path = mark.below(key.text)
+            result.key_marks[key.text] = self.mark(event, path)
+            result.entries[key.text] = self.build(next(self.events), path)
+        return result

@@ -1,1 +1,0 @@
-"""What the rules of the schemes say on paper, one law per file; see `narrows.verify.fluid`."""

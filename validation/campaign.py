@@ -1,0 +1,97 @@
+"""Cells of any scenarios as one campaign: run by the ordinary executor, kept, and not run again."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from narrows import __version__
+from narrows.agent.location import Location
+from narrows.campaign.execute import Executor
+from narrows.campaign.plan import Plan
+from narrows.campaign.planes import Plane
+from narrows.campaign.progress import ProgressView
+from narrows.campaign.store import CampaignFolder, read_document
+from narrows.errors import DataError
+from narrows.scenario import Loaded, cells_of, loads
+from narrows.scenario.hashes import content_hash
+from narrows.scenario.model import Cell
+
+INVALID = "invalid"
+#: The scenario that the campaign.json names; each cell has one of its own.
+_FRAME = """\
+schema: narrows/scenario/1
+question: Is the laboratory what it claims to be?
+where: {where}
+path: {{forward: [{{delay: 1 ms}}], backward: [{{delay: 1 ms}}]}}
+schemes: [reno]
+duration: 1 s
+"""
+
+
+def slug(name: str) -> str:
+    """A scheme's name as part of the name of a file."""
+    return name.replace(":", "-").replace("+", "p")
+
+
+def cell_of(text: str, circumstances: Any = None) -> Cell:
+    """The only cell of a scenario. Its name changes with its content and with the circumstances."""
+    (cell,) = cells_of(loads(text))
+    identity = content_hash([cell.content, circumstances])
+    name = f"{slug(cell.scheme).split(' ', maxsplit=1)[0]}-{identity}"
+    return replace(cell, id=name, content={**cell.content, "id": name})
+
+
+def kept(path: Path) -> CampaignFolder | None:
+    """The campaign in a folder, if this version has made it."""
+    if not (path / "campaign.json").exists():
+        return None
+    try:
+        document = read_document(path)
+    except DataError as error:
+        raise DataError(f"{error}; remove the folder, or use --again") from None
+    return CampaignFolder(path, document) if document["versions"]["narrows"] == __version__ else None
+
+
+def finished(folder: CampaignFolder | None) -> dict[str, dict[str, Any]]:
+    """The entries of all finished cells, by their names."""
+    return {one["id"]: one for one in folder.cells if one["state"] == "finished"} if folder else {}
+
+
+def run_cells(
+    path: Path,
+    cells: Iterable[Cell],
+    plane: Plane,
+    agent: Location,
+    console: Console,
+    each_s: float | None = None,
+) -> CampaignFolder:
+    """Runs those cells that the campaign in a folder lacks; one takes about `each_s`."""
+    wanted = {cell.id: cell for cell in cells}
+    where = next(iter(wanted.values())).content["where"]
+    frame = loads(_FRAME.format(where="simulate" if where == "simulate" else "emulate"), name="validation")
+    plan = Plan(frame, list(wanted.values()), [])
+    if kept(path):
+        folder = CampaignFolder.resume(path, plan, sys.argv)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+        versions = {"narrows": __version__, "agent": agent.version(), "python": platform.python_version()}
+        loaded = Loaded(frame, Path("validation"), "", [])
+        folder = CampaignFolder.create(path, loaded, plan, agent.doctor(), versions, sys.argv)
+    try:
+        missing = [cell for cell in plan.cells if folder.entry(cell.id)["state"] != "finished"]
+        workers = plane.workers(len(missing))
+        if missing:
+            with ProgressView(console, 0, len(missing), workers, each_s) as view:
+                Executor(folder, plane, view).run(missing)
+        folder.end_session("done")
+    finally:
+        folder.close()
+    return folder

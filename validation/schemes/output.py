@@ -1,0 +1,64 @@
+"""Output of `narrows verify-schemes`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from narrows.console import table
+from narrows.errors import DataError
+from narrows.schemes.status import FILE, MARKS
+from validation.campaign import slug
+from validation.schemes.check import HOLDS
+from validation.schemes.document import compose
+from validation.schemes.figures import draw
+from validation.schemes.verdict import document
+from validation.schemes.work import Outcome
+
+PAGE, FIGURES = Path("docs/schemes.md"), Path("docs/images/schemes")
+
+
+def write(outcome: Outcome, folder: Path, *, update: bool) -> list[Path]:
+    """Writes the document, its figures and the status into the folder, or (`update`) where they belong."""
+    folder.mkdir(parents=True, exist_ok=True)
+    root = _source_tree() if update else None
+    page = root / PAGE if root else folder / "schemes.md"
+    pictures = root / FIGURES if root else folder / "figures"
+    status = FILE if root else folder / "verification.json"
+    drawn: dict[tuple[str, str], str] = {}
+    for one in outcome.comparisons:
+        notes = {
+            row.place: f"{row.throughput * 100:+.1f} %, delay {row.delay * 100:+.0f} %" for row in one.rows
+        }
+        stem = pictures / slug(one.scheme if one.reference.startswith("linux:") else one.reference)
+        path = draw(one.scheme, one.reference, outcome.places, outcome.runs, stem, notes)
+        drawn[one.scheme, one.reference] = path.relative_to(page.parent).as_posix()
+    page.write_text(compose(outcome, drawn, root), encoding="utf-8", newline="\n")
+    text = json.dumps(document(outcome.entries), indent=1, ensure_ascii=False) + "\n"
+    status.write_text(text, encoding="utf-8", newline="\n")
+    return [page, status]
+
+
+def _source_tree() -> Path:
+    """The tree that this package is part of."""
+    root = FILE.parent.parent.parent
+    if not (root / "core" / "cc").is_dir():
+        raise DataError(
+            f"{root}: --update needs the source tree that this package was built in; leave it out to write"
+            " the document into the folder of -o"
+        )
+    return root
+
+
+def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
+    """The verdicts, and where to read more."""
+    made = table("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
+    for name, entry in outcome.entries.items():
+        good = sum(one["outcome"] == HOLDS for one in entry["checks"])
+        status = entry["status"]
+        made.add_row(name, f"{MARKS[status]} {status}", f"{good} of {len(entry['checks'])}", entry["reason"])
+    console.print(made)
+    for path in paths:
+        console.print(f"written: {path}", soft_wrap=True)

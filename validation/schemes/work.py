@@ -1,0 +1,198 @@
+"""The work of `narrows verify-schemes`: two campaigns, whose missing cells are run, and verdicts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from narrows import __version__
+from narrows.agent.location import this_machine
+from narrows.campaign.plan import why_not
+from narrows.campaign.planes import LocalPlane
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import DataError, UnavailableError
+from narrows.scenario import registry
+from narrows.text import did_you_mean
+from validation.campaign import cell_of, finished, kept, run_cells
+from validation.schemes import grid
+from validation.schemes.check import FAILS, Check
+from validation.schemes.compare import Comparison, compare
+from validation.schemes.emulate import PLANE, GridCell, GridPlane, Ran, cells_of_run, gather, measured
+from validation.schemes.pairs import Pair, pairs
+from validation.schemes.registry import all_checks
+from validation.schemes.verdict import verdict
+
+THEORY, COMPARISON = "theory", "comparison"
+#: Setting up the hosts of the grid, and writing and reading the record of a cell.
+OVERHEAD_S = 10
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    names: tuple[str, ...] = ()
+    simulate: bool = True
+    emulate: bool = True
+    quick: bool = False
+    again: bool = False
+    runs: int = 1
+
+
+@dataclass
+class Outcome:
+    """Everything that is known in the end."""
+
+    #: Findings of theory by scheme, as JSON; schemes whose checks were not made are missing.
+    theory: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
+    #: Runs on the grid by scheme.
+    runs: dict[str, list[Ran]] = field(default_factory=dict)
+    #: Why an implementation could not be run.
+    missing: dict[str, str] = field(default_factory=dict)
+    #: Verdicts by scheme.
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    places: tuple[grid.Place, ...] = grid.GRID
+
+
+def chosen(options: Options) -> list[str]:
+    """The schemes of ours that are meant, in the order of the registry; all if none is named."""
+    known = registry.load()
+    every = [*known.schemes, *known.bpf]
+    for name in options.names:
+        if name not in every:
+            hint = did_you_mean(name, every) or "; narrows schemes lists them"
+            raise DataError(f'there is no scheme "{name}" of ours to verify{hint}')
+    return [name for name in every if not options.names or name in options.names]
+
+
+def work(options: Options, folder: Path, console: Console) -> Outcome:
+    """Runs what is missing and judges."""
+    names = chosen(options)
+    if options.again:
+        for part, wanted in ((THEORY, options.simulate), (COMPARISON, options.emulate)):
+            if wanted:
+                shutil.rmtree(folder / part, ignore_errors=True)
+    outcome = Outcome(places=grid.QUICK_GRID if options.quick else grid.GRID)
+    _theory(names, options, folder / THEORY, outcome, console)
+    every = pairs(registry.load())
+    wanted_pairs = [pair for pair in every if pair.scheme in names or pair.reference in names]
+    _compare(wanted_pairs, options, folder / COMPARISON, outcome, console)
+    done = {(one.scheme, one.reference): one for one in outcome.comparisons}
+    listed = {check.scheme for check in all_checks()}
+    for name in names:
+        theory = outcome.theory.get(name) if name in listed else []
+        entry = verdict(name, theory, every, done, outcome.missing)
+        date = datetime.now(UTC).strftime("%Y-%m-%d")
+        outcome.entries[name] = {**entry, "date": date, "version": __version__}
+    return outcome
+
+
+# -- in simulation -----------------------------------------------------------------------------------
+
+
+def _theory(names: list[str], options: Options, path: Path, outcome: Outcome, console: Console) -> None:
+    checks = [one for one in all_checks() if one.scheme in names and (one.quick or not options.quick)]
+    cells = [(one, [cell_of(part.text()) for part in one.paths]) for one in checks]
+    folder = kept(path)
+    entries = finished(folder)
+    missing = [cell for _, listed in cells for cell in listed if cell.id not in entries]
+    if missing and options.simulate:
+        console.print(f"theory: {len(checks)} checks in simulation")
+        agent = this_machine()
+        folder = run_cells(path, missing, LocalPlane("simulate", agent, path / "files"), agent, console)
+        entries = finished(folder)
+    for one, listed in cells:
+        if folder is not None and (options.simulate or all(cell.id in entries for cell in listed)):
+            found = try_check(one, [folder.cell_dir(cell.id) for cell in listed])
+            outcome.theory.setdefault(one.scheme, []).extend(found)
+
+
+def try_check(check: Check, records: list[Path]) -> list[dict[str, Any]]:
+    """Makes one check; one that breaks down does not hold."""
+    try:
+        return [{"kind": check.kind, **one.to_json()} for one in check.judge(records)]
+    except (ValueError, OSError, ArithmeticError, KeyError) as error:
+        found = {"found": f"none: {str(error) or type(error).__name__}", "outcome": FAILS}
+        empty = dict.fromkeys(("difference", "tolerance", "why"), "")
+        return [{"kind": check.kind, "what": check.title, "expected": "a number", **empty, **found}]
+
+
+# -- on the emulator ---------------------------------------------------------------------------------
+
+
+def _compare(wanted: list[Pair], options: Options, path: Path, outcome: Outcome, console: Console) -> None:
+    schemes = list(dict.fromkeys(name for pair in wanted for name in (pair.scheme, pair.reference)))
+    seconds = grid.QUICK_SECONDS if options.quick else grid.SECONDS
+    runs = {
+        name: [cells_of_run(name, outcome.places, seconds, seed) for seed in range(1, options.runs + 1)]
+        for name in schemes
+    }
+    folder = kept(path)
+    if options.emulate:
+        folder = _emulate(runs, folder, path, seconds + OVERHEAD_S, outcome, console)
+    entries = finished(folder)
+    for name, listed in runs.items():
+        parts = [[part for cell in cells for part in cell.parts(entries)] for cells in listed]
+        found = [ran for one in parts if (ran := gather(one, entries, path)) is not None]
+        if found:
+            outcome.runs[name] = found
+        if found and not any(ran.valid for ran in found):
+            reasons = "; ".join(found[-1].reasons)[:200] or "no reason was recorded"
+            outcome.missing[name] = f"no valid run of {name} ({reasons})"
+    for pair in wanted:
+        ours, theirs = (
+            measured(outcome.runs.get(name, []), outcome.places) for name in (pair.scheme, pair.reference)
+        )
+        if ours and theirs:
+            outcome.comparisons.append(compare(pair.scheme, pair.reference, ours, theirs, pair.tolerance))
+
+
+def _emulate(
+    runs: dict[str, list[list[GridCell]]],
+    folder: CampaignFolder | None,
+    path: Path,
+    each_s: float,
+    outcome: Outcome,
+    console: Console,
+) -> CampaignFolder | None:
+    """Runs the cells that are missing; those that were too much for the machine in halves."""
+    try:
+        agent = this_machine()
+        agent.version()
+        facts = agent.doctor()
+    except UnavailableError as error:
+        outcome.missing.update(dict.fromkeys(runs, str(error)))
+        console.print(f"nothing can be emulated here: {error}", highlight=False, soft_wrap=True)
+        return folder
+    for name in runs:
+        if reason := why_not(name, PLANE, facts):
+            outcome.missing[name] = reason
+            console.print(f"{name} can't run here: {reason}", highlight=False, soft_wrap=True)
+    cells = [
+        cell for name, listed in runs.items() if name not in outcome.missing for one in listed for cell in one
+    ]
+    tried: set[str] = set()
+    while True:
+        entries = finished(folder)
+        parts = [part.cell for cell in cells for part in cell.parts(entries)]
+        left = [cell for cell in parts if cell.id not in entries and cell.id not in tried]
+        if not left:
+            break
+        tried.update(cell.id for cell in left)
+        try:
+            folder = run_cells(path, left, GridPlane(agent, path / "files"), agent, console, each_s)
+        except UnavailableError as error:
+            outcome.missing.update(
+                {cell.scheme: str(error) for cell in left if cell.scheme not in outcome.missing}
+            )
+            folder = kept(path)
+    for entry in folder.cells if folder is not None else ():
+        if entry["state"] == "failed":
+            outcome.missing.setdefault(entry["scheme"], entry["error"]["message"])
+    return folder

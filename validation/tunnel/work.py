@@ -1,0 +1,269 @@
+"""The work of `narrows verify-tunnel`: runs in random order; those that the machine spoils are repeated."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from narrows.agent.cell import CellOutcome
+from narrows.agent.location import Location
+from narrows.campaign.peers import Stopped
+from narrows.campaign.planes import Progress, Run
+from narrows.campaign.progress import show_time
+from narrows.errors import UnavailableError, UsageError
+from narrows.scenario.model import Cell
+from validation.campaign import cell_of, finished, kept, run_cells
+from validation.tunnel.compare import Row, compare, counts
+from validation.tunnel.lab import FAILED, INSIDE, INVALID, OUTSIDE, Lab, Ran, Road, Where
+
+#: The numbers of a run, beside its run.json.
+NUMBERS = "numbers.json"
+PREFIX = "linux:"
+SCHEMES = ("linux:cubic", "linux:reno", "linux:bbr")
+#: Most tries of a run. The last try counts even if it is only good enough (`degraded`).
+ATTEMPTS = 3
+#: Attempts that are good enough and may be repeated altogether, as a share of the runs: where it is
+#: never quiet all would only take longer.
+REPEATED = 0.25
+OK = "ok"
+#: Setting up and reading one run, without what it lasts.
+OVERHEAD_S = 2.5
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """The schemes that a list of names separated by commas means. (Without `linux:` it is the kernel's as
+    well: no other would run here with packets of the same size in both places.)"""
+    names = dict.fromkeys(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError(f"--schemes: '{text}' has an empty name; write for example {','.join(SCHEMES)}")
+    return tuple(name if name.startswith(PREFIX) else f"{PREFIX}{name}" for name in names)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    road: Road
+    schemes: tuple[str, ...] = SCHEMES
+    runs: int = 20
+    seed: int = 1
+    #: Compare as well with the path without tunnel whose way back is longer by so much.
+    longer_ns: int = 0
+    again: bool = False
+
+    def wheres(self) -> list[Where]:
+        """Where each scheme runs, what others are compared with first."""
+        longer = Where(f"{self.longer_ns / 1000:g} us longer", added_ns=self.longer_ns)
+        return [OUTSIDE, INSIDE, *([longer] if self.longer_ns else [])]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The comparisons: inside with outside, and both with the longer way outside."""
+        outside, inside, *longer = (where.name for where in self.wheres())
+        return [(outside, inside), *((outside, one) for one in longer), *((one, inside) for one in longer)]
+
+    def key(self) -> dict[str, Any]:
+        """Runs of other conditions do not count."""
+        return {"seed": self.seed, **asdict(self.road)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to make."""
+
+    scheme: str
+    where: Where
+    number: int
+
+    def cell(self, options: Options) -> Cell:
+        """The run as a cell."""
+        text = (
+            "schema: narrows/scenario/1\n"
+            "question: Does a tunnel change what it measures?\n"
+            "where: hosts\nreal_path: {other: receiver}\n"
+            f"schemes: ['{self.scheme}']\nduration: {options.road.length_ns // 1_000_000} ms\n"
+        )
+        cell = cell_of(text, [options.key(), self.where.name, self.number])
+        return replace(cell, scheme=f"{self.scheme} {self.where.name}", run=self.number)
+
+
+@dataclass
+class Outcome:
+    """Everything that is known in the end."""
+
+    options: Options
+    #: By scheme and place, in the order of their numbers.
+    runs: dict[str, dict[str, list[dict[str, Any]]]]
+    rows: list[Row] = field(default_factory=list)
+    #: Attempts that the machine spoiled, which were repeated.
+    repeated: int = 0
+    #: Runs that had to be given up, and those that count although they are only good enough.
+    given_up: int = 0
+    degraded: int = 0
+    #: Kernel settings that differ between the places although they should not.
+    differing: list[str] = field(default_factory=list)
+    #: Where the last runs were made.
+    machine: dict[str, Any] = field(default_factory=dict)
+
+
+def jobs(options: Options) -> list[Job]:
+    """The runs in their order: each round has every scheme in every place once, in an order of its own, so
+    that nothing that changes with time falls on one of them only."""
+    order = random.Random(options.seed)
+    found: list[Job] = []
+    for number in range(1, options.runs + 1):
+        batch = [Job(scheme, where, number) for scheme in options.schemes for where in options.wheres()]
+        order.shuffle(batch)
+        found += batch
+    return found
+
+
+def work(options: Options, agent: Location, folder: Path, console: Console) -> Outcome:
+    """Makes the runs that are missing and compares."""
+    if options.again:
+        shutil.rmtree(folder / "runs", ignore_errors=True)
+    path = folder / "runs"
+    cells = {job: job.cell(options) for job in jobs(options)}
+    entries = finished(kept(path))
+    left = {job: cell for job, cell in cells.items() if cell.id not in entries}
+    before = len(cells) - len(left)
+    each_s = options.road.length_ns / 1e9 + OVERHEAD_S
+    console.print(
+        f"{len(left)} runs in about {show_time(len(left) * each_s)}"
+        f"{f', {before} are kept from before' if before else ''}; leave the machine alone",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if left:
+        lab = Lab(agent, options.road, folder / "work")
+        lab.rehearse(next(iter(left.values())))
+        plane = TunnelPlane(lab, {cell.id: job for job, cell in left.items()}, console)
+        entries = finished(run_cells(path, left.values(), plane, agent, console, each_s))
+        lab.tidy()
+    outcome = _outcome(options, cells, entries, path)
+    if all(row.p is None for row in outcome.rows):
+        reasons = {reason for places in outcome.runs.values() for runs in places.values() for one in runs
+                   for reason in one["reasons"]}  # fmt: skip
+        raise UnavailableError(f"no run could be used: {'; '.join(sorted(reasons))[:500]}")
+    return outcome
+
+
+def _outcome(
+    options: Options, cells: dict[Job, Cell], entries: dict[str, dict[str, Any]], path: Path
+) -> Outcome:
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {
+        scheme: {where.name: [] for where in options.wheres()} for scheme in options.schemes
+    }
+    outcome = Outcome(options, runs)
+    for job in sorted(cells, key=lambda job: job.number):
+        if cells[job].id not in entries:
+            continue
+        numbers = json.loads((path / "cells" / cells[job].id / NUMBERS).read_text(encoding="utf-8"))
+        runs[job.scheme][job.where.name].append(numbers["ran"])
+        outcome.machine = numbers["machine"]
+        if not job.where.tunnelled:
+            outcome.differing = numbers["differing"]
+    every = [one for places in runs.values() for listed in places.values() for one in listed]
+    outcome.repeated = sum(one["attempts"] - 1 for one in every)
+    outcome.given_up = sum(not counts(one) for one in every)
+    outcome.degraded = sum(counts(one) and one["verdict"] != OK for one in every)
+    outcome.rows = compare(runs, options.pairs())
+    return outcome
+
+
+class TunnelPlane:
+    """Runs over the emulated path, each again if the machine had too much else to do."""
+
+    retries = 0
+
+    def __init__(self, lab: Lab, jobs: dict[str, Job], console: Console) -> None:
+        self.lab = lab
+        self.console = console
+        self._jobs = jobs
+        #: Attempts that may still be repeated where they are good enough.
+        self.spare = max(1, round(REPEATED * len(jobs)))
+
+    def workers(self, _cells: int) -> int:
+        """The path is one."""
+        return 1
+
+    def run_of(self, cell: Cell, _file: Path, out: Path, log_file: Path, _progress: Progress) -> Run:
+        """One run, in the tunnel or outside."""
+        log_file.touch()
+        return TunnelRun(self, cell, self._jobs[cell.id], out)
+
+    def around_round(self, _number: int, _when: str) -> None:
+        """Nothing."""
+
+    def ends_campaign(self, _outcome: CellOutcome) -> bool:
+        """Never by itself."""
+        return False
+
+
+@dataclass
+class TunnelRun:
+    """One run, perhaps with several attempts. Its record are the numbers of the last good one."""
+
+    plane: TunnelPlane
+    cell: Cell
+    job: Job
+    out: Path
+    stopped: bool = False
+
+    def stop(self, kill: bool = False) -> None:  # noqa: ARG002 - the agents end at once
+        """Asks both agents to stop."""
+        self.stopped = True
+
+    def run(self) -> CellOutcome:
+        """Runs the cell to its end."""
+        started = time.monotonic()
+        try:
+            ran = self._attempts()
+        except Stopped:
+            return CellOutcome("interrupted")
+        except UnavailableError as error:
+            return CellOutcome("failed", "unavailable", str(error), error.exit_code)
+        lab = self.plane.lab
+        differing = [] if self.job.where.tunnelled else lab.differing_settings()
+        numbers = {"ran": ran.to_json(), "machine": lab.machine, "differing": differing}
+        reasons = [{"text": reason} for reason in ran.reasons]
+        record = {
+            "format": "narrows/run/1",
+            "cell": self.cell.content,
+            "verdict": ran.verdict,
+            "reasons": reasons,
+        }
+        self.out.mkdir()
+        (self.out / NUMBERS).write_text(json.dumps(numbers), encoding="utf-8")
+        (self.out / "run.json").write_text(json.dumps({**record, "reasons": reasons}), encoding="utf-8")
+        return CellOutcome("finished", seconds=time.monotonic() - started)
+
+    def _attempts(self) -> Ran:
+        """A run, again if the machine had too much else to do, at most `spare` times where it is good enough.
+
+        Both places are judged by the same rule, by the path's record, so that none is favoured.
+        """
+        best: Ran | None = None
+        for attempt in range(1, ATTEMPTS + 1):
+            seed = 1000 * self.job.number + attempt
+            ran = self.plane.lab.run(self.cell, self.job.where, seed, lambda: self.stopped)
+            usable = ran.verdict not in (INVALID, FAILED)
+            if best is None or usable:
+                best = ran
+            best.attempts = attempt
+            good = best.verdict not in (INVALID, FAILED) and attempt > self.plane.spare
+            if ran.verdict == OK or attempt == ATTEMPTS or good:
+                break
+            why = "; ".join(ran.reasons)[:300]
+            self.plane.console.print(
+                f"{self.cell.scheme}: {ran.verdict}, trying again ({why})", soft_wrap=True
+            )
+        assert best is not None
+        self.plane.spare = max(0, self.plane.spare - (best.attempts - 1))
+        return best
