@@ -1,13 +1,19 @@
-//! AIMD: the window doubles per round trip up to a threshold, then grows by one packet per round trip;
-//! a loss halves it (Chiu and Jain, 1989; Jacobson, 1988).
+//! AIMD: additive increase, multiplicative decrease, by the three methods that every scheme has.
+//!
+//! Provenance: Chiu and Jain (1989) for the rule, Jacobson (1988) for slow start and beta. Deviations: no reaction to
+//! marks, and a reduction is not taken back if the losses turn out to be none.
+//!
+//! | parameter | default | source |
+//! |---|---|---|
+//! | beta | 0.5 | Jacobson, 1988 |
 
 use narrows_cc::{
     AckEvent, Allowance, CongestionControl, EcnUse, LossCause, LossEvent, Recovery, Scheme, Setup,
 };
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params};
 
-/// What the registry knows of a scheme.
-pub static SCHEME: Scheme = Scheme {
+/// The entry of the registry.
+pub const SCHEME: Scheme = Scheme {
     name: "aimd",
     summary: "One packet more per round trip, half the window after a loss",
     source: "Chiu and Jain, 1989",
