@@ -79,10 +79,12 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	        tests/python/test_mutated_scenarios.py; \
 	done
 
-check: build ## formatting, lints, types, generated files, licences, features
+check: build ## formatting, lints, types, generated files, licences, features, the example
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	tests/lint-violation/check.sh
+	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
+	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
 	$(BIN)/ruff format --check --quiet python validation tests/python
 	$(BIN)/ruff check python validation tests/python
 	$(BIN)/mypy
