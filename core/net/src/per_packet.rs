@@ -119,7 +119,7 @@ impl<P: Packet, L: PacketRule<P>> Element<P> for PerPacket<P, L> {
         }
         match self.rule.decide(now, &mut packet, outcomes) {
             PacketDecision::Forward(due) if self.rule.reorders() => {
-                self.delay_line.insert(due, packet)
+                self.delay_line.insert(due, packet);
             }
             PacketDecision::Forward(due) => self.delay_line.push(due, packet),
             PacketDecision::Drop(reason) => outcomes.drop(now, packet, reason),

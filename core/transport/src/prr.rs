@@ -3,6 +3,7 @@
 //! round trip instead of at once, one packet out for every packet or two delivered.
 
 /// State of one recovery epoch, with the names of RFC 6937; all amounts in bytes.
+#[expect(clippy::struct_field_names, reason = "the names of RFC 6937")]
 #[derive(Clone, Debug)]
 pub(crate) struct Prr {
     /// Window before the reduction.

@@ -1,6 +1,6 @@
 """The format of model files: a line, a JSON header, and little-endian arrays one after the other.
 
-The core reads the same format (`core/cc/src/parts/model_file.rs`) and is who decides whether a model can be used;
+The core reads the same format (`core/cc/src/parts/model_file.rs`) and decides whether a model can be used;
 this module writes files, and reads as much of them as is shown to people.
 """
 

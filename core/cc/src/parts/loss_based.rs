@@ -148,7 +148,7 @@ impl<R: WindowRules> CongestionControl for LossBased<R> {
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         match (loss.cause, loss.new_epoch) {
             (LossCause::Reordering, true) => {
-                self.reduce(loss.now, ReductionCause::Loss, loss.in_flight)
+                self.reduce(loss.now, ReductionCause::Loss, loss.in_flight);
             }
             (LossCause::Timeout | LossCause::Persistent, true) => {
                 self.reduce(loss.now, ReductionCause::Timeout, loss.in_flight);
