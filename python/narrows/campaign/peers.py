@@ -32,6 +32,8 @@ _SILENCE_S = 120.0
 _GRACE_S = 15.0
 #: When one end has failed the other one fails soon; which of them tells more is known then.
 _OTHER_S = 3.0
+#: Bytes of a line of standard error that are waited for until its end.
+_LONGEST_LINE = 1 << 16
 _TURN_S = 0.2
 #: The agent's kinds of failures (agent/src/events.rs).
 _KINDS = ("input", "unavailable", "io", "internal", "interrupted")
@@ -60,6 +62,8 @@ class Peer(Session):
         self.log = log
         #: Bytes that are still to be written to it.
         self._unsent = b""
+        #: The beginning of a line of its standard error.
+        self._unlogged = b""
         #: The last event of each name.
         self.events: dict[str, dict[str, Any]] = {}
 
@@ -122,9 +126,14 @@ class Peer(Session):
         """Keeps what it complains about."""
         assert self.process.stderr
         data = os.read(self.process.stderr.fileno(), 1 << 16)
-        if data:
-            self.log.write(data)
-        else:
+        self._unlogged += data
+        # Both agents share the log, so that it gets whole lines, or what has no end.
+        whole = self._unlogged.rfind(b"\n") + 1
+        if not data or len(self._unlogged) - whole > _LONGEST_LINE:
+            whole = len(self._unlogged)
+        self.log.write(self._unlogged[:whole])
+        self._unlogged = self._unlogged[whole:]
+        if not data:
             self.process.stderr.close()
 
     def close_input(self) -> None:
@@ -142,6 +151,8 @@ class Peer(Session):
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         self.end()
+        self.log.write(self._unlogged)
+        self._unlogged = b""
 
     def failure(self, is_connected: bool) -> tuple[str, str]:
         """Kind and sentence of its failure."""
