@@ -114,6 +114,22 @@ fn reordering_within_the_window_is_learned_from_once() {
 }
 
 #[test]
+fn a_loss_that_few_packets_tell_of_waits_for_the_reordering_timer() {
+    let mut rig = Rig::new(10);
+    rig.receiver = Receiver::new(&Config {
+        ack_every: 1,
+        ..Config::default()
+    });
+    rig.sender.set_write_seq(4 * MSS);
+    rig.fault = Box::new(|index| (index != 1).then_some(Span::ZERO));
+    rig.run(1000);
+    assert!(rig.sender.is_complete());
+    // A round trip, a quarter of one that packets may overtake, and the slack of the timer.
+    let repair = rig.sends[4].0;
+    assert_eq!(repair.since(rig.sends[1].0), Span::from_ms(40 + 40 / 4 + 6));
+}
+
+#[test]
 fn a_lost_tail_is_probed_not_timed_out() {
     let mut rig = Rig::new(10);
     rig.receiver = Receiver::new(&Config {
