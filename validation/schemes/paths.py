@@ -41,6 +41,8 @@ class SimulatedPath:
             f"path:\n  forward: [{', '.join((*self.elements, half))}]\n  backward: [{half}]\n"
             f'schemes: [{{scheme: "{self.scheme}"{params}}}]\n'
             f"duration: {max(1, round(self.seconds))} s\n"
+            # No window of theirs comes near it; without it nothing but losses would bound what is in flight.
+            "hosts: {all: {window: 64 MB}}\n"
             f"record: bins\nbin: 1 s\nsample: {self.sample_ms:g} ms\nseed: {self.seed}\n"
             + (f"transport: {{{transport}}}\n" if transport else "")
         )
