@@ -18,6 +18,7 @@ from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
+from narrows.scenario.keys import LAWS
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
@@ -32,15 +33,6 @@ MOST_RUNS = 1000
 _EXAMPLE = "{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}"
 #: Base units in which drawn values are written.
 _BASE = {"rate": "bit/s", "span": "ns", "bytes": "B", "packets": "packets"}
-
-#: The laws and what they take.
-LAWS = {
-    "uniform": "lowest and highest value, all between them alike",
-    "loguniform": "lowest and highest value, all ratios alike",
-    "normal": "mean and standard deviation; values of 0 or less are not drawn",
-    "choice": "a list of values, each as likely as the others",
-    "same": "the address of another key of draw, whose value it takes",
-}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.scenario import registry
+from narrows.scenario.keys import EXPECTATION
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.nodes import section
 from narrows.scenario.params import Context, read_value
@@ -14,7 +15,6 @@ from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
-KNOWN = ("metric", "mode", "value", "measure", "from", "until", "scheme", "flow", "of", "at_least", "at_most")
 #: Statistics over the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
 #: Kinds of values by the unit of a metric.
@@ -50,7 +50,7 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
         return []
     found = []
     for item in value.items:
-        mapping = section(item, KNOWN, problems, _EXAMPLE.strip("{}"))
+        mapping = section(item, EXPECTATION, problems, _EXAMPLE.strip("{}"))
         if mapping is not None and (one := _expectation(mapping, rows, problems)) is not None:
             found.append(one)
     return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
+from narrows.scenario.keys import FLOW
 from narrows.scenario.model import SPREAD
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
@@ -28,22 +29,6 @@ from narrows.text import shorten
 MOST_FLOWS = 1000
 #: Traffic of a flow that names none: as much as the scheme allows.
 BULK: dict[str, Any] = {"kind": "bulk"}
-
-KNOWN = (
-    "scheme",
-    "from",
-    "to",
-    "start",
-    "stop",
-    "direction",
-    "traffic",
-    "connections",
-    "dscp",
-    "count",
-    "interval",
-    "extra_rtt",
-    "label",
-)
 
 #: Between an amount and how far it may be off.
 _PLUS_MINUS = re.compile(r"\+-|±")
@@ -165,7 +150,7 @@ class FlowReader:
 
     def _entry(self, mapping: Mapping, *, background: bool, most: int = 1) -> None:
         problems, duration = self.problems, self.duration_ns
-        for _ in problems.known_keys(mapping, KNOWN):
+        for _ in problems.known_keys(mapping, FLOW):
             pass
         context = Context(problems)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows.scenario.keys import MEASURE
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems
@@ -14,30 +15,10 @@ from narrows.text import did_you_mean, shorten
 
 KEY = "measure"
 EXAMPLE = "{from: 10 s, links: [forward.0]}"
-KNOWN = ("from", "to", "links")
 #: Each named link costs a look at every packet.
 MOST_LINKS = 100
 
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the key."""
-    span = {"$ref": "#/definitions/span"}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "from": {"description": "Nothing before counts. Default: the start.", "allOf": [span]},
-            "to": {"description": "Nothing from then on counts. Default: the end.", "allOf": [span]},
-            "links": {
-                "description": "Names of bottlenecks that get a row of their own.",
-                "type": "array",
-                "maxItems": MOST_LINKS,
-                "items": {"type": "string", "minLength": 1},
-            },
-        },
-    }
 
 
 def read_measure(
@@ -46,7 +27,7 @@ def read_measure(
     """The key in base units; what is not written is left out."""
     mapping = problems.expect_mapping(value, EXAMPLE)
     found: dict[str, Any] = {}
-    for key, written in problems.known_keys(mapping, KNOWN):
+    for key, written in problems.known_keys(mapping, MEASURE):
         if key == "links":
             found[key] = _links(written, network, problems)
         else:
