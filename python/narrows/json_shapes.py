@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
+from narrows.files import packaged
 
 #: Takes a value and the words that lead to it.
 Shape = Callable[[Any, str], None]
@@ -140,6 +140,6 @@ def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
         name, _, null = node.partition(" | ")
         return nullable(named[name]) if null else named[name]
 
-    for name, node in yaml.safe_load(path.read_bytes()).items():
+    for name, node in packaged(path).items():
         named[name] = shape(node)
     return named

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
+from narrows.files import packaged
 from narrows.scenario.reference import cell
 from narrows.schemes.status import MARKS
 from narrows.text import markdown_table
 from validation.schemes.check import HOLDS
 from validation.schemes.compare import EQUAL_PACKETS, Comparison
 from validation.schemes.grid import Place
-from validation.schemes.remarks import REMARKS
 from validation.schemes.vectors import unit_tests
 from validation.schemes.work import Outcome
 
@@ -32,6 +32,7 @@ end.
 """
 
 _METHOD = Path(__file__).with_name("method.md.in")
+_REMARKS = Path(__file__).with_name("remarks.yaml")
 
 
 def compose(outcome: Outcome, figures: dict[tuple[str, str], str], root: Path | None) -> str:
@@ -127,11 +128,16 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
     throughput, delay = one.worst()
     for what, row in (("throughput", throughput), ("delay", delay)):
         text += f"\nLargest difference of {what}: {row.place}. {_states(one, row.place, outcome)}\n"
-    if (one.scheme, one.reference) in REMARKS:
-        text += f"\n{REMARKS[one.scheme, one.reference]}\n"
+    if remark := _remarks().get(f"{one.scheme} {one.reference}"):
+        text += f"\n{remark}\n"
     if figure:
         text += f"\n![Windows of {one.scheme} and {one.reference}]({figure})\n"
     return text
+
+
+def _remarks() -> dict[str, str]:
+    """What people found who looked at comparisons, by scheme and reference."""
+    return dict(packaged(_REMARKS))
 
 
 def _states(one: Comparison, place: str, outcome: Outcome) -> str:

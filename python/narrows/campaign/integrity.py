@@ -22,7 +22,6 @@ _PARTS = ("cells", "files", "logs", "figures")
 #: Names of cells: slugs (narrows.scenario.slugs) and the number of the run. No separators, no leading dot.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}")
 _STATES = ("pending", "finished", "failed", "skipped")
-_BLOCK = 1 << 20
 
 
 def check_document(path: Path, document: dict[str, Any]) -> None:

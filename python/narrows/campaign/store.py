@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from narrows.scenario.files import Files
 
 FORMAT = "narrows/campaign/1"
-STATES = ("pending", "finished", "failed")
 
 
 def now() -> str:

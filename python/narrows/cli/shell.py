@@ -96,25 +96,9 @@ def shell(
     Exit codes: those of the program, 128 and its number for a signal; before it runs 2 usage, 3 bad
     quantities or data, 4 this machine can't.
     """
+    # All options; the program is none.
+    options = {name: value for name, value in locals().items() if name != "program"}
     from narrows.agent.location import find_agent
     from narrows.shell import ShellOptions, run
 
-    options = ShellOptions(
-        rate=rate,
-        delay=delay,
-        queue=queue,
-        loss=loss,
-        up=up,
-        down=down,
-        trace_up=trace_up,
-        trace_down=trace_down,
-        scenario=scenario,
-        congestion=congestion,
-        seed=seed,
-        log=log,
-        summary=summary,
-        live=live,
-        live_lines=live_lines,
-        quiet=quiet,
-    )
-    run(find_agent(), options, program or [])
+    run(find_agent(), ShellOptions(**options), program or [])

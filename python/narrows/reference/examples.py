@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from narrows.files import packaged
 from narrows.reference.probe import ECN, Load, Stream
 
 #: In which queues are tried.
@@ -36,7 +35,7 @@ def _example(entry: dict[str, Any]) -> Example:
 
 
 def _families() -> dict[str, dict[str, Example]]:
-    document = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_bytes())
+    document = packaged(Path(__file__).with_name("examples.yaml"))
     return {
         family: {name: _example({**common, **entry}) for name, entry in document[family].items()}
         for family, common in document["defaults"].items()

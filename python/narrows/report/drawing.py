@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SINGLE_MM = 88.0
 DOUBLE_MM = 180.0
 PNG_DPI = 300
+_PAPER = Path(__file__).with_name("paper.mplstyle")
 
 Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 """The numbers a figure shows: columns of equal length, written as CSV beside it."""
@@ -40,47 +41,16 @@ class Options:
 
 
 def paper_style(options: Options) -> AbstractContextManager[Any]:
-    """Settings of matplotlib for figures on paper; text becomes outlines, so that no font can be missing."""
+    """Settings of matplotlib for figures on paper, in colours that pages replace by those of their theme."""
     import matplotlib
 
     size = options.font_pt
+    sizes = {"font.size": size, "axes.titlesize": size + 0.5, "axes.labelsize": size, "savefig.dpi": PNG_DPI}
+    smaller = dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), size - 0.5)
+    inked = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
+    fixed = matplotlib.rc_params_from_file(_PAPER, use_default_template=False)
     return matplotlib.rc_context(
-        {
-            "font.family": "DejaVu Sans",
-            "font.size": size,
-            "axes.titlesize": size + 0.5,
-            "axes.labelsize": size,
-            "xtick.labelsize": size - 0.5,
-            "ytick.labelsize": size - 0.5,
-            "legend.fontsize": size - 0.5,
-            "axes.linewidth": 0.6,
-            "axes.edgecolor": INK,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "xtick.major.width": 0.6,
-            "ytick.major.width": 0.6,
-            "xtick.major.size": 2.5,
-            "ytick.major.size": 2.5,
-            "xtick.minor.size": 1.5,
-            "ytick.minor.size": 1.5,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "grid.color": GRID,
-            "grid.linewidth": 0.5,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "lines.linewidth": 1.0,
-            "svg.fonttype": "path",
-            "svg.hashsalt": "narrows",
-            "pdf.fonttype": 42,
-            "text.usetex": False,
-            "text.parse_math": False,
-            "path.simplify": True,
-            "path.simplify_threshold": 0.2,
-            "savefig.dpi": PNG_DPI,
-        }
+        {**fixed, **sizes, **smaller, **dict.fromkeys(inked, INK), "grid.color": GRID}
     )
 
 

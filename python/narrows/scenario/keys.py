@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from narrows.files import packaged
 from narrows.scenario.registry import Param
-from narrows.scenario.yaml_tree import LOADER
 
-FORMAT: dict[str, Any] = yaml.load(Path(__file__).with_name("format.yaml").read_bytes(), LOADER)
+FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ MOST_LEVELS = 50
 MOST_BYTES = 4_000_000
 
 # The same in C, which is ten times as fast; a build of the library without it reads the same.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NULL = re.compile(r"(?:~|null|Null|NULL|)$")
 _TRUE = re.compile(r"(?:true|True|TRUE)$")
@@ -195,7 +195,7 @@ class _Builder:
         self.levels = 0
         #: Values of anchors; None while one is being read.
         self.anchors: dict[str, Node | None] = {}
-        self.events = iter(yaml.parse(text, Loader=LOADER))
+        self.events = iter(yaml.parse(text, Loader=_LOADER))
 
     def mark(self, event: Any, path: str = "") -> Mark:
         if self.is_option:
