@@ -67,7 +67,7 @@ def draw(
         figure.subplots_adjust(
             left=0.06, right=0.99, bottom=8 / height, top=1 - _HEAD_MM / height, hspace=0.42, wspace=0.2
         )
-        # Few dots: the figures are kept in the source tree, and each comparison changes all of them.
+        # Few dots: one of the figures is kept in the source tree.
         path = stem.with_name(f"{stem.name}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=140, pil_kwargs={"optimize": True})

@@ -29,7 +29,7 @@ def verify_schemes(
         bool,
         typer.Option(
             "--update",
-            help="Write docs/schemes.md, its figures and the status that ships (in a source tree).",
+            help="Write docs/verification/schemes.md and the status that ships (in a source tree).",
         ),
     ] = False,
     again: Annotated[

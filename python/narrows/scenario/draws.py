@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.keys import LAWS
+from narrows.scenario.matrix import in_words
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
@@ -53,7 +53,7 @@ class Law:
         """The value that a share of `share` of all draws does not exceed, and how people write it."""
         if self.name == "choice":
             value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
-            return value, _in_words(value)
+            return value, in_words(value)
         low, high = (float(number) for number in self.numbers)
         if self.name == "uniform":
             amount = low + share * (high - low)
@@ -111,7 +111,7 @@ def _with_values(
     by_path = {law.path: law for law in laws}
     shown: dict[str, str] = {}
     for law in laws:
-        source = by_path[_in_words(law.values[0])] if law.name == "same" else law
+        source = by_path[in_words(law.values[0])] if law.name == "same" else law
         value, shown[law.path] = source.at(share(source.path))
         option = str(law.written.mark)
         try:
@@ -136,11 +136,9 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
     for law in found:
         if law.name != "same":
             continue
-        other = laws.get(_in_words(law.values[0]))
+        other = laws.get(in_words(law.values[0]))
         if not problems.found and (other is None or other.name == "same"):
-            text = (
-                f"{shorten(_in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
-            )
+            text = f"{shorten(in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             problems.add(law.written.mark, text)
     return found
 
@@ -154,7 +152,7 @@ def _law(written: Node, path: str, problems: Problems) -> Law | None:
         problems.unknown_key(mark, name, LAWS)
         return None
     values = tuple(inner.items) if isinstance(inner, Sequence) else (inner,)
-    law = Law(path, f"{name} {_in_words(inner)}", written, name, values)
+    law = Law(path, f"{name} {in_words(inner)}", written, name, values)
     if name == "choice":
         if not isinstance(inner, Sequence) or not values:
             problems.add(inner.mark, "must be a list of values such as [10 ms, 100 ms]")
@@ -221,11 +219,3 @@ def _rounded(kind: str, whole: int) -> str:
     """To five digits, with a unit that suits its size; the network has all of them."""
     digits = max(len(str(abs(whole))) - 5, 0)
     return show(kind, round(whole, -digits))
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, Scalar):
-        return " ".join(value.text.split())
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(_in_words(item) for item in value.items) + "]"
-    return ", ".join(f"{key} {_in_words(item)}".strip() for key, _, item in value)
