@@ -7,7 +7,7 @@ from typing import Any
 from narrows.scenario.keys import MEASURE
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Node, Scalar, Sequence
@@ -29,7 +29,8 @@ def read_measure(
     found: dict[str, Any] = {}
     for key, written in problems.known_keys(mapping, MEASURE):
         if key == "links":
-            found[key] = _links(written, network, problems)
+            with problems.noted():
+                found[key] = _links(written, network, problems)
         else:
             time = read_value(written, _SPAN, Context(problems))
             if time is not None:
@@ -51,11 +52,9 @@ def read_measure(
 def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     """Names of bottlenecks, each once."""
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
-        return []
+        raise Wrong(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
     if len(value.items) > MOST_LINKS:
-        problems.add(value.mark, f"has more than {MOST_LINKS} names")
-        return []
+        raise Wrong(value.mark, f"has more than {MOST_LINKS} names")
     elements = [element for link in network.links for element in link.elements]
     bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
     found: list[str] = []
