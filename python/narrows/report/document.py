@@ -55,39 +55,17 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
 
 def _more_tables(campaign: Campaign) -> list[Json]:
     """Tables about traffic and expectations, where the campaign has them."""
-    remarks = (
-        ("Flows together", sharing.flows(campaign), sharing.FLOWS_WORDS),
-        ("Links", sharing.links(campaign), sharing.LINKS_WORDS),
-        (
-            "Completion times of transfers",
-            tables.completion(campaign),
-            "Medians over the valid runs and, below them, their smallest and largest value; in each run, "
-            "over all transfers of the flows under test that were complete.",
-        ),
-        (
-            "Datagrams",
-            tables.datagrams(campaign),
-            "What the receivers reported, as iperf does: medians over the valid runs and, below them, their "
-            "smallest and largest value.",
-        ),
-        (
-            "Frames of video",
-            tables.frames(campaign),
-            "What became of the frames that real-time schemes sent: medians over the valid runs and, below "
-            "them, their smallest and largest value. Flows of other schemes are not listed.",
-        ),
-        (
-            "As Pantheon counts",
-            imported.pantheon(campaign),
-            imported.WORDS,
-        ),
-        (
-            "Expectations",
-            tables.expectations(campaign),
-            "What the scenario says its numbers should be. Each is held against the valid runs.",
-        ),
-    )
-    return [{"title": title, "table": table, "words": text} for title, table, text in remarks if table]
+    makers = {
+        "flows": sharing.flows,
+        "links": sharing.links,
+        "completion": tables.completion,
+        "datagrams": tables.datagrams,
+        "frames": tables.frames,
+        "pantheon": imported.pantheon,
+        "expectations": tables.expectations,
+    }
+    made = ((one, makers[name](campaign)) for name, one in tables.MORE.items())
+    return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
 
 
 def _version() -> str:
