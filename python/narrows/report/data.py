@@ -216,10 +216,15 @@ class Campaign:
     skipped: list[Json]
 
     @property
+    def resolved(self) -> Json:
+        """The resolved scenario, as far as the campaign has kept it."""
+        found: Json = (self.record.get("scenario") or {}).get("resolved") or {}
+        return found
+
+    @property
     def schemes(self) -> list[str]:
         """Schemes in the order of the scenario (cells are shuffled); skipped ones are not among them."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        rows = [row for row in resolved.get("schemes") or [] if isinstance(row, dict)]
+        rows = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
         wanted = [str(row.get("label")) for row in rows]
         present = list(dict.fromkeys(run.scheme for run in self.runs))
         return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
@@ -246,7 +251,7 @@ class Campaign:
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        resolved = self.resolved
         rows = resolved.get("schemes") or []
         flows = rows[0].get("flows") if rows and isinstance(rows[0], dict) else None
         return {**resolved, "flows": flows or []} if resolved.get("network") else {}
@@ -262,13 +267,8 @@ class Campaign:
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        return str(
-            self.record.get("name")
-            or resolved.get("name")
-            or self.results.get("scenario")
-            or self.folder.name
-        )
+        names = (self.record.get("name"), self.resolved.get("name"), self.results.get("scenario"))
+        return str(next((name for name in names if name), self.folder.name))
 
 
 def _reasons(record: Json | None, entry: Json) -> list[Reason]:

@@ -23,10 +23,8 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
     """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not)."""
     return {
         "title": campaign.name,
-        "subtitle": _resolved(campaign).get("title") or "",
-        "question": str(
-            _resolved(campaign).get("question") or "No question was written down in the scenario."
-        ),
+        "subtitle": campaign.resolved.get("title") or "",
+        "question": str(campaign.resolved.get("question") or "No question was written down in the scenario."),
         "facts": _facts(campaign),
         "answer": prose.answer(campaign),
         "path": {
@@ -72,11 +70,6 @@ def _version() -> str:
     from narrows import __version__
 
     return str(__version__)
-
-
-def _resolved(campaign: Campaign) -> Json:
-    found: Json = (campaign.record.get("scenario") or {}).get("resolved") or {}
-    return found
 
 
 def _entries(campaign: Campaign) -> list[Json]:
@@ -295,8 +288,8 @@ def _reproduce(campaign: Campaign) -> Json:
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
-    resolved = _resolved(campaign)
-    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", str(resolved.get("seed", ""))]]
+    seed = str(campaign.resolved.get("seed", ""))
+    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", seed]]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.get("seed", run.entry.get("seed"))

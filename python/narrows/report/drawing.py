@@ -64,6 +64,28 @@ def new_figure(options: Options, height_mm: float) -> Figure:
     return figure
 
 
+def canvas(options: Options, height_mm: float) -> tuple[Figure, Axes, float]:
+    """A figure whose coordinates are millimetres on paper, and its height."""
+    figure = new_figure(options, height_mm)
+    height = figure.get_figheight() * 25.4
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, options.width_mm)
+    axes.set_ylim(0, height)
+    axes.axis("off")
+    return figure, axes, height
+
+
+def box(
+    axes: Axes, corner: tuple[float, float], size: tuple[float, float], rounding: float = 1.4, **how: Any
+) -> None:
+    """A rounded box from its lower left corner on."""
+    from matplotlib.patches import FancyBboxPatch
+
+    style = f"round,pad=0,rounding_size={rounding}"
+    look = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.8} | how
+    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, **look))
+
+
 LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0
 LEGEND_ROW_MM = 3.4
 MOST_MARKS = 40

@@ -209,8 +209,7 @@ def results_words(campaign: Campaign) -> str:
         parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
-    resolved = (campaign.record.get("scenario") or {}).get("resolved") or {}
-    if part := part_in_words(resolved.get("measure") or {}):
+    if part := part_in_words(campaign.resolved.get("measure") or {}):
         parts.append(part)
     parts.append("The row “all” pools the packets of all flows of a run.")
     if _repeats(campaign):
