@@ -32,7 +32,7 @@ def run(
         typer.Option(
             "-o",
             "--output",
-            help="Folder of the results; one that holds this campaign already is completed."
+            help="Folder for the results; if it holds this campaign already, what is missing is run."
             " [default: results/TIME-NAME-HASH]",
         ),
     ] = None,
@@ -55,7 +55,7 @@ def run(
         ),
     ] = None,
     runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
-    seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of everything random.", metavar="N")] = None,
     time: Annotated[
         str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")
     ] = None,
@@ -70,12 +70,13 @@ def run(
     prepare: Annotated[
         bool,
         typer.Option(
-            "--prepare", help="Raise limits of socket buffers at both ends of a real path meanwhile."
+            "--prepare",
+            help="Raise the limits of socket buffers at both ends of a real path during the runs.",
         ),
     ] = False,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent for another host of another architecture."),
+        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
     ] = None,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
@@ -86,7 +87,7 @@ def run(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help='Most memory of one simulated run, such as "2 GB"; one that needs more fails.'
+            help='Memory that one simulated run may use, such as "2 GB"; a run that needs more fails.'
             " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
         ),
     ] = None,

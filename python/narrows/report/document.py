@@ -126,7 +126,7 @@ def _count_words(campaign: Campaign) -> str:
 
 def _counts(campaign: Campaign) -> list[Json]:
     meaning = {
-        "ok": "nothing to object",
+        "ok": "no objections",
         "degraded": "counted, with a warning",
         "invalid": "shown, never counted",
         "failed": "no record",
@@ -288,8 +288,8 @@ def _reproduce(campaign: Campaign) -> Json:
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
-    seed = str(campaign.resolved.get("seed", ""))
-    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", seed]]
+    main_seed = str(campaign.resolved.get("seed", ""))
+    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", main_seed]]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.get("seed", run.entry.get("seed"))

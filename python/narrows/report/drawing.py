@@ -45,13 +45,13 @@ def paper_style(options: Options) -> AbstractContextManager[Any]:
     import matplotlib
 
     size = options.font_pt
-    sizes = {"font.size": size, "axes.titlesize": size + 0.5, "axes.labelsize": size, "savefig.dpi": PNG_DPI}
-    smaller = dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), size - 0.5)
-    inked = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
-    fixed = matplotlib.rc_params_from_file(_PAPER, use_default_template=False)
-    return matplotlib.rc_context(
-        {**fixed, **sizes, **smaller, **dict.fromkeys(inked, INK), "grid.color": GRID}
+    own: dict[Any, Any] = dict(matplotlib.rc_params_from_file(_PAPER, use_default_template=False))
+    own |= {"font.size": size, "axes.titlesize": size + 0.5, "axes.labelsize": size, "savefig.dpi": PNG_DPI}
+    own |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), size - 0.5)
+    own |= dict.fromkeys(
+        ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK
     )
+    return matplotlib.rc_context({**own, "grid.color": GRID})
 
 
 def new_figure(options: Options, height_mm: float) -> Figure:
@@ -82,7 +82,7 @@ def box(
     from matplotlib.patches import FancyBboxPatch
 
     style = f"round,pad=0,rounding_size={rounding}"
-    look = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.8} | how
+    look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.8} | how
     axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, **look))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from narrows.errors import Problem, ScenarioError
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
@@ -22,6 +22,17 @@ class Wrong(Exception):  # noqa: N818 - found in what a user has written, and no
         self.text = text
 
 
+class _Noted(AbstractContextManager[None, bool]):
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Wrong):
+            return False
+        self._problems.add(error.mark, error.text)
+        return True
+
+
 class Problems:
     """The list of problems of one scenario."""
 
@@ -35,13 +46,9 @@ class Problems:
         named = position.endswith(f" {key}") or position == f"--{key}"
         self.found.append(Problem(position, "" if named else key, text))
 
-    @contextmanager
-    def noted(self) -> Iterator[None]:
+    def noted(self) -> _Noted:
         """Notes what is wrong with a value; what comes after it is read all the same."""
-        try:
-            yield
-        except Wrong as wrong:
-            self.add(wrong.mark, wrong.text)
+        return _Noted(self)
 
     def unknown_key(self, mark: Mark, key: str, known: Iterable[str]) -> None:
         """Notes a key that has no meaning at this place."""

@@ -71,7 +71,7 @@ def caption(data: Campaign) -> str:
     ways = {str(run.settings.get("network")) for run in data.runs if run.settings and is_real(run)}
     drawn: Json = next((run.settings["drawn"] for run in data.runs if "drawn" in (run.settings or {})), {})
     if drawn:
-        text += f" Drawn anew by every run, and shown of one: {', '.join(drawn)}."
+        text += f" Every run draws these anew; the picture shows one run: {', '.join(drawn)}."
     if len(ways) > 1:
         text += " Where a scheme's name says so, sender and receiver have changed places."
     return text
